@@ -1,0 +1,43 @@
+# Everything runs in a virtual environment of its own, made on first use. A second run needs no network.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(VENV)/installed            ## simulate a crowd, release it under each paradigm, decide a dilemma
+	$(BIN)/veil demo
+
+test: $(VENV)/installed-dev lint   ## lint, types, import direction, tests
+	$(BIN)/pytest -n auto
+
+test-slow: $(VENV)/installed-dev   ## the long sweeps
+	$(BIN)/pytest -n auto -m slow
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/installed-bench     ## side by side, as ratios
+	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/noise.py
+
+clean:
+	rm -rf $(VENV) demo
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .[dev]
+	touch $@ $(VENV)/installed
+
+$(VENV)/installed-bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .[dev,bench]
+	touch $@ $(VENV)/installed $(VENV)/installed-dev

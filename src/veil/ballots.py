@@ -1,0 +1,277 @@
+"""Everyone's answers, as columns: one array of differences V = X - Z, and where each voter's begin.
+
+X is what the voter chose, Z what the voter did not, so a record says no more than V (the paper's Eq. 6).
+A crowd is never a list of objects: a million voters are two arrays, or a file read in row groups.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from veil.durable import replacing
+from veil.errors import VeilError
+from veil.study import Study
+
+VOTERS_PER_CHUNK = 65_536
+_FORMAT = 1
+_METADATA = b"veil"
+
+Differences = npt.NDArray[np.int8] | npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ballots:
+    """A crowd's answers in memory.
+
+    ``differences`` has one row a record (int8 where the study's values fit, else float64, in model units);
+    the records of voter i are the rows ``offsets[i]:offsets[i + 1]``. Every voter has at least one record.
+    """
+
+    study: Study
+    offsets: npt.NDArray[np.int64]
+    differences: Differences
+    names: pa.StringArray | None = None
+
+    def __post_init__(self) -> None:
+        counts = np.diff(self.offsets)
+        if self.differences.ndim != 2 or self.differences.shape[1] != self.study.dimension:
+            raise VeilError(
+                f"study {self.study.name} has {self.study.dimension} features, "
+                f"these answers have shape {self.differences.shape}"
+            )
+        if len(self.offsets) < 1 or self.offsets[0] != 0 or self.offsets[-1] != len(self.differences):
+            raise VeilError("the voters' offsets do not match the records: the ballots are damaged")
+        if np.any(counts < 1):
+            raise VeilError(
+                f"{int(np.sum(counts < 1))} of {len(counts)} voters have no records: "
+                "a preference needs at least one answer; leave such voters out"
+            )
+        if self.differences.dtype != np.int8 and not np.isfinite(self.differences).all():
+            raise VeilError("some answers hold values that are not finite numbers (NaN or infinite)")
+
+    @property
+    def voters(self) -> int:
+        """The number of voters N."""
+        return len(self.offsets) - 1
+
+    @property
+    def records(self) -> int:
+        """The number of answers of all voters together."""
+        return len(self.differences)
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How many records each voter has."""
+        return np.diff(self.offsets)
+
+    def voter_names(self) -> list[str]:
+        """Return the voters' names; where the source had none, their positions from 1."""
+        return [str(i + 1) for i in range(self.voters)] if self.names is None else self.names.to_pylist()
+
+    def of(self, voters: slice) -> Ballots:
+        """Return the ballots of consecutive voters, without copying an answer."""
+        start, stop, _ = voters.indices(self.voters)
+        begin, end = self.offsets[start], self.offsets[max(start, stop)]
+        return Ballots(
+            self.study,
+            self.offsets[start : max(start, stop) + 1] - begin,
+            self.differences[begin:end],
+            None if self.names is None else self.names[start:stop],
+        )
+
+    def choose(self, voters: npt.NDArray[np.int64]) -> Ballots:
+        """Return the ballots of the voters at these positions, in this order."""
+        counts = self.counts[voters]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        rows = np.repeat(self.offsets[voters] - offsets[:-1], counts) + np.arange(offsets[-1])
+        return Ballots(
+            self.study,
+            offsets,
+            self.differences[rows],
+            None if self.names is None else self.names.take(pa.array(voters)),
+        )
+
+    def chunks(self) -> Iterator[Ballots]:
+        """Walk the crowd in pieces of bounded size."""
+        for start in range(0, self.voters, VOTERS_PER_CHUNK):
+            yield self.of(slice(start, start + VOTERS_PER_CHUNK))
+
+
+class BallotSource(Protocol):
+    """A crowd that can be walked in pieces: in memory, or in a file of any size."""
+
+    @property
+    def study(self) -> Study:
+        """What was asked."""
+
+    @property
+    def voters(self) -> int:
+        """The number of voters N."""
+
+    def chunks(self) -> Iterator[Ballots]:
+        """Walk the crowd in pieces of bounded size, always in the same order."""
+
+
+@dataclass(frozen=True)
+class BallotFile:
+    """A ballot file (Parquet, a row a voter) of which only one row group is in memory at a time."""
+
+    path: Path
+    study: Study
+    voters: int
+    origin: Mapping[str, Any]
+
+    def chunks(self) -> Iterator[Ballots]:
+        """Read the file one row group at a time."""
+        try:
+            with pq.ParquetFile(self.path, memory_map=True) as file:
+                for group in range(file.num_row_groups):
+                    yield _ballots(self.study, file.read_row_group(group, columns=["voter", "differences"]))
+        except (pa.ArrowException, OSError) as error:
+            raise VeilError(f"{self.path} is damaged: {_one_line(error)}") from None
+
+    def load(self) -> Ballots:
+        """Read the whole crowd into memory."""
+        return concatenate(self.study, list(self.chunks()))
+
+
+def concatenate(study: Study, pieces: list[Ballots]) -> Ballots:
+    """Join pieces of one crowd."""
+    if not pieces:
+        raise VeilError(f"there are no voters in these answers to the study {study.name}")
+    ends = np.cumsum([0] + [p.records for p in pieces])
+    offsets = np.concatenate([[0]] + [p.offsets[1:] + end for p, end in zip(pieces, ends, strict=False)])
+    named = all(p.names is not None for p in pieces)
+    return Ballots(
+        study,
+        offsets.astype(np.int64),
+        np.concatenate([p.differences for p in pieces]),
+        pa.chunked_array([p.names for p in pieces]).combine_chunks() if named else None,
+    )
+
+
+@dataclass(frozen=True)
+class Census:
+    """Whose answers these are, counted, and a name for exactly these answers."""
+
+    voters: int
+    records: int
+    fewest_records: int
+    most_records: int
+    fingerprint: str
+    """SHA-256 of the study and of every answer in order, the same however the crowd is cut into pieces."""
+
+
+def census(source: BallotSource) -> Census:
+    """Walk the crowd once and count it."""
+    counts, answers = hashlib.sha256(), hashlib.sha256()
+    voters, records, fewest, most = 0, 0, 2**62, 0
+    for chunk in source.chunks():
+        counts.update(np.ascontiguousarray(chunk.counts).data)
+        answers.update(np.ascontiguousarray(chunk.differences).data)
+        voters, records = voters + chunk.voters, records + chunk.records
+        fewest, most = min(fewest, int(chunk.counts.min())), max(most, int(chunk.counts.max()))
+    name = f"{source.study.fingerprint} {counts.hexdigest()} {answers.hexdigest()}"
+    return Census(voters, records, fewest, most, hashlib.sha256(name.encode()).hexdigest())
+
+
+def open_ballots(path: str | Path) -> BallotFile:
+    """Open a ballot file and check that it is one."""
+    path = Path(path)
+    if path.is_dir():
+        raise VeilError(f"{path} is a directory, not a ballot file")
+    if not path.exists():
+        raise VeilError(f"there is no ballot file {path}: make one with `veil import` or `veil simulate`")
+    try:
+        with pq.ParquetFile(path, memory_map=path.stat().st_size > 0) as file:
+            metadata, rows = file.schema_arrow.metadata or {}, file.metadata.num_rows
+            columns = {field.name: field.type for field in file.schema_arrow}
+    except (pa.ArrowException, OSError) as error:
+        raise VeilError(f"{path} is not a ballot file: {_one_line(error)}") from None
+    if _METADATA not in metadata:
+        raise VeilError(
+            f"{path} is a Parquet file, but no ballot file: import it with `veil import table {path} --mapping MAPPING`"
+        )
+    header = json.loads(metadata[_METADATA])
+    if header.get("format") != _FORMAT:
+        raise VeilError(f"{path} has ballot format {header.get('format')}, this version of veil reads {_FORMAT}")
+    if columns.get("differences") not in (pa.list_(pa.int8()), pa.list_(pa.float64())):
+        raise VeilError(f"{path} has no column of differences: the file is damaged")
+    if rows == 0:
+        raise VeilError(f"{path} holds no voters")
+    return BallotFile(path, Study.from_dict(header["study"]), rows, header.get("origin", {}))
+
+
+def write_ballots(path: str | Path, study: Study, chunks: Iterable[Ballots], origin: Mapping[str, Any]) -> int:
+    """Write a crowd piece by piece and return the number of voters.
+
+    The file appears under its name only when it is complete. ``origin`` says where it came from.
+    """
+    header = json.dumps({"format": _FORMAT, "study": study.as_dict(), "origin": dict(origin)})
+    voters, writer = 0, None
+    with replacing(Path(path)) as unfinished:
+        try:
+            for chunk in (piece for given in chunks for piece in given.chunks()):
+                table = _table(chunk, voters)
+                if writer is None:
+                    schema = table.schema.with_metadata({_METADATA: header.encode()})
+                    writer = pq.ParquetWriter(unfinished, schema, compression="zstd")
+                writer.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=VOTERS_PER_CHUNK)
+                voters += chunk.voters
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            raise VeilError("there is not one usable answer, so no ballot file was written")
+    return voters
+
+
+def smallest_type(study: Study) -> type[np.int8] | type[np.float64]:
+    """Return int8 where every possible difference of the study is a small whole number, else float64."""
+    whole = all(
+        f.unit == 1 and f.reach <= 127 and all(float(v).is_integer() for v in (f.low, f.high, *f.levels))
+        for f in study.features
+    )
+    return np.int8 if whole and study.drawing.method != "gaussian" else np.float64
+
+
+def _table(chunk: Ballots, before: int) -> pa.Table:
+    dimension = chunk.study.dimension
+    names = chunk.names
+    if names is None:
+        names = pa.array([str(before + i + 1) for i in range(chunk.voters)], pa.string())
+    flat = pa.array(np.ascontiguousarray(chunk.differences).reshape(-1))
+    lists = pa.ListArray.from_arrays(pa.array((chunk.offsets * dimension).astype(np.int32)), flat)
+    return pa.table({"voter": names, "differences": lists})
+
+
+def _ballots(study: Study, table: pa.Table) -> Ballots:
+    column = table.column("differences").combine_chunks()
+    if column.null_count or column.values.null_count:
+        raise VeilError("some voters' answers are blank (null): the ballot file is damaged")
+    ends = column.offsets.to_numpy().astype(np.int64)
+    flat = column.values.to_numpy()[ends[0] : ends[-1]]
+    if np.any((ends - ends[0]) % study.dimension):
+        raise VeilError(
+            f"some voters' answers do not come in groups of {study.dimension} features: the ballot file is damaged"
+        )
+    return Ballots(
+        study,
+        (ends - ends[0]) // study.dimension,
+        flat.reshape(-1, study.dimension),
+        table.column("voter").combine_chunks().cast(pa.string()),
+    )
+
+
+def _one_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

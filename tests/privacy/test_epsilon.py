@@ -1,0 +1,100 @@
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veil.errors import VeilError
+from veil.privacy.epsilon import Epsilon
+
+micros = st.integers(min_value=100, max_value=50_000_000)
+
+
+@pytest.mark.parametrize(
+    ("value", "micro"),
+    [
+        ("0.3", 300_000),
+        (" 0.30 ", 300_000),
+        ("3e-1", 300_000),
+        (0.3, 300_000),
+        (0.1, 100_000),
+        (np.float64(0.7), 700_000),
+        (np.int64(3), 3_000_000),
+        (1, 1_000_000),
+        (Decimal("2.5"), 2_500_000),
+        (Fraction(1, 8), 125_000),
+        ("0.0001", 100),
+        (0.0001, 100),
+        ("0.000101", 101),
+        (50, 50_000_000),
+    ],
+)
+def test_numbers_are_read_as_they_are_written(value, micro):
+    assert Epsilon.parse(value).micro == micro
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            "nan",
+            "sNaN",
+            "inf",
+            "-inf",
+            "",
+            "a",
+            "0,3",
+            "0.3.1",
+            "1e999999999",
+            "1e-999999999",
+            "1e99999999999999999999",
+        ),
+        *(float("nan"), float("inf"), -float("inf"), 0, 0.0, -0.0, -1, "-0.3", "0", True, None, b"1", [1]),
+        *("0.0000999", 0.00001, "50.000001", 51, 1e300, Fraction(1, 100_000), Decimal("NaN")),
+        *("0.3000001", 0.1 + 0.2, Fraction(1, 3), Decimal("1.0000000000000000000000000000000001")),
+    ],
+)
+def test_everything_else_is_refused_and_named(value):
+    with pytest.raises(VeilError, match=r"from 0\.0001 to 50 with at most six decimals") as refusal:
+        Epsilon.parse(value)
+    assert repr(value) in str(refusal.value)
+
+
+@pytest.mark.parametrize("micro", [99, 0, -1, 50_000_001, 1.0, True, None, "300000"])
+def test_a_wrong_number_of_millionths_cannot_be_built(micro):
+    with pytest.raises(VeilError):
+        Epsilon(micro)
+
+
+def test_the_text_of_a_refused_epsilon_keeps_its_sign():
+    with pytest.raises(VeilError, match=r"epsilon is -0\.3:"):
+        Epsilon(-300_000)
+
+
+@given(micros)
+def test_every_form_of_the_same_number_is_the_same_epsilon(micro):
+    epsilon = Epsilon(micro)
+    assert epsilon.fraction == Fraction(micro, 10**6)
+    assert epsilon.value == float(Fraction(micro, 10**6))
+    for form in (str(epsilon), epsilon.value, epsilon.fraction, Decimal(micro) / 10**6, f"{micro}e-6"):
+        assert Epsilon.parse(form) == epsilon
+
+
+@given(micros)
+def test_the_text_is_the_shortest_decimal(micro):
+    text = str(Epsilon(micro))
+    assert Fraction(text) == Fraction(micro, 10**6)
+    assert text == format(Decimal(micro).scaleb(-6).normalize(), "f")
+
+
+@given(micros, micros)
+def test_epsilons_are_ordered_like_their_values(a, b):
+    assert (Epsilon(a) < Epsilon(b)) == (Fraction(a) < Fraction(b))
+
+
+@given(st.decimals(min_value="0.0001", max_value=50, places=7).filter(lambda d: d * 10**6 % 1 != 0))
+def test_a_seventh_decimal_is_refused(value):
+    with pytest.raises(VeilError, match="more than six decimals"):
+        Epsilon.parse(value)

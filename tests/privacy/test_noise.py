@@ -1,0 +1,141 @@
+"""What every source of noise must refuse and keep to, and how OpenDP is asked."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from veil.errors import VeilError
+from veil.privacy import noise as noise_module
+from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.float_noise import FloatNoiseForExperiments
+from veil.privacy.noise import LaplaceNoise, OpenDPNoise, double_above, rows_by_epsilon
+
+SOURCES: list[LaplaceNoise] = [OpenDPNoise(), BulkNoise(), FloatNoiseForExperiments(seed=1)]
+ONE = np.array([1_000_000])
+
+every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: type(source).__name__)
+
+
+@every_source
+@pytest.mark.parametrize("sensitivity", [0, -1, 1.0, 2.5, math.nan, math.inf, None, "1", True])
+def test_a_sensitivity_is_a_positive_whole_number(source, sensitivity):
+    with pytest.raises(VeilError, match=r"sensitivity is .* positive whole number of grid steps"):
+        source.laplace(sensitivity, ONE, 3)
+
+
+@every_source
+@pytest.mark.parametrize("columns", [0, -1, 2.0, math.nan, None, True])
+def test_columns_are_a_positive_whole_number(source, columns):
+    with pytest.raises(VeilError, match="columns"):
+        source.laplace(1, ONE, columns)
+
+
+@every_source
+@pytest.mark.parametrize(
+    "epsilons",
+    [
+        np.array([1.0, math.nan]),
+        np.array([1e6]),
+        np.array([1_000_000], dtype=np.int32),
+        np.array([[1_000_000]]),
+        np.array(1_000_000),
+        np.array(["1"]),
+        [1_000_000],
+        1_000_000,
+    ],
+)
+def test_epsilons_are_a_vector_of_int64(source, epsilons):
+    with pytest.raises(VeilError, match="one-dimensional int64 array"):
+        source.laplace(1, epsilons, 3)
+
+
+@every_source
+@pytest.mark.parametrize("micro", [-1_000_000, 0, 99, 50_000_001])
+def test_one_epsilon_out_of_range_is_enough(source, micro):
+    with pytest.raises(VeilError, match="between 100"):
+        source.laplace(1, np.array([1_000_000, micro, 1_000_000]), 3)
+
+
+@every_source
+def test_the_greatest_scale_is_served_and_a_greater_one_is_not(source):
+    assert source.laplace(2**52, ONE, 3).shape == (1, 3)
+    with pytest.raises(VeilError, match="coarser grid or a larger epsilon"):
+        source.laplace(2**52 + 1, ONE, 3)
+    with pytest.raises(VeilError, match="scale above"):
+        source.laplace(2**52, np.array([1_000_000, 999_999]), 3)
+
+
+@every_source
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_shape_and_type(source, rows):
+    drawn = source.laplace(2**31, np.full(rows, 300_000), 7)
+    assert drawn.shape == (rows, 7)
+    assert drawn.dtype == np.int64
+
+
+@every_source
+def test_each_row_has_its_own_epsilon(source):
+    """Epsilons 50,000 apart cannot be mistaken: one row's noise is nearly always below the other's."""
+    epsilons = np.array([1_000, 50_000_000] * 20)
+    magnitude = np.abs(source.laplace(2**31, epsilons, 50)).mean(axis=1)
+    scales = 2**31 * 1e6 / epsilons
+    # The mean of 50 exponential variables is within a factor 3 of its expectation but for a chance below 1e-9.
+    assert (magnitude > scales / 3).all()
+    assert (magnitude < scales * 3).all()
+
+
+@every_source
+def test_the_smallest_noise_is_usually_none(source):
+    """At sensitivity 1 and epsilon 50, P(X != 0) = 2 / (1 + e^50) < 1e-21; the rounded float has e^-25."""
+    assert not source.laplace(1, np.full(100, 50_000_000), 10).any()
+
+
+def test_only_the_exact_sources_say_that_they_are():
+    assert [source.exact for source in SOURCES] == [True, True, False]
+    assert "not private" in SOURCES[2].name
+    assert len({source.name for source in SOURCES}) == 3
+
+
+def test_float_noise_repeats_with_its_seed():
+    epsilons = np.array([100_000, 3_000_000])
+    first, again, other = (FloatNoiseForExperiments(seed).laplace(2**31, epsilons, 9) for seed in (5, 5, 6))
+    assert (first == again).all()
+    assert (first != other).all()
+
+
+@given(st.lists(st.sampled_from([100, 101, 300_000, 50_000_000]), max_size=30), st.integers(1, 70_000))
+def test_every_row_is_in_one_block_with_its_epsilon(epsilons, columns):
+    given_epsilons = np.array(epsilons, dtype=np.int64)
+    seen = []
+    for micro, rows in rows_by_epsilon(given_epsilons, columns):
+        assert (given_epsilons[rows] == micro).all()
+        assert len(rows) == 1 or len(rows) * columns <= 2**16
+        seen += rows.tolist()
+    assert sorted(seen) == list(range(len(epsilons)))
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=2**52))
+def test_double_above_is_the_least_one(x):
+    double = double_above(x)
+    assert Fraction(math.nextafter(double, 0)) < x <= Fraction(double)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 2**33), st.integers(100, 50_000_000))
+def test_opendp_accounts_for_no_more_than_epsilon(sensitivity, micro):
+    """The scale handed over is at least the exact one, and so near to it that OpenDP's own bound is epsilon."""
+    measurement = noise_module._measurement(sensitivity, micro)
+    epsilon = Fraction(micro, 10**6)
+    claimed = measurement.map(sensitivity)
+    assert claimed <= double_above(epsilon)
+    assert claimed >= epsilon * (1 - Fraction(1, 2**51))
+
+
+def test_a_scale_that_is_too_small_is_noticed(monkeypatch):
+    monkeypatch.setattr(noise_module, "double_above", lambda x: math.nextafter(float(x), 0))
+    with pytest.raises(AssertionError, match="accounts more than epsilon"):
+        OpenDPNoise().laplace(3, np.array([700_001]), 1)
