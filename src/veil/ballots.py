@@ -202,8 +202,11 @@ def open_ballots(path: str | Path) -> BallotFile:
         raise VeilError(
             f"{path} is a Parquet file, but no ballot file: import it with `veil import table {path} --mapping MAPPING`"
         )
-    header = json.loads(metadata[_METADATA])
-    if header.get("format") != _FORMAT:
+    try:
+        header = dict(json.loads(metadata[_METADATA]))
+    except (ValueError, TypeError):
+        raise VeilError(f"{path} has an unreadable header: the file is damaged") from None
+    if header.get("format") != _FORMAT or not isinstance(header.get("study"), dict):
         raise VeilError(f"{path} has ballot format {header.get('format')}, this version of veil reads {_FORMAT}")
     if columns.get("differences") not in (pa.list_(pa.int8()), pa.list_(pa.float64())):
         raise VeilError(f"{path} has no column of differences: the file is damaged")

@@ -77,17 +77,20 @@ class Feature:
         return self.words.get(shown, self.words.get("other", "{n} " + self.label)).replace("{n}", shown)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the feature as plain data; optional parts appear only when they are set."""
+        """Return the feature as plain data; optional parts appear only when they are set.
+
+        Numbers are floats, so that studies that are equal read the same.
+        """
         return {
             "name": self.name,
             "label": self.label,
-            "low": self.low,
-            "high": self.high,
-            "unit": self.unit,
-            **({"levels": list(self.levels)} if self.levels else {}),
+            "low": float(self.low),
+            "high": float(self.high),
+            "unit": float(self.unit),
+            **({"levels": [float(level) for level in self.levels]} if self.levels else {}),
             **({"words": dict(self.words)} if self.words is not None else {}),
             **({"part": self.part} if self.part else {}),
-            **({"lean": self.lean} if self.lean else {}),
+            **({"lean": float(self.lean)} if self.lean else {}),
         }
 
 
@@ -163,6 +166,9 @@ class Study:
                     f"which is not among parts = {list(self.parts)}"
                 )
 
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
     @property
     def dimension(self) -> int:
         """The number of features d."""
@@ -192,7 +198,7 @@ class Study:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the study's whole definition: two studies are the same iff this is."""
-        return hashlib.sha256(canonical_json(self.as_dict()).encode()).hexdigest()
+        return hashlib.sha256(canonical_json(self.as_dict()).encode(errors="surrogatepass")).hexdigest()
 
     def alternative(self, features: Mapping[str, Any], name: str) -> Alternative:
         """Check the values of one alternative against the study and put them in order.
@@ -255,8 +261,8 @@ class Study:
             "name": self.name,
             "title": self.title,
             "question": self.question,
-            "norm_bound": self.norm_bound,
-            **({"record_norm": self.record_norm} if self.record_norm is not None else {}),
+            "norm_bound": float(self.norm_bound),
+            **({"record_norm": float(self.record_norm)} if self.record_norm is not None else {}),
             **({"parts": list(self.parts)} if self.parts else {}),
             "drawing": {"method": self.drawing.method, "dilemmas": self.drawing.dilemmas},
             "features": [f.as_dict() for f in self.features],

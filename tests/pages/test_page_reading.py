@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from veil.pages.reading import Lean, Reading, decimals, one_line, readings, signed
+from veil.privacy.noise_distribution import Spread
+from veil.release import Release
+from veil.studies import load_study
+
+
+def test_readings_are_sorted_and_keep_their_error_bars(make_release: Callable[..., Release]) -> None:
+    study = load_study("kidney")
+    values = np.array([0.1, 0.5, -0.3, 0.0, 0.2])
+    variances = np.diag([1.0, 4.0, 9.0, 16.0, 25.0]) / 1e4
+    release = make_release(study=study, parameter=values, noise=Spread(tuple(map(tuple, variances.tolist()))))
+    found = readings(release)
+    labels = [study.features[k].label for k in (1, 4, 0, 3, 2)]
+    assert [r.label for r in found] == labels
+    assert [r.value for r in found] == [0.5, 0.2, 0.1, 0.0, -0.3]
+    # 95 % of a normal variable lie within 1.96 standard deviations.
+    reach = NormalDist().inv_cdf(0.975)
+    assert [r.error_bar for r in found] == pytest.approx([reach * s / 100 for s in (2, 5, 1, 4, 3)])
+
+
+@pytest.mark.parametrize(
+    ("value", "error_bar", "lean"),
+    [(0.2, 0.1, Lean.MORE), (-0.2, 0.1, Lean.LESS), (0.1, 0.1, Lean.UNCLEAR), (-0.05, 0.1, Lean.UNCLEAR)],
+)
+def test_a_bar_that_reaches_zero_is_unclear(value: float, error_bar: float, lean: Lean) -> None:
+    assert Reading("x", value, error_bar).lean is lean
+
+
+def test_share_is_the_normal_probability() -> None:
+    assert Reading("x", 0.35, 0.1).share == pytest.approx(NormalDist().cdf(0.35))
+
+
+@pytest.mark.parametrize(
+    ("bars", "places"), [((0.057, 0.2), 3), ((0.0057,), 4), ((5.2,), 1), ((16.0, 20.0), 0), ((0.0,), 3), ((0.1,), 2)]
+)
+def test_decimals_show_two_digits_of_the_smallest_bar(bars: tuple[float, ...], places: int) -> None:
+    assert decimals([Reading("x", 1.0, bar) for bar in bars]) == places
+
+
+def test_signed_numbers() -> None:
+    assert [signed(v, 2) for v in (0.126, -0.126, 0.001, -0.001, 0.0)] == ["+0.13", "−0.13", "0.00", "0.00", "0.00"]
+
+
+def test_words_from_a_file_become_one_line_that_utf8_can_carry() -> None:
+    hostile = "a\nb\t c\x00d\x1be\ud800f\u202eg\x85h"
+    cleaned = one_line(hostile)
+    assert cleaned.encode() == "a b c\ufffdd\ufffde\ufffdf\ufffdg h".encode()
+    assert one_line("Ünïcode 漢字 👩‍👩‍👧 עברית") == "Ünïcode 漢字 👩‍👩‍👧 עברית"

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import csv
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from veil.errors import VeilError
+from veil.sources.import_report import Imported, Refusal, write_refused
+from veil.sources.table import TableMapping, import_table, load_mapping
+from veil.studies import load_study
+from veil.study import Drawing, Feature, Study
+
+ROOT = Path(__file__).parents[2]
+KIDNEY_FILE = ROOT / "../shared/data/kidney/exp2_82_voters.csv.gz"
+FEATURES = (Feature("size", "size", 0, 5, levels=(0, 1)), Feature("cost", "cost", -10, 10, unit=10, levels=(0, 1)))
+STUDY = Study("toy", "Toy", "Which?", FEATURES, Drawing("independent", 2))
+WHOLE = Study("whole", "Whole", "Which?", FEATURES[:1], Drawing("independent", 2))
+HEADER = "voter,chosen,left_size,right_size,left_cost,right_cost\n"
+
+
+def import_text(folder: Path, text: str, mapping: TableMapping | None = None) -> Imported:
+    path = folder / "answers.csv"
+    path.write_text(text, encoding="utf-8")
+    imported = import_table(path, mapping or TableMapping(STUDY))
+    report = imported.report
+    assert report.rows == report.pairs + report.dropped + sum(report.refused.values()), "a row was lost"
+    return imported
+
+
+def test_an_answer_becomes_chosen_minus_other_in_model_units(tmp_path: Path) -> None:
+    imported = import_text(tmp_path, HEADER + "ann,left,5,2,-10,5\nbob,right,5,2,-10,5\n")
+    assert imported.ballots.differences.tolist() == [[3, -1.5], [-3, 1.5]]
+    assert imported.ballots.voter_names() == ["ann", "bob"]
+
+
+def test_voters_and_their_answers_keep_the_order_of_the_file(tmp_path: Path) -> None:
+    rows = "bob,left,1,0,0,0\nann,left,2,0,0,0\nbob,left,3,0,0,0\n"
+    ballots = import_text(tmp_path, HEADER + rows).ballots
+    assert ballots.voter_names() == ["bob", "ann"]
+    assert ballots.offsets.tolist() == [0, 2, 3]
+    assert ballots.differences[:, 0].tolist() == [1, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (",left,1,1,1,1", Refusal.VOTER_MISSING),
+        ("ann,,1,1,1,1", Refusal.NO_SINGLE_CHOICE),
+        ("ann,both,1,1,1,1", Refusal.NO_SINGLE_CHOICE),
+        ("ann,left,,1,1,1", Refusal.BLANK),
+        ("ann,left,1,1,1,", Refusal.BLANK),
+        ("ann,left,x,1,1,1", Refusal.NOT_A_NUMBER),
+        ("ann,left,1,nan,1,1", Refusal.NOT_A_NUMBER),
+        ("ann,left,1,1,inf,1", Refusal.NOT_A_NUMBER),
+        ("ann,left,1,1,1,-1e999", Refusal.NOT_A_NUMBER),
+        ("ann,left,5.01,1,1,1", Refusal.OUT_OF_BOUNDS),
+        ("ann,left,1,-0.5,1,1", Refusal.OUT_OF_BOUNDS),
+        ("ann,left,1,1,1,11", Refusal.OUT_OF_BOUNDS),
+        ("ann,left,1,1,1", Refusal.RAGGED),
+        ("ann,left,1,1,1,1,1", Refusal.RAGGED),
+    ],
+)
+def test_a_bad_row_is_refused_alone(tmp_path: Path, row: str, reason: Refusal) -> None:
+    imported = import_text(tmp_path, HEADER + f"cy,left,1,1,1,1\n{row}\ndee,right,1,1,1,1\n")
+    assert dict(imported.report.refused) == {reason: 1}
+    assert imported.ballots.voter_names() == ["cy", "dee"]
+    write_refused(tmp_path / "refused.csv", imported)
+    (kept,) = csv.DictReader((tmp_path / "refused.csv").open(encoding="utf-8"))
+    assert (kept["refused row"], kept["refused because"]) == ("2", reason.value)
+    cells = [kept[column] for column in HEADER.strip().split(",")]
+    assert kept["refused text"] == row if reason is Refusal.RAGGED else ",".join(cells) == row
+
+
+def test_refused_rows_of_a_clean_file_are_none(tmp_path: Path) -> None:
+    imported = import_text(tmp_path, HEADER + "cy,left,1,1,1,1\n")
+    write_refused(tmp_path / "refused.csv", imported)
+    assert list(csv.DictReader((tmp_path / "refused.csv").open(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("said", ["left", "LEFT", " Left "])
+def test_left_may_be_said_in_capitals(tmp_path: Path, said: str) -> None:
+    assert import_text(tmp_path, HEADER + f"ann,{said},1,0,0,0\n").ballots.differences[0, 0] == 1
+
+
+def test_numbers_may_say_left_and_right(tmp_path: Path) -> None:
+    mapping = TableMapping(STUDY, left="0", right="1")
+    rows = "a,0,1,0,0,0\na,0.0,1,0,0,0\na,1,1,0,0,0\na,1.0,1,0,0,0\na,2,1,0,0,0\na,left,1,0,0,0\n"
+    imported = import_text(tmp_path, HEADER + rows, mapping)
+    assert imported.ballots.differences[:, 0].tolist() == [1, 1, -1, -1]
+    assert dict(imported.report.refused) == {Refusal.NO_SINGLE_CHOICE: 2}
+
+
+def test_small_whole_differences_are_stored_small_and_others_are_not_rounded(tmp_path: Path) -> None:
+    header, mapping = "voter,chosen,left_size,right_size\n", TableMapping(WHOLE)
+    assert import_text(tmp_path, header + "a,left,3.0,1\n", mapping).ballots.differences.dtype == np.int8
+    halves = import_text(tmp_path, header + "a,left,3,1\na,left,0.5,0\n", mapping).ballots.differences
+    assert halves.tolist() == [[2], [0.5]]
+
+
+def test_equal_alternatives_are_kept_and_noted(tmp_path: Path) -> None:
+    imported = import_text(tmp_path, HEADER + "a,left,1,1,2,2\na,left,1,1,2,3\n")
+    assert imported.report.pairs == 2
+    assert imported.report.notes == ("1 of 2 answers are between two equal alternatives",)
+
+
+def test_dropped_rows_are_counted_and_not_refused(tmp_path: Path) -> None:
+    header = HEADER.replace("\n", ",kind,phase\n")
+    rows = "a,left,1,0,0,0,test_1,1\na,left,99,x,0,0,test_2,1\na,left,2,0,0,0,main,1\na,left,3,0,0,0,main,0\n"
+    imported = import_text(tmp_path, header + rows, TableMapping(STUDY, drop={"kind": "test_?", "phase": "0"}))
+    assert imported.report.dropped == 3
+    assert dict(imported.report.refused) == {}
+    assert imported.ballots.differences[:, 0].tolist() == [2]
+
+
+def test_columns_with_the_names_of_the_report_are_no_trouble(tmp_path: Path) -> None:
+    text = "row,reason,left_size,right_size,text,blank\nann,left,1,0,4,2\n,left,1,0,4,2\n"
+    mapping = TableMapping(STUDY, voter="row", chosen="reason", features={"cost": ("text", "blank")})
+    imported = import_text(tmp_path, text, mapping)
+    assert imported.ballots.differences.tolist() == [[1, 0.2]]
+    assert dict(imported.report.refused) == {Refusal.VOTER_MISSING: 1}
+
+
+def test_one_column_may_serve_twice(tmp_path: Path) -> None:
+    mapping = TableMapping(STUDY, features={"cost": ("left_size", "left_size")})
+    imported = import_text(tmp_path, "voter,chosen,left_size,right_size\nann,left,3,1\n", mapping)
+    assert imported.ballots.differences.tolist() == [[2, 0]]
+
+
+NAMES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=5)
+ANSWER = st.tuples(NAMES, st.booleans(), *(st.floats(f.low, f.high) for f in FEATURES for _ in range(2)))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(ANSWER, min_size=1, max_size=20), st.booleans())
+def test_what_is_written_is_what_is_read(tmp_path: Path, answers: list[tuple[Any, ...]], as_parquet: bool) -> None:
+    frame = pl.DataFrame(answers, schema=["voter", "chosen", *HEADER.strip().split(",")[2:]], orient="row")
+    frame = frame.with_columns(pl.when("chosen").then(pl.lit("left")).otherwise(pl.lit("right")).alias("chosen"))
+    path = tmp_path / "table"
+    if as_parquet:
+        frame.write_parquet(path)
+    else:
+        frame.write_csv(path)
+    imported = import_table(path, TableMapping(STUDY))
+    expected: dict[str, list[list[float]]] = {}
+    for voter, left, size, size_r, cost, cost_r in answers:
+        sign = 1 if left else -1
+        expected.setdefault(voter, []).append([sign * (size - size_r), sign * (cost - cost_r) / 10])
+    ballots = imported.ballots
+    assert ballots.voter_names() == list(expected)
+    for i, answers_of_one in enumerate(expected.values()):
+        assert ballots.of(slice(i, i + 1)).differences.tolist() == answers_of_one
+
+
+def mapping_file(folder: Path, text: str) -> Path:
+    path = folder / "mapping.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_mapping_needs_only_its_study(tmp_path: Path) -> None:
+    assert load_mapping(mapping_file(tmp_path, 'study = "kidney"')) == TableMapping(load_study("kidney"))
+
+
+def test_a_study_file_is_found_beside_its_mapping(tmp_path: Path) -> None:
+    (tmp_path / "toy.toml").write_text(
+        'name = "toy"\n[drawing]\nmethod = "gaussian"\ndilemmas = 1\n[[features]]\nname = "a"\nlow = 0\nhigh = 1\n'
+    )
+    mapping = load_mapping(mapping_file(tmp_path, 'study = "toy.toml"\nleft = 0\nright = 1'))
+    assert mapping.study.feature_names == ("a",)
+    assert (mapping.left, mapping.right) == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("study = ", "not a readable TOML"),
+        ("voter = 'id'", "say which study"),
+        ("study = 5", "say which study"),
+        ("study = 'no-such-study'", "there is no study 'no-such-study'"),
+        ("study = 'kidney'\nvotre = 'id'", "unknown setting 'votre'; known are chosen"),
+        ("study = 'kidney'\nvoter = ['id']", "voter must be a text"),
+        ("study = 'kidney'\nleft = true", "left must be a text"),
+        ("study = 'kidney'\nleft = 'A'\nright = 'a '", "for the left and for the right"),
+        ("study = 'kidney'\nfeatures = 3", r"features must be a section \(\[features\]\)"),
+        ("study = 'kidney'\n[features]\nobesity = 'l_obesity'", r'obesity must be \["left column", "right column"\]'),
+        ("study = 'kidney'\n[features]\nobesity = ['a', 'b', 'c']", "obesity must be"),
+        ("study = 'kidney'\n[features]\nage = ['a', 'b']", "names the feature 'age', but study kidney has"),
+        ("study = 'kidney'\n[drop]\npairid = ['a']", "drop.pairid must be a text"),
+    ],
+)
+def test_a_bad_mapping_says_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(VeilError, match=message):
+        load_mapping(mapping_file(tmp_path, text))
+
+
+def test_a_mapping_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(VeilError, match="cannot read the mapping file"):
+        load_mapping(tmp_path / "absent.toml")
+
+
+def test_columns_that_the_mapping_names_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(VeilError, match="lacks the columns kind"):
+        import_text(tmp_path, HEADER, TableMapping(STUDY, drop={"kind": "*"}))
+
+
+@pytest.mark.skipif(not KIDNEY_FILE.exists(), reason="the public answers are not here")
+def test_the_example_mapping_reads_the_public_kidney_answers() -> None:
+    imported = import_table(KIDNEY_FILE, load_mapping(ROOT / "examples/kidney-mapping.toml"))
+    with gzip.open(KIDNEY_FILE, "rt", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    kept = [row for row in rows if not row["pairid"].startswith("att_")]
+    report = imported.report
+    assert (report.rows, report.dropped, report.pairs, report.voters) == (33_024, 33_024 - len(kept), len(kept), 82)
+    assert dict(report.refused) == {}
+    of_voter: dict[str, list[list[float]]] = {}
+    for row in kept:
+        sign = -1 if row["chosen"] == "1" else 1
+        columns = {"elderlyDep": 1, "lifeYearsGained": 10, "obesity": 1, "weeklyWorkhours": 10, "yearsWaiting": 1}
+        v = [sign * (int(row[f"l_{c}"]) - int(row[f"r_{c}"])) / unit for c, unit in columns.items()]
+        of_voter.setdefault(row["id"], []).append(v)
+    assert imported.ballots.voter_names() == list(of_voter)
+    assert np.array_equal(imported.ballots.differences, [v for answers in of_voter.values() for v in answers])
+    assert imported.ballots.counts.tolist() == [len(answers) for answers in of_voter.values()]

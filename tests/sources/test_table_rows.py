@@ -1,0 +1,165 @@
+"""Files that are not what they should be: each is read, counted, or refused in one line."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from veil.errors import VeilError
+from veil.sources import table_rows
+from veil.sources.table_rows import TableRows
+
+GOOD = b"voter,chosen,extra\nann,left,1\nbob,right,2\n"
+
+
+def read(path: Path, needed: tuple[str, ...] = ("voter", "chosen")) -> tuple[list[tuple[str, ...]], TableRows]:
+    table = TableRows(path, needed)
+    rows = [row for batch in table.batches() for row in batch.select(needed).iter_rows()]
+    return rows, table
+
+
+def written(folder: Path, content: bytes) -> Path:
+    path = folder / "file"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        GOOD,
+        gzip.compress(GOOD),
+        gzip.compress(GOOD[:20]) + gzip.compress(GOOD[20:]),
+        b"\xef\xbb\xbf" + GOOD,
+        GOOD.replace(b"\n", b"\r\n"),
+        GOOD.replace(b"\n", b"\r"),
+        GOOD.rstrip(),
+        b"\n\n" + GOOD + b"\n\n",
+        GOOD.replace(b"ann", b'"ann"').replace(b"voter", b'"voter"'),
+        GOOD.replace(b"ann,", b"  ann ,"),
+        GOOD.replace(b"\nbob", b"\n\nbob"),
+    ],
+    ids=["plain", "gzip", "two gzips", "bom", "crlf", "cr", "no end", "blank lines", "quotes", "spaces", "gap"],
+)
+def test_a_table_is_read_in_whatever_dress(tmp_path: Path, content: bytes) -> None:
+    rows, table = read(written(tmp_path, content))
+    assert rows == [("ann", "left"), ("bob", "right")]
+    assert table.rows == 2
+    assert table.unused == ("extra",)
+    assert len(table.ragged()) == 0
+
+
+def test_quoted_cells_hold_commas_quotes_and_line_ends(tmp_path: Path) -> None:
+    rows, table = read(written(tmp_path, b'voter,chosen\n"a,b",left\n"a ""b""",left\n"a\nb",right\n'))
+    assert rows == [("a,b", "left"), ('a "b"', "left"), ("a\nb", "right")]
+    assert table.rows == 3
+
+
+def test_rows_of_the_wrong_length_are_set_aside_and_numbered(tmp_path: Path) -> None:
+    content = b"voter,chosen,extra\n" + b"a\n" + b"v,left,1\n" * 3 + b"b,left\n" + b"v,left,1\n" + b"c,left,1,2\n"
+    table = TableRows(written(tmp_path, content), ["voter"])
+    numbers = [n for batch in table.batches() for n in batch["refused row"]]
+    assert numbers == [2, 3, 4, 6]
+    assert table.ragged().rows() == [
+        (1, "cut short, or more cells than columns", "a"),
+        (5, "cut short, or more cells than columns", "b,left"),
+        (7, "cut short, or more cells than columns", "c,left,1,2"),
+    ]
+    assert table.rows == 7
+
+
+def test_rows_are_numbered_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_rows, "_BLOCK_BYTES", 64)
+    random = np.random.default_rng(1)
+    ragged = {int(k) for k in random.choice(np.arange(1, 401), 150, replace=False)}
+    lines = ["cut" if k in ragged else f"{k},left" for k in range(1, 401)]
+    table = TableRows(written(tmp_path, "\n".join(["voter,chosen", *lines]).encode()), ["voter", "chosen"])
+    batches = list(table.batches())
+    assert len(batches) > 5
+    read_numbers = [
+        (int(voter), n) for batch in batches for voter, n in batch.select("voter", "refused row").iter_rows()
+    ]
+    assert read_numbers == [(k, k) for k in range(1, 401) if k not in ragged]
+    assert set(table.ragged()["refused row"]) == ragged
+
+
+def test_bytes_that_are_no_text_spoil_only_their_cell(tmp_path: Path) -> None:
+    rows, table = read(written(tmp_path, b"voter,chosen\ncaf\xe9,left\ncaf\xe8,left\ncaf\xc3\xa9,left\n\xff\n"))
+    assert rows == [("caf\\xe9", "left"), ("caf\\xe8", "left"), ("café", "left")]
+    assert table.ragged()["refused text"].to_list() == ["\\xff"]
+
+
+def test_text_split_between_blocks_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_rows, "_BLOCK_BYTES", 33)
+    rows, _ = read(written(tmp_path, ("voter,chosen\n" + "éü€𝄞,left\n" * 50).encode()))
+    assert rows == [("éü€𝄞", "left")] * 50
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\n \n\r\n", "is empty"),
+        (gzip.compress(b""), "is empty"),
+        (gzip.compress(GOOD * 2_000)[:-30], "Truncated"),
+        (gzip.compress(GOOD * 50_000)[:-30], "cut off after row 0: Truncated"),
+        (b"\x1f\x8b" + bytes(range(256)), "no readable table"),
+        (b"PAR1" + bytes(100), "no readable table"),
+        (bytes(range(256)), "not a text file|lacks the columns"),
+        (gzip.compress(b"answers.csv" + bytes(512)), "not a text file.*unpack archives"),
+        (GOOD.decode().encode("utf-16"), "not a text file"),
+        (GOOD.replace(b",", b";"), "lacks the columns voter, chosen; its cells are separated by semicolons"),
+        (GOOD.replace(b",", b"\t"), "separated by tabs"),
+        (GOOD.replace(b"chosen", b"picked"), "lacks the columns chosen$"),
+        (GOOD.replace(b"extra", b"voter"), "more than one column voter"),
+        (GOOD + b'"cy,left,1\n' + GOOD, "row 3 opens a quote"),
+        (b"x" * 200_000 + b"\n1\n", "no readable header"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(VeilError, match=message) as caught:
+        read(written(tmp_path, content))
+    assert len(str(caught.value).splitlines()) == 1
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_quote_that_is_never_closed_is_refused_in_a_long_file_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_rows, "_BLOCK_BYTES", 64)
+    with pytest.raises(VeilError, match="opens a quote and does not close it"):
+        read(written(tmp_path, GOOD + b'"cy,left,1\n' + b"dee,left,1\n" * 50))
+
+
+def test_a_directory_or_nothing_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(VeilError, match="is a directory"):
+        TableRows(tmp_path, [])
+    with pytest.raises(VeilError, match="No such file"):
+        TableRows(tmp_path / "absent", [])
+
+
+def test_parquet_cells_become_text(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"  # The content decides, not the name.
+    pl.DataFrame(
+        {"voter": [1, None, 3], "chosen": [0.1, float("nan"), 2.0], "flag": [True, False, None]}
+    ).write_parquet(path)
+    rows, table = read(path, ("voter", "chosen", "flag"))
+    assert rows == [("1", "0.1", "true"), ("", "NaN", "false"), ("3", "2.0", "")]
+    assert table.rows == 3
+
+
+def test_parquet_of_lists_is_refused(tmp_path: Path) -> None:
+    pl.DataFrame({"voter": [[1], [2]]}).write_parquet(tmp_path / "file")
+    with pytest.raises(VeilError, match="neither numbers nor text"):
+        read(tmp_path / "file", ("voter",))
+
+
+def test_a_header_alone_makes_one_empty_batch(tmp_path: Path) -> None:
+    table = TableRows(written(tmp_path, b"voter,chosen\n"), ["voter", "chosen"])
+    (batch,) = table.batches()
+    assert batch.columns == ["voter", "chosen", "refused row"]
+    assert (len(batch), table.rows) == (0, 0)

@@ -1,0 +1,163 @@
+"""Publishing: charged before drawn, refused when it does not fit, and never half done."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from veil.ballots import census, open_ballots, write_ballots
+from veil.errors import BudgetExceeded, VeilError
+from veil.preference.fit import fit_voters
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.guarantee import PARADIGMS
+from veil.privacy.ledger import Ledger
+from veil.publish import Request, experiment, prepare, publish
+from veil.release import load_release
+from veil.sources.simulated import synthetic_crowd
+
+ONE = Epsilon(1_000_000)
+
+
+@pytest.fixture
+def crowd():
+    return synthetic_crowd(200, 20, 4, np.random.default_rng(3)).ballots
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger.create(tmp_path / "l", 4_000_000)
+
+
+@pytest.mark.parametrize("name", PARADIGMS)
+def test_each_paradigm_releases_its_crowd(name, crowd, ledger, tmp_path):
+    made = publish(crowd, Request(PARADIGMS[name], ONE), ledger, tmp_path / "r.json")
+    assert made.guarantee.paradigm.name == name
+    assert made.guarantee.voters == 200
+    assert load_release(tmp_path / "r.json").as_dict() == made.as_dict()
+
+
+@pytest.mark.parametrize("name", ["vlcp", "rlcp", "vldp"])
+def test_the_release_is_the_exact_society_up_to_its_noise(name, crowd, ledger, tmp_path):
+    made = publish(crowd, Request(PARADIGMS[name], ONE), ledger, tmp_path / "r.json")
+    truth = fit_voters(crowd, 2.0).values.mean(axis=0)
+    widest = np.asarray(made.noise.half_widths(1 - 1e-9))
+    assert (np.abs(made.parameter - truth) <= widest).all()
+
+
+def test_the_ledger_is_charged_and_told(crowd, ledger, tmp_path):
+    made = publish(crowd, Request(PARADIGMS["vlcp"], ONE), ledger, tmp_path / "r.json")
+    (account,) = ledger.statement().accounts
+    (entry,) = account.entries
+    assert account.dataset == census(crowd).fingerprint
+    assert entry.epsilon_micro == 1_000_000
+    assert entry.release_digest == made.digest == load_release(tmp_path / "r.json").digest
+    assert made.ledger == {"id": ledger.id, "entry": entry.id}
+
+
+def test_a_spent_budget_refuses_and_writes_nothing(crowd, ledger, tmp_path):
+    request = Request(PARADIGMS["vlcp"], Epsilon(3_000_000))
+    publish(crowd, request, ledger, tmp_path / "first.json")
+    with pytest.raises(BudgetExceeded, match="requested epsilon 3, remaining 1 of 4, difference 2"):
+        publish(crowd, request, ledger, tmp_path / "second.json")
+    assert not (tmp_path / "second.json").exists()
+
+
+def test_what_can_fail_early_costs_nothing(crowd, ledger, tmp_path):
+    for request, path in [
+        (Request(PARADIGMS["vlcp"], ONE), tmp_path / "no" / "r.json"),
+        (Request(PARADIGMS["vlcp"], ONE), tmp_path),
+        (Request(PARADIGMS["vlcp"], ONE, norm_bound=0.0), tmp_path / "r.json"),
+        (Request(PARADIGMS["vlcp"], ONE, mechanism="algorithm-3"), tmp_path / "r.json"),
+        (Request(PARADIGMS["vlcp"], np.full(200, 10**6)), tmp_path / "r.json"),
+        (Request(PARADIGMS["vldp"], np.full(3, 10**6)), tmp_path / "r.json"),
+    ]:
+        with pytest.raises(VeilError):
+            publish(crowd, request, ledger, path)
+    assert ledger.statement().accounts == ()
+
+
+def test_one_voter_is_not_a_crowd(crowd):
+    with pytest.raises(VeilError, match="not a crowd"):
+        prepare(crowd.of(slice(0, 1)), Request(PARADIGMS["vlcp"], ONE))
+
+
+def test_personal_epsilons_promise_the_largest_to_all_and_each_her_own(crowd):
+    epsilons = np.linspace(100_000, 2_000_000, 200).astype(np.int64)
+    made = experiment(crowd, Request(PARADIGMS["vldp"], epsilons), seed=1)
+    assert made.guarantee.personal
+    assert (made.guarantee.smallest_epsilon, made.guarantee.epsilon) == (Epsilon(100_000), Epsilon(2_000_000))
+
+
+def test_an_experiment_is_repeatable_and_marked(crowd):
+    a, b, c = (experiment(crowd, Request(PARADIGMS["vlcp"], ONE), seed) for seed in (1, 1, 2))
+    assert a.parameter.tolist() == b.parameter.tolist() != c.parameter.tolist()
+    assert not a.exact
+    assert a.ledger is None
+
+
+def test_exact_noise_is_never_the_same(crowd, ledger, tmp_path):
+    request = Request(PARADIGMS["vlcp"], ONE)
+    a, b = (publish(crowd, request, ledger, tmp_path / f"{i}.json") for i in range(2))
+    assert a.parameter.tolist() != b.parameter.tolist()
+
+
+def test_the_release_does_not_depend_on_how_the_crowd_is_cut(crowd, tmp_path):
+    class Cut:
+        study, voters = crowd.study, crowd.voters
+
+        def chunks(self):
+            yield crowd.of(slice(0, 7))
+            yield crowd.of(slice(7, 200))
+
+    request = Request(PARADIGMS["vlcp"], ONE)
+    assert experiment(Cut(), request, 1).parameter.tolist() == experiment(crowd, request, 1).parameter.tolist()
+    assert census(Cut()) == census(crowd)
+
+
+RELEASE_FOREVER = """
+import sys
+from pathlib import Path
+from veil.ballots import open_ballots
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.guarantee import PARADIGMS
+from veil.privacy.ledger import Ledger
+from veil.publish import Request, publish
+folder = Path(sys.argv[1])
+source, ledger = open_ballots(folder / "b.parquet"), Ledger.open(folder / "l")
+for i in range(10**6):
+    publish(source, Request(PARADIGMS["vlcp"], Epsilon(100)), ledger, folder / f"{sys.argv[2]}-{i}.json")
+    if i == 0:
+        print("ready", flush=True)
+"""
+
+
+def test_a_kill_at_any_moment_leaves_no_uncharged_release(crowd, ledger, tmp_path):
+    write_ballots(tmp_path / "b.parquet", crowd.study, [crowd], {})
+    rng = np.random.default_rng()
+    for run in range(4):
+        process = subprocess.Popen(
+            [sys.executable, "-c", RELEASE_FOREVER, str(tmp_path), str(run)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(float(rng.uniform(0, 0.3)))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    (account,) = ledger.statement().accounts
+    entries = {e.id: e for e in account.entries}
+    files = list(tmp_path.glob("*-*.json"))
+    assert files
+    for path in files:
+        made = load_release(path)  # whole, or not there
+        entry = entries[made.ledger["entry"]]
+        assert entry.release_digest in (made.digest, None)
+    assert len(entries) >= len(files)
+    assert {e.id for e in account.undelivered} >= set(entries) - {
+        json.loads(p.read_text())["ledger"]["entry"] for p in files
+    }
+    assert open_ballots(tmp_path / "b.parquet").voters == 200
