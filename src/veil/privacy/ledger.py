@@ -1,0 +1,205 @@
+"""The privacy budget: what has been released about each dataset, and what may still be.
+
+Theorem (sequential composition). Releases that are eps_1-, ..., eps_k-differentially private for one unit of
+protection, each chosen after seeing the earlier ones, are together (eps_1 + ... + eps_k)-differentially
+private for that unit: the probability of what was seen is a product of k factors, and the i-th changes by at
+most e^eps_i. The ledger therefore adds epsilons up, and refuses the charge that would exceed the budget.
+
+The budget caps two lines: what a voter and what a record can lose. A charge is posted to the line of its own
+unit and to every weaker one, so every charge is posted to the weakest line. That line is the fullest, and a
+charge fits into all of its lines if and only if it fits into the weakest: one comparison decides.
+
+Order of a release: ``charge`` (durable), draw noise, put the release file in place (durable), ``deliver``. A
+process killed anywhere in between leaves a charge without a release, never a release without its charge.
+
+The ledger guards against mistakes and races, not against an owner who deletes it or restores an old copy. It
+is not for publishing: ``records_per_voter`` may come from private ballots. It belongs on a local disk, since
+SQLite relies on file locks that network file systems often get wrong.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from veil.errors import BudgetExceeded, VeilError
+from veil.privacy import ledger_file
+from veil.privacy.guarantee import Unit
+from veil.privacy.ledger_statement import Account, Entry, Preview, Raise, Statement, decimal_text
+
+MOST = 10**18
+"""No amount or count in a ledger is larger, so that every sum that SQLite makes fits into 64 bits."""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A durable account book of epsilons, safe to use from many threads and processes at once."""
+
+    path: Path
+    id: str
+    """A random UUID, made at creation."""
+
+    @classmethod
+    def create(cls, path: Path, budget_micro: int) -> Ledger:
+        """Make a new ledger in which every dataset may spend ``budget_micro``; never overwrites a file."""
+        ledger_file.create(path, _positive("the budget", budget_micro))
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path) -> Ledger:
+        """Open an existing ledger that can be charged."""
+        with ledger_file.transaction(path, writes=False) as book:
+            (ledger,) = book.execute("SELECT id FROM ledger").fetchone()
+        return cls(path.absolute(), ledger)
+
+    def charge(self, dataset: str, epsilon_micro: int, unit: Unit, records_per_voter: int, purpose: str) -> Entry:
+        """Spend ``epsilon_micro``, or raise ``BudgetExceeded`` and spend nothing.
+
+        When this returns, the charge is on disk: only then may noise be drawn. ``records_per_voter`` is the
+        largest number of records of any voter.
+        """
+        _check_digest("dataset", dataset)
+        epsilon_micro = _positive("epsilon", epsilon_micro)
+        if not 1 <= (records_per_voter := operator.index(records_per_voter)) <= MOST:
+            raise VeilError(f"records per voter must be 1 or more, got {records_per_voter}")
+        with ledger_file.transaction(self.path, self.id, writes=True) as book:
+            budget, spent = _balance(book, dataset)
+            if epsilon_micro > budget - spent:
+                raise self._refusal(dataset, epsilon_micro, budget, spent)
+            _open_account(book, dataset)
+            (last,) = book.execute("SELECT coalesce(max(id), 0) FROM entry").fetchone()
+            row = (last + 1, dataset, unit.value, epsilon_micro, records_per_voter, purpose, ledger_file.now())
+            book.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        return _entry(self.id, *row)
+
+    def preview(self, dataset: str, epsilon_micro: int, unit: Unit) -> Preview:
+        """Say whether a charge would fit; changes nothing, and promises nothing about a later charge."""
+        _check_digest("dataset", dataset)
+        epsilon_micro = _positive("epsilon", epsilon_micro)
+        with ledger_file.transaction(self.path, self.id, writes=False) as book:
+            budget, spent = _balance(book, dataset)
+        return Preview(dataset, unit, epsilon_micro, budget, budget - spent)
+
+    def deliver(self, entry: int, release_digest: str) -> None:
+        """Note that the release of ``entry`` is durably in place; saying so again changes nothing."""
+        _check_digest("release digest", release_digest)
+        with ledger_file.transaction(self.path, self.id, writes=True) as book:
+            found = book.execute(
+                "SELECT release_digest FROM entry LEFT JOIN delivery ON entry = id WHERE id = ?", (entry,)
+            ).fetchone()
+            if found is None:
+                raise VeilError(f"ledger {self.path} has no entry {entry}: look it up with veil ledger show")
+            (delivered,) = found
+            if delivered is None:
+                row = (entry, release_digest, ledger_file.now())
+                book.execute("INSERT INTO delivery VALUES (?, ?, ?)", row)
+            elif delivered != release_digest:
+                raise VeilError(
+                    f"entry {entry} was already delivered as release {delivered[:12]}, "
+                    f"not {release_digest[:12]}: every release needs a charge of its own"
+                )
+
+    def raise_budget(self, dataset: str | None, budget_micro: int, note: str) -> None:
+        """Raise a dataset's budget for good, or (None) the one that datasets without an account will get.
+
+        A dataset may have its budget raised before its first charge.
+        """
+        budget_micro = _positive("the budget", budget_micro)
+        if not note.strip():
+            raise VeilError("a raise of the budget needs a note that says why")
+        if dataset is not None:
+            _check_digest("dataset", dataset)
+        with ledger_file.transaction(self.path, self.id, writes=True) as book:
+            old = _default_budget(book) if dataset is None else _balance(book, dataset)[0]
+            if not budget_micro > old:
+                raise VeilError(
+                    f"the budget is {decimal_text(old)} and can only be raised, "
+                    f"got {decimal_text(budget_micro)}: give a larger one"
+                )
+            if dataset is not None:
+                _open_account(book, dataset)
+            book.execute(
+                "INSERT INTO budget_raise (dataset, old_budget, new_budget, note, raised_at) VALUES (?, ?, ?, ?, ?)",
+                (dataset, old, budget_micro, note, ledger_file.now()),
+            )
+
+    def statement(self) -> Statement:
+        """Read the whole ledger as it is at one moment."""
+        with ledger_file.transaction(self.path, self.id, writes=False) as book:
+            (created_at,) = book.execute("SELECT created_at FROM ledger").fetchone()
+            default = _default_budget(book)
+            budgets = book.execute("SELECT dataset, budget FROM balance ORDER BY id").fetchall()
+            raises = book.execute(
+                "SELECT dataset, old_budget, new_budget, note, raised_at FROM budget_raise ORDER BY id"
+            ).fetchall()
+            entries = book.execute(
+                "SELECT id, dataset, unit, epsilon, records_per_voter, purpose, charged_at,"
+                " delivered_at, release_digest FROM entry LEFT JOIN delivery ON entry = id ORDER BY id"
+            ).fetchall()
+        raises_of: dict[str | None, list[Raise]] = {None: []}
+        entries_of: dict[str, list[Entry]] = {}
+        for dataset, _ in budgets:
+            raises_of[dataset], entries_of[dataset] = [], []
+        for row in raises:
+            raises_of[row[0]].append(Raise(*row))
+        for row in entries:
+            entries_of[row[1]].append(_entry(self.id, *row))
+        accounts = tuple(
+            Account(dataset, budget, tuple(entries_of[dataset]), tuple(raises_of[dataset]))
+            for dataset, budget in budgets
+        )
+        return Statement(self.id, created_at, default, tuple(raises_of[None]), accounts)
+
+    def _refusal(self, dataset: str, requested: int, budget: int, spent: int) -> BudgetExceeded:
+        remaining = budget - spent
+        ask = f"ask for at most {decimal_text(remaining)}, or " if remaining else ""
+        return BudgetExceeded(
+            f"the budget of dataset {dataset[:12]} does not cover this release: "
+            f"requested epsilon {decimal_text(requested)}, remaining {decimal_text(remaining)} "
+            f"of {decimal_text(budget)}, difference {decimal_text(requested - remaining)}; "
+            f"{ask}raise the budget deliberately: veil ledger raise {self.path} "
+            f"--budget {decimal_text(spent + requested)} --ballots FILE --note WHY",
+            requested,
+            remaining,
+        )
+
+
+def _entry(ledger: str, number: int, dataset: str, unit: str, *rest: Any) -> Entry:
+    return Entry(ledger, number, dataset, Unit(unit), *rest)
+
+
+def _default_budget(book: sqlite3.Connection) -> int:
+    (budget,) = book.execute("SELECT budget FROM default_budget").fetchone()
+    return operator.index(budget)
+
+
+def _balance(book: sqlite3.Connection, dataset: str) -> tuple[int, int]:
+    """Return the budget of a dataset and what is spent on its weakest, fullest line."""
+    row = book.execute("SELECT budget, spent FROM balance WHERE dataset = ?", (dataset,)).fetchone()
+    if row is None:
+        return _default_budget(book), 0
+    budget, spent = row
+    return budget, spent
+
+
+def _open_account(book: sqlite3.Connection, dataset: str) -> None:
+    """Give a dataset the default budget unless it has an account."""
+    book.execute("INSERT OR IGNORE INTO account SELECT NULL, ?, budget FROM default_budget", (dataset,))
+
+
+def _positive(what: str, micro: int) -> int:
+    """Check an amount; ``operator.index`` also takes NumPy's integers, and no float however whole."""
+    if not 1 <= (amount := operator.index(micro)) <= MOST:
+        allowed = f"{decimal_text(1)} to {decimal_text(MOST)}"
+        raise VeilError(f"{what} must be {allowed}, got {decimal_text(amount)}")
+    return amount
+
+
+def _check_digest(what: str, digest: str) -> None:
+    # One spelling only: a second spelling of a fingerprint would be a second budget for the same data.
+    if not re.fullmatch("[0-9a-f]{64}", digest):
+        raise VeilError(f"{what} must be 64 lower-case hexadecimal digits (SHA-256), got {digest!r}")
