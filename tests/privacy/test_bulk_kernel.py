@@ -12,13 +12,13 @@ from veil.privacy.bulk_kernel import NONZERO, TAIL, fill, words_needed
 ONES = 2**64 - 1
 
 
-def run(words, floors, count):
+def run(words, floors, count, positive=False):
     """Call the kernel on these words, with ones behind them."""
     out = np.full(count, 77, dtype=np.int64)
     tosses = np.zeros(len(floors) + 1, dtype=np.uint64)
     undecided = np.zeros(len(floors), dtype=np.uint64)
     padded = np.array([*words, *[ONES] * words_needed(len(floors))], dtype=np.uint64)
-    lane, position, waits = fill(padded, 0, np.array(floors, dtype=np.uint64), out, 0, tosses, undecided)
+    lane, position, waits = fill(padded, 0, np.array(floors, dtype=np.uint64), positive, out, 0, tosses, undecided)
     return out, lane, position, waits, tosses, undecided
 
 
@@ -27,10 +27,10 @@ def numbers(words):
     return [sum((word >> lane & 1) << i for i, word in enumerate(reversed(words))) for lane in range(64)]
 
 
-def read_plainly(words, floors):
+def read_plainly(words, floors, positive=False):
     """Draw 64 values as promised, comparing whole numbers; return them and the words not used."""
-    sign, used, up = words[0], 1, []
-    for floor in floors:
+    sign, used, up = (0, 0, [[True] * 64]) if positive else (words[0], 1, [])
+    for floor in floors[len(up) :]:
         length = next(n for n in range(8, 65) if all(u != floor >> (64 - n) for u in numbers(words[used : used + n])))
         up.append([u < floor >> (64 - length) for u in numbers(words[used : used + length])])
         used += length
@@ -41,18 +41,19 @@ def read_plainly(words, floors):
     return values, words[used:]
 
 
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 192])
 @pytest.mark.parametrize("coins", [2, 3, 9, 58])
-def test_values_follow_from_the_words_as_promised(coins, count):
+def test_values_follow_from_the_words_as_promised(coins, count, positive):
     rng = np.random.default_rng([coins, count])
     floors = [int(f) for f in rng.integers(0, 2**64, size=coins, dtype=np.uint64)]
     floors[TAIL] = 1  # A tail has no chance with these words, so that the kernel never stops.
     words = [int(w) for w in rng.integers(0, 2**64, size=3 * 12 * coins, dtype=np.uint64)]
     expected, rest = [], [*words, *[ONES] * words_needed(coins)]
     while len(expected) < count:
-        values, rest = read_plainly(rest, floors)
+        values, rest = read_plainly(rest, floors, positive)
         expected += values
-    out, lane, position, waits, _, _ = run(words, floors, count)
+    out, lane, position, waits, _, _ = run(words, floors, count, positive)
     assert not waits
     assert lane >= count
     assert position == len(words) + words_needed(coins) - len(rest)
@@ -116,15 +117,23 @@ def test_a_tail_is_left_to_the_caller():
     assert set(out.tolist()) == {77}
 
 
+def test_a_tail_of_a_positive_value_is_left_to_the_caller_with_the_known_coins():
+    one_lane = 1 << 17
+    _, lane, position, waits, tosses, undecided = run([ONES & ~one_lane] * 8, [2**63, 2**56], 64, positive=True)
+    assert (lane, position, waits) == (0, 8, True)
+    assert tosses.tolist() == [ONES, one_lane, 0]
+    assert undecided.tolist() == [0, 0]
+
+
 def test_the_kernel_stops_where_words_might_run_out():
     floors = np.array([2**63, 1, 2**63], dtype=np.uint64)
     out = np.zeros(1000, dtype=np.int64)
     scratch = np.zeros(4, dtype=np.uint64), np.zeros(3, dtype=np.uint64)
     words = np.random.default_rng(3).integers(0, 2**64, size=400, dtype=np.uint64)
-    lane, position, waits = fill(words, 0, floors, out, 0, *scratch)
+    lane, position, waits = fill(words, 0, floors, False, out, 0, *scratch)
     assert not waits
     assert 0 < lane < 1000
     assert lane % 64 == 0
     assert position + words_needed(3) > 400 >= position
-    short = fill(words[: words_needed(3) - 1], 0, floors, out, 0, *scratch)
+    short = fill(words[: words_needed(3) - 1], 0, floors, False, out, 0, *scratch)
     assert short == (0, 0, False)

@@ -5,25 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scripted_bytes import ONES, Script, word_of
 
 from veil.privacy.bulk_kernel import NONZERO, TAIL
 from veil.privacy.bulk_noise import BulkNoise
 
-ONES = 2**64 - 1
 LANE = 5
 UP, FAILS, TIES = "up", "fails", "ties"
-
-
-class Script:
-    """A source that hands out given words, one list for each request, with ones behind."""
-
-    def __init__(self, *requests):
-        self.requests = list(requests)
-
-    def take(self, count):
-        words = self.requests.pop(0)
-        assert len(words) * 8 <= count
-        return np.array([*words, *[ONES] * (count // 8 - len(words))], dtype="<u8").view(np.uint8)
 
 
 def probabilities(scale, digits):
@@ -32,11 +20,6 @@ def probabilities(scale, digits):
         context.prec = 240
         exp = [(Decimal(2**k) * scale.denominator / scale.numerator).exp() for k in range(digits + 1)]
         return [Fraction(2 / (1 + exp[0])), Fraction(1 / exp[-1]), *(Fraction(1 / (1 + e)) for e in exp[:-1])]
-
-
-def word_of(p, index):
-    """Binary digits 64 index + 1 to 64 index + 64 of p."""
-    return int(p * 2 ** (64 * (index + 1))) % 2**64
 
 
 def tape(coins, outcomes, negative=False):

@@ -9,32 +9,69 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veil.errors import VeilError
-from veil.privacy import noise as noise_module
+from veil.privacy import opendp_noise
 from veil.privacy.bulk_noise import BulkNoise
 from veil.privacy.float_noise import FloatNoiseForExperiments
-from veil.privacy.noise import LaplaceNoise, OpenDPNoise, double_above, rows_by_epsilon
+from veil.privacy.noise import Noise, rows_by_epsilon
+from veil.privacy.odds import Odds
+from veil.privacy.opendp_noise import OpenDPNoise, double_above
 
-SOURCES: list[LaplaceNoise] = [OpenDPNoise(), BulkNoise(), FloatNoiseForExperiments(seed=1)]
+SOURCES: list[Noise] = [OpenDPNoise(), BulkNoise(), FloatNoiseForExperiments(seed=1)]
 ONE = np.array([1_000_000])
 
 every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: type(source).__name__)
 
 
+both_kinds = pytest.mark.parametrize("kind", ["laplace", "cube"])
+KINDS_BY_EPSILON = {
+    "laplace": lambda source, *args: source.laplace(1, *args),
+    "cube": lambda source, *args: source.cube(1, *args),
+    "tosses": lambda source, *args: source.tosses(Odds(0, 1, 1, 1), *args),
+}
+KINDS = {**KINDS_BY_EPSILON, "uniform": lambda source, epsilons, columns: source.uniform(9, len(epsilons), columns)}
+by_epsilon = pytest.mark.parametrize("ask", KINDS_BY_EPSILON.values(), ids=KINDS_BY_EPSILON.keys())
+every_kind = pytest.mark.parametrize("ask", KINDS.values(), ids=KINDS.keys())
+
+
 @every_source
+@both_kinds
 @pytest.mark.parametrize("sensitivity", [0, -1, 1.0, 2.5, math.nan, math.inf, None, "1", True])
-def test_a_sensitivity_is_a_positive_whole_number(source, sensitivity):
+def test_a_sensitivity_is_a_positive_whole_number(source, kind, sensitivity):
     with pytest.raises(VeilError, match=r"sensitivity is .* positive whole number of grid steps"):
-        source.laplace(sensitivity, ONE, 3)
+        getattr(source, kind)(sensitivity, ONE, 3)
 
 
 @every_source
+@every_kind
 @pytest.mark.parametrize("columns", [0, -1, 2.0, math.nan, None, True])
-def test_columns_are_a_positive_whole_number(source, columns):
+def test_columns_are_a_positive_whole_number(source, ask, columns):
     with pytest.raises(VeilError, match="columns"):
-        source.laplace(1, ONE, columns)
+        ask(source, ONE, columns)
 
 
 @every_source
+@pytest.mark.parametrize("rows", [-1, 2.0, math.nan, None, True])
+def test_rows_are_a_whole_number(source, rows):
+    with pytest.raises(VeilError, match="rows"):
+        source.uniform(2, rows, 3)
+
+
+@every_source
+@pytest.mark.parametrize("below", [0, -1, 2.0, math.nan, None, True, 2**62 + 1])
+def test_a_bound_is_a_whole_number_up_to_2_to_the_62(source, below):
+    with pytest.raises(VeilError, match=r"bound must be from 1 to 2\^62"):
+        source.uniform(below, 2, 3)
+
+
+@every_source
+@pytest.mark.parametrize("odds", [None, 0.5, (0, 1, 1, 1)])
+def test_odds_are_odds(source, odds):
+    with pytest.raises(VeilError, match=r"must be Odds"):
+        source.tosses(odds, ONE, 3)
+
+
+@every_source
+@by_epsilon
 @pytest.mark.parametrize(
     "epsilons",
     [
@@ -48,16 +85,17 @@ def test_columns_are_a_positive_whole_number(source, columns):
         1_000_000,
     ],
 )
-def test_epsilons_are_a_vector_of_int64(source, epsilons):
+def test_epsilons_are_a_vector_of_int64(source, ask, epsilons):
     with pytest.raises(VeilError, match="one-dimensional int64 array"):
-        source.laplace(1, epsilons, 3)
+        ask(source, epsilons, 3)
 
 
 @every_source
+@by_epsilon
 @pytest.mark.parametrize("micro", [-1_000_000, 0, 99, 50_000_001])
-def test_one_epsilon_out_of_range_is_enough(source, micro):
+def test_one_epsilon_out_of_range_is_enough(source, ask, micro):
     with pytest.raises(VeilError, match="between 100"):
-        source.laplace(1, np.array([1_000_000, micro, 1_000_000]), 3)
+        ask(source, np.array([1_000_000, micro, 1_000_000]), 3)
 
 
 @every_source
@@ -70,18 +108,42 @@ def test_the_greatest_scale_is_served_and_a_greater_one_is_not(source):
 
 
 @every_source
-@pytest.mark.parametrize("rows", [0, 1, 5])
-def test_shape_and_type(source, rows):
-    drawn = source.laplace(2**31, np.full(rows, 300_000), 7)
-    assert drawn.shape == (rows, 7)
-    assert drawn.dtype == np.int64
+def test_the_cube_asks_for_room_for_the_sum_of_its_variables(source):
+    """One more than there are columns."""
+    assert source.cube(2**50, ONE, 3).shape == (1, 3)
+    with pytest.raises(VeilError, match=r"scale above 2\^52 / 4.* coarser grid or a larger epsilon"):
+        source.cube(2**50 + 1, ONE, 3)
 
 
 @every_source
-def test_each_row_has_its_own_epsilon(source):
+@every_kind
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_shape_and_type(source, ask, rows):
+    drawn = ask(source, np.full(rows, 300_000), 7)
+    assert drawn.shape == (rows, 7)
+    assert drawn.dtype in (np.int64, np.bool_)
+    assert isinstance(drawn, np.ndarray)
+
+
+@every_source
+@pytest.mark.parametrize("below", [1, 3, 2**62])
+def test_uniform_integers_stay_below_their_bound_and_use_the_room(source, below):
+    drawn = source.uniform(below, 100, 30)
+    assert drawn.dtype == np.int64
+    assert drawn.min() < below * 0.01 + 1
+    assert below * 0.99 - 1 < drawn.max() < below
+
+
+@every_source
+@both_kinds
+def test_each_row_has_its_own_epsilon(source, kind):
     """Epsilons 50,000 apart cannot be mistaken: one row's noise is nearly always below the other's."""
     epsilons = np.array([1_000, 50_000_000] * 20)
-    magnitude = np.abs(source.laplace(2**31, epsilons, 50)).mean(axis=1)
+    columns = 50
+    magnitude = np.abs(getattr(source, kind)(2**31, epsilons, columns)).mean(axis=1)
+    if kind == "cube":
+        # The radius is the sum of columns + 1 variables, and half of it the mean of the coordinates.
+        magnitude = magnitude * 2 / (columns + 1)
     scales = 2**31 * 1e6 / epsilons
     # The mean of 50 exponential variables is within a factor 3 of its expectation but for a chance below 1e-9.
     assert (magnitude > scales / 3).all()
@@ -94,17 +156,31 @@ def test_the_smallest_noise_is_usually_none(source):
     assert not source.laplace(1, np.full(100, 50_000_000), 10).any()
 
 
+@pytest.mark.parametrize("source", [source for source in SOURCES if source.exact], ids=lambda source: source.name)
+def test_the_smallest_noise_of_a_cube_is_usually_none(source):
+    """P(X != 0) < (3^10 - 1) e^-50 + ... < 1e-16 a row."""
+    assert not source.cube(1, np.full(100, 50_000_000), 10).any()
+
+
 def test_only_the_exact_sources_say_that_they_are():
     assert [source.exact for source in SOURCES] == [True, True, False]
     assert "not private" in SOURCES[2].name
     assert len({source.name for source in SOURCES}) == 3
 
 
-def test_float_noise_repeats_with_its_seed():
-    epsilons = np.array([100_000, 3_000_000])
-    first, again, other = (FloatNoiseForExperiments(seed).laplace(2**31, epsilons, 9) for seed in (5, 5, 6))
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda source: source.laplace(2**31, np.array([100_000, 3_000_000]), 9),
+        lambda source: source.cube(2**31, np.array([100_000, 3_000_000]), 9),
+        lambda source: source.tosses(Odds(1, 0, 1, 1), np.array([100_000, 3_000_000]), 200),
+        lambda source: source.uniform(2**62, 2, 9),
+    ],
+)
+def test_float_noise_repeats_with_its_seed(ask):
+    first, again, other = (ask(FloatNoiseForExperiments(seed)) for seed in (5, 5, 6))
     assert (first == again).all()
-    assert (first != other).all()
+    assert (first != other).any()
 
 
 @given(st.lists(st.sampled_from([100, 101, 300_000, 50_000_000]), max_size=30), st.integers(1, 70_000))
@@ -128,7 +204,7 @@ def test_double_above_is_the_least_one(x):
 @given(st.integers(1, 2**33), st.integers(100, 50_000_000))
 def test_opendp_accounts_for_no_more_than_epsilon(sensitivity, micro):
     """The scale handed over is at least the exact one, and so near to it that OpenDP's own bound is epsilon."""
-    measurement = noise_module._measurement(sensitivity, micro)
+    measurement = opendp_noise._measurement(sensitivity, micro)
     epsilon = Fraction(micro, 10**6)
     claimed = measurement.map(sensitivity)
     assert claimed <= double_above(epsilon)
@@ -136,6 +212,6 @@ def test_opendp_accounts_for_no_more_than_epsilon(sensitivity, micro):
 
 
 def test_a_scale_that_is_too_small_is_noticed(monkeypatch):
-    monkeypatch.setattr(noise_module, "double_above", lambda x: math.nextafter(float(x), 0))
+    monkeypatch.setattr(opendp_noise, "double_above", lambda x: math.nextafter(float(x), 0))
     with pytest.raises(AssertionError, match="accounts more than epsilon"):
         OpenDPNoise().laplace(3, np.array([700_001]), 1)

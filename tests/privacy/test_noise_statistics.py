@@ -12,7 +12,7 @@ from scipy import stats
 from veil.privacy import laplace_coins
 from veil.privacy.bulk_noise import BulkNoise
 from veil.privacy.float_noise import FloatNoiseForExperiments
-from veil.privacy.noise import OpenDPNoise
+from veil.privacy.opendp_noise import OpenDPNoise
 
 FALSE_ALARM = 1e-8
 LARGE = 2**31

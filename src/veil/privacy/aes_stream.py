@@ -18,6 +18,11 @@ class ByteSource(Protocol):
         ...
 
 
+def take_words(source: ByteSource, count: int) -> NDArray[np.uint64]:
+    """Return `count` uniform words of 64 bits, eight bytes of the source for each."""
+    return source.take(8 * count).view(np.dtype("<u8"))
+
+
 class AesStream:
     """Bytes that nobody can tell from uniform ones, at several gigabytes a second.
 

@@ -29,19 +29,31 @@ def words_needed(coins: int) -> int:
 
 @njit(nogil=True, cache=True)
 def fill(
-    words: Words, position: int, floors: Words, out: Integers, lane: int, tosses: Words, undecided: Words
+    words: Words,
+    position: int,
+    floors: Words,
+    positive: bool,
+    out: Integers,
+    lane: int,
+    tosses: Words,
+    undecided: Words,
 ) -> tuple[int, int, bool]:
     """Draw out[lane:], 64 values at a time, for as long as the words at `position` are sure to suffice.
 
-    `floors` are the first 64 digits of the coins' probabilities. Returns the next lane, the next position and
-    whether the draw at that lane waits for the caller, because a coin is undecided or a tail came up: then `tosses`
-    (the signs last) and `undecided` say how far it got.
+    `floors` are the first 64 digits of the coins' probabilities. With `positive`, the value is given to be above zero:
+    `nonzero` and the sign are known and not tossed. Returns the next lane, the next position and whether the draw at
+    that lane waits for the caller, because a coin is undecided or a tail came up: then `tosses` (the signs last) and
+    `undecided` say how far it got.
     """
     coins = floors.size
     digits = np.zeros(LANES, dtype=np.uint64)
+    first = TAIL if positive else NONZERO
+    tosses[NONZERO], tosses[coins], undecided[NONZERO] = ~uint64(0), uint64(0), uint64(0)
     while lane < out.size and position + 1 + coins * TABLE_BITS <= words.size:
-        tosses[coins] = words[position]
-        position, ties = _toss(words, position + 1, floors, tosses, undecided)
+        if not positive:
+            tosses[coins] = words[position]
+            position += 1
+        position, ties = _toss(words, position, floors, first, tosses, undecided)
         if ties != uint64(0) or tosses[TAIL] != uint64(0):
             return lane, position, True
         assemble(tosses, coins, digits, out, lane)
@@ -65,12 +77,14 @@ def assemble(tosses: Words, coins: int, digits: Words, out: Integers, lane: int)
 
 
 @njit(nogil=True, cache=True)
-def _toss(words: Words, start: int, floors: Words, tosses: Words, undecided: Words) -> tuple[int, np.uint64]:
+def _toss(
+    words: Words, start: int, floors: Words, first: int, tosses: Words, undecided: Words
+) -> tuple[int, np.uint64]:
     one, top = uint64(1), uint64(TABLE_BITS - 1)
     # Unsigned, since numba then leaves out the test for a negative index.
     position = uint64(start)
     ties = uint64(0)
-    for coin in range(floors.size):
+    for coin in range(first, floors.size):
         p = floors[coin]
         open_lanes, up = ~uint64(0), uint64(0)
         for i in range(_EAGER_BITS):

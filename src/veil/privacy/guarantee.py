@@ -1,4 +1,4 @@
-"""Who is protected, where the noise is added, and how much: the paper's four paradigms as data."""
+"""Who is protected, where the noise is added, and how much: the paper's four paradigms, and two more, as data."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Unit(StrEnum):
 
     VOTER = "voter"
     RECORD = "record"
+    ANSWER = "answer"
 
 
 class Place(StrEnum):
@@ -28,6 +29,7 @@ class Place(StrEnum):
 _NEIGHBOURS = {
     Unit.VOTER: "one voter's records are all replaced by any others (bounded: the number of voters stays)",
     Unit.RECORD: "one record of one voter is replaced by any other (bounded: the numbers of voters and records stay)",
+    Unit.ANSWER: "one answer of one voter is turned over (bounded); which dilemmas were shown to whom is public",
 }
 _TRUST = {
     Place.CENTRAL: "the aggregator is trusted with the exact answers and adds the noise to their sum",
@@ -54,11 +56,15 @@ class Paradigm:
         return _TRUST[self.place]
 
 
+PAPERS_PARADIGMS = ("vlcp", "rlcp", "vldp", "rldp")
+
 PARADIGMS: Mapping[str, Paradigm] = {
     "vlcp": Paradigm("vlcp", Unit.VOTER, Place.CENTRAL),
     "rlcp": Paradigm("rlcp", Unit.RECORD, Place.CENTRAL),
     "vldp": Paradigm("vldp", Unit.VOTER, Place.DISTRIBUTED),
     "rldp": Paradigm("rldp", Unit.RECORD, Place.DISTRIBUTED),
+    "alcp": Paradigm("alcp", Unit.ANSWER, Place.CENTRAL),
+    "aldp": Paradigm("aldp", Unit.ANSWER, Place.DISTRIBUTED),
 }
 
 

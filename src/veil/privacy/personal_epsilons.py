@@ -36,7 +36,9 @@ def read_personal_epsilons(path: Path, source: BallotSource) -> npt.NDArray[np.i
     voters = [name for chunk in source.chunks() for name in chunk.voter_names()]
     without = [name for name in voters if name not in chosen]
     if without:
-        raise VeilError(f"{path} has no epsilon for {len(without)} of {len(voters)} voters, the first is {without[0]!r}")
+        raise VeilError(
+            f"{path} has no epsilon for {len(without)} of {len(voters)} voters, the first is {without[0]!r}"
+        )
     if strangers := chosen.keys() - set(voters):
         raise VeilError(f"{path} names {len(strangers)} people who are not among the voters, one is {min(strangers)!r}")
     return np.array([chosen[name] for name in voters], np.int64)

@@ -1,0 +1,73 @@
+"""The program ``veil``: all commands, and the one place where a user's mistake becomes one line."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from veil.cli import data, ledger, releases
+from veil.cli.demo import demo
+from veil.cli.reproduce import reproducing
+from veil.cli.terminal import err
+from veil.errors import VeilError
+from veil.version import VERSION
+
+USER_ERROR = 2
+
+app = typer.Typer(
+    name="veil",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    epilog="Start with `veil demo`. Every command has `--help` with an example and `--json` for machines.",
+)
+
+app.command(rich_help_panel="Answers")(data.studies)
+app.command(rich_help_panel="Answers")(data.simulate)
+app.add_typer(data.importing, name="import", rich_help_panel="Answers")
+app.command(rich_help_panel="Answers")(data.describe)
+app.command(rich_help_panel="Answers")(data.fit)
+app.command(rich_help_panel="Private society")(releases.plan)
+app.add_typer(ledger.ledger, name="ledger", rich_help_panel="Private society")
+app.command(rich_help_panel="Private society")(releases.release)
+app.command(rich_help_panel="Decisions")(releases.decide)
+app.command(rich_help_panel="Decisions")(releases.report)
+app.command(rich_help_panel="Decisions")(demo)
+app.add_typer(reproducing, name="reproduce", rich_help_panel="Decisions")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"veil {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _veil(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """A crowd guides an AI's decisions in ethical dilemmas, and no voter is exposed.
+
+    Answers (`simulate`, `import`) become a private society (`release`), and a release decides (`decide`).
+    """
+
+
+def main() -> None:
+    """Run the program; a mistake of the user's ends in one line on stderr and exit code 2."""
+    try:
+        sys.exit(app(standalone_mode=False) or 0)
+    except VeilError as error:
+        err.print(f"veil: {error}", markup=False)
+    except typer.Abort:
+        err.print("veil: stopped")
+    except KeyboardInterrupt:
+        err.print("veil: interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+    except typer.TyperException as error:
+        command = " ".join(["veil", *(word for word in sys.argv[1:2] if not word.startswith("-"))])
+        err.print(f"veil: {error.format_message()} (see {command} --help)", markup=False)
+    sys.exit(USER_ERROR)

@@ -1,0 +1,256 @@
+"""veil studies, simulate, import, describe and fit: everything before privacy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from veil.ballots import Ballots, census, write_ballots
+from veil.cli.terminal import AsJson, BallotPath, err, out, progress, show, table, watched_ballots
+from veil.drawing import draw_session
+from veil.errors import VeilError
+from veil.preference.society import Society, society
+from veil.sources.import_report import Imported, write_refused
+from veil.sources.moral_machine import import_moral_machine
+from veil.sources.simulated import simulate_crowd, synthetic_crowd
+from veil.sources.table import TableMapping, import_table, load_mapping
+from veil.studies import BUNDLED, load_study
+from veil.study import Study
+
+OutPath = Annotated[Path, typer.Option("--out", help="Where to write the ballot file (Parquet).")]
+RefusedPath = Annotated[Path | None, typer.Option("--refused", help="Write the refused rows and why to this CSV.")]
+Seed = Annotated[int, typer.Option(help="The same seed draws the same.")]
+
+importing = typer.Typer(no_args_is_help=True, help="Read people's answers from a file.")
+
+
+def studies(
+    name: Annotated[str | None, typer.Argument(help="A bundled study or a study file (TOML).")] = None,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print a dilemma of the study, ready for `decide`.")
+    ] = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """List the bundled studies, or show one: its question, its features and their public bounds.
+
+    Example: `veil studies moral-machine`, or `veil studies moral-machine --example > dilemma.json`
+    """
+    if name is None:
+        listed = [load_study(bundled) for bundled in BUNDLED]
+        show({"studies": [s.as_dict() for s in listed]}, as_json, lambda: _print_studies(listed))
+        return
+    study = load_study(name)
+    if example:
+        drawn = draw_session(study, np.random.default_rng(seed))[0]
+        named = [
+            {"name": a.name, "features": {f: v for f, v in zip(study.feature_names, a.values, strict=True) if v}}
+            for a in drawn.alternatives
+        ]
+        out.print(json.dumps(named, indent=2), markup=False)
+        return
+    show({**study.as_dict(), "fingerprint": study.fingerprint}, as_json, lambda: _print_study(study))
+
+
+def simulate(
+    study: Annotated[str, typer.Argument(help="A bundled study, synthetic-D, or a study file.")],
+    voters: Annotated[int, typer.Option(help="How many voters.")],
+    out_path: OutPath,
+    records: Annotated[int | None, typer.Option(help="Answers per voter. Default: the study's.")] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Let a crowd that does not exist answer a study, to plan and to try things out.
+
+    `synthetic-D` is the generator of the paper's Section 5.1; other studies draw their own dilemmas, answered by people
+    who lean as the study file says.
+
+    Example: `veil simulate moral-machine --voters 1000 --out crowd.parquet`
+    """
+    found, rng = load_study(study), np.random.default_rng(seed)
+    if records is not None:
+        found = replace(found, drawing=replace(found.drawing, dilemmas=records))
+    if found.drawing.method == "gaussian":
+        crowd: Iterator[Ballots] = synthetic_crowd(
+            voters, found.drawing.dilemmas, found.dimension, rng
+        ).ballots.chunks()
+    else:
+        crowd = simulate_crowd(found, voters, rng)
+    with progress("simulating", voters, "voters") as tell:
+        written = write_ballots(out_path, found, _told(crowd, tell), {"simulated": True, "seed": seed})
+    result = {
+        "ballots": str(out_path),
+        "study": found.name,
+        "voters": written,
+        "pairs": written * found.drawing.dilemmas,
+    }
+    show(
+        result,
+        as_json,
+        lambda: out.print(f"Wrote {out_path}: {written} simulated voters, {found.drawing.dilemmas} answers each."),
+    )
+
+
+@importing.command("moral-machine")
+def moral_machine(
+    file: Annotated[Path, typer.Argument(help="CSV in the public Moral Machine layout, also gzipped, or Parquet.")],
+    out_path: OutPath,
+    refused: RefusedPath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Import answers in the public layout of the Moral Machine (two rows a dilemma).
+
+    Example: `veil import moral-machine SharedResponses.csv.gz --out mm.parquet --refused refused.csv`
+    """
+    _finish(import_moral_machine(file), file, out_path, refused, as_json)
+
+
+@importing.command("table")
+def table_file(
+    file: Annotated[Path, typer.Argument(help="A table of comparisons, one a row: CSV (also gzipped) or Parquet.")],
+    out_path: OutPath,
+    mapping: Annotated[Path | None, typer.Option(help="Which column means what (TOML).")] = None,
+    study: Annotated[str | None, typer.Option(help="The study, where no mapping names it.")] = None,
+    refused: RefusedPath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Import any study's answers from a table: columns `voter`, `chosen` (left or right), `left_F` and `right_F`.
+
+    Other column names need a mapping file, no code; examples/kidney-mapping.toml is one.
+
+    Example: `veil import table answers.csv --mapping mapping.toml --out answers.parquet`
+    """
+    if (mapping is None) == (study is None):
+        raise VeilError("give either --mapping (which column means what) or --study (for the documented column names)")
+    columns = load_mapping(mapping) if mapping is not None else TableMapping(load_study(str(study)))
+    _finish(import_table(file, columns), file, out_path, refused, as_json)
+
+
+def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
+    """Count a ballot file: voters, answers, and what the chosen side had more of. Exact, so not for publishing.
+
+    Example: `veil describe mm.parquet`
+    """
+    with watched_ballots(ballots, "counting", walks=2) as source:
+        counted = census(source)
+        more, differ = (np.zeros(source.study.dimension, np.int64) for _ in range(2))
+        for chunk in source.chunks():
+            more += (chunk.differences > 0).sum(axis=0)
+            differ += (chunk.differences != 0).sum(axis=0)
+    shares = {
+        name: {"pairs_that_differ": int(d), "chosen_had_more": None if d == 0 else float(m / d)}
+        for name, m, d in zip(source.study.feature_names, more, differ, strict=True)
+    }
+    data = {
+        "study": source.study.name,
+        "voters": counted.voters,
+        "pairs": counted.records,
+        "fewest_per_voter": counted.fewest_records,
+        "most_per_voter": counted.most_records,
+        "fingerprint": counted.fingerprint,
+        "private": True,
+        "features": shares,
+    }
+
+    def in_words() -> None:
+        spread = f"{counted.fewest_records} to {counted.most_records}"
+        out.print(f"{source.study.title}: {counted.voters} voters, {counted.records} answers ({spread} each).")
+        rows = table(None, "feature", "pairs that differ", "chosen had more", numbers=2)
+        for feature, m, d in zip(source.study.features, more, differ, strict=True):
+            rows.add_row(feature.label, str(d), "" if d == 0 else f"{m / d:.1%}")
+        out.print(rows)
+        err.print("These counts are exact: they protect nobody. Publish a release instead.")
+
+    show(data, as_json, in_words)
+
+
+def fit(
+    ballots: BallotPath,
+    bound: Annotated[float | None, typer.Option(help="Norm bound B. Default: the study's.")] = None,
+    unbounded: Annotated[
+        bool, typer.Option("--unbounded", help="No bound: the estimate of Noothigattu et al., where it exists.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit every voter and average, WITHOUT privacy: for comparison on your own machine only.
+
+    Example: `veil fit mm.parquet`
+    """
+    if unbounded and bound is not None:
+        raise VeilError("--unbounded and --bound exclude each other: give one of them")
+    with watched_ballots(ballots, "fitting") as source:
+        limit = None if unbounded else source.study.norm_bound if bound is None else bound
+        fitted = society(source, limit)
+    study = source.study
+    data: dict[str, Any] = {
+        "study": study.name,
+        "private": False,
+        "norm_bound": limit,
+        "voters": fitted.voters,
+        "voters_without_estimate": fitted.left_out,
+        "largest_gap": fitted.largest_gap,
+        "parameter": dict(zip(study.feature_names, fitted.parameter.tolist(), strict=True)),
+    }
+    show(data, as_json, lambda: _print_society(study, fitted))
+
+
+def _finish(imported: Imported, file: Path, out_path: Path, refused: Path | None, as_json: bool) -> None:
+    report, ballots = imported.report, imported.ballots
+    if refused is not None:
+        write_refused(refused, imported)
+    write_ballots(out_path, ballots.study, ballots.chunks(), {"imported_from": file.name, **report.as_dict()})
+
+    def in_words() -> None:
+        out.print(f"Wrote {out_path}: {report.pairs} pairs of {report.voters} voters, from {report.rows} rows.")
+        for reason, count in report.refused.items():
+            out.print(f"  refused {count} rows: {reason.value}")
+        if report.refused and refused is None:
+            out.print("  (see which with --refused FILE)")
+        for note in report.notes:
+            out.print(f"  note: {note}", markup=False)
+
+    show({"ballots": str(out_path), "study": ballots.study.name, **report.as_dict()}, as_json, in_words)
+
+
+def _told(crowd: Iterator[Ballots], tell: Any) -> Iterator[Ballots]:
+    for chunk in crowd:
+        yield chunk
+        tell(chunk.voters)
+
+
+def _print_studies(listed: list[Study]) -> None:
+    rows = table(None, "study", "title", "features", "answers per voter", numbers=2)
+    for study in listed:
+        rows.add_row(study.name, study.title, str(study.dimension), str(study.drawing.dilemmas))
+    out.print(rows)
+    out.print("synthetic-D has D features. Look closer with: veil studies NAME")
+
+
+def _print_study(study: Study) -> None:
+    out.print(f"[bold]{study.title}[/bold]\n{study.question}")
+    rows = table(None, "feature", "meaning", "from", "to", "unit", numbers=3)
+    for f in study.features:
+        rows.add_row(f.name, f.label, f"{f.low:g}", f"{f.high:g}", f"{f.unit:g}")
+    out.print(rows)
+    out.print(
+        f"Norm bound B = {study.norm_bound:g}, record bound {study.record_bound:.4g}, "
+        f"{study.drawing.dilemmas} dilemmas a ballot ({study.drawing.method}).\nFingerprint {study.fingerprint}"
+    )
+
+
+def _print_society(study: Study, fitted: Society) -> None:
+    rows = table(f"{study.title}, {fitted.voters} voters, no privacy", "feature", "society", numbers=1)
+    for feature, value in sorted(zip(study.features, fitted.parameter, strict=True), key=lambda row: -row[1]):
+        rows.add_row(feature.label, f"{value:+.4f}")
+    out.print(rows)
+    if fitted.largest_gap is None:
+        out.print(f"{fitted.left_out} voters have no unbounded estimate (separable answers) and are left out.")
+    else:
+        out.print(f"Certified: every voter is within {fitted.largest_gap:.1e} of the best log-likelihood.")
+    err.print("Not private: do not publish these numbers. Use `veil release`.")

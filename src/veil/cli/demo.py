@@ -1,0 +1,131 @@
+"""veil demo: the whole way from answers to decisions, on a crowd that does not exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from veil.ballots import BallotFile, open_ballots, write_ballots
+from veil.cli.ledger import parse_budget
+from veil.cli.terminal import AsJson, err, out, progress, show, table
+from veil.decide import Decision, decide
+from veil.durable import write_text
+from veil.pages.release_page import release_page
+from veil.preference.society import society
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.guarantee import PAPERS_PARADIGMS, Place, Unit, paradigm
+from veil.privacy.ledger import Ledger
+from veil.publish import Request, publish
+from veil.release import Release
+from veil.sources.simulated import simulate_crowd
+from veil.studies import load_study
+from veil.study import Dilemma
+
+SEED = 1
+CHILDREN_OR_PASSENGERS = [
+    {"name": "the children", "features": {"girl": 2, "boy": 1, "legality": 1}},
+    {"name": "the passengers", "features": {"man": 1, "old_woman": 1, "barrier": 1, "intervention": 1}},
+]
+
+_PROTECTED = {Unit.VOTER: "all answers of a voter", Unit.RECORD: "each single answer"}
+_NOISE_BY = {Place.CENTRAL: "a trusted host", Place.DISTRIBUTED: "each voter's device"}
+
+
+def demo(
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the demo's files.")] = Path("demo"),
+    voters: Annotated[int, typer.Option(help="Size of the simulated crowd.")] = 5000,
+    epsilon: Annotated[str, typer.Option(help="Privacy parameter of each release.")] = "1",
+    as_json: AsJson = False,
+) -> None:
+    """Simulate a Moral Machine crowd, release it under each paradigm, and decide a new dilemma from each release.
+
+    Example: `veil demo`
+    """
+    asked = Epsilon.parse(epsilon)
+    folder.mkdir(parents=True, exist_ok=True)
+    crowd = _simulate(folder, voters)
+    dilemma = crowd.study.dilemma(CHILDREN_OR_PASSENGERS)
+    released = _release_all(folder, crowd, asked)
+    decided = {name: decide(release, dilemma) for name, release in released.items()}
+    page = folder / "report.html"
+    write_text(page, release_page(list(released.values()), decisions=list(decided.values())))
+    data = {
+        "voters": voters,
+        "releases": {n: {"error_bar": _bar(r), "decision": decided[n].as_dict()} for n, r in released.items()},
+        "page": str(page),
+        "folder": str(folder),
+    }
+    show(data, as_json, lambda: _print(folder, crowd, dilemma, released, decided))
+
+
+def _simulate(folder: Path, voters: int) -> BallotFile:
+    study, path = load_study("moral-machine"), folder / "ballots.parquet"
+    err.print(f"1. {voters} simulated people answer {study.drawing.dilemmas} dilemmas each ...")
+    crowd = simulate_crowd(study, voters, np.random.default_rng(SEED))
+    write_ballots(path, study, crowd, {"simulated": True, "seed": SEED})
+    return open_ballots(path)
+
+
+def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str, Release]:
+    err.print("2. Their society is released under each of the paper's four paradigms ...")
+    book = folder / "study.ledger"
+    for old in folder.glob("study.ledger*"):  # nobody real stands behind a demo's budget
+        old.unlink()
+    ledger = Ledger.create(book, parse_budget("4") * max(1, round(epsilon.value)))
+    released = {}
+    with progress("releasing", len(PAPERS_PARADIGMS), "paradigms") as tell:
+        for name in PAPERS_PARADIGMS:
+            released[name] = publish(crowd, Request(paradigm(name), epsilon), ledger, folder / f"{name}.json")
+            tell(1)
+    return released
+
+
+def _bar(release: Release) -> float:
+    return float(np.median(release.error_bars))
+
+
+def _print(
+    folder: Path, crowd: BallotFile, dilemma: Dilemma, released: dict[str, Release], decided: dict[str, Decision]
+) -> None:
+    study = crowd.study
+    err.print("3. An AI asks each release to decide a new dilemma ...\n")
+    out.print(study.question, markup=False)
+    for alternative in dilemma.alternatives:
+        out.print(f"  {alternative.name}: {study.describe(alternative)}", markup=False)
+    rows = table(
+        None, "paradigm", "protects", "noise added by", "epsilon", "error bar", "choice", "certainty", numbers=1
+    )
+    for name, release in released.items():
+        kind, decision = release.guarantee.paradigm, decided[name]
+        rows.add_row(
+            name.upper(),
+            _PROTECTED[kind.unit],
+            _NOISE_BY[kind.place],
+            str(release.guarantee.epsilon),
+            f"± {_bar(release):.3f}",
+            decision.choice or "too close to call",
+            f"{decision.certainty:.1%}",
+        )
+    exact = society(crowd, study.norm_bound).parameter
+    first, second = dilemma.alternatives
+    choice = first if float(exact @ study.difference(first, second)) > 0 else second
+    size = np.abs(exact)
+    rows.add_row("no privacy", "nobody", "nobody", "", "", choice.name, "")
+    out.print()
+    out.print(rows)
+    out.print(
+        f"\nError bar: how far privacy moved a preference at most, 95 % of the time (preferences reach {size.max():.2f} "
+        f"here, {np.median(size):.2f} in the middle).\nCertainty: that the noise did not change the choice; below 90 % "
+        "the release says so instead of guessing."
+    )
+    out.print(
+        f"\nWrote {folder}/report.html (open it in a browser), the releases, and the ledger that was charged.\n\n"
+        f'Try next:\n  veil decide {folder}/vlcp.json \'[{{"features": {{"dog": 2}}}}, {{"features": {{"cat": 1}}}}]\'\n'
+        f"  veil ledger show {folder}/study.ledger\n"
+        "  veil plan --features 23 --bound 2 --epsilon 0.1 --confidence 0.95 --error 0.01\n"
+        "  veil --help",
+        markup=False,
+    )

@@ -1,0 +1,109 @@
+"""veil ledger: what has been spent, on which data, for what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veil.ballots import census, open_ballots
+from veil.cli.terminal import AsJson, out, show, table
+from veil.errors import VeilError
+from veil.privacy.epsilon import MICROS_PER_UNIT
+from veil.privacy.ledger import Ledger
+from veil.privacy.ledger_statement import Account, Statement, decimal_text
+
+ledger = typer.Typer(no_args_is_help=True, help="The privacy budget: create it, look at it, raise it.")
+
+LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file (SQLite).")]
+Budget = Annotated[str, typer.Option("--budget", help="Epsilon that one dataset may spend in all, for example 3.")]
+
+
+@ledger.command()
+def create(path: LedgerPath, budget: Budget, as_json: AsJson = False) -> None:
+    """Create a ledger. Every dataset gets an account in it at its first release.
+
+    Example: `veil ledger create study.ledger --budget 3`
+    """
+    made = Ledger.create(path, parse_budget(budget))
+    show(
+        {"ledger": str(path), "id": made.id, "budget": budget},
+        as_json,
+        lambda: out.print(f"{path}: each dataset may spend epsilon {budget} in all."),
+    )
+
+
+@ledger.command("raise")
+def raise_budget(
+    path: LedgerPath,
+    budget: Budget,
+    note: Annotated[str, typer.Option(help="Why: it stays in the ledger.")],
+    ballots: Annotated[
+        Path | None, typer.Option(help="Only for this ballot file's data; default: for new data.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Raise a budget, deliberately and for good: a larger budget is a weaker promise.
+
+    Example: `veil ledger raise study.ledger --budget 4 --ballots mm.parquet --note "second wave of the study"`
+    """
+    dataset = None if ballots is None else census(open_ballots(ballots)).fingerprint
+    Ledger.open(path).raise_budget(dataset, parse_budget(budget), note)
+    whom = "data without an account yet" if dataset is None else f"dataset {dataset[:12]}"
+    show(
+        {"ledger": str(path), "dataset": dataset, "budget": budget, "note": note},
+        as_json,
+        lambda: out.print(f"{path}: the budget of {whom} is now {budget}."),
+    )
+
+
+@ledger.command("show")
+def show_ledger(path: LedgerPath, as_json: AsJson = False) -> None:
+    """Show every account: budget, what was spent on what, and what remains.
+
+    Example: `veil ledger show study.ledger`
+    """
+    statement = Ledger.open(path).statement()
+    show(statement.as_dict(), as_json, lambda: _print(path, statement))
+
+
+def parse_budget(text: str) -> int:
+    """Read a budget in millionths of epsilon, exactly."""
+    whole, _, decimals = text.strip().partition(".")
+    if not (whole + decimals).isdecimal() or not (whole + decimals).isascii() or len(decimals) > 6:
+        raise VeilError(f"a budget is a positive number with at most six decimals, like 3 or 0.5, got {text!r}")
+    return int(whole or "0") * MICROS_PER_UNIT + int(decimals.ljust(6, "0"))
+
+
+def _print(path: Path, statement: Statement) -> None:
+    out.print(f"[bold]{path}[/bold]: budget for new data {decimal_text(statement.default_budget_micro)}")
+    if not statement.accounts:
+        out.print("No dataset has spent anything yet.")
+    for account in statement.accounts:
+        _print_account(account)
+
+
+def _print_account(account: Account) -> None:
+    out.print(
+        f"\nDataset {account.dataset[:12]}: {decimal_text(account.remaining_micro)} "
+        f"of {decimal_text(account.budget_micro)} remain. A whole voter lost at most "
+        f"{decimal_text(account.whole_voter_micro)}."
+    )
+    entries = table(None, "entry", "when (UTC)", "what", "unit", "state", "epsilon", numbers=1)
+    for entry in account.entries:
+        entries.add_row(
+            str(entry.id),
+            entry.charged_at[:19],
+            entry.purpose,
+            entry.unit,
+            entry.state,
+            decimal_text(entry.epsilon_micro),
+        )
+    out.print(entries)
+    for raised in account.raises:
+        out.print(
+            f"Budget raised from {decimal_text(raised.old_micro)} to {decimal_text(raised.new_micro)} "
+            f"on {raised.raised_at[:10]}: {raised.note}",
+            markup=False,
+        )

@@ -1,0 +1,250 @@
+"""veil plan, release, decide and report: from a budget to a decision."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from veil.cli.terminal import AsJson, BallotPath, err, out, show, table, watched_ballots
+from veil.decide import DEFAULT_CERTAINTY, Decision
+from veil.decide import decide as decide_dilemma
+from veil.durable import write_text
+from veil.errors import VeilError
+from veil.pages.plain_words import guarantee_sentences
+from veil.pages.release_page import release_page
+from veil.privacy import accuracy
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.guarantee import paradigm as find_paradigm
+from veil.privacy.ledger import Ledger
+from veil.privacy.ledger_statement import decimal_text
+from veil.privacy.personal_epsilons import read_personal_epsilons
+from veil.publish import Prepared, Request, experiment, prepare, publish
+from veil.release import Release, load_release, save_release
+
+ReleasePath = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file (JSON).")]
+AllowExperiment = Annotated[
+    bool,
+    typer.Option("--allow-experiment", help="Accept a release made with floating-point noise, which protects nobody."),
+]
+
+
+def plan(
+    voters: Annotated[
+        int | None, typer.Option(help="Number of voters N; 1 for one voter's report (Theorem 4).")
+    ] = None,
+    features: Annotated[int | None, typer.Option(help="Number of features d.")] = None,
+    bound: Annotated[float | None, typer.Option(help="Norm bound B of a preference.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy parameter.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="Probability that the error stays below, like 0.95.")] = None,
+    error: Annotated[float | None, typer.Option(help="Largest error of any coordinate.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Solve the paper's accuracy theorem for the one number that you leave out.
+
+    Theorem 2 (Algorithm 1): with the given confidence, privacy moves no coordinate by more than
+    2B / (N epsilon) ln(d / (1 - confidence)). Algorithm 3 has no such theorem in the paper.
+
+    Example, "how many voters do I need?":
+    `veil plan --features 23 --bound 2 --epsilon 1 --confidence 0.95 --error 0.05`
+    """
+    solved = accuracy.plan(
+        voters=voters, features=features, norm_bound=bound, epsilon=epsilon, confidence=confidence, error=error
+    )
+    show(solved.as_dict(), as_json, lambda: _print_plan(solved))
+
+
+def release(
+    ballots: BallotPath,
+    paradigm: Annotated[str, typer.Option(help="Who is protected, and where: vlcp, rlcp, vldp or rldp.")],
+    epsilon: Annotated[
+        str | None, typer.Option(help="Privacy parameter for all voters: smaller protects more.")
+    ] = None,
+    epsilons: Annotated[
+        Path | None, typer.Option(help="Personal epsilons: a CSV with the columns voter and epsilon (vldp, rldp).")
+    ] = None,
+    mechanism: Annotated[str | None, typer.Option(help="Default: the paper's for the paradigm.")] = None,
+    bound: Annotated[float | None, typer.Option(help="Norm bound B of a preference. Default: the study's.")] = None,
+    repair: Annotated[
+        bool, typer.Option(help="Algorithm 3: make the noisy objective solvable. Without it there is no maximum.")
+    ] = True,
+    delta: Annotated[str, typer.Option(help="Algorithm 3's sensitivity: tight (ours) or paper.")] = "tight",
+    ledger: Annotated[Path | None, typer.Option(help="The ledger to charge (`veil ledger create`).")] = None,
+    out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the release.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")] = False,
+    experiment_seed: Annotated[
+        int | None, typer.Option(help="Repeatable floating-point noise instead: protects nobody, charges nothing.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Release the crowd's preference under differential privacy, charged to a ledger.
+
+    Example: `veil release mm.parquet --paradigm vlcp --epsilon 1 --ledger study.ledger --out release.json`
+
+    The noise is exact and from the operating system. The ledger is charged before the noise is drawn; a release that
+    the budget does not cover is refused.
+    """
+    with watched_ballots(ballots, "reading and fitting", walks=1 if dry_run else 2) as source:
+        request = Request(
+            paradigm=find_paradigm(paradigm),
+            epsilon=_one_of(epsilon, epsilons, lambda path: read_personal_epsilons(path, source.source)),
+            mechanism=mechanism,
+            norm_bound=bound,
+            repair=repair,
+            tight=_choice("--delta", delta, "tight", "paper") == "tight",
+        )
+        if dry_run:
+            account = None if ledger is None else Ledger.open(ledger)
+            prepared = prepare(source, request)
+            made = None
+        elif out_path is None:
+            raise VeilError("say where to write the release: --out release.json (or look first with --dry-run)")
+        elif experiment_seed is not None:
+            made = experiment(source, request, experiment_seed)
+            save_release(made, out_path)
+        elif ledger is None:
+            raise VeilError(
+                "a release must be charged to a ledger: give --ledger L (make one with: veil ledger create L --budget 3)"
+            )
+        else:
+            made = publish(source, request, Ledger.open(ledger), out_path)
+    if made is None:
+        _show_dry_run(prepared, account, as_json)
+    else:
+        show(made.as_dict(), as_json, lambda: _print_release(made, out_path))
+
+
+def decide(
+    release_path: ReleasePath,
+    dilemma: Annotated[str, typer.Argument(help="A JSON file, - for standard input, or the JSON itself.")],
+    certainty: Annotated[
+        float, typer.Option(help="Below this certainty the answer is: too close to call.")
+    ] = DEFAULT_CERTAINTY,
+    allow_experiment: AllowExperiment = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a release to decide a dilemma of two or more alternatives.
+
+    Example: `veil decide release.json '[{"name": "stay", "features": {"girl": 1}}, {"name": "swerve", "features":
+    {"dog": 2, "intervention": 1}}]'`. An example for any study: `veil studies moral-machine --example`.
+    """
+    loaded = load_release(release_path, allow_experiment=allow_experiment)
+    decision = decide_dilemma(loaded, loaded.study.dilemma(_alternatives(dilemma)), certainty)
+    show(decision.as_dict(), as_json, lambda: _print_decision(loaded, decision))
+
+
+def report(
+    release_path: ReleasePath,
+    out_path: Annotated[Path | None, typer.Option("--out", help="Default: the release's name with .html.")] = None,
+    allow_experiment: AllowExperiment = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a page about a release: the parameter with error bars, and the guarantee in plain language.
+
+    Example: `veil report release.json`
+    """
+    loaded = load_release(release_path, allow_experiment=allow_experiment)
+    target = release_path.with_suffix(".html") if out_path is None else out_path
+    write_text(target, release_page([loaded]))
+    show({"page": str(target)}, as_json, lambda: out.print(f"Wrote {target}: open it in a browser."))
+
+
+def _one_of(epsilon: str | None, epsilons: Path | None, read: Any) -> Any:
+    if (epsilon is None) == (epsilons is None):
+        raise VeilError("give either --epsilon (one for all voters) or --epsilons (a CSV of personal ones)")
+    return Epsilon.parse(epsilon) if epsilon is not None else read(epsilons)
+
+
+def _choice(option: str, given: str, *allowed: str) -> str:
+    if given not in allowed:
+        raise VeilError(f"{option} is {given!r}: use {' or '.join(allowed)}")
+    return given
+
+
+def _alternatives(given: str) -> Any:
+    """Read the alternatives of a dilemma from a file, from stdin or from the argument itself."""
+    text = given
+    try:
+        if given == "-":
+            text = sys.stdin.read()
+        elif not given.lstrip().startswith(("[", "{")):
+            text = Path(given).read_text(encoding="utf-8")
+        data = json.loads(text)
+    except OSError as error:
+        raise VeilError(f"cannot read the dilemma {given}: {error.strerror or error}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise VeilError(f"the dilemma is not JSON: {error}") from None
+    alternatives = data.get("alternatives") if isinstance(data, dict) else data
+    if not isinstance(alternatives, list):
+        raise VeilError(
+            'a dilemma is a JSON list of alternatives, or {"alternatives": [...]}; '
+            "see an example with: veil studies moral-machine --example"
+        )
+    return alternatives
+
+
+def _print_plan(solved: accuracy.Plan) -> None:
+    out.print(
+        f"With {solved.voters:g} voters, {solved.features:g} features, norm bound {solved.norm_bound:.4g} and epsilon "
+        f"{solved.epsilon:.4g}, privacy moves no coordinate of the society by more than {solved.error:.4g} with "
+        f"probability {solved.confidence:.4g} or more (Theorem 2; exactly: {solved.exact_confidence:.4g})."
+    )
+
+
+def _show_dry_run(prepared: Prepared, account: Ledger | None, as_json: bool) -> None:
+    data, guarantee = prepared.as_dict(), prepared.guarantee
+    if account is not None:
+        fits = account.preview(prepared.dataset.fingerprint, guarantee.epsilon.micro, guarantee.paradigm.unit)
+        data["budget"] = fits.as_dict()
+
+    def in_words() -> None:
+        bar = data["expected_error_bar"]
+        out.print(f"Nothing was spent. {prepared.mechanism} would charge epsilon {guarantee.epsilon}.")
+        if account is not None:
+            out.print(
+                f"Remaining: {decimal_text(fits.remaining_micro)} of {decimal_text(fits.budget_micro)}"
+                + ("." if fits.fits else f", which is {decimal_text(fits.missing_micro)} too little.")
+            )
+        known = (
+            "is known only afterwards (the noise goes through a maximisation)"
+            if bar is None
+            else f"would be ± {bar:.3g}"
+        )
+        out.print(f"The 95 % error bar of each coordinate {known}.")
+
+    show(data, as_json, in_words)
+
+
+def _print_release(made: Release, path: Path | None) -> None:
+    society = table(made.study.title, "feature", "society", "± noise (95 %)", numbers=2)
+    rows = zip(made.study.features, made.parameter, made.error_bars, strict=True)
+    for feature, value, bar in sorted(rows, key=lambda row: -row[1]):
+        society.add_row(feature.label, f"{value:+.3f}", f"{bar:.3f}")
+    out.print(society)
+    out.print()
+    for sentence in guarantee_sentences(made.guarantee):
+        out.print(sentence, markup=False)
+    for name, value in made.facts.items():
+        out.print(f"{name.replace('_', ' ')}: {value}", markup=False)
+    if not made.exact:
+        err.print("Experiment: made with floating-point noise, this release protects nobody.")
+    out.print(f"\nWrote {path}. Next: veil decide {path} DILEMMA, or veil report {path}", markup=False)
+
+
+def _print_decision(loaded: Release, decision: Decision) -> None:
+    out.print(loaded.study.question, markup=False)
+    ranking = table(None, "", "alternative", "", "score", numbers=1)
+    for place, ranked in enumerate(decision.ranking, start=1):
+        ranking.add_row(f"{place}.", ranked.name, ranked.description, f"{ranked.score:+.3f}")
+    out.print(ranking)
+    verdict = "Too close to call" if decision.choice is None else f"Choice: {decision.choice}"
+    out.print(f"[bold]{verdict}[/bold]: {decision.reason}.")
+    if decision.probability is not None and decision.choice is not None:
+        out.print(f"The crowd's model prefers it with probability {decision.probability:.0%}.")
+    out.print(
+        f"Certainty that privacy noise did not change the choice: {decision.certainty:.1%} "
+        f"({decision.paradigm}, epsilon {decision.epsilon:g})."
+    )

@@ -1,0 +1,84 @@
+"""What every command shares: results on stdout, words and progress on stderr, one object with ``--json``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from veil.ballots import Ballots, BallotSource, open_ballots
+from veil.study import Study
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of text.")]
+BallotPath = Annotated[
+    Path, typer.Argument(metavar="BALLOTS", help="A ballot file (from `veil import` or `simulate`).")
+]
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def show(data: Mapping[str, Any], as_json: bool, in_words: Callable[[], None]) -> None:
+    """Print a result: as one JSON object, or in words."""
+    if as_json:
+        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    else:
+        in_words()
+
+
+def table(title: str | None, *columns: str, numbers: int = 0) -> Table:
+    """Start a table whose last ``numbers`` columns are right-aligned."""
+    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    for position, name in enumerate(columns):
+        made.add_column(name, justify="right" if position >= len(columns) - numbers else "left", overflow="fold")
+    return made
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A crowd that tells how far it has been walked."""
+
+    source: BallotSource
+    tell: Callable[[int], None]
+
+    @property
+    def study(self) -> Study:
+        """What was asked."""
+        return self.source.study
+
+    @property
+    def voters(self) -> int:
+        """The number of voters."""
+        return self.source.voters
+
+    def chunks(self) -> Iterator[Ballots]:
+        """Walk the crowd and tell."""
+        for chunk in self.source.chunks():
+            yield chunk
+            self.tell(chunk.voters)
+
+
+@contextmanager
+def progress(task: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    """Show a bar on stderr (only on a terminal) and yield a function that moves it."""
+    columns = (TextColumn(task), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        handle = bar.add_task(task, total=total)
+        yield lambda done: bar.advance(handle, done)
+
+
+@contextmanager
+def watched_ballots(path: Path, task: str, walks: int = 1) -> Iterator[Watched]:
+    """Open a ballot file and show how far a command that walks it ``walks`` times has come."""
+    file = open_ballots(path)
+    with progress(task, file.voters * walks, "voters") as tell:
+        yield Watched(file, tell)

@@ -1,0 +1,60 @@
+"""From the crowd's mean scores to its preference: one estimator for all mechanisms that release scores.
+
+The mean scores s of a crowd with preference beta are g(beta) on average, where g is known from the study's public
+design (``Design.expected_scores``). What is released is s plus noise of a known covariance C. With a weak prior
+N(0, tau^2 I) on beta, the most probable preference minimises
+
+    (s - g(beta))' C^-1 (s - g(beta)) + |beta|^2 / tau^2,
+
+found by Gauss-Newton. The prior keeps directions of which the noise tells nothing near zero; it hardly matters for
+the others. The inverse curvature at the minimum, with the law of the noise, gives the error bars.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from veil.preference.design import Design
+
+FloatArray = npt.NDArray[np.float64]
+
+PRIOR_DEVIATION = 1.0
+_ROUNDS = 20
+_SETTLED = 1e-9
+
+
+@dataclass(frozen=True)
+class MomentFit:
+    """A preference fitted to noisy mean scores."""
+
+    preference: FloatArray
+    gain: FloatArray
+    """How the preference moves with the scores: d preference / d scores, at the solution."""
+
+
+def preference_from_scores(design: Design, scores: FloatArray, covariance: FloatArray) -> MomentFit:
+    """Fit a preference to mean scores whose error has the given covariance."""
+    precision = np.linalg.inv(covariance)
+    prior = np.eye(design.differences.shape[1]) / PRIOR_DEVIATION**2
+    preference = np.zeros(len(prior))
+
+    def loss(candidate: FloatArray) -> float:
+        miss = scores - design.expected_scores(candidate)[0]
+        return float(miss @ precision @ miss + candidate @ prior @ candidate)
+
+    current = loss(preference)
+    for _ in range(_ROUNDS):
+        mean, derivative = design.expected_scores(preference)
+        curvature = derivative.T @ precision @ derivative + prior
+        step = np.linalg.solve(curvature, derivative.T @ precision @ (scores - mean) - prior @ preference)
+        while (reached := loss(preference + step)) > current and np.abs(step).max() > _SETTLED:
+            step = step / 2
+        preference, current = preference + step, min(current, reached)
+        if np.abs(step).max() <= _SETTLED:
+            break
+    _, derivative = design.expected_scores(preference)
+    curvature = derivative.T @ precision @ derivative + prior
+    return MomentFit(preference, np.asarray(np.linalg.solve(curvature, derivative.T @ precision), np.float64))

@@ -1,0 +1,51 @@
+"""Pooled answers (answer level, central): the dilemmas are public, the sum of the answers' scores is noised once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from veil.ballots import BallotSource
+from veil.preference.design import SAMPLE, Design, public_design
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.mechanisms.mechanism import Estimate, IntArray, Measurement, Settings
+from veil.privacy.mechanisms.pooled_score import PooledScore, estimate_from_pool
+from veil.privacy.mechanisms.randomised_response import oriented
+from veil.privacy.mechanisms.scores import voter_scores
+from veil.privacy.noise import Noise
+from veil.privacy.noise_distribution import CubeNoise
+
+
+class PooledAnswers:
+    """The pooled score, with the dilemmas that were really shown in place of the study's generator.
+
+    Theorem. Where the dilemmas shown are public and only the answers are secret, this is epsilon-differentially
+    private for ALCP.
+
+    Proof. Turning one answer over replaces a record by its negative, which moves every coordinate of the sum of scores
+    by at most 2 SCORE_STEPS: Theorem of the pooled score. What the dilemmas were enters without noise, being public.
+    """
+
+    name = "pooled-answers"
+    title = "Pooled answers: cube noise on the sum of scores, with the dilemmas really shown"
+    paradigms = ("alcp",)
+
+    def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
+        """Add up all scores; keep (a part of) the dilemmas, which are public."""
+        total, voters, records = np.zeros(public_design(settings.study).directions, np.int64), 0, 0
+        shown: list[np.ndarray[tuple[int, int], np.dtype[np.float64]]] = []
+        for chunk in source.chunks():
+            total += voter_scores(chunk, settings).sum(axis=0)
+            if records < SAMPLE:
+                shown.append(oriented(chunk)[0][: SAMPLE - records].astype(np.float64))
+            voters, records = voters + chunk.voters, records + chunk.records
+        return Measurement(total, voters, records, np.concatenate(shown))
+
+    def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
+        """Add the noise and find the preference that explains the mean score on these dilemmas."""
+        assert measurement.shown is not None
+        design = Design(measurement.shown, public_design(settings.study).axes)
+        return estimate_from_pool(measurement, design, epsilon, noise)
+
+    def expected_noise(self, settings: Settings, epsilons: IntArray) -> CubeNoise:
+        """Return what the pooled score would have."""
+        return PooledScore().expected_noise(settings, epsilons)

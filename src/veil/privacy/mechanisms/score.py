@@ -1,0 +1,108 @@
+"""Score release (RLDP): each voter reports a few coordinates of a score, with noise on the cube."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from veil.ballots import Ballots
+from veil.preference.design import Design, public_design
+from veil.preference.moments import preference_from_scores
+from veil.privacy.mechanisms.influence import influence
+from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Settings
+from veil.privacy.mechanisms.random_order import random_orders
+from veil.privacy.mechanisms.scores import RECORD_SENSITIVITY, SCORE_STEPS, cube_variance, expected_square, voter_scores
+from veil.privacy.noise import Noise
+from veil.privacy.noise_distribution import Spread, spread_of
+
+
+@dataclass(frozen=True)
+class ScoreReports:
+    """What devices send: which coordinates they report (chosen at random), their noisy scores, and public counts."""
+
+    epsilons: IntArray
+    counts: IntArray
+    """How many records each voter has: the same for record-neighbours, so not secret here."""
+    reported: npt.NDArray[np.bool_]
+    values: IntArray
+
+
+class ScoreRelease:
+    """Noise on some coordinates of each voter's summed score.
+
+    Theorem. Let a voter choose m coordinates without looking at her answers and report her integer scores there with
+    noise of density proportional to exp(-epsilon |x|_max / (2 SCORE_STEPS)) on Z^m. The report is
+    epsilon-differentially private for RLDP.
+
+    Proof. Whatever the choice, replacing one record moves each of the m coordinates by at most 2 SCORE_STEPS; the rest
+    is Theorem 1 of ``cube_noise``. The choice itself is independent of the answers.
+
+    Reporting m of k coordinates, scaled by k / m, is unbiased. It lets the noise grow with m instead of k, at the price
+    of hearing less: the best m has a closed form (``coordinates_to_report``).
+    """
+
+    name = "score"
+    title = "Score release: cube noise on some coordinates of each voter's score"
+    paradigms = ("rldp",)
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ScoreReports:
+        """Score each voter, choose the coordinates, add the noise."""
+        design, scores = public_design(settings.study), voter_scores(ballots, settings)
+        sizes = coordinates_to_report(design, ballots.counts, epsilons)
+        order = random_orders(ballots.voters, design.directions, noise)
+        reported = np.zeros(scores.shape, bool)
+        values = np.zeros_like(scores)
+        for size in np.unique(sizes):
+            rows = np.flatnonzero(sizes == size)
+            chosen = order[rows, :size]
+            drawn = noise.cube(RECORD_SENSITIVITY, epsilons[rows], int(size))
+            reported[rows[:, None], chosen] = True
+            values[rows[:, None], chosen] = scores[rows[:, None], chosen] + drawn
+        return ScoreReports(epsilons, ballots.counts, reported, values)
+
+    def aggregate(self, reports: Iterable[ScoreReports], settings: Settings) -> Estimate:
+        """Average the unbiased mean scores and find the preference that explains them."""
+        batches, design = list(reports), public_design(settings.study)
+        epsilons = np.concatenate([batch.epsilons for batch in batches])
+        counts = np.concatenate([batch.counts for batch in batches])
+        reported = np.concatenate([batch.reported for batch in batches])
+        scale = design.directions / (reported.sum(axis=1) * counts * SCORE_STEPS)
+        means = np.concatenate([batch.values for batch in batches]) * scale[:, None]
+        variances = _variance(design, reported.sum(axis=1), counts, epsilons)
+        weights = influence(variances, settings.equal_votes)
+        fit = preference_from_scores(design, weights @ means, np.eye(design.directions) * float(weights**2 @ variances))
+        carried = fit.gain @ spread_of(means, weights).matrix @ fit.gain.T
+        facts = {"coordinates_per_report": np.unique(reported.sum(axis=1)).tolist(), "of": design.directions}
+        return Estimate(fit.preference, Spread(tuple(map(tuple, carried.tolist()))), facts)
+
+    def expected_noise(self, settings: Settings, epsilons: IntArray) -> Spread:
+        """Return the spread around the estimate of an indifferent crowd that answers every dilemma of a ballot."""
+        design = public_design(settings.study)
+        counts = np.full(len(epsilons), settings.study.drawing.dilemmas)
+        variances = _variance(design, coordinates_to_report(design, counts, epsilons), counts, epsilons)
+        variance = float(influence(variances, settings.equal_votes) ** 2 @ variances)
+        fit = preference_from_scores(design, np.zeros(design.directions), np.eye(design.directions) * variance)
+        return Spread(tuple(map(tuple, (variance * fit.gain @ fit.gain.T).tolist())))
+
+
+def coordinates_to_report(design: Design, counts: IntArray, epsilons: IntArray) -> IntArray:
+    """Return the best number m of coordinates for voters with n records.
+
+    The variance of a mean score from one report is (k / m)(K (m + 1)(m + 2) + S) / n^2, where K = (2 / epsilon)^2 / 3
+    and S is the mean square of a voter's score. Of m real, it is least at sqrt(2 + S / K); of the whole numbers next to
+    it, the better one is taken.
+    """
+    spread = expected_square(design, counts.astype(np.float64)) * 3 * (epsilons / 2e6) ** 2
+    below = np.clip(np.floor(np.sqrt(2 + spread)), 1, design.directions).astype(np.int64)
+    above = np.minimum(below + 1, design.directions)
+    worse = _variance(design, above, counts, epsilons) >= _variance(design, below, counts, epsilons)
+    return np.where(worse, below, above)
+
+
+def _variance(design: Design, sizes: IntArray, counts: IntArray, epsilons: IntArray) -> FloatArray:
+    noise = cube_variance(2e6 / epsilons, 1.0, sizes.astype(np.float64))
+    records = counts.astype(np.float64)
+    return design.directions / sizes * (noise + expected_square(design, records)) / records**2

@@ -1,0 +1,188 @@
+"""Every mistake ends in one clear line and exit code 2: no traceback, nothing half-written, nothing spent."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from veil.ballots import Ballots, open_ballots, write_ballots
+from veil.privacy.ledger import Ledger
+from veil.sources.simulated import synthetic_crowd
+
+
+def veil(*words, stdin=""):
+    """Run the real program."""
+    return subprocess.run(
+        [sys.executable, "-c", "from veil.cli import main; main()", *map(str, words)],
+        input=stdin, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+def refused(result, *said):
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("veil: ")
+    for words in said:
+        assert words in lines[0], lines[0]
+    assert result.stdout == ""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    crowd = synthetic_crowd(30, 10, 3, np.random.default_rng(1)).ballots
+    write_ballots(folder / "b.parquet", crowd.study, [crowd], {})
+    write_ballots(folder / "one.parquet", crowd.study, [crowd.of(slice(0, 1))], {})
+    Ledger.create(folder / "l", 5_000_000)
+    return folder
+
+
+def release(folder, *more, ballots="b.parquet", epsilon="1", paradigm="vlcp", ledger="l", out="r.json"):
+    return veil("release", folder / ballots, "--paradigm", paradigm, "--epsilon", epsilon,
+                "--ledger", folder / ledger, "--out", folder / out, *more)  # fmt: skip
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "1e9", "inf", "abc", "", "0.0000001"])
+def test_epsilon_out_of_range(folder, epsilon):
+    refused(release(folder, epsilon=epsilon), "epsilon", "0.0001 to 50")
+
+
+@pytest.mark.parametrize("bound", ["0", "-2", "nan", "inf"])
+def test_norm_bound_out_of_range(folder, bound):
+    refused(release(folder, "--bound", bound), "norm bound B must be a positive number")
+
+
+def test_one_voter(folder):
+    refused(release(folder, ballots="one.parquet"), "not a crowd")
+
+
+def test_voters_without_records(folder):
+    file = open_ballots(folder / "b.parquet")
+    table = pq.read_table(folder / "b.parquet")
+    empty = pa.array([[] for _ in range(30)], pa.list_(pa.float64()))
+    pq.write_table(table.set_column(1, "differences", empty), folder / "empty.parquet")
+    assert file.voters == 30
+    refused(release(folder, ballots="empty.parquet"), "30 of 30 voters have no records")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_not_finite(folder, value):
+    crowd = open_ballots(folder / "b.parquet").load()
+    table = pq.read_table(folder / "b.parquet")
+    values = crowd.differences.copy()
+    values[3, 1] = value
+    broken = pa.ListArray.from_arrays(pa.array((crowd.offsets * 3).astype(np.int32)), pa.array(values.ravel()))
+    pq.write_table(table.set_column(1, "differences", broken), folder / "broken.parquet")
+    refused(release(folder, ballots="broken.parquet"), "not finite")
+
+
+def test_budget_already_spent(folder):
+    Ledger.create(folder / "small", 1_500_000)
+    assert release(folder, ledger="small", out="first.json").returncode == 0
+    refused(
+        release(folder, ledger="small", out="second.json"), "requested epsilon 1", "remaining 0.5", "difference 0.5"
+    )
+    assert not (folder / "second.json").exists()
+
+
+@pytest.mark.parametrize("out", ["missing/r.json", "."])
+def test_unwritable_output_costs_nothing(folder, out):
+    before = Ledger.open(folder / "l").statement()
+    refused(release(folder, out=out), "cannot write")
+    assert Ledger.open(folder / "l").statement() == before
+
+
+@pytest.mark.parametrize("ledger", ["nowhere", "b.parquet", "."])
+def test_no_such_ledger(folder, ledger):
+    refused(release(folder, ledger=ledger), "ledger")
+
+
+def test_a_release_needs_a_ledger_and_a_place(folder):
+    words = ["release", folder / "b.parquet", "--paradigm", "vlcp", "--epsilon", "1"]
+    refused(veil(*words, "--out", folder / "r2.json"), "veil ledger create")
+    refused(veil(*words, "--ledger", folder / "l"), "--out")
+
+
+def test_unknown_words(folder):
+    refused(release(folder, paradigm="xyz"), "vlcp, rlcp, vldp, rldp")
+    refused(release(folder, "--mechanism", "algorithm-9"), "algorithm-1")
+    refused(release(folder, "--delta", "loose"), "tight or paper")
+    refused(veil("relaese"), "relaese")
+    refused(veil("release"), "veil release --help")
+    refused(veil("studies", "mars"), "moral-machine")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("empty.csv", b"", "empty"),
+        ("cut.csv.gz", gzip.compress(b"ResponseID,Saved\n" * 1000)[:40], ""),
+        ("words.csv", b"to be or not to be\nthat is\n", "column"),
+        ("noise.csv.gz", bytes(range(256)) * 20, ""),
+        ("noise.parquet", b"PAR1" + bytes(range(256)), ""),
+        ("header.csv", b"ResponseID,ExtendedSessionID,Saved\n", "column"),
+    ],
+)
+def test_files_that_are_no_moral_machine(folder, name, content, said):
+    (folder / name).write_bytes(content)
+    refused(veil("import", "moral-machine", folder / name, "--out", folder / "x.parquet"), name, said)
+    assert not (folder / "x.parquet").exists()
+
+
+def test_directories_and_missing_files(folder):
+    refused(veil("import", "moral-machine", folder, "--out", folder / "x.parquet"), "directory")
+    refused(veil("import", "moral-machine", folder / "none.csv", "--out", folder / "x.parquet"), "none.csv")
+    refused(veil("describe", folder), "directory")
+    refused(veil("describe", folder / "none.parquet"), "veil import")
+    refused(veil("decide", folder, "[]"), "directory")
+    refused(veil("fit", folder / "l"), "not a ballot file")
+
+
+def test_ballots_of_another_kind(folder):
+    pq.write_table(pa.table({"a": [1, 2]}), folder / "other.parquet")
+    refused(veil("describe", folder / "other.parquet"), "no ballot file")
+
+
+def test_dilemmas_that_are_none(folder):
+    assert release(folder, out="d.json", epsilon="0.5").returncode == 0
+    made = folder / "d.json"
+    refused(veil("decide", made, "nowhere.json"), "nowhere.json")
+    refused(veil("decide", made, "[1, 2"), "not JSON")
+    refused(veil("decide", made, "[]"), "two or more")
+    refused(veil("decide", made, '[{"features": {"x9": 1}}, {"features": {}}]'), "x1")
+    refused(veil("decide", made, '[{"features": {"x1": 99}}, {"features": {}}]'), "-8 to 8")
+    refused(veil("decide", made, '[{"features": {"x1": NaN}}, {"features": {}}]'), "-8 to 8")
+    refused(veil("decide", made, '[{"features": {"x1": "many"}}, {"features": {}}]'), "number")
+    refused(veil("decide", made, '{"question": "?"}'), "alternatives")
+    refused(veil("decide", made, '[{"features": {}}, {"features": {}}]', "--certainty", "2"), "certainty")
+    text = json.loads(made.read_text())
+    text["parameter"]["x1"] = 9.0
+    made.write_text(json.dumps(text))
+    refused(veil("decide", made, '[{"features": {}}, {"features": {}}]'), "edited")
+
+
+@pytest.mark.parametrize("budget", ["0", "-1", "nan", "1e3", "abc", "0.0000001"])
+def test_budgets_that_are_none(folder, budget):
+    refused(veil("ledger", "create", folder / "new.ledger", "--budget", budget), "budget")
+    assert not (folder / "new.ledger").exists()
+
+
+def test_an_existing_ledger_is_never_overwritten(folder):
+    refused(veil("ledger", "create", folder / "l", "--budget", "3"), "exists")
+
+
+def test_no_leftovers(folder):
+    assert not list(folder.glob("*.unfinished"))
+
+
+def test_ballots_cannot_hold_a_damaged_crowd():
+    crowd = synthetic_crowd(3, 4, 2, np.random.default_rng(1)).ballots
+    with pytest.raises(Exception, match="offsets"):
+        Ballots(crowd.study, np.array([0, 2]), crowd.differences)
