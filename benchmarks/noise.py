@@ -1,4 +1,4 @@
-"""How long one draw of noise takes: numpy's floating-point Laplace, the exact bulk sampler and OpenDP, side by side.
+"""How long one draw of noise takes: numpy's floating-point noise, the exact bulk sampler and OpenDP, side by side.
 
 Run: python benchmarks/noise.py
 """
@@ -10,7 +10,10 @@ from functools import partial
 import numpy as np
 
 from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.noise import LaplaceNoise, OpenDPNoise
+from veil.privacy.float_noise import FloatNoiseForExperiments
+from veil.privacy.noise import Noise
+from veil.privacy.odds import Odds
+from veil.privacy.opendp_noise import OpenDPNoise
 
 COLUMNS = 23
 EPSILON = 1_000_000
@@ -28,7 +31,7 @@ def nanoseconds(draw: Callable[[], object], draws: int) -> float:
     return min(times) / draws
 
 
-def exact(source: LaplaceNoise, scale: int, rows: int) -> float:
+def exact(source: Noise, scale: int, rows: int) -> float:
     epsilons = np.full(rows, EPSILON)
     return nanoseconds(lambda: source.laplace(scale, epsilons, COLUMNS), rows * COLUMNS)
 
@@ -70,7 +73,25 @@ def by_distinct_epsilons() -> None:
     print(f"every row its own, never seen before: {took / 1000:.0f} us a row")
 
 
+def other_kinds() -> None:
+    rows = 100_000
+    epsilons = np.full(rows, EPSILON)
+    print(f"\n{f'{rows} rows':>22} {'numpy ns':>9} {'bulk ns':>9} {'bulk/numpy':>11}    (a value)")
+    kinds: list[tuple[str, int, Callable[[Noise], object]]] = [
+        *((f"cube x {d}, scale 2^31", d, lambda s, d=d: s.cube(2**31, epsilons, d)) for d in (3, 10, 23)),
+        ("cube x 23, scale 1", 23, lambda s: s.cube(1, epsilons, 23)),
+        ("tosses x 13", 13, lambda s: s.tosses(Odds(0, 1, 1, 1), epsilons, 13)),
+        ("uniform below 23 x 13", 13, lambda s: s.uniform(23, rows, 13)),
+    ]
+    for name, columns, draw in kinds:
+        numpy_time, bulk_time = (
+            nanoseconds(partial(draw, source), rows * columns) for source in (FloatNoiseForExperiments(0), BulkNoise())
+        )
+        print(f"{name:>22} {numpy_time:>9.1f} {bulk_time:>9.1f} {bulk_time / numpy_time:>11.2f}")
+
+
 if __name__ == "__main__":
     by_scale()
     by_count()
     by_distinct_epsilons()
+    other_kinds()

@@ -103,8 +103,9 @@ def _reason(sure: float, asked: float, identical: bool) -> str:
     if identical:
         return "the two best alternatives are the same in every feature of the study"
     if sure >= asked:
-        return f"privacy noise would produce so clear a choice by itself in at most {1 - sure:.2%} of cases"
+        doubt = max(1 - sure, 1e-4)
+        return f"privacy noise would produce so clear a choice by itself in at most {doubt:.2%} of cases"
     return (
-        f"the privacy noise is too large for this margin: the choice is certain to {sure:.0%}, asked for are {asked:.0%}; "
-        "a release with more voters or a larger epsilon could tell"
+        f"the privacy noise is too large for this margin: the choice is certain to {sure:.0%}, and {asked:.0%} was "
+        "asked for; a release with more voters or a larger epsilon could tell"
     )

@@ -32,6 +32,7 @@ from veil.version import VERSION
 IntArray = npt.NDArray[np.int64]
 
 FEWEST_VOTERS = 2
+REPORTS_MADE_BY = "the holder of the ballots, as each voter's device would: the holder saw the answers"
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ def _reports(
 
 
 def _release(prepared: Prepared, estimate: Estimate, noise: Noise, ledger: Mapping[str, Any] | None) -> Release:
+    made_by = {"reports_made_by": REPORTS_MADE_BY} if prepared.mechanism in DISTRIBUTED else {}
     return Release(
         study=prepared.settings.study,
         parameter=estimate.parameter,
@@ -163,7 +165,7 @@ def _release(prepared: Prepared, estimate: Estimate, noise: Noise, ledger: Mappi
         noise=estimate.noise,
         sampler=noise.name,
         exact=noise.exact,
-        facts=estimate.facts,
+        facts={**estimate.facts, **made_by},
         ledger=ledger,
         version=VERSION,
     )

@@ -60,6 +60,11 @@ def test_each_row_has_its_own_bound():
     assert uniform_integers(Script([*words, 0]), np.array([2, 3, 1]), 2).tolist() == [[1, 1], [0, 2], [0, 0]]
 
 
+def test_a_bound_that_nothing_is_below_is_a_bug():
+    with pytest.raises(ValueError, match="no integer"):
+        uniform_integers(AesStream(), np.array([5, 0]), 2)
+
+
 def test_when_the_words_run_out_more_are_taken():
     """A row of 3 asks for 14 words; all but the last of them are thrown away, and then more are needed."""
     script = Script([3 << 62] * 13 + [1 << 62], [3 << 62, 1 << 63, 0])

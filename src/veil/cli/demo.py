@@ -30,8 +30,8 @@ CHILDREN_OR_PASSENGERS = [
     {"name": "the passengers", "features": {"man": 1, "old_woman": 1, "barrier": 1, "intervention": 1}},
 ]
 
-_PROTECTED = {Unit.VOTER: "all answers of a voter", Unit.RECORD: "each single answer"}
-_NOISE_BY = {Place.CENTRAL: "a trusted host", Place.DISTRIBUTED: "each voter's device"}
+_PROTECTED = {Unit.VOTER: "each voter", Unit.RECORD: "each answer"}
+_NOISE_BY = {Place.CENTRAL: "the host", Place.DISTRIBUTED: "each device"}
 
 
 def demo(
@@ -95,16 +95,14 @@ def _print(
     out.print(study.question, markup=False)
     for alternative in dilemma.alternatives:
         out.print(f"  {alternative.name}: {study.describe(alternative)}", markup=False)
-    rows = table(
-        None, "paradigm", "protects", "noise added by", "epsilon", "error bar", "choice", "certainty", numbers=1
-    )
+    rows = table(None, "paradigm", "protects", "noise by", "strongest", "error bar", "choice", "certainty", numbers=1)
     for name, release in released.items():
         kind, decision = release.guarantee.paradigm, decided[name]
         rows.add_row(
             name.upper(),
             _PROTECTED[kind.unit],
             _NOISE_BY[kind.place],
-            str(release.guarantee.epsilon),
+            f"{np.abs(release.parameter).max():.3f}",
             f"± {_bar(release):.3f}",
             decision.choice or "too close to call",
             f"{decision.certainty:.1%}",
@@ -112,14 +110,13 @@ def _print(
     exact = society(crowd, study.norm_bound).parameter
     first, second = dilemma.alternatives
     choice = first if float(exact @ study.difference(first, second)) > 0 else second
-    size = np.abs(exact)
-    rows.add_row("no privacy", "nobody", "nobody", "", "", choice.name, "")
+    rows.add_row("no privacy", "nobody", "nobody", f"{np.abs(exact).max():.3f}", "", choice.name, "")
     out.print()
     out.print(rows)
     out.print(
-        f"\nError bar: how far privacy moved a preference at most, 95 % of the time (preferences reach {size.max():.2f} "
-        f"here, {np.median(size):.2f} in the middle).\nCertainty: that the noise did not change the choice; below 90 % "
-        "the release says so instead of guessing."
+        f"\nEach release protects with epsilon {next(iter(released.values())).guarantee.epsilon}. Strongest: the largest "
+        "preference found. Error bar: how far privacy\nmoved a preference at most, 95 % of the time. Certainty: that the "
+        "noise did not change the choice; below 90 %\nthe release says so instead of guessing."
     )
     out.print(
         f"\nWrote {folder}/report.html (open it in a browser), the releases, and the ledger that was charged.\n\n"

@@ -59,19 +59,24 @@ def plan(
 
 def release(
     ballots: BallotPath,
-    paradigm: Annotated[str, typer.Option(help="Who is protected, and where: vlcp, rlcp, vldp or rldp.")],
+    paradigm: Annotated[str, typer.Option(help="Who is protected, and where: vlcp, rlcp, vldp, rldp, alcp or aldp.")],
     epsilon: Annotated[
         str | None, typer.Option(help="Privacy parameter for all voters: smaller protects more.")
     ] = None,
     epsilons: Annotated[
         Path | None, typer.Option(help="Personal epsilons: a CSV with the columns voter and epsilon (vldp, rldp).")
     ] = None,
-    mechanism: Annotated[str | None, typer.Option(help="Default: the paper's for the paradigm.")] = None,
+    mechanism: Annotated[
+        str | None, typer.Option(help="A mechanism by name, or: paper. Default: the best for the paradigm.")
+    ] = None,
     bound: Annotated[float | None, typer.Option(help="Norm bound B of a preference. Default: the study's.")] = None,
     repair: Annotated[
         bool, typer.Option(help="Algorithm 3: make the noisy objective solvable. Without it there is no maximum.")
     ] = True,
     delta: Annotated[str, typer.Option(help="Algorithm 3's sensitivity: tight (ours) or paper.")] = "tight",
+    equal_votes: Annotated[
+        bool, typer.Option("--equal-votes", help="Count every report the same, as in the paper, however noisy.")
+    ] = False,
     ledger: Annotated[Path | None, typer.Option(help="The ledger to charge (`veil ledger create`).")] = None,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the release.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")] = False,
@@ -95,6 +100,7 @@ def release(
             norm_bound=bound,
             repair=repair,
             tight=_choice("--delta", delta, "tight", "paper") == "tight",
+            equal_votes=equal_votes,
         )
         if dry_run:
             account = None if ledger is None else Ledger.open(ledger)

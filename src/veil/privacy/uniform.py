@@ -16,7 +16,9 @@ _WORDS_AT_ONCE = 1 << 16
 
 
 def uniform_integers(source: ByteSource, below: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
-    """Return independent integers, those of row i uniform on 0, ..., below[i] - 1; every bound is 1 or more."""
+    """Return independent integers, those of row i uniform on 0, ..., below[i] - 1."""
+    if not (below >= 1).all():
+        raise ValueError(f"there is no integer from 0 to below {below.min()}")
     out = np.empty((below.size, columns), dtype=np.int64)
     words, position, filled = np.empty(0, dtype=np.uint64), 0, 0
     while filled < out.size:

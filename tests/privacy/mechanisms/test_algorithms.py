@@ -52,7 +52,9 @@ def opposite_voters(features=3):
 def test_algorithm_1_adds_the_papers_noise_to_the_mean():
     ballots, noise = crowd(), NoNoise()
     settings = Settings(ballots.study, 2.0)
-    estimate = Algorithm1().release(Algorithm1().measure(ballots, settings, Epsilon(MICRO)), settings, Epsilon(MICRO), noise)
+    estimate = Algorithm1().release(
+        Algorithm1().measure(ballots, settings, Epsilon(MICRO)), settings, Epsilon(MICRO), noise
+    )
     mean = to_steps(fit_voters(ballots, 2.0).values, 2.0).mean(axis=0) * 2.0 / STEPS
     assert estimate.parameter == pytest.approx(mean, abs=1e-12)
     assert noise.asked == [(2 * STEPS, [MICRO], 3)]
@@ -62,7 +64,7 @@ def test_algorithm_1_adds_the_papers_noise_to_the_mean():
 
 def test_algorithm_2_adds_every_voters_own_noise():
     ballots, noise = crowd(), NoNoise()
-    settings, epsilons = Settings(ballots.study, 2.0), np.array([1, 1, 2, 2, 2, 5]) * MICRO
+    settings, epsilons = Settings(ballots.study, 2.0, equal_votes=True), np.array([1, 1, 2, 2, 2, 5]) * MICRO
     reports = Algorithm2().report(ballots, settings, epsilons, noise)
     estimate = Algorithm2().aggregate([reports], settings)
     assert noise.asked == [(2 * STEPS, epsilons.tolist(), 3)]
@@ -164,7 +166,7 @@ def test_audit_of_algorithm_1_and_a_missing_factor_2():
     worst, others = opposite_voters(), crowd(voters=4)
     right = [algorithm_1_output(b, others, 1.0, 200_000) for b in worst]
     wrong = [algorithm_1_output(b, others, 2.0, 200_000) for b in worst]  # noise of Delta = B instead of 2B
-    assert 0.9 < audited_epsilon(*right) <= 1.0
+    assert 0.7 < audited_epsilon(*right) <= 1.0
     assert audited_epsilon(*wrong) > 1.5
 
 
@@ -176,7 +178,7 @@ def test_audit_of_algorithm_2_and_a_scale_too_small_by_root_2():
         return Algorithm2().report(many, settings, np.full(100_000, int(epsilon * MICRO)), BulkNoise()).values[:, 0]
 
     worst = opposite_voters()
-    assert 0.88 < audited_epsilon(*(reports(b, 1.0) for b in worst)) <= 1.0
+    assert 0.7 < audited_epsilon(*(reports(b, 1.0) for b in worst)) <= 1.0
     assert audited_epsilon(*(reports(b, math.sqrt(2)) for b in worst)) > 1.2
 
 
@@ -191,4 +193,5 @@ def test_the_noise_of_algorithm_3_has_the_scale_of_the_theorem(factor, passes):
         ballots.of(slice(0, 1)).differences, np.array([0, ballots.counts[0]]), settings.study.record_bound
     )
     claimed = stats.laplace(scale=coefficient_steps(4, tight_delta(4)))  # at epsilon = 1
-    assert (stats.kstest((reports.values - exact).ravel()[:100_000], claimed.cdf).pvalue > 1e-7) is passes
+    fits = stats.kstest((reports.values - exact).ravel()[:100_000], claimed.cdf).pvalue > 1e-7
+    assert bool(fits) is passes

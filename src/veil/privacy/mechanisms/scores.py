@@ -21,7 +21,7 @@ T = TypeVar("T", float, FloatArray)
 SCORE_STEPS = 2**20
 RECORD_SENSITIVITY = 2 * SCORE_STEPS
 
-DISAGREEMENT = 0.25
+DISAGREEMENT = 0.15
 """How far voters' own mean scores are assumed to lie apart where a mechanism is tuned. It affects accuracy only."""
 
 

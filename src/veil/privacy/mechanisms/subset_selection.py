@@ -11,7 +11,7 @@ from veil.ballots import Ballots
 from veil.preference.fit import fit_voters
 from veil.privacy.grid import STEPS, to_steps
 from veil.privacy.mechanisms.influence import influence
-from veil.privacy.mechanisms.mechanism import Estimate, IntArray, Reports, Settings
+from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
 from veil.privacy.mechanisms.random_order import random_orders
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import Spread, spread_of
@@ -47,8 +47,12 @@ class SubsetSelection:
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
         """Fit each voter, round to a corner, and draw the signs."""
+        return self.perturb(fit_voters(ballots, settings.norm_bound).values, settings, epsilons, noise)
+
+    def perturb(self, preferences: FloatArray, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+        """Make reports of preferences that are fitted already, a row a voter: round to a corner, draw the signs."""
         d = settings.study.dimension
-        steps = to_steps(fit_voters(ballots, settings.norm_bound).values, settings.norm_bound)
+        steps = to_steps(preferences, settings.norm_bound)
         corner, sign = _corners(steps, noise)
         signs = np.zeros_like(steps)
         for micro in np.unique(epsilons):
