@@ -134,11 +134,11 @@ def test_preview_agrees_with_charge_and_changes_nothing(ledger: Ledger) -> None:
         "dataset": CATS,
         "unit": "voter",
         "fits": False,
-        "requested": "0.300001",
-        "budget": "1",
-        "remaining": "0.3",
-        "remaining_after": "0.3",
-        "missing": "0.000001",
+        "requested": 0.300001,
+        "budget": 1.0,
+        "remaining": 0.3,
+        "remaining_after": 0.3,
+        "missing": 0.000001,
     }
 
 
@@ -240,7 +240,7 @@ def test_counts_may_come_from_numpy_but_never_from_floats(ledger: Ledger) -> Non
     counts = np.array([3, 11, 7])
     ledger.charge(CATS, cast(int, np.int64(1000)), Unit.RECORD, counts.max(), "numpy")
     assert account(ledger).entries[0].records_per_voter == 11
-    assert json.loads(json.dumps(ledger.statement().as_dict()))["accounts"][0]["spent"]["record"] == "0.001"
+    assert json.loads(json.dumps(ledger.statement().as_dict()))["accounts"][0]["spent"]["record"] == 0.001
     with pytest.raises(TypeError):
         ledger.charge(CATS, cast(int, 1.0), Unit.RECORD, 11, "float")
 
@@ -256,10 +256,10 @@ def test_a_statement_in_plain_words(ledger: Ledger) -> None:
     (step,) = plain.pop("raises")
     assert plain == {
         "dataset": CATS,
-        "budget": "2",
-        "spent": {"voter": "0.1", "record": "0.5"},
-        "remaining": "1.5",
-        "whole_voter_loses_at_most": "1.3",
+        "budget": 2.0,
+        "spent": {"voter": 0.1, "record": 0.5, "answer": 0.5},
+        "remaining": 1.5,
+        "whole_voter_loses_at_most": 1.3,
         "charged_not_delivered": [2],
     }
     assert first == {
@@ -267,7 +267,7 @@ def test_a_statement_in_plain_words(ledger: Ledger) -> None:
         "entry": 1,
         "dataset": CATS,
         "unit": "record",
-        "epsilon": "0.4",
+        "epsilon": 0.4,
         "records_per_voter": 3,
         "purpose": "rlcp pooled score",
         "charged_at": entry.charged_at,
@@ -276,8 +276,8 @@ def test_a_statement_in_plain_words(ledger: Ledger) -> None:
         "release_digest": DIGEST,
     }
     assert (second["state"], second["delivered_at"]) == ("charged, not delivered", None)
-    assert (step["old_budget"], step["new_budget"], step["note"]) == ("1", "2", "second wave")
-    assert json.loads(json.dumps(statement.as_dict()))["default_budget"] == "1"
+    assert (step["old_budget"], step["new_budget"], step["note"]) == (1.0, 2.0, "second wave")
+    assert json.loads(json.dumps(statement.as_dict()))["default_budget"] == 1.0
 
 
 @pytest.mark.parametrize(

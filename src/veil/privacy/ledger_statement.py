@@ -26,6 +26,11 @@ def decimal_text(micro: int) -> str:
     return f"{sign}{whole}.{millionths:06d}".rstrip("0").rstrip(".")
 
 
+def _epsilons(micro: int) -> float:
+    """Return micro-epsilons as the double nearest to the exact number: it prints as the exact decimal."""
+    return micro / 1_000_000
+
+
 @dataclass(frozen=True)
 class Entry:
     """One charge. It counts as spent from the moment it exists, delivered or not."""
@@ -58,13 +63,13 @@ class Entry:
         return self.epsilon_micro if self.unit is Unit.VOTER else self.records_per_voter * self.epsilon_micro
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the entry as plain data, epsilons as decimal text."""
+        """Return the entry as plain data, epsilons as numbers."""
         return {
             "ledger": self.ledger,
             "entry": self.id,
             "dataset": self.dataset,
             "unit": self.unit.value,
-            "epsilon": decimal_text(self.epsilon_micro),
+            "epsilon": _epsilons(self.epsilon_micro),
             "records_per_voter": self.records_per_voter,
             "purpose": self.purpose,
             "charged_at": self.charged_at,
@@ -86,10 +91,10 @@ class Raise:
     raised_at: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the raise as plain data, epsilons as decimal text."""
+        """Return the raise as plain data, epsilons as numbers."""
         return {
-            "old_budget": decimal_text(self.old_micro),
-            "new_budget": decimal_text(self.new_micro),
+            "old_budget": _epsilons(self.old_micro),
+            "new_budget": _epsilons(self.new_micro),
             "note": self.note,
             "raised_at": self.raised_at,
         }
@@ -129,13 +134,13 @@ class Account:
         return tuple(entry for entry in self.entries if entry.delivered_at is None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the account as plain data, epsilons as decimal text."""
+        """Return the account as plain data, epsilons as numbers."""
         return {
             "dataset": self.dataset,
-            "budget": decimal_text(self.budget_micro),
-            "spent": {line.value: decimal_text(self.spent_micro(line)) for line in LINES},
-            "remaining": decimal_text(self.remaining_micro),
-            "whole_voter_loses_at_most": decimal_text(self.whole_voter_micro),
+            "budget": _epsilons(self.budget_micro),
+            "spent": {line.value: _epsilons(self.spent_micro(line)) for line in LINES},
+            "remaining": _epsilons(self.remaining_micro),
+            "whole_voter_loses_at_most": _epsilons(self.whole_voter_micro),
             "charged_not_delivered": [entry.id for entry in self.undelivered],
             "entries": [entry.as_dict() for entry in self.entries],
             "raises": [step.as_dict() for step in self.raises],
@@ -153,11 +158,11 @@ class Statement:
     accounts: tuple[Account, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the statement as plain data, epsilons as decimal text."""
+        """Return the statement as plain data, epsilons as numbers."""
         return {
             "ledger": self.ledger,
             "created_at": self.created_at,
-            "default_budget": decimal_text(self.default_budget_micro),
+            "default_budget": _epsilons(self.default_budget_micro),
             "default_raises": [step.as_dict() for step in self.default_raises],
             "accounts": [account.as_dict() for account in self.accounts],
         }
@@ -190,14 +195,14 @@ class Preview:
         return max(0, self.requested_micro - self.remaining_micro)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the preview as plain data, epsilons as decimal text."""
+        """Return the preview as plain data, epsilons as numbers."""
         return {
             "dataset": self.dataset,
             "unit": self.unit.value,
             "fits": self.fits,
-            "requested": decimal_text(self.requested_micro),
-            "budget": decimal_text(self.budget_micro),
-            "remaining": decimal_text(self.remaining_micro),
-            "remaining_after": decimal_text(self.remaining_after_micro),
-            "missing": decimal_text(self.missing_micro),
+            "requested": _epsilons(self.requested_micro),
+            "budget": _epsilons(self.budget_micro),
+            "remaining": _epsilons(self.remaining_micro),
+            "remaining_after": _epsilons(self.remaining_after_micro),
+            "missing": _epsilons(self.missing_micro),
         }
