@@ -8,7 +8,7 @@ crowd of a given preference would give on average.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -50,16 +50,25 @@ class Design:
         the probit and for features that vary together, all at once.
         """
         margins = self.differences @ preference
-        scores = self.scores(self.differences)
+        scores = self._sample_scores
         slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
         mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
         derivative = (scores * slopes[:, None]).T @ self.differences / len(margins)
         return mean, derivative
 
-    @property
+    @cached_property
     def score_size(self) -> float:
         """The mean square of a score, over records and axes."""
-        return float(np.mean(self.scores(self.differences) ** 2))
+        return float(np.mean(self._sample_scores**2))
+
+    @cached_property
+    def score_signal(self) -> float:
+        """How much of a small preference along an axis shows in its score, as against an unclipped one of unit size."""
+        return float(np.mean(self._sample_scores * (self.differences @ self.axes)))
+
+    @cached_property
+    def _sample_scores(self) -> FloatArray:
+        return self.scores(self.differences)
 
 
 @lru_cache(maxsize=32)

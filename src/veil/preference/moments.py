@@ -22,8 +22,8 @@ from veil.preference.design import Design
 FloatArray = npt.NDArray[np.float64]
 
 PRIOR_DEVIATION = 1.0
-_ROUNDS = 20
-_SETTLED = 1e-9
+_ROUNDS = 50
+_SETTLED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,23 @@ def preference_from_scores(design: Design, scores: FloatArray, covariance: Float
     prior = np.eye(design.differences.shape[1]) / PRIOR_DEVIATION**2
     preference = np.zeros(len(prior))
 
-    def loss(candidate: FloatArray) -> float:
-        miss = scores - design.expected_scores(candidate)[0]
-        return float(miss @ precision @ miss + candidate @ prior @ candidate)
+    def evaluate(candidate: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        mean, derivative = design.expected_scores(candidate)
+        miss = scores - mean
+        return float(miss @ precision @ miss + candidate @ prior @ candidate), miss, derivative
 
-    current = loss(preference)
+    loss, miss, derivative = evaluate(preference)
     for _ in range(_ROUNDS):
-        mean, derivative = design.expected_scores(preference)
         curvature = derivative.T @ precision @ derivative + prior
-        step = np.linalg.solve(curvature, derivative.T @ precision @ (scores - mean) - prior @ preference)
-        while (reached := loss(preference + step)) > current and np.abs(step).max() > _SETTLED:
+        downhill = derivative.T @ precision @ miss - prior @ preference
+        step = np.linalg.solve(curvature, downhill)
+        reached = evaluate(preference + step)
+        # Where the noise is large a full step overshoots: ask for half of what the quadratic model promises.
+        while loss - reached[0] < downhill @ step / 2 and np.abs(step).max() > _SETTLED:
             step = step / 2
-        preference, current = preference + step, min(current, reached)
+            reached = evaluate(preference + step)
+        preference, (loss, miss, derivative) = preference + step, reached
         if np.abs(step).max() <= _SETTLED:
             break
-    _, derivative = design.expected_scores(preference)
     curvature = derivative.T @ precision @ derivative + prior
     return MomentFit(preference, np.asarray(np.linalg.solve(curvature, derivative.T @ precision), np.float64))
