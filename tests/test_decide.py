@@ -88,5 +88,5 @@ def test_the_promise_wrong_calls_are_rarer_than_one_minus_certainty():
 @pytest.mark.parametrize("certainty", [0.3, 1.0, math.nan])
 def test_an_impossible_certainty_is_refused(certainty):
     made = release([1.0])
-    with pytest.raises(VeilError, match="at least 0.5"):
+    with pytest.raises(VeilError, match=r"at least 0\.5"):
         decide(made, dilemma(made, [1.0], [0.0]), certainty)

@@ -32,6 +32,7 @@ from veil.version import VERSION
 IntArray = npt.NDArray[np.int64]
 
 FEWEST_VOTERS = 2
+WITH_UNBOUNDED_REPORTS = ("algorithm-2", "score")
 REPORTS_MADE_BY = "the holder of the ballots, as each voter's device would: the holder saw the answers"
 
 
@@ -49,6 +50,7 @@ class Request:
     repair: bool = True
     tight: bool = True
     equal_votes: bool = False
+    robust: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,17 @@ def prepare(source: BallotSource, request: Request) -> Prepared:
         raise VeilError(f"{len(request.epsilon)} personal epsilons were given for {dataset.voters} voters")
     else:
         epsilons = request.epsilon
+    if not 0 <= request.robust < 0.5:
+        raise VeilError(
+            f"the share of reports to pull in at each end must be from 0 to below 0.5, got {request.robust}"
+        )
+    name = mechanism_name(request.paradigm, request.mechanism, study, epsilons)
+    if request.robust and name not in WITH_UNBOUNDED_REPORTS:
+        raise VeilError(f"{name} has no unbounded reports to pull in: it needs no robust mean")
     least, most = Epsilon(int(epsilons.min())), Epsilon(int(epsilons.max()))
     return Prepared(
-        settings=Settings(study, float(bound), request.repair, request.tight, request.equal_votes),
-        mechanism=mechanism_name(request.paradigm, request.mechanism, study, epsilons),
+        settings=Settings(study, float(bound), request.repair, request.tight, request.equal_votes, request.robust),
+        mechanism=name,
         guarantee=Guarantee(request.paradigm, most, least, float(bound), dataset.voters),
         epsilons=epsilons,
         dataset=dataset,

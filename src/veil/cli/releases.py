@@ -1,4 +1,4 @@
-"""veil plan, release, decide and report: from a budget to a decision."""
+"""veil release, decide and report: from a budget to a decision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from veil.durable import write_text
 from veil.errors import VeilError
 from veil.pages.plain_words import guarantee_sentences
 from veil.pages.release_page import release_page
-from veil.privacy import accuracy
 from veil.privacy.epsilon import Epsilon
 from veil.privacy.guarantee import paradigm as find_paradigm
 from veil.privacy.ledger import Ledger
@@ -30,31 +29,6 @@ AllowExperiment = Annotated[
     bool,
     typer.Option("--allow-experiment", help="Accept a release made with floating-point noise, which protects nobody."),
 ]
-
-
-def plan(
-    voters: Annotated[
-        int | None, typer.Option(help="Number of voters N; 1 for one voter's report (Theorem 4).")
-    ] = None,
-    features: Annotated[int | None, typer.Option(help="Number of features d.")] = None,
-    bound: Annotated[float | None, typer.Option(help="Norm bound B of a preference.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Privacy parameter.")] = None,
-    confidence: Annotated[float | None, typer.Option(help="Probability that the error stays below, like 0.95.")] = None,
-    error: Annotated[float | None, typer.Option(help="Largest error of any coordinate.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Solve the paper's accuracy theorem for the one number that you leave out.
-
-    Theorem 2 (Algorithm 1): with the given confidence, privacy moves no coordinate by more than
-    2B / (N epsilon) ln(d / (1 - confidence)). Algorithm 3 has no such theorem in the paper.
-
-    Example, "how many voters do I need?":
-    `veil plan --features 23 --bound 2 --epsilon 1 --confidence 0.95 --error 0.05`
-    """
-    solved = accuracy.plan(
-        voters=voters, features=features, norm_bound=bound, epsilon=epsilon, confidence=confidence, error=error
-    )
-    show(solved.as_dict(), as_json, lambda: _print_plan(solved))
 
 
 def release(
@@ -77,6 +51,9 @@ def release(
     equal_votes: Annotated[
         bool, typer.Option("--equal-votes", help="Count every report the same, as in the paper, however noisy.")
     ] = False,
+    robust: Annotated[
+        float, typer.Option(help="Share of the most extreme reports to pull in at each end, against liars (like 0.02).")
+    ] = 0.0,
     ledger: Annotated[Path | None, typer.Option(help="The ledger to charge (`veil ledger create`).")] = None,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the release.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")] = False,
@@ -101,6 +78,7 @@ def release(
             repair=repair,
             tight=_choice("--delta", delta, "tight", "paper") == "tight",
             equal_votes=equal_votes,
+            robust=robust,
         )
         if dry_run:
             account = None if ledger is None else Ledger.open(ledger)
@@ -190,14 +168,6 @@ def _alternatives(given: str) -> Any:
             "see an example with: veil studies moral-machine --example"
         )
     return alternatives
-
-
-def _print_plan(solved: accuracy.Plan) -> None:
-    out.print(
-        f"With {solved.voters:g} voters, {solved.features:g} features, norm bound {solved.norm_bound:.4g} and epsilon "
-        f"{solved.epsilon:.4g}, privacy moves no coordinate of the society by more than {solved.error:.4g} with "
-        f"probability {solved.confidence:.4g} or more (Theorem 2; exactly: {solved.exact_confidence:.4g})."
-    )
 
 
 def _show_dry_run(prepared: Prepared, account: Ledger | None, as_json: bool) -> None:

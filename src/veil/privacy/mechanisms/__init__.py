@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from veil.errors import VeilError
+from veil.preference.design import public_design
 from veil.privacy.guarantee import Paradigm
 from veil.privacy.mechanisms.algorithm1 import Algorithm1
 from veil.privacy.mechanisms.algorithm2 import Algorithm2
@@ -16,7 +17,7 @@ from veil.privacy.mechanisms.mechanism import CentralMechanism, DistributedMecha
 from veil.privacy.mechanisms.pooled_answers import PooledAnswers
 from veil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
 from veil.privacy.mechanisms.randomised_response import OneAnswer, RandomisedResponse
-from veil.privacy.mechanisms.score import ScoreRelease
+from veil.privacy.mechanisms.score import ScoreRelease, tells_more_than_answers
 from veil.privacy.mechanisms.subset_selection import SubsetSelection, mean_squared_error
 from veil.study import Study
 
@@ -60,7 +61,8 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: IntArray) -> str:
         case "alcp":
             return "pooled-answers"
         case _:
-            return "randomised-response"
+            better = tells_more_than_answers(public_design(study), study.drawing.dilemmas, round(epsilon * 1e6))
+            return "score" if better else "randomised-response"
 
 
 def mechanism_name(paradigm: Paradigm, wanted: str | None, study: Study, epsilons: IntArray) -> str:

@@ -11,8 +11,9 @@ from veil.preference.fit import fit_voters
 from veil.privacy.grid import STEPS, from_steps, to_steps
 from veil.privacy.mechanisms.influence import influence
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
+from veil.privacy.mechanisms.robust import BoolArray, winsorised, within_reach
 from veil.privacy.noise import Noise
-from veil.privacy.noise_distribution import LaplaceSum
+from veil.privacy.noise_distribution import LaplaceSum, spread_of
 from veil.privacy.sensitivity import sum_of_preferences
 
 
@@ -40,11 +41,20 @@ class Algorithm2:
         drawn = noise.laplace(sum_of_preferences(), epsilons, settings.study.dimension)
         return Reports(epsilons, steps + drawn)
 
+    def acceptable(self, reports: Reports, settings: Settings) -> BoolArray:
+        """Refuse what lies further outside the ball than noise reaches."""
+        largest = np.full(len(reports.epsilons), STEPS)
+        return within_reach(reports.values, largest, sum_of_preferences(), reports.epsilons, terms=1)
+
     def aggregate(self, reports: Iterable[Reports], settings: Settings) -> Estimate:
         """Average the reports: each voter counts the same, or by what the report's epsilon makes it worth."""
         batches = list(reports)
         epsilons = np.concatenate([batch.epsilons for batch in batches])
         weights = _weights(settings, epsilons)
+        if settings.robust:
+            values = from_steps(np.concatenate([batch.values for batch in batches]), settings.norm_bound)
+            pulled = winsorised(values, weights, np.ones(values.shape, bool), settings.robust)
+            return Estimate(weights @ pulled, spread_of(pulled, weights), {"robust": settings.robust})
         ends = np.cumsum([0] + [len(batch.epsilons) for batch in batches])
         mean = sum(
             weights[start:end] @ from_steps(batch.values, settings.norm_bound)

@@ -14,6 +14,7 @@ from veil.preference.l1_ball import project_onto_l1_ball
 from veil.privacy.grid import STEPS
 from veil.privacy.mechanisms.influence import influence
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
+from veil.privacy.mechanisms.robust import BoolArray
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import spread_of
 from veil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
@@ -60,6 +61,10 @@ class Algorithm3:
     def perturb(self, exact: IntArray, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
         """Make reports of coefficients that are computed already, a row a voter: add the noise."""
         return Reports(epsilons, exact + noise.laplace(_sensitivity(settings), epsilons, exact.shape[1]))
+
+    def acceptable(self, reports: Reports, settings: Settings) -> BoolArray:
+        """Accept any numbers: however large, the solution that they lead to lies in the l1 ball (with the repair)."""
+        return np.full(len(reports.epsilons), settings.repair)
 
     def aggregate(self, reports: Iterable[Reports], settings: Settings) -> Estimate:
         """Solve each voter's noisy objective and average the solutions.

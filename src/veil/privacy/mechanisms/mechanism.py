@@ -37,6 +37,8 @@ class Settings:
     """Algorithm 3 only: the tighter of the two proved sensitivities instead of the paper's."""
     equal_votes: bool = False
     """Distributed mechanisms only: every voter counts the same, as in the paper, however noisy the report."""
+    robust: float = 0.0
+    """Reports with unbounded noise only: the share at each end of each coordinate that is pulled in (``robust``)."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,9 @@ class DistributedMechanism(Protocol[R]):
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> R:
         """Make the reports of these voters, with their epsilons in millionths. The only place where noise enters."""
+
+    def acceptable(self, reports: R, settings: Settings) -> npt.NDArray[np.bool_]:
+        """Say for each voter whether an honest device could have made the report; others are to be refused."""
 
     def aggregate(self, reports: Iterable[R], settings: Settings) -> Estimate:
         """Estimate the society from reports alone."""

@@ -12,6 +12,7 @@ from veil.preference.flipped_answers import FlippedAnswers, fit_flipped_answers
 from veil.privacy.mechanisms.influence import influence
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Settings
 from veil.privacy.mechanisms.random_order import random_orders
+from veil.privacy.mechanisms.robust import BoolArray
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import Spread
 from veil.privacy.odds import Odds
@@ -49,6 +50,10 @@ class RandomisedResponse:
     def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> AnswerReports:
         """Turn over some of the answers."""
         return _flip(ballots, epsilons, noise)
+
+    def acceptable(self, reports: AnswerReports, settings: Settings) -> BoolArray:
+        """Refuse what is not an answer."""
+        return _all_answers(reports)
 
     def aggregate(self, reports: Iterable[AnswerReports], settings: Settings) -> Estimate:
         """Fit one preference to everybody's answers."""
@@ -91,6 +96,10 @@ class OneAnswer:
         # Rounded down: k answers may together spend at most the voter's epsilon.
         return _flip(chosen, epsilons // sizes, noise)
 
+    def acceptable(self, reports: AnswerReports, settings: Settings) -> BoolArray:
+        """Refuse what is not an answer."""
+        return _all_answers(reports)
+
     def aggregate(self, reports: Iterable[AnswerReports], settings: Settings) -> Estimate:
         """Fit one preference to everybody's answers."""
         also = {"also_protects": "all answers of a voter together, with the same epsilon, the dilemmas being public"}
@@ -111,10 +120,18 @@ def answers_to_report(counts: IntArray, epsilons: IntArray) -> IntArray:
 
 
 def oriented(ballots: Ballots) -> tuple[Differences, IntArray]:
-    """Split records into public dilemmas (first non-zero entry positive) and secret answers (+1 or -1)."""
+    """Split records into public dilemmas (first non-zero entry positive) and secret answers (+1 or -1).
+
+    Byte for byte the same dilemmas for any answers: where a feature does not differ, a turned record would leave a
+    floating-point -0.0, which + 0 makes 0.0.
+    """
     first = (ballots.differences != 0).argmax(axis=1)
     answers = np.where(ballots.differences[np.arange(ballots.records), first] < 0, -1, 1)
-    return ballots.differences * answers[:, None].astype(ballots.differences.dtype), answers
+    return ballots.differences * answers[:, None].astype(ballots.differences.dtype) + 0, answers
+
+
+def _all_answers(reports: AnswerReports) -> BoolArray:
+    return np.asarray(np.logical_and.reduceat(np.abs(reports.answers) == 1, reports.offsets[:-1]))
 
 
 def _flip(ballots: Ballots, epsilons: IntArray, noise: Noise) -> AnswerReports:

@@ -1,9 +1,10 @@
-"""Score release (RLDP): each voter reports a few coordinates of a score, with noise on the cube."""
+"""Score release (RLDP, ALDP): each voter reports a few coordinates of a score, with noise on the cube."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,15 @@ from veil.preference.moments import preference_from_scores
 from veil.privacy.mechanisms.influence import influence
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Settings
 from veil.privacy.mechanisms.random_order import random_orders
-from veil.privacy.mechanisms.scores import RECORD_SENSITIVITY, SCORE_STEPS, cube_variance, expected_square, voter_scores
+from veil.privacy.mechanisms.robust import BoolArray, winsorised, within_reach
+from veil.privacy.mechanisms.scores import (
+    DISAGREEMENT,
+    RECORD_SENSITIVITY,
+    SCORE_STEPS,
+    cube_variance,
+    expected_square,
+    voter_scores,
+)
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import Spread, spread_of
 
@@ -35,10 +44,11 @@ class ScoreRelease:
 
     Theorem. Let a voter choose m coordinates without looking at her answers and report her integer scores there with
     noise of density proportional to exp(-epsilon |x|_max / (2 SCORE_STEPS)) on Z^m. The report is
-    epsilon-differentially private for RLDP.
+    epsilon-differentially private for RLDP, and so for ALDP.
 
     Proof. Whatever the choice, replacing one record moves each of the m coordinates by at most 2 SCORE_STEPS; the rest
-    is Theorem 1 of ``cube_noise``. The choice itself is independent of the answers.
+    is Theorem 1 of ``cube_noise``. The choice itself is independent of the answers. To turn an answer over is to
+    replace its record by the opposite one.
 
     Reporting m of k coordinates, scaled by k / m, is unbiased. It lets the noise grow with m instead of k, at the price
     of hearing less: the best m has a closed form (``coordinates_to_report``).
@@ -46,7 +56,7 @@ class ScoreRelease:
 
     name = "score"
     title = "Score release: cube noise on some coordinates of each voter's score"
-    paradigms = ("rldp",)
+    paradigms = ("rldp", "aldp")
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ScoreReports:
         """Score each voter, choose the coordinates, add the noise."""
@@ -63,6 +73,14 @@ class ScoreRelease:
             values[rows[:, None], chosen] = scores[rows[:, None], chosen] + drawn
         return ScoreReports(epsilons, ballots.counts, reported, values)
 
+    def acceptable(self, reports: ScoreReports, settings: Settings) -> BoolArray:
+        """Refuse a wrong number of coordinates, and scores further out than noise reaches."""
+        design, sizes = public_design(settings.study), reports.reported.sum(axis=1)
+        expected = coordinates_to_report(design, reports.counts, reports.epsilons)
+        largest = reports.counts * SCORE_STEPS
+        near = within_reach(reports.values, largest, RECORD_SENSITIVITY, reports.epsilons, terms=design.directions + 1)
+        return np.asarray((sizes == expected) & near & (reports.reported | (reports.values == 0)).all(axis=1))
+
     def aggregate(self, reports: Iterable[ScoreReports], settings: Settings) -> Estimate:
         """Average the unbiased mean scores and find the preference that explains them."""
         batches, design = list(reports), public_design(settings.study)
@@ -73,9 +91,16 @@ class ScoreRelease:
         means = np.concatenate([batch.values for batch in batches]) * scale[:, None]
         variances = _variance(design, reported.sum(axis=1), counts, epsilons)
         weights = influence(variances, settings.equal_votes)
+        if settings.robust:
+            means = winsorised(means, weights, reported, settings.robust)
         fit = preference_from_scores(design, weights @ means, np.eye(design.directions) * float(weights**2 @ variances))
         carried = fit.gain @ spread_of(means, weights).matrix @ fit.gain.T
-        facts = {"coordinates_per_report": np.unique(reported.sum(axis=1)).tolist(), "of": design.directions}
+        facts: dict[str, Any] = {
+            "coordinates_per_report": np.unique(reported.sum(axis=1)).tolist(),
+            "of": design.directions,
+        }
+        if settings.robust:
+            facts["robust"] = settings.robust
         return Estimate(fit.preference, Spread(tuple(map(tuple, carried.tolist()))), facts)
 
     def expected_noise(self, settings: Settings, epsilons: IntArray) -> Spread:
@@ -100,6 +125,18 @@ def coordinates_to_report(design: Design, counts: IntArray, epsilons: IntArray) 
     above = np.minimum(below + 1, design.directions)
     worse = _variance(design, above, counts, epsilons) >= _variance(design, below, counts, epsilons)
     return np.where(worse, below, above)
+
+
+def tells_more_than_answers(design: Design, records: int, micro: int) -> bool:
+    """Whether one score tells more of a voter with n records than her n answers after randomised response.
+
+    What n answers tell is as exact as a mean score of variance 1 / (n tanh(epsilon / 2)^2), on the scale on which a
+    record's unclipped score has variance 1. Voters differ from each other by as much either way.
+    """
+    counts, epsilons = np.array([records]), np.array([micro])
+    score = float(_variance(design, coordinates_to_report(design, counts, epsilons), counts, epsilons)[0])
+    answers = design.score_signal**2 / (records * np.tanh(micro / 2e6) ** 2) + DISAGREEMENT**2
+    return bool(score < answers)
 
 
 def _variance(design: Design, sizes: IntArray, counts: IntArray, epsilons: IntArray) -> FloatArray:

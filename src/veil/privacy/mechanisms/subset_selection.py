@@ -13,6 +13,7 @@ from veil.privacy.grid import STEPS, to_steps
 from veil.privacy.mechanisms.influence import influence
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
 from veil.privacy.mechanisms.random_order import random_orders
+from veil.privacy.mechanisms.robust import BoolArray
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import Spread, spread_of
 from veil.privacy.odds import Odds
@@ -60,6 +61,12 @@ class SubsetSelection:
             size = subset_size(d, int(micro))
             signs[rows] = _select(corner[rows], sign[rows], d, size, epsilons[rows], noise)
         return Reports(epsilons, signs)
+
+    def acceptable(self, reports: Reports, settings: Settings) -> BoolArray:
+        """Refuse what is not k signs and zeros."""
+        sizes = np.array([subset_size(settings.study.dimension, int(micro)) for micro in reports.epsilons])
+        values = reports.values
+        return np.asarray((np.abs(values) <= 1).all(axis=1) & (np.abs(values).sum(axis=1) == sizes))
 
     def aggregate(self, reports: Iterable[Reports], settings: Settings) -> Estimate:
         """Average the unbiased estimates, each by what its epsilon makes it worth."""

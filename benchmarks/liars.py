@@ -1,0 +1,116 @@
+"""How far a few lying voters move a distributed release: the worst reports that are still accepted.
+
+Each liar sends the most extreme report that an aggregator accepts, in the direction against the crowd. Shown is the
+accuracy (share of test pairs on which the release and the true society agree) without liars, with 1 % of them, and
+with 1 % and a robust mean.
+
+    python benchmarks/liars.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from veil.preference.design import public_design
+from veil.privacy.float_noise import FloatNoiseForExperiments
+from veil.privacy.mechanisms import DISTRIBUTED
+from veil.privacy.mechanisms.mechanism import Reports, Settings
+from veil.privacy.mechanisms.score import ScoreReports
+from veil.sources.simulated import synthetic_crowd
+
+VOTERS, RECORDS, FEATURES, CROWDS = 2000, 50, 10, 20
+LIARS, ROBUST, EPSILON = 0.01, 0.02, 1_000_000
+Lie = Callable[[Any, np.ndarray, int, Settings], Any]
+
+
+def farthest(accepted: Callable[[int], bool]) -> int:
+    """Return the largest number that is accepted, by bisection."""
+    low, high = 0, 2**60
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if accepted(middle) else (low, middle)
+    return low
+
+
+def lie_about_preferences(reports: Reports, against: np.ndarray, liars: int, settings: Settings) -> Reports:
+    """Send the farthest accepted number in every coordinate (Algorithm 2)."""
+    mechanism, values = DISTRIBUTED["algorithm-2"], reports.values.copy()
+    one = Reports(reports.epsilons[:1], np.zeros((1, FEATURES), np.int64))
+    far = farthest(lambda x: bool(mechanism.acceptable(replace(one, values=one.values + x), settings)[0]))
+    values[:liars] = np.sign(against).astype(np.int64) * far
+    return replace(reports, values=values)
+
+
+def lie_with_signs(reports: Reports, against: np.ndarray, liars: int, settings: Settings) -> Reports:
+    """Send the right number of signs, on the coordinates that matter most (subset selection)."""
+    values = reports.values.copy()
+    size = int(np.abs(values[0]).sum())
+    worst = np.zeros(FEATURES, np.int64)
+    strongest = np.argsort(-np.abs(against))[:size]
+    worst[strongest] = np.sign(against[strongest])
+    values[:liars] = worst
+    return replace(reports, values=values)
+
+
+def lie_about_scores(reports: ScoreReports, against: np.ndarray, liars: int, settings: Settings) -> ScoreReports:
+    """Send the farthest accepted score in every coordinate that is asked for."""
+    mechanism, values = DISTRIBUTED["score"], reports.values.copy()
+    axes = public_design(settings.study).axes
+    direction = np.sign(np.linalg.solve(axes, against)).astype(np.int64)
+    one = ScoreReports(reports.epsilons[:1], reports.counts[:1], reports.reported[:1], 0 * reports.values[:1])
+    far = farthest(
+        lambda x: bool(mechanism.acceptable(replace(one, values=one.reported.astype(np.int64) * x), settings)[0])
+    )
+    values[:liars] = reports.reported[:liars] * direction * far
+    return replace(reports, values=values)
+
+
+def lie_in_answers(reports: Any, against: np.ndarray, liars: int, settings: Settings) -> Any:
+    """Answer every dilemma against the crowd (randomised response)."""
+    answers, end = reports.answers.copy(), reports.offsets[liars]
+    answers[:end] = np.where(reports.dilemmas[:end] @ against >= 0, 1, -1)
+    return replace(reports, answers=answers)
+
+
+ATTACKS: dict[str, Lie] = {
+    "algorithm-2": lie_about_preferences,
+    "subset-selection": lie_with_signs,
+    "score": lie_about_scores,
+    "randomised-response": lie_in_answers,
+}
+
+
+def main() -> None:
+    rng = np.random.default_rng(1)
+    pairs = rng.normal(size=(4000, FEATURES))
+    results: dict[tuple[str, str], list[float]] = {}
+    for run in range(CROWDS):
+        crowd = synthetic_crowd(VOTERS, RECORDS, FEATURES, rng)
+        plain = Settings(crowd.ballots.study, 2.0)
+        for name, lie in ATTACKS.items():
+            mechanism = DISTRIBUTED[name]
+            honest = mechanism.report(crowd.ballots, plain, np.full(VOTERS, EPSILON), FloatNoiseForExperiments(run))
+            lied = lie(honest, -crowd.social, round(LIARS * VOTERS), plain)
+            assert mechanism.acceptable(lied, plain).all()
+            cases = {"honest": (honest, plain), "1 % liars": (lied, plain)}
+            if name in ("algorithm-2", "score"):
+                robust = replace(plain, robust=ROBUST)
+                cases |= {"honest, robust": (honest, robust), "1 % liars, robust": (lied, robust)}
+            for case, (reports, settings) in cases.items():
+                found = mechanism.aggregate([reports], settings).parameter
+                agree = float(np.mean(np.sign(pairs @ found) == np.sign(pairs @ crowd.social)))
+                results.setdefault((name, case), []).append(agree)
+    columns = ("honest", "1 % liars", "honest, robust", "1 % liars, robust")
+    print(f"accuracy, N={VOTERS}, n={RECORDS}, d={FEATURES}, epsilon=1, means of {CROWDS} crowds; robust = {ROBUST}")
+    print(f"{'mechanism':22}" + "".join(f"{c:>20}" for c in columns))
+    for name in ATTACKS:
+        cells = [results.get((name, c)) for c in columns]
+        print(f"{name:22}" + "".join(f"{'bounded already' if v is None else f'{np.mean(v):.3f}':>20}" for v in cells))
+
+
+if __name__ == "__main__":
+    main()
