@@ -1,0 +1,104 @@
+"""The vectors in vectors/: checked against closed forms in exact arithmetic, and up to date."""
+
+import json
+import math
+from decimal import Decimal, getcontext
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_ndtr
+from vectors import generate
+
+FOLDER = Path(generate.__file__).parent
+getcontext().prec = 60
+
+
+def load(name):
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("make", generate.VECTORS, ids=lambda make: make.__name__)
+def test_vectors_are_up_to_date(make):
+    written = load(make.__name__.replace("_", "-"))
+    made = {"meaning": make.__doc__, **make()}
+    if make is generate.fit:  # floating point: the same to a tolerance on every machine
+        for a, b in zip(written.pop("cases"), made.pop("cases"), strict=True):
+            assert a["differences"] == b["differences"]
+            assert a["preference"] == pytest.approx(b["preference"], abs=written["tolerance"])
+    assert written == json.loads(json.dumps(made))
+
+
+def floor_of(probability):
+    return str(int(probability * 2**64))
+
+
+def test_flip_coins_are_one_over_one_plus_e_to_the_epsilon():
+    for case in load("randomised-response")["flips"]:
+        epsilon = Decimal(case["epsilon_micro"]) / 10**6
+        assert case["floor_of_2_to_64_p"] == floor_of(1 / (1 + epsilon.exp()))
+
+
+def test_laplace_coins_follow_their_theorem():
+    vectors = load("laplace")
+    for case in vectors["cases"]:
+        inverse_scale = Decimal(case["epsilon_micro"]) / (Decimal(vectors["sensitivity"]) * 10**6)
+        q = (-inverse_scale).exp()
+        digits = [1 / (1 + (inverse_scale * 2**k).exp()) for k in range(case["digits"])]
+        expected = [2 * q / (1 + q), (-inverse_scale * 2 ** case["digits"]).exp(), *digits]
+        assert case["floor_of_2_to_64_p"] == [floor_of(p) for p in expected]
+
+
+def test_subset_selection_minimises_its_error_and_has_the_theorems_coin():
+    for case in load("subset-selection")["cases"]:
+        d, epsilon = case["features"], Decimal(case["epsilon_micro"]) / 10**6
+        a = epsilon.exp() - 1
+        errors = {k: k * (1 + 2 * d / (k * a)) ** 2 for k in range(1, d + 1)}
+        assert errors[case["signs"]] == min(errors.values())
+        r = Decimal(case["signs"]) / (2 * d)
+        p = r * (epsilon.exp() + 1) / (1 + r * a)
+        assert case["floor_of_2_to_64_p"] == (floor_of(p) if case["signs"] < d else str(2**64 - 1))
+
+
+def test_grid_truncates_toward_zero_and_keeps_the_norm():
+    vectors = load("grid")
+    steps = vectors["steps_per_bound"]
+    for case in vectors["cases"]:
+        exact = [int(Fraction(v) / Fraction(vectors["norm_bound"]) * steps) for v in case["values"]]
+        assert sum(map(abs, case["steps"])) <= steps
+        if sum(map(abs, exact)) <= steps:
+            assert case["steps"] == exact
+
+
+def test_coefficients_are_those_of_the_expansion_and_scores_are_clipped_projections():
+    vectors = load("coefficients")
+    for case in vectors["cases"]:
+        v = np.array(case["record"]) / max(vectors["record_bound"], np.linalg.norm(case["record"]))
+        rows, columns = np.triu_indices(3)
+        square = -np.outer(v, v)[rows, columns] * np.where(rows == columns, 1, 2) / math.pi
+        expected = np.concatenate([math.sqrt(2 / math.pi) * v, square])
+        assert np.array(case["coefficients"]) / vectors["coefficient_steps"] == pytest.approx(expected, abs=1e-4)
+    vectors = load("scores")
+    for case in vectors["cases"]:
+        along = np.array(case["record"]) @ np.array(vectors["axes"]) / vectors["clip"]
+        assert np.array(case["scores"]) / vectors["score_steps"] == pytest.approx(np.clip(along, -1, 1), abs=1e-6)
+
+
+def test_fits_are_not_beaten_by_another_optimiser():
+    vectors = load("fit")
+    bound = vectors["norm_bound"]
+    for case in vectors["cases"]:
+        v, beta = np.array(case["differences"]), np.array(case["preference"])
+        split = np.hstack([v, -v])  # beta = u - w with u, w >= 0 and sum <= B
+        best = minimize(
+            lambda x, rows=split: -log_ndtr(rows @ x).sum(),
+            np.full(8, bound / 16),
+            bounds=[(0, bound)] * 8,
+            constraints={"type": "ineq", "fun": lambda x: bound - x.sum()},
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 1000},
+        )
+        assert np.abs(beta).sum() <= bound * (1 + 1e-9)
+        assert log_ndtr(v @ beta).sum() >= -best.fun - 1e-6
