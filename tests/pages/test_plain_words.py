@@ -20,6 +20,7 @@ from veil.pages.plain_words import (
     mechanism_words,
     odds_text,
     paradigm_title,
+    protected_words,
 )
 from veil.pages.reading import Reading
 from veil.privacy.epsilon import GREATEST_MICRO, LEAST_MICRO
@@ -102,10 +103,13 @@ def test_who_is_protected_against_whom(make_guarantee: MakeGuarantee) -> None:
     for name, words in said.items():
         assert ("all of a voter's answers, taken together" in words) == (name in ("vlcp", "vldp"))
         assert ("one answer at a time" in words) == (name in ("rlcp", "rldp"))
-        assert ("not protected against the aggregator" in words) == (name in ("vlcp", "rlcp"))
-        assert ("each voter's own device added the noise" in words) == (name in ("vldp", "rldp"))
+        assert ("which side a voter took" in words) == (name in ("alcp", "aldp"))
+        assert ("shown to whom is public" in words) == (name in ("alcp", "aldp"))
+        assert ("not protected against the aggregator" in words) == (name in ("vlcp", "rlcp", "alcp"))
+        assert ("each voter's own device added the noise" in words) == (name in ("vldp", "rldp", "aldp"))
         assert "2,097 voters" in words
-    assert len({paradigm_title(p) for p in PARADIGMS.values()}) == 4
+    assert len({paradigm_title(p) for p in PARADIGMS.values()}) == len(PARADIGMS) == 6
+    assert len({protected_words(p) for p in PARADIGMS.values()}) == 3
 
 
 def test_only_a_large_epsilon_is_called_a_small_promise(make_guarantee: MakeGuarantee) -> None:
@@ -124,13 +128,17 @@ def test_personal_epsilons_are_told(make_guarantee: MakeGuarantee) -> None:
 
 
 def test_limits_say_what_is_not_promised(make_guarantee: MakeGuarantee) -> None:
-    voter, record = (" ".join(limit_sentences(make_guarantee(name, "0.2"))) for name in ("vlcp", "rldp"))
-    for said in (voter, record):
+    names = ("vlcp", "rldp", "aldp")
+    voter, record, answer = (" ".join(limit_sentences(make_guarantee(name, "0.2"))) for name in names)
+    for said in (voter, record, answer):
         assert "That you took part." in said
         assert "A group that answers alike" in said
         assert "What the crowd thinks." in said
         assert "an epsilon of 2, a factor of 7.39" in said  # ten times 0.2, and e^2
     assert "All answers of one person together." in record
+    assert "All answers of one person together." in answer
+    assert "Which dilemmas you were shown." in answer
+    assert "Which dilemmas you were shown." not in record
     assert "All answers of one person together." not in voter
 
 
@@ -159,5 +167,5 @@ def test_findings_admit_that_there_are_none() -> None:
 
 def test_every_mechanism_has_words() -> None:
     for name in (*CENTRAL, *DISTRIBUTED):
-        assert mechanism_words(name).startswith("noise, added")
+        assert re.match("(noise, added|random signs|coin tosses),? ", mechanism_words(name)), name
     assert mechanism_words("of-tomorrow") == "of-tomorrow"

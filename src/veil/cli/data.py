@@ -16,6 +16,7 @@ from veil.cli.terminal import AsJson, BallotPath, err, out, progress, show, tabl
 from veil.drawing import draw_session
 from veil.errors import VeilError
 from veil.preference.society import Society, society
+from veil.privacy.mechanisms.algorithm3 import clipped_records
 from veil.sources.import_report import Imported, write_refused
 from veil.sources.moral_machine import import_moral_machine
 from veil.sources.simulated import simulate_crowd, synthetic_crowd
@@ -138,11 +139,12 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
     Example: `veil describe mm.parquet`
     """
     with watched_ballots(ballots, "counting", walks=2) as source:
-        counted = census(source)
+        counted, clipped = census(source), 0
         more, differ = (np.zeros(source.study.dimension, np.int64) for _ in range(2))
         for chunk in source.chunks():
             more += (chunk.differences > 0).sum(axis=0)
             differ += (chunk.differences != 0).sum(axis=0)
+            clipped += clipped_records(chunk, source.study)
     shares = {
         name: {"pairs_that_differ": int(d), "chosen_had_more": None if d == 0 else float(m / d)}
         for name, m, d in zip(source.study.feature_names, more, differ, strict=True)
@@ -153,6 +155,7 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
         "pairs": counted.records,
         "fewest_per_voter": counted.fewest_records,
         "most_per_voter": counted.most_records,
+        "records_beyond_record_bound": clipped,
         "fingerprint": counted.fingerprint,
         "private": True,
         "features": shares,
@@ -161,6 +164,10 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
     def in_words() -> None:
         spread = f"{counted.fewest_records} to {counted.most_records}"
         out.print(f"{source.study.title}: {counted.voters} voters, {counted.records} answers ({spread} each).")
+        out.print(
+            f"{clipped} answers are longer than the study's record bound {source.study.record_bound:.4g}: "
+            "Algorithm 3 scales them down."
+        )
         rows = table(None, "feature", "pairs that differ", "chosen had more", numbers=2)
         for feature, m, d in zip(source.study.features, more, differ, strict=True):
             rows.add_row(feature.label, str(d), "" if d == 0 else f"{m / d:.1%}")

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as settings_of_hypothesis
+from hypothesis import strategies as st
 from scipy import stats
 
 from veil.ballots import Ballots
@@ -16,6 +19,7 @@ from veil.privacy.grid import STEPS, to_steps
 from veil.privacy.mechanisms.algorithm1 import Algorithm1
 from veil.privacy.mechanisms.algorithm2 import Algorithm2
 from veil.privacy.mechanisms.algorithm3 import Algorithm3, clipped_records, objective_coefficients, solve
+from veil.privacy.mechanisms.algorithm3_answers import Algorithm3Answers, linear_sensitivity
 from veil.privacy.mechanisms.mechanism import Reports, Settings
 from veil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
 from veil.sources.simulated import synthetic_crowd
@@ -135,7 +139,7 @@ def test_clipped_records_are_counted():
     study = synthetic_study(2)
     long, short = [study.record_bound, 1.0], [1.0, 0.0]
     ballots = Ballots(study, np.array([0, 2, 3]), np.array([long, short, long]))
-    assert clipped_records(ballots, Settings(study, 2.0)) == 2
+    assert clipped_records(ballots, study) == 2
 
 
 def audited_epsilon(first, second, confidence=0.999):
@@ -195,3 +199,38 @@ def test_the_noise_of_algorithm_3_has_the_scale_of_the_theorem(factor, passes):
     claimed = stats.laplace(scale=coefficient_steps(4, tight_delta(4)))  # at epsilon = 1
     fits = stats.kstest((reports.values - exact).ravel()[:100_000], claimed.cdf).pvalue > 1e-7
     assert bool(fits) is passes
+
+
+@given(st.integers(1, 6), st.integers(0, 2**32 - 1))
+@settings_of_hypothesis(max_examples=50)
+def test_turning_an_answer_over_leaves_the_quadratic_and_moves_the_slope_within_its_sensitivity(features, seed):
+    rng = np.random.default_rng(seed)
+    records = rng.normal(size=(4, features)) * rng.choice([0.1, 1.0, 9.0])
+    turned = records.copy()
+    turned[2] *= -1
+    a, b = (objective_coefficients(r, np.array([0, 4]), 2.0)[0] for r in (records, turned))
+    assert (a[features:] == b[features:]).all()
+    assert np.abs(a[:features] - b[:features]).sum() <= linear_sensitivity(features)
+
+
+def test_the_slopes_sensitivity_is_nearly_reached():
+    v = np.full((1, 4), 0.5)
+    a, b = (objective_coefficients(r, np.array([0, 1]), 1.0)[0] for r in (v, -v))
+    assert np.abs(a - b).sum() > 0.9999 * linear_sensitivity(4)
+
+
+def test_answer_level_algorithm_3_noises_the_slope_only():
+    ballots, noise = crowd(), NoNoise()
+    settings = Settings(ballots.study, 2.0)
+    reports = Algorithm3Answers().report(ballots, settings, np.full(6, MICRO), noise)
+    assert noise.asked == [(linear_sensitivity(3), [MICRO] * 6, 3)]
+    exact = objective_coefficients(ballots.differences, ballots.offsets, ballots.study.record_bound)
+    assert (reports.values == exact).all()
+
+
+def test_answer_level_algorithm_3_finds_the_crowds_direction():
+    many = synthetic_crowd(400, 50, 5, np.random.default_rng(8))
+    settings = Settings(many.ballots.study, 2.0)
+    reports = Algorithm3Answers().report(many.ballots, settings, np.full(400, MICRO), FloatNoiseForExperiments(1))
+    found = Algorithm3Answers().aggregate([reports], settings).parameter
+    assert found @ many.social > 0.9 * np.linalg.norm(found) * np.linalg.norm(many.social)

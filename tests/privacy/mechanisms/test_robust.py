@@ -99,5 +99,5 @@ def test_a_robust_mean_moves_less(name, crowd):
 def test_a_robust_mean_is_refused_where_it_means_nothing(crowd):
     with pytest.raises(VeilError, match="needs no robust mean"):
         prepare(crowd.ballots, Request(PARADIGMS["vlcp"], Epsilon(MICRO), robust=0.1))
-    with pytest.raises(VeilError, match="below 0.5"):
+    with pytest.raises(VeilError, match="below"):
         prepare(crowd.ballots, Request(PARADIGMS["rldp"], Epsilon(MICRO), robust=0.7))

@@ -13,6 +13,7 @@ from veil.privacy.guarantee import Paradigm
 from veil.privacy.mechanisms.algorithm1 import Algorithm1
 from veil.privacy.mechanisms.algorithm2 import Algorithm2
 from veil.privacy.mechanisms.algorithm3 import Algorithm3
+from veil.privacy.mechanisms.algorithm3_answers import Algorithm3Answers
 from veil.privacy.mechanisms.mechanism import CentralMechanism, DistributedMechanism, IntArray
 from veil.privacy.mechanisms.pooled_answers import PooledAnswers
 from veil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
@@ -27,6 +28,7 @@ DISTRIBUTED: dict[str, DistributedMechanism[Any]] = {
     "algorithm-3": Algorithm3(),
     "subset-selection": SubsetSelection(),
     "score": ScoreRelease(),
+    "algorithm-3-answers": Algorithm3Answers(),
     "randomised-response": RandomisedResponse(),
     "one-answer": OneAnswer(),
 }

@@ -18,6 +18,7 @@ from veil.privacy.mechanisms.robust import BoolArray
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import spread_of
 from veil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
+from veil.study import Study
 
 RECORD_STEPS = 2**16
 """Grid of a normalised record: its coordinates are whole multiples of 2^-16, its l2 norm at most 1."""
@@ -87,10 +88,10 @@ class Algorithm3:
         return
 
 
-def clipped_records(ballots: Ballots, settings: Settings) -> int:
+def clipped_records(ballots: Ballots, study: Study) -> int:
     """Count the records longer than the study's public bound, which get scaled down. Private: not to publish."""
     lengths = np.sqrt(np.square(ballots.differences, dtype=np.float64).sum(axis=1))
-    return int(np.sum(lengths > settings.study.record_bound))
+    return int(np.sum(lengths > study.record_bound))
 
 
 def solve(reports: Reports, settings: Settings) -> tuple[FloatArray, np.ndarray[Any, np.dtype[np.bool_]]]:
@@ -98,12 +99,7 @@ def solve(reports: Reports, settings: Settings) -> tuple[FloatArray, np.ndarray[
 
     Works on beta for normalised records; divided by the record bound, it is a preference in model units.
     """
-    d = settings.study.dimension
-    coefficients = reports.values / STEPS
-    linear = coefficients[:, :d]
-    rows, columns = np.triu_indices(d)
-    quadratic = np.zeros((len(coefficients), d, d))
-    quadratic[:, rows, columns] = quadratic[:, columns, rows] = coefficients[:, d:] * np.where(rows == columns, 1, 0.5)
+    linear, quadratic = quadratic_forms(reports.values, settings.study.dimension)
     curvature, axes = np.linalg.eigh(quadratic)
     exists = curvature[:, -1] < 0
     if settings.repair:
@@ -118,6 +114,15 @@ def solve(reports: Reports, settings: Settings) -> tuple[FloatArray, np.ndarray[
     if settings.repair:
         solution = project_onto_l1_ball(solution, settings.norm_bound)
     return solution, exists
+
+
+def quadratic_forms(coefficients: IntArray, dimension: int) -> tuple[FloatArray, FloatArray]:
+    """Return integer coefficients as real objectives a . b + b' Q b: the vectors a and the symmetric matrices Q."""
+    real = coefficients / STEPS
+    rows, columns = np.triu_indices(dimension)
+    quadratic = np.zeros((len(real), dimension, dimension))
+    quadratic[:, rows, columns] = quadratic[:, columns, rows] = real[:, dimension:] * np.where(rows == columns, 1, 0.5)
+    return real[:, :dimension], quadratic
 
 
 def _sensitivity(settings: Settings) -> int:
