@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from veil.pages.plain_words import (
     attacker_odds,
+    devices_sentences,
     error_bar_sentence,
     factor_text,
     finding_sentences,
@@ -21,6 +22,7 @@ from veil.pages.plain_words import (
     odds_text,
     paradigm_title,
     protected_words,
+    trusted_words,
 )
 from veil.pages.reading import Reading
 from veil.privacy.epsilon import GREATEST_MICRO, LEAST_MICRO
@@ -169,3 +171,12 @@ def test_every_mechanism_has_words() -> None:
     for name in (*CENTRAL, *DISTRIBUTED):
         assert re.match("(noise, added|random signs|coin tosses),? ", mechanism_words(name)), name
     assert mechanism_words("of-tomorrow") == "of-tomorrow"
+
+
+def test_reports_that_no_device_made_are_said_to_be_so() -> None:
+    vldp = PARADIGMS["vldp"]
+    assert trusted_words(vldp, {}) == "nobody"
+    assert trusted_words(vldp, {"reports_made_by": "the holder"}) == "the holder of the ballots"
+    assert devices_sentences({}) == []
+    (sentence,) = devices_sentences({"reports_made_by": "the holder"})
+    assert "no device added noise" in sentence

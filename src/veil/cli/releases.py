@@ -14,7 +14,7 @@ from veil.decide import DEFAULT_CERTAINTY, Decision
 from veil.decide import decide as decide_dilemma
 from veil.durable import write_text
 from veil.errors import VeilError
-from veil.pages.plain_words import guarantee_sentences
+from veil.pages.plain_words import devices_sentences, guarantee_sentences
 from veil.pages.release_page import release_page
 from veil.privacy.epsilon import Epsilon
 from veil.privacy.guarantee import paradigm as find_paradigm
@@ -201,10 +201,11 @@ def _print_release(made: Release, path: Path | None) -> None:
         society.add_row(feature.label, f"{value:+.3f}", f"{bar:.3f}")
     out.print(society)
     out.print()
-    for sentence in guarantee_sentences(made.guarantee):
+    for sentence in (*guarantee_sentences(made.guarantee), *devices_sentences(made.facts)):
         out.print(sentence, markup=False)
     for name, value in made.facts.items():
-        out.print(f"{name.replace('_', ' ')}: {value}", markup=False)
+        if name != "reports_made_by":  # said in a sentence above
+            out.print(f"{name.replace('_', ' ')}: {value}", markup=False)
     if not made.exact:
         err.print("Experiment: made with floating-point noise, this release protects nobody.")
     out.print(f"\nWrote {path}. Next: veil decide {path} DILEMMA, or veil report {path}", markup=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from veil.pages.reading import Lean, Reading, signed
 from veil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
@@ -85,9 +86,20 @@ def paradigm_title(paradigm: Paradigm) -> str:
     return f"{_PROTECTED[paradigm.unit]} protected, {_TRUSTED[paradigm.place]} trusted"
 
 
-def trusted_words(paradigm: Paradigm) -> str:
+def trusted_words(paradigm: Paradigm, facts: Mapping[str, Any]) -> str:
     """Say in a word or two who has to be trusted."""
-    return _TRUSTED[paradigm.place]
+    return "the holder of the ballots" if "reports_made_by" in facts else _TRUSTED[paradigm.place]
+
+
+def devices_sentences(facts: Mapping[str, Any]) -> list[str]:
+    """Say so where no device made the reports, but somebody who held all answers made them in the devices' place."""
+    if "reports_made_by" not in facts:
+        return []
+    return [
+        "In this release no device added noise: the holder of the ballots made the reports, as each voter's device "
+        "would have. The holder saw the answers and had to be trusted. Everybody else learns no more than devices would "
+        "have told."
+    ]
 
 
 def protected_words(paradigm: Paradigm) -> str:

@@ -110,7 +110,7 @@ def _comparison(shown: Sequence[Shown]) -> str:
             *([f'<span class="own">{text(one.release.study.title)}</span>'] if several_studies else []),
             text(_epsilons(one.release)),
             text(plain_words.protected_words(guarantee.paradigm)),
-            text(plain_words.trusted_words(guarantee.paradigm)),
+            text(plain_words.trusted_words(guarantee.paradigm, one.release.facts)),
             text(plain_words.mechanism_words(one.release.mechanism)),
             _meter(error_bar, max(typical), one.places),
             *([_decided(one.decision)] if decided else []),

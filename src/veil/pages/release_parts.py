@@ -181,7 +181,7 @@ def guarantee_part(shown: Shown, level: int) -> str:
 <div class="beside">
 <div>
 {"" if release.exact else paragraphs(["This release protects nobody. With exact noise, the promise would have been:"])}
-{paragraphs(plain_words.guarantee_sentences(guarantee))}
+{paragraphs([*plain_words.guarantee_sentences(guarantee), *plain_words.devices_sentences(release.facts)])}
 </div>
 <figure class="card guess">
 {picture}
