@@ -1,9 +1,13 @@
+import hashlib
 import math
+import re
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from veil.preference import kernel, l1_ball
 from veil.preference.kernel import LANES, bits_of_double, compiled, dot, double_of_bits, padded
 
 
@@ -46,3 +50,12 @@ def test_bits_are_those_of_ieee_754(value):
 
 def test_padded_is_the_next_multiple():
     assert [padded(n) for n in (0, 1, 4, 5, 13)] == [0, 4, 4, 8, 16]
+
+
+def test_the_compiled_solver_is_tied_to_the_source_of_everything_it_calls():
+    """Every module with a compiled function is fingerprinted, and numba's cache of the outermost one knows it."""
+    folder = Path(kernel.__file__).parent
+    compiled_modules = {p.stem for p in folder.glob("*.py") if re.search(r"^@(compiled|inlined)$", p.read_text(), re.M)}
+    assert compiled_modules <= set(kernel._SOURCES)
+    digest = hashlib.sha256(b"".join((folder / f"{name}.py").read_bytes() for name in kernel._SOURCES)).hexdigest()
+    assert l1_ball._fit_chunk._cache._cache_file._source_stamp[1] == digest

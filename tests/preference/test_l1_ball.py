@@ -1,3 +1,8 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from crowds import awkward, even_offsets, gaussian, moral_machine
@@ -257,3 +262,23 @@ def test_a_hundred_thousand_random_voters_are_all_within_the_limit():
         largest = max(float(np.abs(differences).max()), 1e-9)
         scaled = np.tile(differences * (10 ** rng.uniform(-6, 6) / largest), (5, 1))
         assert fit_in_ball(scaled, even_offsets(100, records), 1.0).gaps.max() <= GAP_LIMIT
+
+
+PRINT_BITS = """
+from crowds import gaussian, moral_machine
+from veil.preference.l1_ball import fit_in_ball
+for differences, offsets in (moral_machine(300), gaussian(30)):
+    print(fit_in_ball(differences, offsets, 2.0).values.tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+def test_the_same_bits_on_a_processor_without_wide_vectors(tmp_path):
+    def bits(**machine: str) -> bytes:
+        paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+        environment = {**os.environ, "PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), **machine}
+        return subprocess.run(
+            [sys.executable, "-c", PRINT_BITS], env=environment, capture_output=True, check=True
+        ).stdout
+
+    assert bits() == bits(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")

@@ -41,7 +41,7 @@ from veil.preference.kernel import (
 from veil.preference.probit import mills_and_weight
 from veil.preference.quadratic_model import RIDGE, maximise_model
 
-_STEP_TOLERANCE = 2.5e-11  # on a share; a release rounds shares to 2^-30 = 9e-10
+_STEP_TOLERANCE = 2.5e-10  # on a share, estimated with room to spare; a release rounds shares to 2^-30 = 9e-10
 _SHORT_STEP = 1e-8  # in predicted gain: a longer step is never the last
 _GAP_TOLERANCE = 1e-9
 _TINY = 1e-16  # a share below this is rounding

@@ -7,6 +7,9 @@ on its version), and a dot product whose order of addition is part of its defini
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -18,9 +21,30 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-# Division by zero gives infinity, as in NumPy: a check for it is a branch, and branches stop vectorisation.
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
-inlined = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+_SOURCES = ("kernel", "probit", "records", "quadratic_model", "active_set", "l1_ball")
+_FINGERPRINT = hashlib.sha256(
+    b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in _SOURCES)
+).hexdigest()
+
+
+def _compiler(forceinline: bool) -> Callable[[Callable[..., Any]], Any]:
+    # Division by zero gives infinity, as in NumPy: a check for it is a branch, and branches stop vectorisation.
+    compile_function = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=forceinline)
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = compile_function(function)
+        # numba asks whether the file of a function has changed since it was compiled, but not those of the functions
+        # that it calls: without this, an edited or updated solver would go on running as it was.
+        cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+        if cache_file is not None:
+            cache_file._source_stamp = (cache_file._source_stamp, _FINGERPRINT)
+        return dispatcher
+
+    return decorate
+
+
+compiled = _compiler(forceinline=False)
+inlined = _compiler(forceinline=True)
 
 LANES = 4
 

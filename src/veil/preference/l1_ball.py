@@ -18,10 +18,10 @@ from veil.preference.quadratic_model import RIDGE
 from veil.preference.records import fill_columns, largest_difference, new_sorter
 
 GAP_LIMIT = 1e-6
-LARGEST_PRODUCT = 1e6
+LARGEST_PRODUCT = 1e6  # of the norm bound and a difference
 
-_EAGERNESS = 0.4
-_CHUNKS_PER_THREAD = 8
+_EAGERNESS = 0.35
+_CHUNKS_PER_THREAD = 8  # so that no thread waits long for the last one
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class BoundedFit:
 
     values: NDArray[np.float64]
     gaps: NDArray[np.float64]
+    """Upper bounds on how much log-likelihood the values miss."""
     iterations: NDArray[np.int64]
 
 
@@ -40,18 +41,19 @@ def fit_in_ball(
 
     `differences` is int8, float32 or float64 and is not copied; `threads` is all usable cores unless given.
 
-    What is promised for each voter, with B = norm_bound:
+    What is promised for each voter, where B is the norm bound and |V| the largest difference:
 
     - ||values||_1 <= B (1 + 1e-12).
-    - gaps = B max_k |g_k| - g . values for the gradient g of Eq. (2) at values (not less than 0). Eq. (2) is
-      concave, so no point of the ball is better by more than that. It is evaluated at the values returned,
-      and at most GAP_LIMIT wherever float64 allows: for every voter of a million random ones, with B |V|
-      from 1e-6 to LARGEST_PRODUCT. Beyond that product the input is refused.
-    - values depends on the voter's set of records and on B alone, bit for bit: not on the order of the records,
-      the other voters, the number of threads or the processor.
-    - values is the maximiser of Eq. (2) minus (RIDGE/2) ||beta/B||^2, the only one, to within B 2^-30 for
-      B |V| up to 100: any other exact method finds the same. Where B |V| is below 1e-6, the ridge outweighs
-      the likelihood and values tends to 0, still within the gap.
+    - gaps = B max_k |g_k| - g . values (not less than 0) for the gradient g of Eq. (2) at the values returned. Eq. (2)
+      is concave, so no point of the ball is better by more than that. It is at most GAP_LIMIT: so it was for every
+      one of a million random voters, separable, contradictory or degenerate, with B |V| from 1e-6 to LARGEST_PRODUCT.
+      Should it ever not be, it is still the gap of what is returned.
+    - values depends on the voter's records, as a set with repetitions, and on B alone, bit for bit: not on the order of
+      the records, on other voters, on the number of threads or on the processor.
+    - values is the only maximiser of Eq. (2) minus (RIDGE/2) ||beta/B||^2, whatever method finds it: to a tenth of
+      B 2^-30 for small integers, and to about 3e-10 B max(1, B |V|) where the records leave directions open and are
+      themselves rounded. Where the likelihood gains less than 1e-6 in all of the ball's outer part, or in all of the
+      ball (B |V| < 1e-6), the ridge decides, and values is shorter than B.
 
     A voter without records, or with records that are all zero, gets values 0 and gap 0.
     """
