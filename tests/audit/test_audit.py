@@ -1,0 +1,142 @@
+"""The quick audit, end to end: all promises hold, all mistakes are caught, and a broken promise is reported."""
+
+import json
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from veil.audit import targets
+from veil.audit.audit import FEWEST_DRAWS, Order, audit
+from veil.audit.picture import draw
+from veil.audit.trial import Flaw, Verdict
+from veil.cli.app import app
+from veil.errors import VeilError
+from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED
+from veil.privacy.mechanisms.pooled_answers import PooledAnswers
+
+ONE = Epsilon.parse("1")
+
+
+@pytest.fixture(scope="module")
+def done():
+    return audit(Order(ONE, FEWEST_DRAWS, restarts=2, rounds=120))
+
+
+def test_every_promise_holds(done):
+    assert [(t.name, t.remark, t.flaws) for t in done.promises if not t.as_it_should_be] == []
+
+
+def test_every_mechanism_is_on_trial(done):
+    assert {*CENTRAL, *DISTRIBUTED} <= {trial.name for trial in done.promises}
+
+
+def test_every_mistake_is_caught(done):
+    assert [(t.name, t.bug) for t in done.bugs if not t.as_it_should_be] == []
+    assert {trial.bug for trial in done.bugs} >= {
+        "factor 2 missing",
+        "scale too small by sqrt 2",
+        "sensitivity per coordinate",
+        "wrong odds of k",
+        "flips with e^-epsilon",
+        "one draw for two coordinates",
+        "clipping left out",
+        "same noise after a fork",
+        "floating-point noise",
+    }
+
+
+def test_all_noise_follows_its_law(done):
+    assert [(test.sampler, test.law) for test in done.laws if not test.passed] == []
+    assert done.clean
+
+
+def test_bounds_are_near_the_truth_where_the_truth_is_known(done):
+    """Epsilon 1 is reached by these; halving the noise gives 2; e^-0.1 instead of 1 / (1 + e^0.1) gives ln(q / (1 - q)).
+
+    The allowances are wider than ten standard deviations at 20,000 draws.
+    """
+    promised = {trial.name: trial.evidence.shown for trial in done.promises if not trial.remark}
+    for name in ("algorithm-1", "algorithm-2", "voter-score", "pooled-score", "pooled-answers", "score"):
+        assert 0.7 < promised[name] <= 1.05
+    wrong = {trial.bug: trial.evidence.shown for trial in done.bugs}
+    assert 1.3 < wrong["factor 2 missing"] <= 2.1
+    assert 1.9 < wrong["flips with e^-epsilon"] <= 2.35
+    assert wrong["one draw for two coordinates"] > 6
+
+
+def test_algorithm_3_is_judged_by_its_noise_where_the_attack_is_blind(done):
+    halved = next(trial for trial in done.bugs if trial.bug == "Delta halved")
+    assert Flaw.NOISE in halved.flaws
+    assert all(t.reach < 1 and t.noise_p_value is not None for t in done.promises if t.name == "algorithm-3")
+
+
+def test_the_result_is_plain_data(done):
+    data = json.loads(json.dumps(done.as_dict(), allow_nan=False))
+    assert data["clean"] is True
+    assert {"mechanism", "claimed", "lower_bound", "verdict", "flaws", "reach"} <= set(data["promises"][0])
+
+
+def test_the_picture_names_every_trial(done, tmp_path):
+    path = tmp_path / "audit.svg"
+    draw(done).savefig(path)
+    ElementTree.parse(path)
+    labels = [label.get_text() for label in draw(done).axes[0].get_yticklabels()]
+    assert len(labels) == len(done.trials)
+    assert "wrong on purpose: factor 2 missing" in labels
+
+
+class Doubled(PooledAnswers):
+    """Counts every answer twice, with noise for one."""
+
+    def measure(self, source, settings, epsilon):
+        measured = super().measure(source, settings, epsilon)
+        return replace(measured, total=2 * measured.total)
+
+
+def test_a_broken_promise_ends_with_exit_code_1(monkeypatch, tmp_path):
+    monkeypatch.setitem(CENTRAL, "pooled-answers", Doubled())
+    plot = tmp_path / "audit.png"
+    result = CliRunner().invoke(
+        app, ["audit", "--quick", "--mechanism", "pooled-answers", "--json", "--plot", str(plot)]
+    )
+    assert result.exit_code == 1
+    (broken,) = json.loads(result.stdout)["promises"]
+    assert broken["verdict"] == "VIOLATED"
+    assert broken["flaws"] == ["attack", "neighbours too far apart"]
+    assert 1.5 < broken["lower_bound"] < 2.1
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_missed_mistake_fails_the_audit(monkeypatch):
+    monkeypatch.setattr(targets, "TooLittleNoise", lambda factor: BulkNoise())
+    done = audit(Order(ONE, 20_000, 1, 80, "algorithm-1"))
+    verdicts = {trial.bug: trial.verdict for trial in done.bugs}
+    assert verdicts == {"factor 2 missing": Verdict.MISSED, "one draw for two coordinates": Verdict.CAUGHT}
+    assert not done.clean
+
+
+def test_in_words(monkeypatch):
+    result = CliRunner().invoke(app, ["audit", "--quick", "--mechanism", "pooled-answers"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    assert "All promises held" in result.stdout
+    assert "pooled-answers" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--draws", "10"], "20000 to 1000000 draws"),
+        (["--mechanism", "magic"], "choose one of algorithm-1"),
+        (["--plot", "audit.xyz"], "must end in .svg"),
+        (["--plot", "no/such/place.svg"], "no directory"),
+        (["--epsilon", "0"], "0.0001 to 50"),
+    ],
+)
+def test_mistakes_of_the_user_are_refused_before_anything_runs(words, said):
+    result = CliRunner().invoke(app, ["audit", *words])
+    assert isinstance(result.exception, VeilError)
+    assert said in str(result.exception)

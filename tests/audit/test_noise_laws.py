@@ -1,0 +1,76 @@
+"""Each test of a law passes on exact noise and fails on noise that is a little wrong."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from veil.audit import noise_laws
+from veil.audit.noise_laws import FALSE_ALARM, all_kinds, cube_fit, laplace_fit, laplace_only
+from veil.audit.sabotage import NoisePerCoordinate, OneDrawForTwo, TooLittleNoise, WrongOdds
+from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.odds import Odds
+from veil.privacy.opendp_noise import OpenDPNoise
+
+DRAWS = 20_000
+
+
+def test_exact_noise_passes_everything():
+    failed = [test for test in all_kinds(BulkNoise(), "bulk", DRAWS) if not test.passed]
+    failed += [test for test in laplace_only(OpenDPNoise(), "OpenDP", 5_000) if not test.passed]
+    assert not failed
+
+
+class Shifted(BulkNoise):
+    """Everything is moved by a step, and no last bit is random."""
+
+    def laplace(self, sensitivity, epsilons, columns):
+        return super().laplace(sensitivity, epsilons, columns) // 2 * 2 + 1
+
+    def uniform(self, below, rows, columns):
+        """The bias of a remainder: the first third is twice as likely."""
+        drawn = super().uniform(4 * (below // 3), rows, columns) % below
+        drawn[:, -1] = drawn[:, 0]
+        return drawn
+
+
+class SameToss(BulkNoise):
+    """Every toss of a row is the first one."""
+
+    def tosses(self, odds, epsilons, columns):
+        return np.repeat(super().tosses(odds, epsilons, 1), columns, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("test", "wrong"),
+    [
+        ("laplace_values", TooLittleNoise(1.1)),
+        ("laplace_values", Shifted()),
+        ("laplace_last_bits", Shifted()),
+        ("laplace_pairs", OneDrawForTwo()),
+        ("cube_points", NoisePerCoordinate()),
+        ("coins_in_threes", WrongOdds(Odds(0, 1, 1, 1), Odds(0, 1, 1, 0))),
+        ("coins_in_threes", SameToss()),
+        ("uniform_pairs", Shifted()),
+        ("uniform_large", Shifted()),
+    ],
+)
+def test_wrong_noise_fails(test, wrong):
+    assert getattr(noise_laws, test)(wrong, DRAWS) < FALSE_ALARM
+    assert getattr(noise_laws, test)(BulkNoise(), DRAWS) >= FALSE_ALARM
+
+
+def test_a_scale_that_is_off_by_a_tenth_is_seen():
+    epsilons = np.full(DRAWS, 1_000_000)
+    laplace, cube = BulkNoise().laplace(2**30, epsilons, 4), BulkNoise().cube(2**30, epsilons, 4)
+    assert laplace_fit(laplace, 2**30) >= FALSE_ALARM > laplace_fit(laplace, 1.1 * 2**30)
+    assert cube_fit(cube, 2**30) >= FALSE_ALARM > cube_fit(cube, 1.1 * 2**30)
+
+
+def test_p_values_are_scipys():
+    x = np.rint(np.random.default_rng(1).laplace(0.0, 2**30, (3000, 1))).astype(np.int64)
+    assert laplace_fit(x, 2**30) == pytest.approx(
+        stats.kstest(x[:, 0], "laplace", (0, 2**30), mode="asymp").pvalue, rel=1e-3
+    )
+    seen = np.repeat(np.arange(4), [260, 240, 255, 245])
+    p = noise_laws._chi_square(seen, dict.fromkeys(range(4), 0.25))
+    assert p == pytest.approx(stats.chisquare([260, 240, 255, 245]).pvalue)

@@ -1,0 +1,96 @@
+"""What the attacker sees is all that leaves, and what the noise is added to is what the mechanism says it is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from veil.audit.noiseless import Kind
+from veil.audit.sabotage import SignedZeros
+from veil.audit.subjects import Central, Distributed, likelihood
+from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.guarantee import paradigm
+from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED
+from veil.privacy.mechanisms.mechanism import Settings
+from veil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
+from veil.studies import synthetic_study
+
+ONE = Epsilon.parse("1")
+STUDY = synthetic_study(3, 4)
+SETTINGS = Settings(STUDY, 2.0)
+RECORDS = np.array([[1.0, 0.5, -0.5], [0.0, 1.0, 2.0]])
+
+
+def test_the_noise_asked_for_is_the_theorems():
+    """Theorem 1: l1 sensitivity 2 of 2^30 steps each. Scores: 2 of 2^20 in the maximum norm."""
+    first = Central(CENTRAL["algorithm-1"], paradigm("vlcp"), SETTINGS, ONE).asked(RECORDS)
+    assert (first.kind, first.sensitivity, first.micro, first.columns) == (Kind.LAPLACE, 2**31, 1_000_000, 3)
+    pooled = Central(CENTRAL["pooled-score"], paradigm("rlcp"), SETTINGS, ONE).asked(RECORDS)
+    assert (pooled.kind, pooled.sensitivity) == (Kind.CUBE, 2**21)
+
+
+def test_the_exact_coefficients_of_algorithm_3_are_those_of_the_expansion():
+    """ln Phi(t) = ln(1/2) + sqrt(2/pi) t - t^2 / pi, for records divided by the study's bound."""
+    subject = Distributed(DISTRIBUTED["algorithm-3"], paradigm("rldp"), SETTINGS, ONE)
+    v = RECORDS / STUDY.record_bound
+    rows, columns = np.triu_indices(3)
+    square = -np.einsum("ri,rj->ij", v, v)[rows, columns] * np.where(rows == columns, 1, 2) / np.pi
+    expected = np.concatenate([np.sqrt(2 / np.pi) * v.sum(axis=0), square])
+    assert subject.exact(RECORDS) / 2**30 == pytest.approx(expected, abs=1e-4)
+
+
+def test_all_coordinates_of_a_score_are_put_together_from_reports_that_tell_a_part():
+    subject = Distributed(DISTRIBUTED["score"], paradigm("rldp"), SETTINGS, ONE)
+    pooled = Central(CENTRAL["pooled-score"], paradigm("rlcp"), SETTINGS, ONE)
+    # The same scores, once from the voter's reports and once as what the voter adds to a crowd.
+    assert np.array_equal(
+        subject.exact(RECORDS) - subject.exact(-RECORDS), pooled.exact(RECORDS) - pooled.exact(-RECORDS)
+    )
+
+
+def test_a_release_that_depends_on_more_than_the_noisy_sum_is_noticed():
+    class CountsRecords(VoterScore):
+        """Divides by the number of records, which voter-neighbours need not share."""
+
+        def release(self, measurement, settings, epsilon, noise):
+            made = super().release(measurement, settings, epsilon, noise)
+            return replace(made, parameter=made.parameter / measurement.records)
+
+    honest = Central(CENTRAL["voter-score"], paradigm("vlcp"), SETTINGS, ONE)
+    assert honest.same_release(RECORDS, RECORDS[:1])
+    assert not replace(honest, mechanism=CountsRecords()).same_release(RECORDS, RECORDS[:1])
+
+
+def test_noise_that_depends_on_the_answers_is_noticed():
+    class LocalSensitivity(PooledScore):
+        """Less noise for a smaller sum."""
+
+        def release(self, measurement, settings, epsilon, noise):
+            drawn = noise.cube(1 + abs(int(measurement.total[0])), np.array([epsilon.micro]), 3)
+            return super().release(replace(measurement, total=measurement.total + drawn[0]), settings, epsilon, _Zero())
+
+    class _Zero(BulkNoise):
+        def cube(self, sensitivity, epsilons, columns):
+            return np.zeros((len(epsilons), columns), np.int64)
+
+    subject = Central(LocalSensitivity(), paradigm("rlcp"), SETTINGS, ONE)
+    assert not subject.same_release(RECORDS, -RECORDS)
+
+
+def test_the_sign_of_a_zero_is_part_of_what_leaves():
+    subject = Distributed(SignedZeros(), paradigm("aldp"), SETTINGS, ONE)
+    record = np.array([[1.0, 0.0, 2.0]])
+    left, right = (subject.sample(side, 10, BulkNoise()) for side in (record, 0.0 - record))
+    public = slice(0, 5)  # epsilon, count and the bits of the dilemma
+    assert not np.array_equal(left[:, public], right[:, public])
+    assert (left[:, 3] != right[:, 3]).all()
+
+
+def test_the_likelihood_is_at_most_the_distance_of_the_sides():
+    subject = Distributed(DISTRIBUTED["algorithm-2"], paradigm("vldp"), SETTINGS, ONE)
+    score = likelihood(subject, Kind.LAPLACE, RECORDS, -RECORDS)
+    scores = score(subject.sample(RECORDS, 500, BulkNoise()))
+    apart = np.abs(subject.exact(RECORDS) - subject.exact(-RECORDS)).sum()
+    assert np.abs(scores).max() <= apart
+    assert scores.mean() > 0
