@@ -54,7 +54,7 @@ def test_the_ledger_is_charged_and_told(crowd, ledger, tmp_path):
     (account,) = ledger.statement().accounts
     (entry,) = account.entries
     assert account.dataset == census(crowd).fingerprint
-    assert entry.epsilon_micro == 1_000_000
+    assert entry.charged_micro == 1_000_000
     assert entry.release_digest == made.digest == load_release(tmp_path / "r.json").digest
     assert made.ledger == {"id": ledger.id, "entry": entry.id}
 

@@ -1,1 +1,130 @@
-"""A crowd guides an AI's decisions in ethical dilemmas, and no voter is exposed."""
+"""A crowd guides an AI's decisions in ethical dilemmas, and no voter is exposed.
+
+The public API: what is listed here is documented, and changes only with notice in CHANGELOG.md. Nothing inside the
+package imports from this page.
+
+>>> from veil import load_study
+>>> load_study("kidney").dimension
+5
+
+A name is loaded when it is first used, so that a program which only decides loads nothing that could read an answer.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from veil.ballots import BallotFile, Ballots, open_ballots, write_ballots
+    from veil.decide import Decision, Ranked, decide
+    from veil.errors import BudgetExceeded, VeilError
+    from veil.preference.fit import Preferences, fit_voters
+    from veil.preference.society import Society, society
+    from veil.privacy.accuracy import Plan, plan
+    from veil.privacy.concentrated import Concentrated
+    from veil.privacy.epsilon import Epsilon
+    from veil.privacy.guarantee import PARADIGMS, Guarantee, Paradigm
+    from veil.privacy.ledger import Ledger
+    from veil.privacy.personal_epsilons import read_personal_epsilons
+    from veil.publish import Prepared, Request, experiment, prepare, publish
+    from veil.release import Release, load_release, save_release
+    from veil.sources.import_report import Imported, ImportReport
+    from veil.sources.moral_machine import import_moral_machine
+    from veil.sources.simulated import simulate_crowd, synthetic_crowd
+    from veil.sources.table import TableMapping, import_table, load_mapping
+    from veil.studies import load_study
+    from veil.study import Alternative, Dilemma, Drawing, Feature, Study
+
+__all__ = [
+    "PARADIGMS",
+    "Alternative",
+    "BallotFile",
+    "Ballots",
+    "BudgetExceeded",
+    "Concentrated",
+    "Decision",
+    "Dilemma",
+    "Drawing",
+    "Epsilon",
+    "Feature",
+    "Guarantee",
+    "ImportReport",
+    "Imported",
+    "Ledger",
+    "Paradigm",
+    "Plan",
+    "Preferences",
+    "Prepared",
+    "Ranked",
+    "Release",
+    "Request",
+    "Society",
+    "Study",
+    "TableMapping",
+    "VeilError",
+    "decide",
+    "experiment",
+    "fit_voters",
+    "import_moral_machine",
+    "import_table",
+    "load_mapping",
+    "load_release",
+    "load_study",
+    "open_ballots",
+    "plan",
+    "prepare",
+    "publish",
+    "read_personal_epsilons",
+    "save_release",
+    "simulate_crowd",
+    "society",
+    "synthetic_crowd",
+    "write_ballots",
+]
+
+_ROOMS = {
+    "ballots": ("BallotFile", "Ballots", "open_ballots", "write_ballots"),
+    "decide": ("Decision", "Ranked", "decide"),
+    "errors": ("BudgetExceeded", "VeilError"),
+    "preference.fit": ("Preferences", "fit_voters"),
+    "preference.society": ("Society", "society"),
+    "privacy.accuracy": ("Plan", "plan"),
+    "privacy.concentrated": ("Concentrated",),
+    "privacy.epsilon": ("Epsilon",),
+    "privacy.guarantee": ("PARADIGMS", "Guarantee", "Paradigm"),
+    "privacy.ledger": ("Ledger",),
+    "privacy.personal_epsilons": ("read_personal_epsilons",),
+    "publish": ("Prepared", "Request", "experiment", "prepare", "publish"),
+    "release": ("Release", "load_release", "save_release"),
+    "sources.import_report": ("ImportReport", "Imported"),
+    "sources.moral_machine": ("import_moral_machine",),
+    "sources.simulated": ("simulate_crowd", "synthetic_crowd"),
+    "sources.table": ("TableMapping", "import_table", "load_mapping"),
+    "studies": ("load_study",),
+    "study": ("Alternative", "Dilemma", "Drawing", "Feature", "Study"),
+}
+_HOME = {name: f"{__name__}.{room}" for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _FrontPage(ModuleType):
+    """Python sets a module as an attribute of its package: ``veil.decide`` must stay the function all the same."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _FrontPage

@@ -43,6 +43,8 @@ class Decision:
     reason: str
     epsilon: float
     paradigm: str
+    delta: float = 0.0
+    """0 for a purely private release."""
 
     @property
     def choice(self) -> str | None:
@@ -59,7 +61,11 @@ class Decision:
             "certainty": self.certainty,
             "threshold": self.threshold,
             "ranking": [{"name": r.name, "score": r.score, "description": r.description} for r in self.ranking],
-            "guarantee": {"paradigm": self.paradigm, "epsilon": self.epsilon},
+            "guarantee": {
+                "paradigm": self.paradigm,
+                "epsilon": self.epsilon,
+                **({"delta": self.delta} if self.delta else {}),
+            },
         }
 
 
@@ -96,6 +102,7 @@ def decide(release: Release, dilemma: Dilemma, certainty: float = DEFAULT_CERTAI
         reason=_reason(sure, certainty, identical),
         epsilon=release.guarantee.epsilon.value,
         paradigm=release.guarantee.paradigm.name,
+        delta=release.guarantee.delta,
     )
 
 

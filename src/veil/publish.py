@@ -6,7 +6,7 @@ A process that dies on the way leaves a charge without a release, never a releas
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,19 @@ from veil.ballots import BallotSource, Census, census
 from veil.durable import check_writable
 from veil.errors import VeilError
 from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.concentrated import Concentrated
 from veil.privacy.epsilon import Epsilon
 from veil.privacy.float_noise import FloatNoiseForExperiments
 from veil.privacy.guarantee import Guarantee, Paradigm, Place
 from veil.privacy.ledger import Ledger
-from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED, mechanism_name
+from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, mechanism_name
 from veil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Settings
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import NoiseDistribution
 from veil.privacy.opendp_noise import OpenDPNoise
+from veil.privacy.zcdp import GaussianNoise, OpenDPGaussian
 from veil.release import ERROR_BAR, Release, save_release
+from veil.study import Study
 from veil.version import VERSION
 
 IntArray = npt.NDArray[np.int64]
@@ -41,10 +44,10 @@ class Request:
     """What is asked for: everything public, chosen before an answer is looked at."""
 
     paradigm: Paradigm
-    epsilon: Epsilon | IntArray
-    """One for all, or (distributed paradigms) each voter's own in millionths, in the voters' order."""
+    epsilon: Epsilon | IntArray | Concentrated
+    """One for all, or (distributed paradigms) each voter's own in millionths, in the voters' order, or a rho."""
     mechanism: str | None = None
-    """None: the recommended one for this paradigm; "paper": the paper's."""
+    """None: the recommended one for this paradigm; "paper": the paper's. With a rho there is only gaussian-mean."""
     norm_bound: float | None = None
     """None: the study's."""
     repair: bool = True
@@ -66,6 +69,8 @@ class Prepared:
     @property
     def expected_noise(self) -> NoiseDistribution | None:
         """The noise that the society would carry, where it is known beforehand."""
+        if self.guarantee.rho is not None:
+            return GAUSSIAN_MEAN.expected_noise(self.settings, self.dataset.voters, self.guarantee.rho)
         return (CENTRAL | DISTRIBUTED)[self.mechanism].expected_noise(self.settings, self.epsilons)
 
     def as_dict(self) -> dict[str, Any]:
@@ -90,7 +95,9 @@ def prepare(source: BallotSource, request: Request) -> Prepared:
     bound = study.norm_bound if request.norm_bound is None else request.norm_bound
     if not 0 < bound < np.inf:
         raise VeilError(f"the norm bound B must be a positive number (the paper uses 2), got {bound}")
-    if isinstance(request.epsilon, Epsilon):
+    if isinstance(request.epsilon, Concentrated):
+        epsilons = np.full(dataset.voters, request.epsilon.epsilon.micro)
+    elif isinstance(request.epsilon, Epsilon):
         epsilons = np.full(dataset.voters, request.epsilon.micro)
     elif request.paradigm.place is Place.CENTRAL:
         raise VeilError(f"{request.paradigm.name} adds one noise for all: personal epsilons need vldp or rldp")
@@ -102,17 +109,33 @@ def prepare(source: BallotSource, request: Request) -> Prepared:
         raise VeilError(
             f"the share of reports to pull in at each end must be from 0 to below 0.5, got {request.robust}"
         )
-    name = mechanism_name(request.paradigm, request.mechanism, study, epsilons)
+    name = _mechanism(request, study, epsilons)
     if request.robust and name not in WITH_UNBOUNDED_REPORTS:
         raise VeilError(f"{name} has no unbounded reports to pull in: it needs no robust mean")
     least, most = Epsilon(int(epsilons.min())), Epsilon(int(epsilons.max()))
+    guarantee = Guarantee(request.paradigm, most, least, float(bound), dataset.voters)
+    if isinstance(request.epsilon, Concentrated):
+        guarantee = replace(guarantee, delta=request.epsilon.delta, rho_micro=request.epsilon.rho_micro)
     return Prepared(
         settings=Settings(study, float(bound), request.repair, request.tight, request.equal_votes, request.robust),
         mechanism=name,
-        guarantee=Guarantee(request.paradigm, most, least, float(bound), dataset.voters),
+        guarantee=guarantee,
         epsilons=epsilons,
         dataset=dataset,
     )
+
+
+def _mechanism(request: Request, study: Study, epsilons: IntArray) -> str:
+    gaussian = GAUSSIAN_MEAN.name
+    if not isinstance(request.epsilon, Concentrated):
+        if request.mechanism == gaussian:
+            raise VeilError(f"{gaussian} is not purely private: it takes a rho in place of an epsilon")
+        return mechanism_name(request.paradigm, request.mechanism, study, epsilons)
+    if request.mechanism not in (None, gaussian):
+        raise VeilError(f"{request.mechanism} takes an epsilon, not a rho: only {gaussian} adds Gaussian noise")
+    if request.paradigm.name not in GAUSSIAN_MEAN.paradigms:
+        raise VeilError(f"{gaussian} serves {' and '.join(GAUSSIAN_MEAN.paradigms)}, not {request.paradigm.name}")
+    return gaussian
 
 
 def publish(source: BallotSource, request: Request, ledger: Ledger, path: Path) -> Release:
@@ -122,17 +145,20 @@ def publish(source: BallotSource, request: Request, ledger: Ledger, path: Path) 
     """
     check_writable(path)
     prepared = prepare(source, request)
-    draw = _measure(source, prepared)
+    if prepared.guarantee.delta and ledger.delta not in (None, prepared.guarantee.delta):
+        raise VeilError(
+            f"the ledger's delta is {ledger.delta}, the release's {prepared.guarantee.delta}: use the ledger's"
+        )
+    draw = _measure(source, prepared, seed=None)
     entry = ledger.charge(
         prepared.dataset.fingerprint,
         prepared.guarantee.epsilon.micro,
         prepared.guarantee.paradigm.unit,
         prepared.dataset.most_records,
         f"{prepared.guarantee.paradigm.name} {prepared.mechanism}",
+        prepared.guarantee.rho_micro,
     )
-    # OpenDP is the reference; the bulk sampler draws from the same law a thousand times faster.
-    noise = OpenDPNoise() if prepared.mechanism in CENTRAL else BulkNoise()
-    release = _release(prepared, draw(noise), noise, {"id": entry.ledger, "entry": entry.id})
+    release = _release(prepared, draw(), {"id": entry.ledger, "entry": entry.id})
     save_release(release, path)
     ledger.deliver(entry.id, release.digest)
     return release
@@ -140,19 +166,47 @@ def publish(source: BallotSource, request: Request, ledger: Ledger, path: Path) 
 
 def experiment(source: BallotSource, request: Request, seed: int) -> Release:
     """Make a repeatable release with seeded floating-point noise. It protects nobody, and says so."""
-    prepared, noise = prepare(source, request), FloatNoiseForExperiments(seed)
-    return _release(prepared, _measure(source, prepared)(noise), noise, None)
+    prepared = prepare(source, request)
+    return _release(prepared, _measure(source, prepared, seed)(), None)
 
 
-def _measure(source: BallotSource, prepared: Prepared) -> Callable[[Noise], Estimate]:
-    """Do what needs no noise; return the rest, which does."""
-    settings, epsilons = prepared.settings, prepared.epsilons
+@dataclass(frozen=True)
+class _Noisy:
+    """An estimate with noise in it, and where the noise came from."""
+
+    estimate: Estimate
+    sampler: str
+    exact: bool
+
+
+def _measure(source: BallotSource, prepared: Prepared, seed: int | None) -> Callable[[], _Noisy]:
+    """Do what needs no noise; return the rest, which does. Without a seed, the noise is exact."""
+    settings, epsilons, epsilon, rho = (
+        prepared.settings,
+        prepared.epsilons,
+        prepared.guarantee.epsilon,
+        prepared.guarantee.rho,
+    )
+    seeded = None if seed is None else FloatNoiseForExperiments(seed)
+    if rho is not None:
+        gaussian: GaussianNoise = seeded or OpenDPGaussian()
+        measurement = GAUSSIAN_MEAN.measure(source, settings, epsilon)
+        return lambda: _Noisy(
+            GAUSSIAN_MEAN.release(measurement, settings, rho, gaussian), gaussian.name, gaussian.exact
+        )
     if prepared.mechanism in CENTRAL:
+        # OpenDP is the reference; the bulk sampler draws from the same law a thousand times faster.
+        once: Noise = seeded or OpenDPNoise()
         central = CENTRAL[prepared.mechanism]
-        measurement = central.measure(source, settings, prepared.guarantee.epsilon)
-        return lambda noise: central.release(measurement, settings, prepared.guarantee.epsilon, noise)
+        measured = central.measure(source, settings, epsilon)
+        return lambda: _Noisy(central.release(measured, settings, epsilon, once), once.name, once.exact)
+    noise: Noise = seeded or BulkNoise()
     distributed = DISTRIBUTED[prepared.mechanism]
-    return lambda noise: distributed.aggregate(_reports(source, distributed, settings, epsilons, noise), settings)
+    return lambda: _Noisy(
+        distributed.aggregate(_reports(source, distributed, settings, epsilons, noise), settings),
+        noise.name,
+        noise.exact,
+    )
 
 
 def _reports(
@@ -164,17 +218,17 @@ def _reports(
         start += chunk.voters
 
 
-def _release(prepared: Prepared, estimate: Estimate, noise: Noise, ledger: Mapping[str, Any] | None) -> Release:
+def _release(prepared: Prepared, noisy: _Noisy, ledger: Mapping[str, Any] | None) -> Release:
     made_by = {"reports_made_by": REPORTS_MADE_BY} if prepared.mechanism in DISTRIBUTED else {}
     return Release(
         study=prepared.settings.study,
-        parameter=estimate.parameter,
+        parameter=noisy.estimate.parameter,
         guarantee=prepared.guarantee,
         mechanism=prepared.mechanism,
-        noise=estimate.noise,
-        sampler=noise.name,
-        exact=noise.exact,
-        facts={**estimate.facts, **made_by},
+        noise=noisy.estimate.noise,
+        sampler=noisy.sampler,
+        exact=noisy.exact,
+        facts={**noisy.estimate.facts, **made_by},
         ledger=ledger,
         version=VERSION,
     )

@@ -120,9 +120,9 @@ def test_some_other_database(tmp_path: Path) -> None:
 
 def test_a_newer_format(ledger: Ledger) -> None:
     newer = sqlite3.connect(ledger.path)
-    newer.execute("PRAGMA user_version = 2")
+    newer.execute("PRAGMA user_version = 3")
     newer.close()
-    expected = f"ledger {ledger.path} has format 2, this veil knows format 1: use a newer veil"
+    expected = f"ledger {ledger.path} has format 3, this veil knows formats 1 and 2: use a newer veil"
     assert complaint_of_open(ledger.path) == expected
     assert complaint_of_charge(ledger) == expected
 

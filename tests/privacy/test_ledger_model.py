@@ -16,7 +16,11 @@ from veil.errors import BudgetExceeded, VeilError
 from veil.privacy.guarantee import Unit
 from veil.privacy.ledger import Ledger
 
-POSTED = {Unit.VOTER: (Unit.VOTER, Unit.RECORD), Unit.RECORD: (Unit.RECORD,)}
+POSTED = {
+    Unit.VOTER: (Unit.VOTER, Unit.RECORD, Unit.ANSWER),
+    Unit.RECORD: (Unit.RECORD, Unit.ANSWER),
+    Unit.ANSWER: (Unit.ANSWER,),
+}
 
 datasets = st.sampled_from(["a" * 64, "b" * 64])
 digests = st.sampled_from(["0" * 64, "1" * 64])

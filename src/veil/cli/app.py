@@ -7,7 +7,10 @@ import sys
 import typer
 
 from veil.cli import data, ledger, releases
+from veil.cli.audit import audit
+from veil.cli.compare import compare
 from veil.cli.demo import demo
+from veil.cli.plan import planning
 from veil.cli.reproduce import reproducing
 from veil.cli.terminal import err
 from veil.errors import VeilError
@@ -29,12 +32,14 @@ app.command(rich_help_panel="Answers")(data.simulate)
 app.add_typer(data.importing, name="import", rich_help_panel="Answers")
 app.command(rich_help_panel="Answers")(data.describe)
 app.command(rich_help_panel="Answers")(data.fit)
-app.command(rich_help_panel="Private society")(releases.plan)
+app.add_typer(planning, name="plan", rich_help_panel="Private society")
+app.command(rich_help_panel="Private society")(compare)
 app.add_typer(ledger.ledger, name="ledger", rich_help_panel="Private society")
 app.command(rich_help_panel="Private society")(releases.release)
 app.command(rich_help_panel="Decisions")(releases.decide)
 app.command(rich_help_panel="Decisions")(releases.report)
 app.command(rich_help_panel="Decisions")(demo)
+app.command(rich_help_panel="Decisions")(audit)
 app.add_typer(reproducing, name="reproduce", rich_help_panel="Decisions")
 
 

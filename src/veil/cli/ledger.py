@@ -12,7 +12,8 @@ from veil.cli.terminal import AsJson, out, show, table
 from veil.errors import VeilError
 from veil.privacy.epsilon import MICROS_PER_UNIT
 from veil.privacy.ledger import Ledger
-from veil.privacy.ledger_statement import Account, Statement, decimal_text
+from veil.privacy.ledger_statement import Account, Measure, Statement, decimal_text
+from veil.privacy.zcdp import epsilon_of
 
 ledger = typer.Typer(no_args_is_help=True, help="The privacy budget: create it, look at it, raise it.")
 
@@ -21,16 +22,37 @@ Budget = Annotated[str, typer.Option("--budget", help="Epsilon that one dataset 
 
 
 @ledger.command()
-def create(path: LedgerPath, budget: Budget, as_json: AsJson = False) -> None:
+def create(
+    path: LedgerPath,
+    budget: Budget,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="Make it a zCDP ledger, for many releases: the promise may fail with this probability."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Create a ledger. Every dataset gets an account in it at its first release.
 
-    Example: `veil ledger create study.ledger --budget 3`
+    A plain ledger adds up epsilons: a pure promise. With `--delta`, the budget (epsilon, delta) becomes a rho, and each
+    release is charged epsilon^2 / 2: more and better releases, for a promise that may fail with probability delta.
+    `veil plan repeat` compares the two.
+
+    Examples: `veil ledger create study.ledger --budget 3`;
+    `veil ledger create weekly.ledger --budget 1 --delta 1e-6`
     """
-    made = Ledger.create(path, parse_budget(budget))
+    made = Ledger.create(path, parse_budget(budget), delta)
+    data = {"ledger": str(path), "id": made.id, "budget": budget}
+    if delta is None:
+        show(data, as_json, lambda: out.print(f"{path}: each dataset may spend epsilon {budget} in all."))
+        return
+    rho = made.statement().default_budget_micro
     show(
-        {"ledger": str(path), "id": made.id, "budget": budget},
+        {**data, "delta": delta, "rho": rho / MICROS_PER_UNIT},
         as_json,
-        lambda: out.print(f"{path}: each dataset may spend epsilon {budget} in all."),
+        lambda: out.print(
+            f"{path}: all releases of a dataset together are ({budget}, {delta:g})-differentially private. "
+            f"They may spend rho {decimal_text(rho)}; a pure release costs epsilon^2 / 2 of it."
+        ),
     )
 
 
@@ -77,20 +99,25 @@ def parse_budget(text: str) -> int:
 
 
 def _print(path: Path, statement: Statement) -> None:
-    out.print(f"[bold]{path}[/bold]: budget for new data {decimal_text(statement.default_budget_micro)}")
+    of_rho = "" if statement.delta is None else f"rho (zCDP, delta {statement.delta:g}) "
+    out.print(f"[bold]{path}[/bold]: budget for new data {of_rho}{decimal_text(statement.default_budget_micro)}")
     if not statement.accounts:
         out.print("No dataset has spent anything yet.")
     for account in statement.accounts:
-        _print_account(account)
+        _print_account(account, statement.measure)
+        if statement.delta is not None:
+            spent = account.budget_micro - account.remaining_micro
+            together = epsilon_of(spent / MICROS_PER_UNIT, statement.delta) if spent else 0
+            out.print(f"Its releases so far are together ({together:.4g}, {statement.delta:g})-differentially private.")
 
 
-def _print_account(account: Account) -> None:
+def _print_account(account: Account, measure: Measure) -> None:
     out.print(
         f"\nDataset {account.dataset[:12]}: {decimal_text(account.remaining_micro)} "
         f"of {decimal_text(account.budget_micro)} remain. A whole voter lost at most "
         f"{decimal_text(account.whole_voter_micro)}."
     )
-    entries = table(None, "entry", "when (UTC)", "what", "unit", "state", "epsilon", numbers=1)
+    entries = table(None, "entry", "when (UTC)", "what", "unit", "state", measure.value, numbers=1)
     for entry in account.entries:
         entries.add_row(
             str(entry.id),
@@ -98,7 +125,7 @@ def _print_account(account: Account) -> None:
             entry.purpose,
             entry.unit,
             entry.state,
-            decimal_text(entry.epsilon_micro),
+            decimal_text(entry.charged_micro),
         )
     out.print(entries)
     for raised in account.raises:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from veil.ballots import BallotSource
 from veil.cli.terminal import AsJson, BallotPath, err, out, show, table, watched_ballots
 from veil.decide import DEFAULT_CERTAINTY, Decision
 from veil.decide import decide as decide_dilemma
@@ -16,12 +17,13 @@ from veil.durable import write_text
 from veil.errors import VeilError
 from veil.pages.plain_words import devices_sentences, guarantee_sentences
 from veil.pages.release_page import release_page
+from veil.privacy.concentrated import Concentrated
 from veil.privacy.epsilon import Epsilon
 from veil.privacy.guarantee import paradigm as find_paradigm
 from veil.privacy.ledger import Ledger
-from veil.privacy.ledger_statement import decimal_text
+from veil.privacy.ledger_statement import Measure, decimal_text
 from veil.privacy.personal_epsilons import read_personal_epsilons
-from veil.publish import Prepared, Request, experiment, prepare, publish
+from veil.publish import IntArray, Prepared, Request, experiment, prepare, publish
 from veil.release import Release, load_release, save_release
 
 ReleasePath = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file (JSON).")]
@@ -39,6 +41,10 @@ def release(
     ] = None,
     epsilons: Annotated[
         Path | None, typer.Option(help="Personal epsilons: a CSV with the columns voter and epsilon (vldp, rldp).")
+    ] = None,
+    rho: Annotated[
+        str | None,
+        typer.Option(help="Gaussian noise: a rho, charged to a zCDP ledger, instead of an epsilon (vlcp, rlcp)."),
     ] = None,
     mechanism: Annotated[
         str | None, typer.Option(help="A mechanism by name, or: paper. Default: the best for the paradigm.")
@@ -66,13 +72,15 @@ def release(
 
     Example: `veil release mm.parquet --paradigm vlcp --epsilon 1 --ledger study.ledger --out release.json`
 
+    For many releases of the same answers see `veil plan repeat`, then `veil ledger create --delta` and `--rho`.
+
     The noise is exact and from the operating system. The ledger is charged before the noise is drawn; a release that
     the budget does not cover is refused.
     """
     with watched_ballots(ballots, "reading and fitting", walks=1 if dry_run else 2) as source:
         request = Request(
             paradigm=find_paradigm(paradigm),
-            epsilon=_one_of(epsilon, epsilons, lambda path: read_personal_epsilons(path, source.source)),
+            epsilon=_level(epsilon, epsilons, rho, source.source, ledger),
             mechanism=mechanism,
             norm_bound=bound,
             repair=repair,
@@ -136,10 +144,24 @@ def report(
     show({"page": str(target)}, as_json, lambda: out.print(f"Wrote {target}: open it in a browser."))
 
 
-def _one_of(epsilon: str | None, epsilons: Path | None, read: Any) -> Any:
-    if (epsilon is None) == (epsilons is None):
-        raise VeilError("give either --epsilon (one for all voters) or --epsilons (a CSV of personal ones)")
-    return Epsilon.parse(epsilon) if epsilon is not None else read(epsilons)
+def _level(
+    epsilon: str | None, epsilons: Path | None, rho: str | None, source: BallotSource, ledger: Path | None
+) -> Epsilon | IntArray | Concentrated:
+    if sum(given is not None for given in (epsilon, epsilons, rho)) != 1:
+        raise VeilError(
+            "give one of --epsilon (for all voters), --epsilons (a CSV of personal ones) and --rho (Gaussian noise)"
+        )
+    if epsilons is not None:
+        return read_personal_epsilons(epsilons, source)
+    if epsilon is not None:
+        return Epsilon.parse(epsilon)
+    delta = None if ledger is None else Ledger.open(ledger).delta
+    if rho is None or delta is None:
+        raise VeilError(
+            "--rho needs a zCDP ledger, for whose delta the promise is stated: give --ledger L "
+            "(make one with: veil ledger create L --budget 1 --delta 1e-6), or use --epsilon"
+        )
+    return Concentrated.parse(rho, delta)
 
 
 def _choice(option: str, given: str, *allowed: str) -> str:
@@ -173,12 +195,18 @@ def _alternatives(given: str) -> Any:
 def _show_dry_run(prepared: Prepared, account: Ledger | None, as_json: bool) -> None:
     data, guarantee = prepared.as_dict(), prepared.guarantee
     if account is not None:
-        fits = account.preview(prepared.dataset.fingerprint, guarantee.epsilon.micro, guarantee.paradigm.unit)
+        fits = account.preview(
+            prepared.dataset.fingerprint, guarantee.epsilon.micro, guarantee.paradigm.unit, guarantee.rho_micro
+        )
         data["budget"] = fits.as_dict()
 
     def in_words() -> None:
         bar = data["expected_error_bar"]
-        out.print(f"Nothing was spent. {prepared.mechanism} would charge epsilon {guarantee.epsilon}.")
+        charge = f"epsilon {guarantee.epsilon}"
+        if account is not None and fits.measure is Measure.RHO:
+            delta = f" and delta {guarantee.delta:g}" if guarantee.delta else ""
+            charge = f"rho {decimal_text(fits.requested_micro)}, for {charge}{delta}"
+        out.print(f"Nothing was spent. {prepared.mechanism} would charge {charge}.")
         if account is not None:
             out.print(
                 f"Remaining: {decimal_text(fits.remaining_micro)} of {decimal_text(fits.budget_micro)}"
@@ -223,5 +251,5 @@ def _print_decision(loaded: Release, decision: Decision) -> None:
         out.print(f"The crowd's model prefers it with probability {decision.probability:.0%}.")
     out.print(
         f"Certainty that privacy noise did not change the choice: {decision.certainty:.1%} "
-        f"({decision.paradigm}, epsilon {decision.epsilon:g})."
+        f"({decision.paradigm}, epsilon {decision.epsilon:g}{f', delta {decision.delta:g}' if decision.delta else ''})."
     )

@@ -12,6 +12,7 @@ import typer
 from veil.cli.terminal import AsJson, err, out, progress, show, table
 from veil.durable import write_text
 from veil.experiments.docs import write_docs
+from veil.experiments.figures import check_figure_name
 from veil.experiments.page import reproduction_page, summary
 from veil.experiments.reproduction import Order, Reproduction, figure_files, make_order, reproduce, reproduce_figure
 from veil.experiments.settings import FULL_CROWDS, QUICK_CROWDS
@@ -52,6 +53,7 @@ def everything(
         return
     words = [*(["--docs", str(docs)] if docs is not None else [])]
     order = _order(quick, folder, data, workers, crowds, words)
+    _say_if_left_out(order)
     made = reproduce(order, lambda total: progress("reproducing", total, "pieces"))
     page = folder / "index.html"
     write_text(page, reproduction_page(made))
@@ -74,7 +76,10 @@ def figure(
 
     Example: `veil reproduce figure compare-no-privacy --quick`
     """
+    check_figure_name(name)
     order = _order(quick, folder, data, workers, crowds, ["figure", name])
+    if name == "compare-no-privacy":
+        _say_if_left_out(order)
     made = reproduce_figure(order, name, lambda total: progress(name, total, "pieces"))
     files = {kind: str(path) for kind, path in figure_files(folder, name).items()}
 
@@ -95,10 +100,12 @@ def _order(
     said = ["veil", "reproduce", *words, "--crowds", str(number)]
     if data is not None:
         said += ["--data", data.name]
-    order = make_order(folder, number, workers if workers is not None else os.cpu_count() or 1, data, shlex.join(said))
+    return make_order(folder, number, workers if workers is not None else os.cpu_count() or 1, data, shlex.join(said))
+
+
+def _say_if_left_out(order: Order) -> None:
     if order.data is None:
         err.print(f"veil: {order.data_words}", markup=False)
-    return order
 
 
 def _print(made: Reproduction, page: Path) -> None:

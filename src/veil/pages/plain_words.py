@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Sequence
 
 from veil.pages.reading import Lean, Reading, signed
 from veil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from veil.privacy.noise_distribution import NoiseDistribution, Spread
+from veil.privacy.zcdp import epsilon_of
 from veil.release import ERROR_BAR
 
 ALMOST_SURE = 0.95
@@ -32,6 +32,7 @@ _WHOSE = {
 _TRUSTED = {Place.CENTRAL: "the aggregator", Place.DISTRIBUTED: "nobody"}
 _MECHANISMS = {
     "algorithm-1": "noise, added once, to the average of all voters' preferences",
+    "gaussian-mean": "Gaussian noise, added once, to the average of all voters' preferences",
     "algorithm-2": "noise, added to each voter's preference",
     "algorithm-3": "noise, added to each voter's objective function, from which the preference is then computed",
     "algorithm-3-answers": "noise, added to the part of each voter's objective function that depends on the choices",
@@ -81,17 +82,22 @@ def odds_text(epsilon: float) -> str:
     return f"{attacker_odds(epsilon):.{places}%}"
 
 
+def guess_text(epsilon: float, delta: float) -> str:
+    """Write the attacker's odds; with a delta they are e^epsilon / (1 + e^epsilon) + delta / (1 + e^epsilon) at most."""
+    return odds_text(epsilon) + (f" + {delta:g}" if delta else "")
+
+
 def paradigm_title(paradigm: Paradigm) -> str:
     """Name a paradigm by what it means."""
     return f"{_PROTECTED[paradigm.unit]} protected, {_TRUSTED[paradigm.place]} trusted"
 
 
-def trusted_words(paradigm: Paradigm, facts: Mapping[str, Any]) -> str:
+def trusted_words(paradigm: Paradigm, facts: Container[str] = ()) -> str:
     """Say in a word or two who has to be trusted."""
     return "the holder of the ballots" if "reports_made_by" in facts else _TRUSTED[paradigm.place]
 
 
-def devices_sentences(facts: Mapping[str, Any]) -> list[str]:
+def devices_sentences(facts: Container[str]) -> list[str]:
     """Say so where no device made the reports, but somebody who held all answers made them in the devices' place."""
     if "reports_made_by" not in facts:
         return []
@@ -150,12 +156,18 @@ def _against_whom(guarantee: Guarantee) -> str:
 def _how_much(guarantee: Guarantee) -> list[str]:
     epsilon, whose = guarantee.epsilon, _whose(guarantee)
     seen = "this release" if guarantee.paradigm.place is Place.CENTRAL else "a voter's report or in this release"
+    beyond = f", and by delta = {guarantee.delta:g} beyond that" if guarantee.delta else ""
     sentences = [
         f"Whatever anybody sees in {seen} becomes at most e^{epsilon} = {factor_text(epsilon.value)} times more or "
-        f"less likely because of {whose}.",
+        f"less likely because of {whose}{beyond}.",
         f"Somebody who could only toss a coin between two versions of {whose}, and so was right 50% of the time, "
-        f"is right at most {odds_text(epsilon.value)} of the time afterwards.",
+        f"is right at most {guess_text(epsilon.value, guarantee.delta)} of the time afterwards.",
     ]
+    if guarantee.rho is not None:
+        sentences.append(
+            f"This promise is not pure: with a probability of up to {guarantee.delta:g} it may fail altogether. It follows "
+            f"from rho = {float(guarantee.rho):g} of zero-concentrated differential privacy, which Gaussian noise gives."
+        )
     if attacker_odds(epsilon.value) > ALMOST_SURE:
         sentences.append("That comes close to certainty: an epsilon this large promises little.")
     return sentences
@@ -176,8 +188,7 @@ def _whose(guarantee: Guarantee) -> str:
 
 def limit_sentences(guarantee: Guarantee) -> list[str]:
     """Say what the guarantee does not promise, so that nobody relies on it."""
-    epsilon = guarantee.epsilon.value
-    together = f"{10 * epsilon:g}, a factor of {factor_text(10 * epsilon)}"
+    together = _ten_together(guarantee)
     limits = [
         f"That you took part. The number of voters, {guarantee.voters:,}, is public, and who they are may be known: "
         "what is hidden is what a voter answered, not that there was an answer."
@@ -206,10 +217,19 @@ def limit_sentences(guarantee: Guarantee) -> list[str]:
         "guess your answers, whether or not you took part."
     )
     limits.append(
-        "Everything else that is published from the same answers. The epsilons of several releases add up; the ledger "
-        "keeps their sum within a budget."
+        f"Everything else that is published from the same answers. The {'epsilons' if guarantee.rho is None else 'rhos'} of "
+        "several releases add up; the ledger keeps their sum within a budget."
     )
     return limits
+
+
+def _ten_together(guarantee: Guarantee) -> str:
+    """Say what is promised for ten units of protection at once: ten epsilons, or a hundred rhos (group privacy)."""
+    if guarantee.rho is None:
+        ten = 10 * guarantee.epsilon.value
+        return f"{ten:g}, a factor of {factor_text(ten)}"
+    ten = epsilon_of(100 * float(guarantee.rho), guarantee.delta)
+    return f"{ten:.3g}, a factor of {factor_text(ten)}, with the same delta"
 
 
 def error_bar_sentence(noise: NoiseDistribution, features: int) -> str:

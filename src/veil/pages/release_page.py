@@ -85,8 +85,9 @@ def _numbers(releases: Sequence[Release]) -> list[tuple[str, str]]:
     numbers = [("voters", " / ".join(voters)), ("features", " / ".join(features))]
     if len(releases) > 1:
         return [*numbers, ("releases", str(len(releases)))]
-    epsilon = releases[0].guarantee.epsilon
-    guess = f"50% → {plain_words.odds_text(epsilon.value)}" if releases[0].exact else "not limited"
+    promised = releases[0].guarantee
+    best = plain_words.guess_text(promised.epsilon.value, promised.delta)
+    guess = f"50% → {best}" if releases[0].exact else "not limited"
     return [*numbers, ("epsilon", text(_epsilons(releases[0]))), ("an outsider’s best guess", guess)]
 
 
@@ -154,7 +155,9 @@ def _name(release: Release) -> str:
 
 def _epsilons(release: Release) -> str:
     guarantee = release.guarantee
-    return f"{guarantee.smallest_epsilon} to {guarantee.epsilon}" if guarantee.personal else str(guarantee.epsilon)
+    if guarantee.personal:
+        return f"{guarantee.smallest_epsilon} to {guarantee.epsilon}"
+    return str(guarantee.epsilon) + (f" (delta {guarantee.delta:g})" if guarantee.delta else "")
 
 
 def _meter(error_bar: float, longest: float, places: int) -> str:

@@ -14,6 +14,7 @@ from veil.pages import plain_words
 from veil.pages.figures import MOST_ROWS, forest_plot, guess_picture
 from veil.pages.markup import bullets, code, definitions, paragraphs, text
 from veil.pages.reading import Lean, Reading, decimals, readings, signed
+from veil.privacy.epsilon import Epsilon
 from veil.privacy.guarantee import Unit
 from veil.release import ERROR_BAR, Release
 
@@ -169,12 +170,15 @@ def guarantee_part(shown: Shown, level: int) -> str:
         f"What is promised {promised_to}" if release.exact else f"What exact noise would have promised {promised_to}"
     )
     levels = (guarantee.smallest_epsilon, guarantee.epsilon) if guarantee.personal else (guarantee.epsilon,)
+
+    def guess(epsilon: Epsilon) -> str:
+        return plain_words.guess_text(epsilon.value, guarantee.delta)
+
     picture = guess_picture(
-        [(plain_words.attacker_odds(e.value), f"at most {plain_words.odds_text(e.value)} (ε = {e})") for e in levels],
+        [(plain_words.attacker_odds(e.value), f"at most {guess(e)} (ε = {e})") for e in levels],
         key=f"{shown.key}-guess",
         title="How sure somebody can become of what was answered",
-        description="From a coin toss, 50%, to "
-        + " or ".join(f"at most {plain_words.odds_text(e.value)} with epsilon {e}" for e in levels),
+        description="From a coin toss, 50%, to " + " or ".join(f"at most {guess(e)} with epsilon {e}" for e in levels),
     )
     return f"""<section class="part">
 <h{level}>{heading}</h{level}>

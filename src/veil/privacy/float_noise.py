@@ -1,11 +1,15 @@
 """Floating-point noise: fast and repeatable, for experiments on made-up or public data."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.privacy.epsilon import MICROS_PER_UNIT
 from veil.privacy.noise import check_cube, check_laplace, check_tosses, check_uniform
 from veil.privacy.odds import Odds
+from veil.privacy.zcdp import gaussian_variance
 
 
 class FloatNoiseForExperiments:
@@ -29,6 +33,11 @@ class FloatNoiseForExperiments:
         scales = sensitivity * (MICROS_PER_UNIT / epsilons.astype(np.float64))
         values = self._generator.laplace(0.0, scales[:, np.newaxis], (epsilons.size, columns))
         return np.rint(values).astype(np.int64)
+
+    def gaussian(self, sensitivity: int, rho: Fraction, columns: int) -> NDArray[np.int64]:
+        """Return noise that has nearly the distribution of `GaussianNoise.gaussian`; the same seed draws the same."""
+        deviation = math.sqrt(gaussian_variance(sensitivity, rho))
+        return np.rint(self._generator.normal(0.0, deviation, columns)).astype(np.int64)
 
     def cube(self, sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
         """Return noise that has nearly the distribution of `Noise.cube`; the same seed draws the same.

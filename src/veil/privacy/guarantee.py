@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any
 
 from veil.errors import VeilError
-from veil.privacy.epsilon import Epsilon
+from veil.privacy.epsilon import MICROS_PER_UNIT, Epsilon
 
 
 class Unit(StrEnum):
@@ -82,6 +83,8 @@ class Guarantee:
 
     With personal epsilons, ``epsilon`` is the largest and ``smallest_epsilon`` the smallest of them: voter i
     is protected with her own epsilon_i, and everybody at least with ``epsilon``.
+
+    A release with Gaussian noise promises less: (epsilon, delta)-differential privacy, which follows from its rho.
     """
 
     paradigm: Paradigm
@@ -89,6 +92,15 @@ class Guarantee:
     smallest_epsilon: Epsilon
     norm_bound: float
     voters: int
+    delta: float = 0.0
+    """0 for a pure promise. Otherwise each probability may also change by so much, beyond the factor."""
+    rho_micro: int | None = None
+    """Of a zCDP release, in millionths: what a ledger is charged."""
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The exact rho of a zCDP release."""
+        return None if self.rho_micro is None else Fraction(self.rho_micro, MICROS_PER_UNIT)
 
     @property
     def personal(self) -> bool:
@@ -103,6 +115,7 @@ class Guarantee:
             "place": self.paradigm.place.value,
             "epsilon": self.epsilon.value,
             **({"smallest_epsilon": self.smallest_epsilon.value} if self.personal else {}),
+            **({} if self.rho_micro is None else {"delta": self.delta, "rho": self.rho_micro / MICROS_PER_UNIT}),
             "neighbours": self.paradigm.neighbours,
             "trust": self.paradigm.trust,
             "norm_bound": self.norm_bound,
@@ -114,4 +127,10 @@ class Guarantee:
         """Read the guarantee of a release file."""
         largest = Epsilon.parse(data["epsilon"])
         smallest = Epsilon.parse(data.get("smallest_epsilon", data["epsilon"]))
-        return cls(paradigm(data["paradigm"]), largest, smallest, float(data["norm_bound"]), int(data["voters"]))
+        norm_bound, voters = float(data["norm_bound"]), int(data["voters"])
+        if "rho" not in data:
+            return cls(paradigm(data["paradigm"]), largest, smallest, norm_bound, voters)
+        delta, rho_micro = float(data["delta"]), round(float(data["rho"]) * MICROS_PER_UNIT)
+        if not (0 < delta < 1 and rho_micro > 0):
+            raise ValueError("the delta of a zCDP release must be between 0 and 1, and its rho positive")
+        return cls(paradigm(data["paradigm"]), largest, smallest, norm_bound, voters, delta, rho_micro)

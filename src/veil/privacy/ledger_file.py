@@ -29,7 +29,8 @@ PATIENCE_SECONDS = 30.0
 """How long to wait for another process that is writing to the ledger."""
 
 APPLICATION_ID = int.from_bytes(b"veil", "big")
-SCHEMA_VERSION = 1
+PURE_FORMAT, ZCDP_FORMAT = 1, 2
+"""A ledger that adds up epsilons, and one that adds up rhos: an older veil must not charge an epsilon to the latter."""
 
 _HOW_TO_CREATE = "create one with: veil ledger create PATH --budget 3"
 
@@ -83,14 +84,27 @@ _TABLES = (
     ),
 )
 
+_ZCDP_TABLES = (
+    "CREATE TABLE zcdp (delta REAL NOT NULL CHECK (delta > 0 AND delta < 1))",
+    *(
+        f"""CREATE TRIGGER zcdp_no_{action} BEFORE {action} ON zcdp
+        BEGIN SELECT RAISE(ABORT, 'a ledger is only ever added to'); END"""
+        for action in ("UPDATE", "DELETE")
+    ),
+)
+"""A zCDP ledger has one table more. All amounts in its other tables are millionths of rho, not of epsilon."""
+
 
 def now() -> str:
     """Return the time in UTC, ISO 8601, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def create(path: Path, budget_micro: int) -> None:
-    """Make a new ledger, whole and on disk when this returns; an existing file is left alone."""
+def create(path: Path, budget_micro: int, delta: float | None) -> None:
+    """Make a new ledger, whole and on disk when this returns; an existing file is left alone.
+
+    ``delta`` makes it a zCDP ledger, whose budget is in millionths of rho.
+    """
     try:
         # O_EXCL: of several processes that create the same ledger, one succeeds.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
@@ -101,11 +115,13 @@ def create(path: Path, budget_micro: int) -> None:
     try:
         with _in_plain_words(path), closing(_connect(path)) as book:
             book.execute("BEGIN IMMEDIATE")
-            for statement in _TABLES:
+            for statement in _TABLES if delta is None else _TABLES + _ZCDP_TABLES:
                 book.execute(statement)
+            if delta is not None:
+                book.execute("INSERT INTO zcdp VALUES (?)", (delta,))
             book.execute("INSERT INTO ledger VALUES (?, ?, ?)", (str(uuid.uuid4()), now(), budget_micro))
             book.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            book.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            book.execute(f"PRAGMA user_version = {PURE_FORMAT if delta is None else ZCDP_FORMAT}")
             book.execute("COMMIT")
     except BaseException:
         path.unlink(missing_ok=True)
@@ -164,13 +180,26 @@ def _check_path(path: Path) -> None:
             )
 
 
+def delta_of(book: sqlite3.Connection) -> float | None:
+    """Return the delta of a zCDP ledger, None for a pure one."""
+    if _format(book) == PURE_FORMAT:
+        return None
+    (delta,) = book.execute("SELECT delta FROM zcdp").fetchone()
+    return float(delta)
+
+
+def _format(book: sqlite3.Connection) -> int:
+    (version,) = book.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
 def _check_identity(path: Path, book: sqlite3.Connection, ledger: str | None) -> None:
     if book.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
         raise VeilError(f"{path} is not a veil ledger, or its creation was cut off: {_HOW_TO_CREATE}")
-    (version,) = book.execute("PRAGMA user_version").fetchone()
-    if version != SCHEMA_VERSION:
+    if (version := _format(book)) not in (PURE_FORMAT, ZCDP_FORMAT):
         raise VeilError(
-            f"ledger {path} has format {version}, this veil knows format {SCHEMA_VERSION}: use a newer veil"
+            f"ledger {path} has format {version}, this veil knows formats {PURE_FORMAT} and {ZCDP_FORMAT}: "
+            "use a newer veil"
         )
     (found,) = book.execute("SELECT id FROM ledger").fetchone()
     if ledger is not None and found != ledger:

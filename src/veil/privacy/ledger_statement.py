@@ -1,11 +1,13 @@
 """What a privacy ledger says: entries, raises and accounts, as values that can be read but not changed.
 
-Amounts are integers: 1 epsilon is 1,000,000 micro-epsilons, so sums are exact and ten charges of 0.1 are 1.
+Amounts are integers: 1 epsilon is 1,000,000 micro-epsilons, so sums are exact and ten charges of 0.1 are 1. In a zCDP
+ledger every amount is in millionths of rho instead.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from veil.privacy.epsilon import MICROS_PER_UNIT
@@ -15,8 +17,15 @@ LINES = tuple(Unit)
 """From the strongest promise to the weakest: who protects a voter also protects each of its records."""
 
 
+class Measure(StrEnum):
+    """What a ledger adds up."""
+
+    EPSILON = "epsilon"
+    RHO = "rho"
+
+
 def decimal_text(micro: int) -> str:
-    """Write micro-epsilons as an exact decimal number of epsilons.
+    """Write millionths as an exact decimal number.
 
     >>> decimal_text(1_300_000), decimal_text(3_000_000), decimal_text(1)
     ('1.3', '3', '0.000001')
@@ -26,8 +35,8 @@ def decimal_text(micro: int) -> str:
     return f"{sign}{whole}.{millionths:06d}".rstrip("0").rstrip(".")
 
 
-def _epsilons(micro: int) -> float:
-    """Return micro-epsilons as the double nearest to the exact number: it prints as the exact decimal."""
+def _number(micro: int) -> float:
+    """Return millionths as the double nearest to the exact number: it prints as the exact decimal."""
     return micro / 1_000_000
 
 
@@ -40,13 +49,15 @@ class Entry:
     id: int
     dataset: str
     unit: Unit
-    epsilon_micro: int
+    charged_micro: int
+    """In millionths of the measure."""
     records_per_voter: int
     purpose: str
     charged_at: str
     """UTC, ISO 8601, like every time in a ledger."""
     delivered_at: str | None = None
     release_digest: str | None = None
+    measure: Measure = Measure.EPSILON
 
     @property
     def state(self) -> str:
@@ -55,21 +66,25 @@ class Entry:
 
     @property
     def whole_voter_micro(self) -> int:
-        """What the release can cost a voter as a whole, in micro-epsilons.
+        """What the release can cost a voter as a whole, in millionths of the measure.
 
         Theorem (group privacy). If changing one record changes no probability by more than a factor e^eps,
-        then changing k records changes none by more than e^(k eps): change them one after the other.
+        then changing k records changes none by more than e^(k eps): change them one after the other. If
+        changing one record costs rho, changing k costs at most k^2 rho (Bun and Steinke 2016, Proposition 1.9).
         """
-        return self.epsilon_micro if self.unit is Unit.VOTER else self.records_per_voter * self.epsilon_micro
+        if self.unit is Unit.VOTER:
+            return self.charged_micro
+        power = 1 if self.measure is Measure.EPSILON else 2
+        return self.records_per_voter**power * self.charged_micro
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the entry as plain data, epsilons as numbers."""
+        """Return the entry as plain data, amounts as numbers."""
         return {
             "ledger": self.ledger,
             "entry": self.id,
             "dataset": self.dataset,
             "unit": self.unit.value,
-            "epsilon": _epsilons(self.epsilon_micro),
+            self.measure.value: _number(self.charged_micro),
             "records_per_voter": self.records_per_voter,
             "purpose": self.purpose,
             "charged_at": self.charged_at,
@@ -91,10 +106,10 @@ class Raise:
     raised_at: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the raise as plain data, epsilons as numbers."""
+        """Return the raise as plain data, amounts as numbers."""
         return {
-            "old_budget": _epsilons(self.old_micro),
-            "new_budget": _epsilons(self.new_micro),
+            "old_budget": _number(self.old_micro),
+            "new_budget": _number(self.new_micro),
             "note": self.note,
             "raised_at": self.raised_at,
         }
@@ -116,7 +131,7 @@ class Account:
         is posted to the line of its own unit and to every weaker one.
         """
         posted = LINES[: LINES.index(line) + 1]
-        return sum(entry.epsilon_micro for entry in self.entries if entry.unit in posted)
+        return sum(entry.charged_micro for entry in self.entries if entry.unit in posted)
 
     @property
     def remaining_micro(self) -> int:
@@ -134,13 +149,13 @@ class Account:
         return tuple(entry for entry in self.entries if entry.delivered_at is None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the account as plain data, epsilons as numbers."""
+        """Return the account as plain data, amounts as numbers."""
         return {
             "dataset": self.dataset,
-            "budget": _epsilons(self.budget_micro),
-            "spent": {line.value: _epsilons(self.spent_micro(line)) for line in LINES},
-            "remaining": _epsilons(self.remaining_micro),
-            "whole_voter_loses_at_most": _epsilons(self.whole_voter_micro),
+            "budget": _number(self.budget_micro),
+            "spent": {line.value: _number(self.spent_micro(line)) for line in LINES},
+            "remaining": _number(self.remaining_micro),
+            "whole_voter_loses_at_most": _number(self.whole_voter_micro),
             "charged_not_delivered": [entry.id for entry in self.undelivered],
             "entries": [entry.as_dict() for entry in self.entries],
             "raises": [step.as_dict() for step in self.raises],
@@ -156,13 +171,21 @@ class Statement:
     default_budget_micro: int
     default_raises: tuple[Raise, ...]
     accounts: tuple[Account, ...]
+    delta: float | None = None
+    """Of a zCDP ledger, whose amounts are rhos; None for a pure one, whose amounts are epsilons."""
+
+    @property
+    def measure(self) -> Measure:
+        """What the ledger adds up."""
+        return Measure.EPSILON if self.delta is None else Measure.RHO
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the statement as plain data, epsilons as numbers."""
+        """Return the statement as plain data, amounts as numbers."""
         return {
             "ledger": self.ledger,
             "created_at": self.created_at,
-            "default_budget": _epsilons(self.default_budget_micro),
+            **({} if self.delta is None else {"measure": self.measure.value, "delta": self.delta}),
+            "default_budget": _number(self.default_budget_micro),
             "default_raises": [step.as_dict() for step in self.default_raises],
             "accounts": [account.as_dict() for account in self.accounts],
         }
@@ -178,6 +201,7 @@ class Preview:
     budget_micro: int
     remaining_micro: int
     """Before the charge."""
+    measure: Measure = Measure.EPSILON
 
     @property
     def fits(self) -> bool:
@@ -195,14 +219,15 @@ class Preview:
         return max(0, self.requested_micro - self.remaining_micro)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the preview as plain data, epsilons as numbers."""
+        """Return the preview as plain data, amounts as numbers."""
         return {
             "dataset": self.dataset,
             "unit": self.unit.value,
             "fits": self.fits,
-            "requested": _epsilons(self.requested_micro),
-            "budget": _epsilons(self.budget_micro),
-            "remaining": _epsilons(self.remaining_micro),
-            "remaining_after": _epsilons(self.remaining_after_micro),
-            "missing": _epsilons(self.missing_micro),
+            **({} if self.measure is Measure.EPSILON else {"measure": self.measure.value}),
+            "requested": _number(self.requested_micro),
+            "budget": _number(self.budget_micro),
+            "remaining": _number(self.remaining_micro),
+            "remaining_after": _number(self.remaining_after_micro),
+            "missing": _number(self.missing_micro),
         }

@@ -1,7 +1,7 @@
 """The known distribution of the noise in a release: what error bars and certainty are computed from.
 
-Three kinds exist. ``LaplaceSum``: each coordinate of the parameter carries an independent sum of Laplace variables
-of known scales. ``CubeNoise``: noise on the cube, carried through a linear map. ``Spread``: a covariance matrix,
+Four kinds exist. ``LaplaceSum``: each coordinate of the parameter carries an independent sum of Laplace variables
+of known scales. ``Gaussian``: each coordinate carries an independent normal variable of known deviation. ``CubeNoise``: noise on the cube, carried through a linear map. ``Spread``: a covariance matrix,
 estimated from reports that are private already. None depends on an exact answer, so all may be published.
 """
 
@@ -108,6 +108,33 @@ class LaplaceSum:
             "scales": list(self.scales),
             "counts": list(self.counts),
         }
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Independent coordinates, each normal; the exact noise is discrete on the same fine grid."""
+
+    deviation: float
+
+    @property
+    def description(self) -> str:
+        """Say it in words."""
+        return f"Gaussian noise of standard deviation {self.deviation:.4g} on each coordinate"
+
+    def below(self, direction: FloatArray, margin: float) -> float:
+        """Return P(noise along ``direction`` < ``margin``)."""
+        deviation = self.deviation * math.sqrt(float(direction @ direction))
+        if deviation == 0:
+            return 0.5 if margin == 0 else float(margin > 0)
+        return float(ndtr(margin / deviation))
+
+    def half_widths(self, confidence: float) -> float:
+        """Return how far each coordinate's noise reaches with probability ``confidence``."""
+        return float(ndtri((1 + confidence) / 2)) * self.deviation
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"kind": "gaussian", "description": self.description, "deviation": self.deviation}
 
 
 @dataclass(frozen=True)
@@ -233,6 +260,10 @@ def noise_from_dict(data: Mapping[str, Any]) -> NoiseDistribution:
             if len(scales) != len(counts) or not all(s > 0 for s in scales) or not all(c > 0 for c in counts):
                 raise ValueError("the noise's scales and counts must be positive and come in pairs")
             return LaplaceSum(scales, counts)
+        case "gaussian":
+            if not 0 < (deviation := float(data["deviation"])) < math.inf:
+                raise ValueError("the noise's standard deviation must be positive")
+            return Gaussian(deviation)
         case "cube":
             gain = tuple(tuple(float(v) for v in row) for row in data["gain"])
             if not float(data["scale"]) > 0 or len({len(row) for row in gain}) != 1:

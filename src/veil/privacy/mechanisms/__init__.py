@@ -14,6 +14,7 @@ from veil.privacy.mechanisms.algorithm1 import Algorithm1
 from veil.privacy.mechanisms.algorithm2 import Algorithm2
 from veil.privacy.mechanisms.algorithm3 import Algorithm3
 from veil.privacy.mechanisms.algorithm3_answers import Algorithm3Answers
+from veil.privacy.mechanisms.gaussian_mean import GaussianMean
 from veil.privacy.mechanisms.mechanism import CentralMechanism, DistributedMechanism, IntArray
 from veil.privacy.mechanisms.pooled_answers import PooledAnswers
 from veil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
@@ -32,6 +33,9 @@ DISTRIBUTED: dict[str, DistributedMechanism[Any]] = {
     "randomised-response": RandomisedResponse(),
     "one-answer": OneAnswer(),
 }
+
+GAUSSIAN_MEAN = GaussianMean()
+"""The one mechanism that is not purely private: it takes a rho in place of an epsilon."""
 
 PAPERS_MECHANISM: Mapping[str, str] = {
     "vlcp": "algorithm-1",
@@ -63,7 +67,7 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: IntArray) -> str:
         case "alcp":
             return "pooled-answers"
         case _:
-            better = tells_more_than_answers(public_design(study), study.drawing.dilemmas, round(epsilon * 1e6))
+            better = tells_more_than_answers(public_design(study), study.drawing.dilemmas, epsilons)
             return "score" if better else "randomised-response"
 
 

@@ -127,16 +127,18 @@ def coordinates_to_report(design: Design, counts: IntArray, epsilons: IntArray) 
     return np.where(worse, below, above)
 
 
-def tells_more_than_answers(design: Design, records: int, micro: int) -> bool:
-    """Whether one score tells more of a voter with n records than her n answers after randomised response.
+def tells_more_than_answers(design: Design, records: int, epsilons: IntArray) -> bool:
+    """Whether scores tell more of voters with n records each than their n answers after randomised response.
 
     What n answers tell is as exact as a mean score of variance 1 / (n tanh(epsilon / 2)^2), on the scale on which a
-    record's unclipped score has variance 1. Voters differ from each other by as much either way.
+    record's unclipped score has variance 1. Voters differ from each other by as much either way. With personal
+    epsilons, what a crowd tells is the sum of what its voters do.
     """
-    counts, epsilons = np.array([records]), np.array([micro])
-    score = float(_variance(design, coordinates_to_report(design, counts, epsilons), counts, epsilons)[0])
-    answers = design.score_signal**2 / (records * np.tanh(micro / 2e6) ** 2) + DISAGREEMENT**2
-    return bool(score < answers)
+    levels, voters = np.unique(epsilons, return_counts=True)
+    counts = np.full(len(levels), records)
+    score = _variance(design, coordinates_to_report(design, counts, levels), counts, levels)
+    answers = design.score_signal**2 / (records * np.tanh(levels / 2e6) ** 2) + DISAGREEMENT**2
+    return bool(voters @ (1 / score) > voters @ (1 / answers))
 
 
 def _variance(design: Design, sizes: IntArray, counts: IntArray, epsilons: IntArray) -> FloatArray:

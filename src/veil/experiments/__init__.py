@@ -1,0 +1,1 @@
+"""The paper's evaluation, done again: every figure, every claim, with a verdict."""

@@ -1,0 +1,38 @@
+"""Every figure by name: the paper's ten, and one that explains its third."""
+
+from __future__ import annotations
+
+from veil.errors import VeilError
+from veil.experiments.crowds import MoralMachine
+from veil.experiments.figures_real import no_privacy_figure, real_figures
+from veil.experiments.figures_synthetic import maximum_figure, synthetic_figures
+from veil.experiments.panels import FigurePlan
+
+FIGURE_NAMES = (
+    "algorithm-1",
+    "algorithm-2",
+    "algorithm-3",
+    "compare-algorithms",
+    "dimension",
+    "personal-epsilons",
+    "norm-bound",
+    "moral-machine",
+    "moral-machine-comparison",
+    "moral-machine-personal-epsilons",
+    "compare-no-privacy",
+    "algorithm-3-maximum",
+)
+NEED_DATA = ("moral-machine", "moral-machine-comparison", "moral-machine-personal-epsilons")
+
+
+def figures(data: MoralMachine | None) -> dict[str, FigurePlan]:
+    """Return the figures; those on real data only where there is a file."""
+    real = [] if data is None else real_figures(data)
+    plans = [*synthetic_figures(), *real, no_privacy_figure(data), maximum_figure()]
+    return {one.name: one for one in plans}
+
+
+def check_figure_name(name: str) -> None:
+    """Refuse a name that no figure has."""
+    if name not in FIGURE_NAMES:
+        raise VeilError(f"there is no figure {name!r}: choose one of {', '.join(FIGURE_NAMES)}")

@@ -1,0 +1,69 @@
+"""Which experiments the paper's evaluation is made of."""
+
+from __future__ import annotations
+
+from veil.experiments import settings
+from veil.experiments.across_bounds import AcrossNormBounds, AcrossRecordBounds
+from veil.experiments.across_epsilons import AcrossEpsilons
+from veil.experiments.across_personal_epsilons import AcrossPersonalEpsilons
+from veil.experiments.baselines import Baselines
+from veil.experiments.crowds import RECORDS, MoralMachine, Source, Synthetic
+from veil.experiments.groups import Groups
+from veil.experiments.theorems import UtilityTheorems
+
+PANELS: dict[str, tuple[tuple[float, Groups], ...]] = {
+    "f_C": settings.CONSERVATIVE_FRACTIONS,
+    "eps_C": settings.CONSERVATIVE_EPSILONS,
+    "eps_M": settings.MODERATE_EPSILONS,
+}
+"""The panels of Figure 6; Figure 9 has the last two."""
+
+
+def synthetic(voters: int, records: int = RECORDS) -> AcrossEpsilons:
+    """Accuracy against epsilon on synthetic crowds with d = 10."""
+    return AcrossEpsilons(Synthetic(records), voters, settings.EPSILONS)
+
+
+def all_synthetic() -> list[AcrossEpsilons]:
+    """The curves of Figures 1 to 3."""
+    return [synthetic(voters, records) for voters in settings.VOTERS for records in settings.RECORDS_GRID]
+
+
+def dimension(features: int) -> AcrossEpsilons:
+    """One point on the axis of Figure 5."""
+    return AcrossEpsilons(Synthetic(features=features), settings.DIMENSION_VOTERS, settings.DIMENSION_EPSILONS)
+
+
+def personal(source: Source, voters: int, panel: str) -> AcrossPersonalEpsilons:
+    """One curve of a panel of Figures 6 and 9."""
+    return AcrossPersonalEpsilons(source, voters, panel, PANELS[panel])
+
+
+def norm_bounds(voters: int) -> AcrossNormBounds:
+    """Figure 7."""
+    return AcrossNormBounds(Synthetic(), voters, settings.BOUNDS_GRID, settings.BOUNDS_EPSILON)
+
+
+def record_bounds() -> AcrossRecordBounds:
+    """What another public bound on records would do to Algorithm 3."""
+    return AcrossRecordBounds(Synthetic(), settings.DIMENSION_VOTERS, settings.RECORD_BOUNDS_GRID, 1.0)
+
+
+def baselines(voters: int, records: int) -> Baselines:
+    """What synthetic crowds reach without privacy."""
+    return Baselines(Synthetic(records), voters)
+
+
+def real_baselines(data: MoralMachine) -> Baselines:
+    """What crowds of real voters reach without privacy."""
+    return Baselines(data, settings.NO_PRIVACY_REAL_VOTERS)
+
+
+def theorems() -> UtilityTheorems:
+    """Theorems 2 and 4."""
+    return UtilityTheorems(Synthetic(), settings.VOTERS[0], 1.0)
+
+
+def real(data: MoralMachine, voters: int) -> AcrossEpsilons:
+    """Accuracy against epsilon on crowds of real voters."""
+    return AcrossEpsilons(data, voters, settings.EPSILONS)

@@ -1,0 +1,101 @@
+"""Stand-ins for noise: one that gives none and notes what was asked, one that plays every outcome of every draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+
+
+@dataclass
+class RecordingNoise:
+    """No additive noise, no turned coin, and a note of every request."""
+
+    name: str = "none"
+    exact: bool = False
+    asked: list = field(default_factory=list)
+
+    def laplace(self, sensitivity, epsilons, columns):
+        self.asked.append(("laplace", sensitivity, epsilons.tolist(), columns))
+        return np.zeros((len(epsilons), columns), np.int64)
+
+    def cube(self, sensitivity, epsilons, columns):
+        self.asked.append(("cube", sensitivity, epsilons.tolist(), columns))
+        return np.zeros((len(epsilons), columns), np.int64)
+
+    def tosses(self, odds, epsilons, columns):
+        self.asked.append(("tosses", odds, epsilons.tolist(), columns))
+        return np.zeros((len(epsilons), columns), bool)
+
+    def uniform(self, below, rows, columns):
+        return np.tile(np.arange(columns), (rows, 1)) % below
+
+
+@dataclass
+class EveryOutcome:
+    """Plays all outcomes of a script of draws at once, a row each, with exact probabilities.
+
+    The script says what each draw can give, in the order in which draws are made: ``"toss"``; a number n for one
+    uniform integer below n; ``("orders", d)`` for keys of which every order is equally likely; ``("signs", d)`` for d
+    uniform bits. exp(-epsilon) is the rational number q, so that all probabilities are fractions.
+    """
+
+    script: list
+    q: Fraction
+    odds_instead: dict = field(default_factory=dict)
+    """Mutants: odds that are tossed in place of others."""
+    name: str = "every outcome"
+    exact: bool = False
+
+    def __post_init__(self):
+        self.outcomes = list(product(*(_possible(step) for step in self.script)))
+        self.probabilities = [Fraction(1)] * len(self.outcomes)
+        self._at = 0
+
+    @property
+    def rows(self):
+        return len(self.outcomes)
+
+    def tosses(self, odds, epsilons, columns):
+        assert (len(epsilons), columns) == (self.rows, 1)
+        odds = self.odds_instead.get(odds, odds)
+        up = (odds.a + odds.b * self.q) / (odds.c + odds.d * self.q)
+        drawn = self._next("toss")
+        self._weigh([up if one else 1 - up for one in drawn])
+        return np.array(drawn)[:, None]
+
+    def uniform(self, below, rows, columns):
+        assert rows == self.rows
+        drawn = np.array(self._next(below if columns == 1 else ("orders" if below > 2 else "signs", columns)))
+        self._weigh([Fraction(1, len(_possible(self.script[self._at - 1])))] * rows)
+        return drawn.reshape(rows, columns)
+
+    def law(self, results):
+        """Add up the probabilities of equal results (rows)."""
+        assert self._at == len(self.script), "not everything was drawn"
+        law: dict[tuple[int, ...], Fraction] = {}
+        for result, probability in zip(map(tuple, np.asarray(results).tolist()), self.probabilities, strict=True):
+            law[result] = law.get(result, Fraction(0)) + probability
+        return {result: probability for result, probability in law.items() if probability}
+
+    def _next(self, wanted):
+        assert self.script[self._at] == wanted, (self.script[self._at], wanted)
+        self._at += 1
+        return [outcome[self._at - 1] for outcome in self.outcomes]
+
+    def _weigh(self, chances):
+        self.probabilities = [p * c for p, c in zip(self.probabilities, chances, strict=True)]
+
+
+def _possible(step):
+    match step:
+        case "toss":
+            return [True, False]
+        case ("orders", d):
+            return list(permutations(range(d)))
+        case ("signs", d):
+            return list(product((0, 1), repeat=d))
+        case below:
+            return list(range(below))

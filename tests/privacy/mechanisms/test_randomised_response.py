@@ -1,0 +1,173 @@
+"""Randomised response: exact odds, dilemmas that tell nothing of the answers, and a budget that is never overspent."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scripted_noise import RecordingNoise
+
+from veil.ballots import Ballots
+from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.float_noise import FloatNoiseForExperiments
+from veil.privacy.mechanisms.mechanism import Settings
+from veil.privacy.mechanisms.randomised_response import (
+    OneAnswer,
+    RandomisedResponse,
+    answers_to_report,
+    oriented,
+)
+from veil.privacy.odds import Odds
+from veil.sources.simulated import synthetic_crowd
+from veil.studies import load_study, synthetic_study
+
+MICRO = 1_000_000
+Q = Fraction(1, 3)
+"""exp(-epsilon): epsilon = ln 3."""
+
+
+def crowd(voters=5, records=4, features=3, seed=1):
+    return synthetic_crowd(voters, records, features, np.random.default_rng(seed)).ballots
+
+
+def turned(ballots, which):
+    """The same dilemmas, some answered the other way."""
+    differences = np.where(np.asarray(which)[:, None], -ballots.differences, ballots.differences)
+    return Ballots(ballots.study, ballots.offsets, differences.astype(ballots.differences.dtype))
+
+
+class EveryToss(RecordingNoise):
+    """Tosses two coins per voter in all ways, a voter each, with exact probabilities."""
+
+    ways = list(product((True, False), repeat=2))
+
+    def tosses(self, odds, epsilons, columns):
+        assert (len(epsilons), columns) == (8, 1)
+        up = (odds.a + odds.b * Q) / (odds.c + odds.d * Q)
+        self.probabilities = [(up if a else 1 - up) * (up if b else 1 - up) for a, b in self.ways]
+        return np.array(self.ways).reshape(8, 1)
+
+
+def law_of_two_answers(differences):
+    """The exact law of a voter's report of two answers."""
+    noise = EveryToss()
+    many = Ballots(synthetic_study(2), np.array([0, 2]), differences).choose(np.zeros(4, np.int64))
+    reports = RandomisedResponse().report(many, Settings(many.study, 2.0), np.full(4, MICRO), noise)
+    answers = map(tuple, reports.answers.reshape(4, 2).tolist())
+    return dict(zip(answers, noise.probabilities, strict=True))
+
+
+def test_one_answer_changes_a_report_by_exactly_e_to_the_epsilon():
+    dilemmas = np.array([[1.0, -2.0], [-0.5, 3.0]])
+    laws = {signs: law_of_two_answers(dilemmas * np.array(signs)[:, None]) for signs in product((1.0, -1.0), repeat=2)}
+    assert all(sum(law.values()) == 1 for law in laws.values())
+    for a, b in product(laws, laws):
+        if sum(x != y for x, y in zip(a, b, strict=True)) == 1:
+            assert {laws[a][report] / laws[b][report] for report in laws[a]} == {Q, 1 / Q}
+
+
+def test_every_answer_is_tossed_with_its_voters_epsilon():
+    ballots, noise = crowd(voters=3, records=2), RecordingNoise()
+    RandomisedResponse().report(ballots, Settings(ballots.study, 2.0), np.array([1, 2, 3]) * MICRO, noise)
+    assert noise.asked == [("tosses", Odds(0, 1, 1, 1), [MICRO, MICRO, 2 * MICRO, 2 * MICRO, 3 * MICRO, 3 * MICRO], 1)]
+
+
+@given(
+    arrays.arrays(np.float64, (6, 3), elements=st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, -7.25, 1e-300])),
+    st.lists(st.booleans(), min_size=6, max_size=6),
+)
+def test_the_dilemmas_in_a_report_are_the_same_to_the_byte_whatever_was_answered(differences, which):
+    """A floating-point -0.0 where a turned answer has 0.0 would give the answer away."""
+    ballots = Ballots(synthetic_study(3), np.array([0, 2, 6]), differences)
+    (dilemmas, answers), (others, opposite) = oriented(ballots), oriented(turned(ballots, which))
+    assert dilemmas.tobytes() == others.tobytes()
+    assert np.array_equal(dilemmas * answers[:, None], differences)
+    differs = (differences != 0).any(axis=1)
+    assert np.array_equal(opposite[differs], np.where(which, -answers, answers)[differs])
+
+
+def test_small_integers_stay_small_integers():
+    study = load_study("moral-machine")
+    ballots = Ballots(study, np.array([0, 1]), np.full((1, study.dimension), -3, np.int8))
+    dilemmas, answers = oriented(ballots)
+    assert dilemmas.dtype == np.int8
+    assert dilemmas.tolist() == [[3] * study.dimension]
+    assert answers.tolist() == [-1]
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.integers(100, 50 * MICRO)), min_size=1, max_size=20))
+def test_the_number_of_answers_to_report_is_the_best_of_all(voters):
+    counts, epsilons = (np.array(column) for column in zip(*voters, strict=True))
+    sizes = answers_to_report(counts, epsilons)
+    for size, n, micro in zip(sizes.tolist(), counts.tolist(), epsilons.tolist(), strict=True):
+        told = {k: k * np.tanh(micro / 2e6 / k) ** 2 for k in range(1, n + 1)}
+        assert told[size] == pytest.approx(max(told.values()), rel=1e-12)
+
+
+@given(st.integers(1, 12), st.integers(1000, 50 * MICRO), st.integers(0, 10**6))
+def test_all_answers_of_a_voter_together_never_spend_more_than_her_epsilon(records, micro, seed):
+    ballots, noise = crowd(voters=3, records=records), RecordingNoise()
+    reports = OneAnswer().report(ballots, Settings(ballots.study, 2.0), np.full(3, micro), noise)
+    ((_, odds, epsilons, columns),) = noise.asked
+    assert (odds, columns) == (Odds(0, 1, 1, 1), 1)
+    assert np.add.reduceat(epsilons, reports.offsets[:-1]).max() <= micro
+    assert reports.epsilons.tolist() == [micro // len(epsilons) * 3] * 3 or len(epsilons) == len(reports.answers)
+
+
+@given(st.lists(st.booleans(), min_size=20, max_size=20), st.integers(0, 1000))
+def test_which_answers_are_reported_does_not_depend_on_them(which, seed):
+    ballots = crowd()
+    epsilons = np.array([1, 1, 9, 9, 30]) * MICRO
+    first, second = (
+        OneAnswer().report(b, Settings(b.study, 2.0), epsilons, FloatNoiseForExperiments(seed))
+        for b in (ballots, turned(ballots, which))
+    )
+    assert first.dilemmas.tobytes() == second.dilemmas.tobytes()
+    assert first.offsets.tolist() == second.offsets.tolist()
+    assert len(first.answers) == answers_to_report(ballots.counts, epsilons).sum()
+
+
+def test_every_answer_is_chosen_equally_often():
+    ballots = crowd(voters=1, records=4).choose(np.zeros(8_000, np.int64))
+    reports = OneAnswer().report(ballots, Settings(ballots.study, 2.0), np.full(8_000, MICRO), BulkNoise())
+    _, counts = np.unique(reports.dilemmas[:, 0], return_counts=True)
+    assert len(counts) == 4
+    assert np.abs(counts - 2_000).max() < 5.5 * np.sqrt(8_000 * 3 / 16)
+
+
+def test_voters_with_unequal_numbers_of_answers_keep_their_own():
+    ballots = Ballots(synthetic_study(1), np.array([0, 1, 4, 6]), np.arange(1.0, 7.0)[:, None])
+    reports = OneAnswer().report(ballots, Settings(ballots.study, 2.0), np.full(3, 30 * MICRO), BulkNoise())
+    assert np.diff(reports.offsets).tolist() == [1, 3, 2]  # a huge epsilon reports all
+    assert reports.dilemmas[:, 0].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_reports_may_come_in_any_batches():
+    ballots = crowd(voters=12, records=6)
+    public, epsilons = Settings(ballots.study, 2.0), np.full(12, MICRO)
+    noise = FloatNoiseForExperiments(3)
+    whole = RandomisedResponse().report(ballots, public, epsilons, noise)
+    noise = FloatNoiseForExperiments(3)
+    parts = [
+        RandomisedResponse().report(ballots.of(s), public, epsilons[s], noise) for s in (slice(0, 5), slice(5, 12))
+    ]
+    together, apart = (RandomisedResponse().aggregate(batches, public) for batches in ([whole], parts))
+    assert apart.parameter == pytest.approx(together.parameter, abs=1e-7)
+
+
+def test_a_voter_with_less_protection_counts_no_more_than_her_information_and_no_more_than_the_cap():
+    """Equal votes weigh the noisiest answers up: the estimate is worse than with weights by information."""
+    errors = {True: [], False: []}
+    for seed in range(20):
+        drawn = synthetic_crowd(60, 20, 3, np.random.default_rng(seed))
+        epsilons = np.where(np.arange(60) % 3 == 0, 2 * MICRO, MICRO // 20)
+        for equal in errors:
+            public = Settings(drawn.ballots.study, 2.0, equal_votes=equal)
+            reports = RandomisedResponse().report(drawn.ballots, public, epsilons, FloatNoiseForExperiments(seed))
+            learned = RandomisedResponse().aggregate([reports], public).parameter
+            cosine = learned @ drawn.social / np.linalg.norm(learned) / np.linalg.norm(drawn.social)
+            errors[equal].append(1 - cosine)
+    assert np.mean(errors[False]) < 0.7 * np.mean(errors[True])

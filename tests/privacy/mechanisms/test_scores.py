@@ -1,0 +1,209 @@
+"""Score mechanisms: what one record or one voter can move, what noise is asked for, and what the noise then hides."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scripted_noise import RecordingNoise
+
+from veil.ballots import Ballots
+from veil.preference.design import public_design
+from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.float_noise import FloatNoiseForExperiments
+from veil.privacy.mechanisms import score as score_module
+from veil.privacy.mechanisms.mechanism import Settings
+from veil.privacy.mechanisms.pooled_answers import PooledAnswers
+from veil.privacy.mechanisms.pooled_score import PooledScore, VoterScore, voter_clip
+from veil.privacy.mechanisms.score import ScoreRelease, coordinates_to_report
+from veil.privacy.mechanisms.scores import RECORD_SENSITIVITY, SCORE_STEPS, cube_variance, record_scores, voter_scores
+from veil.sources.simulated import simulate_crowd, synthetic_crowd
+from veil.studies import load_study, synthetic_study
+
+MICRO = 1_000_000
+SYNTHETIC, MACHINE, KIDNEY = synthetic_study(3, 8), load_study("moral-machine"), load_study("kidney")
+
+
+def crowd(voters=6, records=8, seed=1):
+    return synthetic_crowd(voters, records, 3, np.random.default_rng(seed)).ballots
+
+
+def one_voter(study, records):
+    return Ballots(study, np.array([0, len(records)]), np.array(records))
+
+
+finite = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3)
+small = st.lists(st.integers(-127, 127), min_size=MACHINE.dimension, max_size=MACHINE.dimension)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of numbers near 1e308
+@given(st.lists(finite, min_size=1, max_size=5), finite, st.data())
+def test_no_record_whatever_moves_a_coordinate_further_than_the_sensitivity(records, other, data):
+    place = data.draw(st.integers(0, len(records) - 1))
+    changed = [*records[:place], other, *records[place + 1 :]]
+    scores = [voter_scores(one_voter(SYNTHETIC, r), Settings(SYNTHETIC, 2.0)) for r in (records, changed)]
+    assert np.abs(scores[0] - scores[1]).max() <= RECORD_SENSITIVITY
+
+
+@settings(max_examples=30)
+@given(small, small)
+def test_nor_does_a_record_of_small_integers(first, second):
+    scores = [record_scores(one_voter(MACHINE, np.array([r], np.int8)), public_design(MACHINE)) for r in (first, second)]
+    assert np.abs(scores[0] - scores[1]).max() <= RECORD_SENSITIVITY
+
+
+@pytest.mark.parametrize("study", [SYNTHETIC, MACHINE, KIDNEY], ids=lambda s: s.name)
+def test_the_sensitivity_is_reached_on_every_axis(study):
+    """Searched among the corners of what the study allows: the record that goes furthest along an axis, and its opposite."""
+    design = public_design(study)
+    for axis in range(design.directions):
+        far = np.sign(design.axes[:, axis]) * study.reach
+        scores = record_scores(one_voter(study, [far, -far]), design)
+        assert scores[0, axis] - scores[1, axis] == RECORD_SENSITIVITY
+
+
+@pytest.mark.parametrize("mechanism", [PooledScore(), PooledAnswers()])
+def test_the_pool_is_noised_once_with_the_records_sensitivity(mechanism):
+    ballots, noise = crowd(), RecordingNoise()
+    public = Settings(ballots.study, 2.0)
+    measured = mechanism.measure(ballots, public, Epsilon(300_000))
+    mechanism.release(measured, public, Epsilon(300_000), noise)
+    assert noise.asked == [("cube", RECORD_SENSITIVITY, [300_000], 3)]
+    assert measured.total.tolist() == record_scores(ballots, public_design(ballots.study)).sum(axis=0).tolist()
+
+
+@given(st.integers(2, 10_000), st.floats(0.001, 50))
+def test_a_voter_is_clipped_somewhere_between_nothing_and_everything(voters, epsilon):
+    clip, kept = voter_clip(Settings(SYNTHETIC, 2.0), voters, epsilon)
+    assert isinstance(clip, int)
+    assert 1 <= clip
+    assert 0 < kept <= 1
+
+
+@pytest.mark.parametrize("micro", [100_000, 1_000_000, 20_000_000])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_voter_moves_no_coordinate_further_than_twice_the_clip_and_can(micro):
+    ballots, noise = crowd(), RecordingNoise()
+    public, mechanism = Settings(ballots.study, 2.0), VoterScore()
+    clip, _ = voter_clip(public, ballots.voters, micro / MICRO)
+    others = ballots.of(slice(1, 6))
+    axis = public_design(ballots.study).axes[:, 0]
+
+    def measured(records):
+        voter = one_voter(ballots.study, records)
+        joined = Ballots(
+            ballots.study,
+            np.concatenate([[0], voter.records + others.offsets]),
+            np.concatenate([voter.differences, others.differences]),
+        )
+        return mechanism.measure(joined, public, Epsilon(micro))
+
+    rng = np.random.default_rng(5)
+    replaced = [[1e3 * axis] * 90, [-1e3 * axis] * 90, [[0.0] * 3], *(rng.normal(0, 30, (k, 3)) for k in (1, 7, 40))]
+    totals = [measured(records).total for records in replaced]
+    moved = max(np.abs(a - b).max() for a in totals for b in totals)
+    assert moved == 2 * clip
+    mechanism.release(measured(replaced[0]), public, Epsilon(micro), noise)
+    assert noise.asked == [("cube", 2 * clip, [micro], 3)]
+
+
+def test_everyone_asks_for_noise_of_her_own_epsilon_on_the_coordinates_she_reports():
+    ballots, noise = crowd(), RecordingNoise()
+    epsilons = np.array([100_000, 100_000, 20_000_000, 20_000_000, 500_000, 500_000])
+    sizes = coordinates_to_report(public_design(ballots.study), ballots.counts, epsilons)
+    assert len(set(sizes.tolist())) > 1
+    reports = ScoreRelease().report(ballots, Settings(ballots.study, 2.0), epsilons, noise)
+    assert sorted(noise.asked) == sorted(
+        ("cube", RECORD_SENSITIVITY, epsilons[sizes == size].tolist(), int(size)) for size in set(sizes.tolist())
+    )
+    assert reports.reported.sum(axis=1).tolist() == sizes.tolist()
+    exact = voter_scores(ballots, Settings(ballots.study, 2.0))
+    assert np.array_equal(reports.values, np.where(reports.reported, exact, 0))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_reporting_some_coordinates_is_unbiased(size, monkeypatch):
+    """Over all orders, each as likely as any other, a voter's scaled reports average to her exact mean score."""
+    orders = list(permutations(range(3)))
+
+    class EveryOrder(RecordingNoise):
+        def uniform(self, below, rows, columns):
+            return np.array(orders)
+
+    monkeypatch.setattr(score_module, "coordinates_to_report", lambda design, counts, epsilons: np.full(6, size))
+    seen = {}
+    original = score_module.preference_from_scores
+    monkeypatch.setattr(
+        score_module, "preference_from_scores", lambda *given: seen.update(scores=given[1]) or original(*given)
+    )
+    voter = crowd(voters=1).choose(np.zeros(6, np.int64))
+    public = Settings(voter.study, 2.0)
+    reports = ScoreRelease().report(voter, public, np.full(6, MICRO), EveryOrder())
+    ScoreRelease().aggregate([reports], public)
+    exact = voter_scores(voter, public)[0] / (8 * SCORE_STEPS)
+    assert seen["scores"] == pytest.approx(exact, rel=1e-12)
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 2000), st.integers(1000, 50_000_000), st.sampled_from([SYNTHETIC, MACHINE, KIDNEY]))
+def test_the_number_of_coordinates_is_the_best_of_all(records, micro, study):
+    """The variance of a scaled coordinate, k/m times noise and what is not heard, from the laws of both."""
+    design = public_design(study)
+    k, heard = design.directions, records * design.score_size + (records / 4) ** 2
+    variances = {m: k / m * ((2e6 / micro) ** 2 * (m + 1) * (m + 2) / 3 + heard) for m in range(1, k + 1)}
+    chosen = int(coordinates_to_report(design, np.array([records]), np.array([micro]))[0])
+    assert variances[chosen] == pytest.approx(min(variances.values()), rel=1e-12)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 12])
+def test_the_variance_of_cube_noise(columns):
+    """A radius of Gamma(d + 1), a uniform point of the cube: moments of both laws from scipy."""
+    square = stats.gamma(columns + 1, scale=5 / 2.0).moment(2) * stats.uniform(-1, 2).var()
+    assert cube_variance(5.0, 2.0, columns) == pytest.approx(square, rel=1e-12)
+    drawn = FloatNoiseForExperiments(1).cube(5_000, np.full(200_000, 2 * MICRO), columns) / 1_000
+    assert drawn.var() == pytest.approx(square, rel=0.03)
+
+
+def audited_epsilon(first, second, scale, confidence=0.999):
+    """A lower bound on epsilon: the event that the likelihood ratio is at its largest, with Clopper-Pearson bounds.
+
+    ``first`` and ``second`` are reports (rows) under neighbours with exact values + scale and - scale.
+    """
+
+    def hits(reports):
+        ratio = np.abs(reports + scale).max(axis=1) - np.abs(reports - scale).max(axis=1)
+        return int((ratio >= 1.9 * scale).sum())
+
+    tail, n = (1 - confidence) / 2, len(first)
+    low = stats.beta.ppf(tail, hits(first), n - hits(first) + 1)
+    high = stats.beta.ppf(1 - tail, hits(second) + 1, n - hits(second))
+    return math.log(low / high)
+
+
+@pytest.mark.parametrize(("factor", "least", "most"), [(1.0, 0.9, 1.0), (2.0, 1.7, 2.0), (math.sqrt(2), 1.25, math.sqrt(2))])
+def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most):
+    """The worst neighbours: one record, as far as it goes along every axis at once, and its opposite."""
+    study, copies = SYNTHETIC, 60_000
+    far = 100 * np.linalg.solve(public_design(study).axes.T, np.ones(3))
+    epsilons = np.full(copies, round(factor * MICRO))  # noise as for factor times the promised epsilon of 1
+
+    def reports(record):
+        many = one_voter(study, [record]).choose(np.zeros(copies, np.int64))
+        made = ScoreRelease().report(many, Settings(study, 2.0), epsilons, BulkNoise())
+        return np.take_along_axis(made.values, np.argsort(~made.reported, axis=1, kind="stable"), axis=1)[
+            :, : int(made.reported.sum(axis=1)[0])
+        ]
+
+    found = audited_epsilon(reports(far), reports(-far), SCORE_STEPS)
+    assert least < found <= most
+
+
+def test_scores_do_not_depend_on_how_the_crowd_is_cut():
+    whole = next(simulate_crowd(MACHINE, 20, np.random.default_rng(3)))
+    public = Settings(MACHINE, 2.0)
+    parts = [voter_scores(whole.of(s), public) for s in (slice(0, 7), slice(7, 20))]
+    assert np.array_equal(np.concatenate(parts), voter_scores(whole, public))

@@ -1,0 +1,360 @@
+"""The documentation keeps its word: what it shows runs, what it links to exists, what it lists is what there is.
+
+How the pages are read: a fenced ``console`` block holds commands (``$ ...``) and their output, and is run with the other
+blocks of its page, from top to bottom, in one folder. A comment right above a block says more about it:
+
+    <!-- not run: WHY -->     it is only shown
+    <!-- exit code 2 -->      the command must be refused
+    <!-- same output -->      the output must be exactly as shown
+    <!-- file: NAME -->       the block is the content of a file that the commands then use
+"""
+
+import ast
+import contextlib
+import csv
+import importlib
+import importlib.util
+import io
+import json
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import veil
+from veil.cli import main
+from veil.drawing import draw_dilemmas
+from veil.preference import design
+from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, PAPERS_MECHANISM
+from veil.studies import load_study
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+WRITTEN = [page for page in PAGES if "reference" not in page.parts and "reproduction" not in page.parts]
+WIDTH = "100"
+
+
+def named(path):
+    return str(path.relative_to(ROOT))
+
+
+# --- Reading a page -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    text: str
+    said: str
+    """The comment right above the block, without its marks."""
+
+
+FENCE = re.compile(r"(?:<!-- (?P<said>[^\n]*?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+
+
+def blocks(page):
+    found = FENCE.finditer(page.read_text(encoding="utf-8"))
+    return [Block(m["language"], m["text"], m["said"] or "") for m in found]
+
+
+def commands_of(text):
+    """Split a console block into commands and what each of them prints."""
+    commands = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            commands.append((line[2:], []))
+        elif commands and (commands[-1][0].endswith("\\") or not complete(commands[-1][0])):
+            commands[-1] = (f"{commands[-1][0].removesuffix(chr(92))}\n{line}", [])
+        else:
+            commands[-1][1].append(line)
+    return [(command, "\n".join(printed)) for command, printed in commands]
+
+
+def complete(command):
+    try:
+        return bool(shlex.split(command))
+    except ValueError:
+        return False
+
+
+def test_commands_are_read_as_a_shell_would():
+    text = "$ veil a \\\n    --b 1\nprinted\n$ veil c '[1,\n2]'\n$ veil d > e\n"
+    assert commands_of(text) == [("veil a \n    --b 1", "printed"), ("veil c '[1,\n2]'", ""), ("veil d > e", "")]
+
+
+# --- Running a page -----------------------------------------------------------------------------------------------
+
+
+def run(command):
+    """Run one command line in this process; return its exit code and what it printed."""
+    words = shlex.split(command)
+    target = words[words.index(">") + 1] if ">" in words else None
+    words = words[: words.index(">")] if target else words
+    printed, old = io.StringIO(), sys.argv
+    try:
+        sys.argv = words
+        with (
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed if target is None else io.StringIO()),
+        ):
+            if words[0] == "veil":
+                main()
+            elif words[0] == "python":
+                sys.argv = words[1:]
+                runpy.run_path(words[1], run_name="__main__")
+            elif words[0] == "ls":
+                assert all(Path(word).exists() for word in words[1:])
+                return 0, ""
+            else:
+                raise AssertionError(f"the documentation runs {words[0]}, which this test does not know")
+        code = 0
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        sys.argv = old
+    if target:
+        Path(target).write_text(printed.getvalue(), encoding="utf-8")
+    return code, printed.getvalue()
+
+
+def moral_machine_file(path, voters=40):
+    """Write the answers of people who do not exist in the public layout of the Moral Machine."""
+    study, rng = load_study("moral-machine"), np.random.default_rng(3)
+    left, right = draw_dilemmas(study, voters, rng)
+    signals = {0: 0, 1: 1, -1: 2}
+    legality = study.feature_names.index("legality")
+    columns = [
+        "CrossingSignal" if n == "legality" else n.replace("_", " ").title().replace(" ", "")
+        for n in study.feature_names
+    ]
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["ResponseID", "ExtendedSessionID", "Saved", *columns])
+        for place, sides in enumerate(zip(left, right, strict=True)):
+            spared = int(rng.integers(2))
+            for side, values in enumerate(sides):
+                cells = [signals[int(v)] if k == legality else int(v) for k, v in enumerate(values)]
+                rows.writerow([f"r{place}", f"voter-{place // study.drawing.dilemmas}", int(side == spared), *cells])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder as the pages assume it, and estimates that need not be good: from a small sample of the public design."""
+    design.public_design.cache_clear()
+    monkeypatch.setattr(design, "SAMPLE", 2000)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    moral_machine_file(tmp_path / "SharedResponses.csv")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", WIDTH)
+    yield tmp_path
+    design.public_design.cache_clear()
+
+
+RUN = [page for page in WRITTEN if any(b.language in ("console", "python") for b in blocks(page))]
+
+
+@pytest.mark.parametrize("page", RUN, ids=named)
+def test_what_a_page_shows_runs(page, folder):
+    names = {}
+    for block in blocks(page):
+        if block.said.startswith("not run: "):
+            continue
+        if block.said.startswith("file: "):
+            Path(block.said.removeprefix("file: ")).write_text(block.text, encoding="utf-8")
+        elif block.language == "python":
+            exec(compile(block.text, named(page), "exec"), names)
+        elif block.language == "console":
+            for command, shown in commands_of(block.text):
+                code, printed = run(command)
+                assert code == (2 if block.said == "exit code 2" else 0), f"{command}\n{printed}"
+                if block.said == "same output":
+                    assert tidy(printed) == tidy(shown), command
+
+
+def tidy(text):
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+# --- The reference ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def generator():
+    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "docs" / "generate_reference.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_is_up_to_date(generator):
+    for path, text in generator.pages().items():
+        assert path.read_text(encoding="utf-8") == text, f"{named(path)} is not up to date: run make docs"
+
+
+def test_the_reference_shows_the_options_that_the_program_has(generator, monkeypatch):
+    """The program's own --help is laid out by a library; the option names in it must be the reference's."""
+    monkeypatch.setenv("COLUMNS", "300")
+    for command in generator.commands():
+        code, printed = run(f"{command.words} --help")
+        assert code == 0
+        own = set(re.findall(r"--[a-z][a-z-]*", " ".join(options_box(printed)))) - {"--help"}
+        assert own == set(re.findall(r"--[a-z][a-z-]*", " ".join(p.typed for p in command.parameters))), command.words
+
+
+def options_box(help_text):
+    """The first cells of the rows of the table of options."""
+    rows = [line.strip(" │*") for line in help_text.splitlines() if line.startswith("│")]
+    return [re.split(r"\s{2,}<", row)[0] for row in rows if row.startswith("--")]
+
+
+def test_every_command_has_a_help_text_and_an_example(generator):
+    for command in generator.commands():
+        assert command.help.strip(), command.words
+        assert all(parameter.help for parameter in command.parameters), command.words
+        if not command.group:
+            assert f"`{command.words}" in " ".join(command.help.split()), f"{command.words} shows no example of itself"
+
+
+def test_every_command_appears_in_what_people_read(generator):
+    text = "\n".join(page.read_text(encoding="utf-8") for page in WRITTEN)
+    for command in generator.commands():
+        assert re.search(rf"\b{command.words}\b", text), f"no page speaks of {command.words}"
+
+
+def test_the_front_page_lists_what_it_imports(generator):
+    assert sorted(public.name for public in generator.public_names()) == sorted(veil.__all__)
+    for public in generator.public_names():
+        assert getattr(veil, public.name) is getattr(sys.modules[public.module], public.name)
+
+
+def test_a_program_that_decides_loads_nothing_that_reads_answers():
+    code = "import sys; from veil import decide, load_release; print(callable(decide), *sys.modules)"
+    told, *loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert told == "True"
+    assert not {"veil.ballots", "veil.sources", "veil.preference", "veil.privacy.mechanisms", "pyarrow"} & set(loaded)
+
+
+def test_a_module_does_not_hide_the_function_of_its_name():
+    """Python would set ``veil.decide`` to the module as soon as anybody imports it."""
+    importlib.import_module("veil.decide")
+    importlib.import_module("veil.publish")
+    assert veil.decide is sys.modules["veil.decide"].decide
+    assert veil.publish is sys.modules["veil.publish"].publish
+
+
+def test_every_public_name_is_explained(generator):
+    page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    for public in generator.public_names():
+        assert f"### `{public.name}`" in page
+        value = getattr(veil, public.name)
+        if callable(value):
+            assert value.__module__ == public.module
+            assert value.__doc__, f"{public.name} has no docstring"
+
+
+def test_nothing_inside_imports_the_front_page():
+    for path in (ROOT / "src" / "veil").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path}: relative import"
+                assert node.module != "veil", path
+            elif isinstance(node, ast.Import):
+                assert "veil" not in [alias.name for alias in node.names], path
+
+
+# --- Links, paths and examples ------------------------------------------------------------------------------------
+
+LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_relative_links_lead_somewhere(page):
+    for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{named(page)} links to {link}"
+        if anchor:
+            assert anchor in anchors(target), f"{named(page)} links to {link}: there is no such heading"
+
+
+def test_every_page_can_be_reached_from_the_readme():
+    reached, todo = set(), [ROOT / "README.md"]
+    while todo:
+        page = todo.pop()
+        if page in reached or page.suffix != ".md" or not page.exists():
+            continue
+        reached.add(page)
+        links = LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+        todo += [(page.parent / link.partition("#")[0]).resolve() for link in links if not re.match(r"[a-z]+:", link)]
+    assert set(PAGES) <= reached, f"nothing leads to {sorted(map(named, set(PAGES) - reached))}"
+
+
+SHIPPED = [*PAGES, ROOT / "Makefile", ROOT / "pyproject.toml", *sorted((ROOT / "examples").iterdir())]
+
+
+@pytest.mark.parametrize("path", [path for path in SHIPPED if path.is_file()], ids=named)
+def test_no_page_names_a_machine(path):
+    text = path.read_text(encoding="utf-8")
+    places = r"(?<![\w.])/(?:home|root|tmp|work|Users|mnt)/\w"
+    hosts = r"\b(?:index-url|pythonhosted|localhost:\d+|\d+\.\d+\.\d+\.\d+:\d+)"
+    assert not re.search(f"{places}|{hosts}", text)
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=named)
+def test_examples_of_data_can_be_read(page):
+    for block in blocks(page):
+        if block.language == "toml":
+            tomllib.loads(block.text)
+        elif block.language == "json":
+            json.loads(block.text)
+
+
+# --- Pages that list what there is --------------------------------------------------------------------------------
+
+MECHANISMS = {**CENTRAL, **DISTRIBUTED, GAUSSIAN_MEAN.name: GAUSSIAN_MEAN}
+
+
+def test_every_mechanism_has_its_section():
+    """Under its heading stands a line such as: Serves: `vlcp` (the paper's), `rlcp`."""
+    text = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## `([a-z0-9-]+)`[^\n]*\n+Serves: ([^\n]+)\n", text, re.M))
+    assert sections.keys() == MECHANISMS.keys()
+    for name, line in sections.items():
+        served = re.findall(r"`([a-z]+)`( \(the paper's\))?", line)
+        assert tuple(paradigm for paradigm, _ in served) == tuple(MECHANISMS[name].paradigms), name
+        assert {p for p, mark in served if mark} == {p for p, m in PAPERS_MECHANISM.items() if m == name}, name
+
+
+def test_the_release_format_lists_every_key(folder):
+    """The table of docs/file-formats.md against a release that was just made."""
+    for command in (
+        "veil simulate synthetic-3 --voters 30 --records 5 --out b.parquet",
+        "veil ledger create l --budget 5",
+        "veil release b.parquet --paradigm vlcp --mechanism algorithm-1 --epsilon 1 --ledger l --out r.json",
+    ):
+        assert run(command)[0] == 0
+    made = json.loads(Path("r.json").read_text(encoding="utf-8"))
+    text = (ROOT / "docs" / "file-formats.md").read_text(encoding="utf-8")
+    section = text.split("## Release")[1].split("\n## ")[0]
+    listed = set(re.findall(r"^\| `([a-z_.]+)`", section, re.M))
+    guarantee = {f"guarantee.{key}" for key in (*made["guarantee"], "smallest_epsilon", "delta", "rho")}
+    assert listed == set(made) - {"guarantee"} | guarantee
