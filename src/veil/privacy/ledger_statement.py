@@ -74,8 +74,8 @@ class Entry:
         """
         if self.unit is Unit.VOTER:
             return self.charged_micro
-        power = 1 if self.measure is Measure.EPSILON else 2
-        return self.records_per_voter**power * self.charged_micro
+        records = self.records_per_voter
+        return self.charged_micro * (records if self.measure is Measure.EPSILON else records * records)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry as plain data, amounts as numbers."""

@@ -84,7 +84,7 @@ class Clones:
     local_epsilon: float
     voters: int
     tail: float
-    """Probability of the numbers of clones below (and above) which nothing is told apart."""
+    """How likely the number of clones may be to fall outside the middle, where it is told exactly."""
 
     @cached_property
     def blocks(self) -> tuple[FloatArray, FloatArray]:

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scripted_noise import RecordingNoise
@@ -107,16 +107,19 @@ def test_the_number_of_answers_to_report_is_the_best_of_all(voters):
         assert told[size] == pytest.approx(max(told.values()), rel=1e-12)
 
 
-@given(st.integers(1, 12), st.integers(1000, 50 * MICRO), st.integers(0, 10**6))
-def test_all_answers_of_a_voter_together_never_spend_more_than_her_epsilon(records, micro, seed):
+@given(st.integers(1, 12), st.integers(1000, 50 * MICRO))
+def test_all_answers_of_a_voter_together_never_spend_more_than_her_epsilon(records, micro):
     ballots, noise = crowd(voters=3, records=records), RecordingNoise()
     reports = OneAnswer().report(ballots, Settings(ballots.study, 2.0), np.full(3, micro), noise)
     ((_, odds, epsilons, columns),) = noise.asked
     assert (odds, columns) == (Odds(0, 1, 1, 1), 1)
-    assert np.add.reduceat(epsilons, reports.offsets[:-1]).max() <= micro
-    assert reports.epsilons.tolist() == [micro // len(epsilons) * 3] * 3 or len(epsilons) == len(reports.answers)
+    spent = np.add.reduceat(epsilons, reports.offsets[:-1])
+    assert spent.max() <= micro
+    assert spent.min() > micro - records  # and hardly less
+    assert np.repeat(reports.epsilons, np.diff(reports.offsets)).tolist() == epsilons
 
 
+@settings(max_examples=40)
 @given(st.lists(st.booleans(), min_size=20, max_size=20), st.integers(0, 1000))
 def test_which_answers_are_reported_does_not_depend_on_them(which, seed):
     ballots = crowd()
@@ -158,10 +161,10 @@ def test_reports_may_come_in_any_batches():
     assert apart.parameter == pytest.approx(together.parameter, abs=1e-7)
 
 
-def test_a_voter_with_less_protection_counts_no_more_than_her_information_and_no_more_than_the_cap():
-    """Equal votes weigh the noisiest answers up: the estimate is worse than with weights by information."""
+def test_weights_by_information_beat_equal_votes():
+    """Equal votes weigh the noisiest answers up."""
     errors = {True: [], False: []}
-    for seed in range(20):
+    for seed in range(12):
         drawn = synthetic_crowd(60, 20, 3, np.random.default_rng(seed))
         epsilons = np.where(np.arange(60) % 3 == 0, 2 * MICRO, MICRO // 20)
         for equal in errors:
