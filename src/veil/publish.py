@@ -138,11 +138,12 @@ def _mechanism(request: Request, study: Study, epsilons: IntArray) -> str:
     return gaussian
 
 
-def publish(source: BallotSource, request: Request, ledger: Ledger, path: Path) -> Release:
+def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | Path) -> Release:
     """Make a release with exact noise from the operating system, charge the ledger for it, write it to ``path``.
 
     Whatever can fail without noise (the request, the fit, the place to write to) comes before the charge.
     """
+    path = Path(path)
     check_writable(path)
     prepared = prepare(source, request)
     if prepared.guarantee.delta and ledger.delta not in (None, prepared.guarantee.delta):

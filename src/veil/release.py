@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class Release:
     """The ledger's id and entry that this release was charged to."""
     version: str
 
-    @property
+    @cached_property
     def error_bars(self) -> FloatArray:
         """How far the noise moved each coordinate at most, with 95 % probability."""
         return np.broadcast_to(np.asarray(self.noise.half_widths(ERROR_BAR)), self.parameter.shape)
@@ -75,13 +76,14 @@ class Release:
         return str(self.as_dict()["checksum"])
 
 
-def save_release(release: Release, path: Path) -> None:
+def save_release(release: Release, path: str | Path) -> None:
     """Write a release file, whole or not at all."""
-    write_text(path, json.dumps(release.as_dict(), indent=2, ensure_ascii=False) + "\n")
+    write_text(Path(path), json.dumps(release.as_dict(), indent=2, ensure_ascii=False) + "\n")
 
 
-def load_release(path: Path, *, allow_experiment: bool = False) -> Release:
+def load_release(path: str | Path, *, allow_experiment: bool = False) -> Release:
     """Read a release file and check it; one made with floating-point noise must be allowed by name."""
+    path = Path(path)
     if path.is_dir():
         raise VeilError(f"{path} is a directory, not a release file")
     try:

@@ -215,6 +215,8 @@ def _finish(imported: Imported, file: Path, out_path: Path, refused: Path | None
 
     def in_words() -> None:
         out.print(f"Wrote {out_path}: {report.pairs} pairs of {report.voters} voters, from {report.rows} rows.")
+        if report.dropped:
+            out.print(f"  left out {report.dropped} rows, as the mapping says")
         for reason, count in report.refused.items():
             out.print(f"  refused {count} rows: {reason.value}")
         if report.refused and refused is None:

@@ -55,18 +55,19 @@ class Ledger:
     """Of a zCDP ledger; None for a pure one."""
 
     @classmethod
-    def create(cls, path: Path, budget_micro: int, delta: float | None = None) -> Ledger:
+    def create(cls, path: str | Path, budget_micro: int, delta: float | None = None) -> Ledger:
         """Make a new ledger in which every dataset may spend ``budget_micro``; never overwrites a file.
 
         With a ``delta`` it is a zCDP ledger: all releases about a dataset are (epsilon, delta)-differentially
         private together, with the budget's epsilon.
         """
-        ledger_file.create(path, _budget(budget_micro, delta), delta)
+        ledger_file.create(Path(path), _budget(budget_micro, delta), delta)
         return cls.open(path)
 
     @classmethod
-    def open(cls, path: Path) -> Ledger:
+    def open(cls, path: str | Path) -> Ledger:
         """Open an existing ledger that can be charged."""
+        path = Path(path)
         with ledger_file.transaction(path, writes=False) as book:
             (ledger,) = book.execute("SELECT id FROM ledger").fetchone()
             delta = ledger_file.delta_of(book)
