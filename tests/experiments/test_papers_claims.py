@@ -3,6 +3,9 @@
 Every interval here has 1 - 1e-6 confidence, so a test fails by chance less than once in a million.
 """
 
+import fcntl
+import os
+
 import numpy as np
 import pytest
 
@@ -30,7 +33,14 @@ BOUNDS = AcrossNormBounds(Synthetic(), 100, (0.5, 2.0), 1.0)
 @pytest.fixture(scope="module")
 def curve(tmp_path_factory):
     experiments = [THEOREMS, SMALL, BASELINES, LARGE, LOW, HIGH, BOUNDS]
-    results = Results(sweep(experiments, CROWDS, 2, tmp_path_factory.mktemp("pieces"), lambda done: None))
+    # Test processes that run side by side share one sweep: the first computes it, the others find it done.
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    base = tmp_path_factory.getbasetemp()
+    folder = base / "claims" if run is None else base.parent / f"claims-{run}"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        results = Results(sweep(experiments, CROWDS, 2, folder / "pieces", lambda done: None))
     return lambda experiment, series, measure="accuracy": results.curve(experiment, series, measure)
 
 

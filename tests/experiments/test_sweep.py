@@ -69,7 +69,7 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path):
         "sweep([Counting('slow', seconds=0.4)], 200, 2, Path(sys.argv[2]), lambda done: None)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(HERE), str(tmp_path)], start_new_session=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while len(written(tmp_path)) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     workers = children(process.pid)

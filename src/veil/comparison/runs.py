@@ -154,8 +154,12 @@ class Measured:
 def carry_out(runs: Sequence[Run], workers: int, tell: Callable[[int], None]) -> dict[Entry, Measured]:
     """Carry out all runs on this many processes, and collect what each entry gave."""
     with TemporaryDirectory(prefix="veil-compare-") as folder:
-        table = sweep(runs, 1, workers, Path(folder), tell).sort("number")
-    parts = table.partition_by("mechanism", "micro", "equal_votes", as_dict=True)
+        return collect(sweep(runs, 1, workers, Path(folder), tell))
+
+
+def collect(table: pl.DataFrame) -> dict[Entry, Measured]:
+    """Gather the values of each entry from the tables of all runs."""
+    parts = table.sort("number").partition_by("mechanism", "micro", "equal_votes", as_dict=True)
     return {
         Entry(str(mechanism), micro, bool(equal_votes)): Measured(
             part["quality"].to_numpy(), part["squared_error"].to_numpy()

@@ -100,7 +100,7 @@ def _claim(claim: Claim) -> str:
     kind, mark = _KINDS[claim.verdict], _MARKS[claim.verdict]
     parts = "".join(map(_part, claim.parts))
     return (
-        f'<tr id="{text(claim.name)}"><td>{text(claim.section)}</td><td>{text(claim.quote)}</td>'
+        f'<tr id="claim-{text(claim.name)}"><td>{text(claim.section)}</td><td>{text(claim.quote)}</td>'
         f'<td class="verdict {kind}"><span aria-hidden="true">{mark}</span> {text(claim.verdict.value)}</td>'
         f"<td><ul>{parts}</ul></td><td>{text(claim.why)}</td></tr>\n"
     )

@@ -42,7 +42,7 @@ def turned(ballots, which):
 class EveryToss(RecordingNoise):
     """Tosses two coins per voter in all ways, a voter each, with exact probabilities."""
 
-    ways = list(product((True, False), repeat=2))
+    ways = tuple(product((True, False), repeat=2))
 
     def tosses(self, odds, epsilons, columns):
         assert (len(epsilons), columns) == (8, 1)

@@ -135,7 +135,7 @@ def test_no_two_preferences_differ_by_more_than_e_to_the_epsilon(size, monkeypat
             reports = set().union(*corners.values())
             laws.append({w: sum(p * corners[c][w] for c, p in rounding.items()) for w in reports})
     assert worst_ratio(laws) == 1 / Q  # reached: by two opposite corners
-    (uniform,) = {law_value for law_value in laws[len(laws) // 2].values()}  # beta = 0 tells nothing
+    (uniform,) = set(laws[len(laws) // 2].values())  # beta = 0 tells nothing
     assert uniform == Fraction(1, len(laws[0]))
 
 

@@ -1,0 +1,96 @@
+"""veil compare: one JSON object, a table, a picture; mistakes are told before anything is computed."""
+
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from veil.ballots import write_ballots
+from veil.cli.app import app
+from veil.comparison import compare
+from veil.comparison.runs import collect
+from veil.errors import VeilError
+from veil.sources.simulated import synthetic_crowd
+
+SMALL = ["compare", "--voters", "8", "--records", "4", "--features", "2", "--crowds", "2"]
+
+
+@pytest.fixture(scope="module")
+def ballots(tmp_path_factory):
+    crowd = synthetic_crowd(40, 6, 3, np.random.default_rng(1)).ballots
+    path = tmp_path_factory.mktemp("compare") / "b.parquet"
+    write_ballots(path, crowd.study, [crowd], {})
+    return path
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch):
+    """Processes are tested with the comparison itself."""
+    monkeypatch.setattr(
+        compare, "carry_out", lambda runs, workers, tell: collect(pl.concat([run.measure(range(1)) for run in runs]))
+    )
+
+
+def veil(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_one_json_object_and_a_picture(tmp_path):
+    picture = tmp_path / "compare.svg"
+    result = veil(*SMALL, "--epsilon", "0.5,2", "--paradigm", "vlcp,rldp", "--all", "--plot", picture, "--json")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    asked = {"paradigm", "mechanism", "recommended", "epsilon", "accuracy", "ratio", "low", "high", "squared_error"}
+    assert all(asked <= set(row) for row in data["rows"])
+    assert {row["mechanism"] for row in data["rows"] if row["paradigm"] == "rldp"} == {
+        "algorithm-2", "algorithm-3", "score", "subset-selection",
+    }  # fmt: skip
+    assert data["plot"] == str(picture)
+    drawn = picture.read_text()
+    for words in ("VLCP: voters protected, trusted aggregator", "no privacy (society)", "recommended: "):
+        assert words in drawn
+
+
+def test_a_file_is_compared_by_what_it_predicts_in_words(ballots, tmp_path):
+    picture = tmp_path / "compare.png"
+    result = veil("compare", ballots, "--epsilon", "1", "--paradigm", "alcp", "--splits", "2", "--plot", picture)
+    assert result.exit_code == 0, result.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert re.search(r"no privacy, pooled: predicted 0\.\d+ \[", result.stdout)
+    assert re.search(r"pooled-answers \*\s+1\s+0\.\d{3}", result.stdout)
+    assert "releases from 30 voters" in result.stdout
+    assert "Smallest epsilon for a share of pooled" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--epsilon", "0.1,,1"], "epsilon is ''"),
+        (["--epsilon", "0.1;1"], "0.0001 to 50"),
+        (["--paradigm", "vlcp,xyz"], "no paradigm 'xyz'"),
+        (["--personal", "--epsilon", "1"], "exclude each other"),
+        (["--personal", "--paradigm", "vlcp"], "vldp, rldp or aldp"),
+        (["--personal", "--plot", "a.png"], "one point"),
+        (["--plot", "a.pdf"], ".png or .svg"),
+        (["--plot", "nowhere/a.png"], "no directory"),
+        (["--splits", "3"], "--crowds"),
+        (["--crowds", "1"], "2 or more"),
+        (["--voters", "1"], "at least 2"),
+        (["--workers", "0"], "1 or more"),
+    ],
+)
+def test_mistakes_are_refused_at_once(words, said):
+    result = veil("compare", *words)
+    assert isinstance(result.exception, VeilError), result.output
+    assert said in str(result.exception)
+
+
+def test_options_of_synthetic_crowds_do_not_go_with_a_file(ballots):
+    for option in ("--voters", "--records", "--features", "--crowds"):
+        result = veil("compare", ballots, option, "5")
+        assert isinstance(result.exception, VeilError)
+        assert option in str(result.exception)
+    assert "veil simulate" in str(veil("compare", ballots.with_name("none.parquet")).exception)
