@@ -40,17 +40,20 @@ def veil(*words):
 
 def test_one_json_object_and_a_picture(tmp_path):
     picture = tmp_path / "compare.svg"
-    result = veil(*SMALL, "--epsilon", "0.5,2", "--paradigm", "vlcp,rldp", "--all", "--plot", picture, "--json")
+    result = veil(*SMALL, "--epsilon", "0.5,20", "--paradigm", "vldp", "--all", "--plot", picture, "--json")
     assert result.exit_code == 0, result.output
     data = json.loads(result.stdout)
     asked = {"paradigm", "mechanism", "recommended", "epsilon", "accuracy", "ratio", "low", "high", "squared_error"}
     assert all(asked <= set(row) for row in data["rows"])
-    assert {row["mechanism"] for row in data["rows"] if row["paradigm"] == "rldp"} == {
-        "algorithm-2", "algorithm-3", "score", "subset-selection",
-    }  # fmt: skip
+    assert {(row["mechanism"], row["epsilon"], row["recommended"]) for row in data["rows"]} == {
+        ("algorithm-2", 0.5, False),
+        ("subset-selection", 0.5, True),
+        ("algorithm-2", 20.0, True),
+        ("subset-selection", 20.0, False),
+    }
     assert data["plot"] == str(picture)
     drawn = picture.read_text()
-    for words in ("VLCP: voters protected, trusted aggregator", "no privacy (society)", "recommended: "):
+    for words in ("VLDP: voters protected, nobody trusted", "no privacy (society)", "paper: algorithm-2"):
         assert words in drawn
 
 

@@ -81,4 +81,4 @@ def test_what_is_never_reached_is_none_and_ends(monkeypatch):
     monkeypatch.setattr(needed, "carry_out", hopeless)
     found = voters_needed(synthetic(50, 1000, 10), [PARADIGMS["vldp"]], [Epsilon(100_000)], 4, 0, 1, unwatched)
     assert [v.voters for v in found] == [None, None]
-    assert {v.simulated_up_to for v in found} == {1600}  # 1600 x 1000 x 10 is the last below 2^24
+    assert {v.simulated_up_to for v in found} == {3200}  # 3200 x 1000 x 10 is the last below 2^25

@@ -19,7 +19,7 @@ from veil.privacy.guarantee import Paradigm
 WANTED = 0.95
 """Share of the accuracy without privacy that counts as enough voters."""
 _FIRST_SIZE = 25
-_MOST_VALUES = 2**24
+_MOST_VALUES = 2**25
 """Largest crowd that is simulated, in voters times records times features."""
 _FEWEST_CROWDS = 8
 

@@ -17,7 +17,7 @@ from veil.privacy.mechanisms.mechanism import FloatArray, IntArray, Settings
 from veil.privacy.mechanisms.subset_selection import SubsetSelection
 from veil.privacy.noise import Noise
 
-_OF_THE_MEAN = ("algorithm-1", "algorithm-2", "algorithm-3", "subset-selection")
+_OF_THE_MEAN = ("algorithm-1", "algorithm-2", "algorithm-3", "algorithm-3-answers", "subset-selection")
 """Mechanisms that estimate the mean of the voters' bounded fits."""
 _WITHOUT_NOISE = {"one-answer": "randomised-response"}
 """Mechanisms that without noise would be another one."""
