@@ -123,12 +123,13 @@ def test_unknown_words(folder):
     ("name", "content", "said"),
     [
         ("empty.csv", b"", "empty"),
-        ("cut.csv.gz", gzip.compress(b"ResponseID,Saved\n" * 1000)[:40], ""),
+        ("cut.csv.gz", gzip.compress(b"ResponseID,Saved\n" * 1000, mtime=0)[:40], ""),
         ("words.csv", b"to be or not to be\nthat is\n", "column"),
         ("noise.csv.gz", bytes(range(256)) * 20, ""),
         ("noise.parquet", b"PAR1" + bytes(range(256)), ""),
         ("header.csv", b"ResponseID,ExtendedSessionID,Saved\n", "column"),
     ],
+    ids=["empty", "cut", "words", "noise-gz", "noise-parquet", "header"],
 )
 def test_files_that_are_no_moral_machine(folder, name, content, said):
     (folder / name).write_bytes(content)
