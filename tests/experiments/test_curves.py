@@ -7,6 +7,7 @@ import pytest
 
 from veil.experiments.crowds import NORM_BOUND, Synthetic
 from veil.experiments.curves import (
+    CUT,
     PRINTED,
     RAW_PRINTED,
     REPAIRED,
@@ -61,10 +62,11 @@ def test_algorithm2(one):
     assert np.array_equal(algorithm2(one, fitted(one), settings, levels, FloatNoiseForExperiments(4))[0], expected)
 
 
-@pytest.mark.parametrize("variant", [PRINTED, REPAIRED])
+@pytest.mark.parametrize("variant", [PRINTED, REPAIRED, CUT])
 def test_algorithm3(one, variant):
     public, noise = papers_settings(one.study, NORM_BOUND), FloatNoiseForExperiments(5)
-    settings = replace(public, repair=variant.repair, tight=variant.tight)
+    study = one.study if variant.cut_to is None else replace(one.study, record_norm=variant.cut_to)
+    settings = replace(public, study=study, repair=variant.repair, tight=variant.tight)
     levels = same_for_all(EPSILONS, one)
     expected = [
         Algorithm3().aggregate([Algorithm3().report(one.ballots, settings, level, noise)], settings) for level in levels

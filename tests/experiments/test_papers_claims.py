@@ -13,7 +13,7 @@ from veil.experiments.across_bounds import AcrossNormBounds
 from veil.experiments.across_epsilons import ALGORITHM_1, ALGORITHM_2, NO_PRIVACY, WITHOUT_MAXIMUM, AcrossEpsilons
 from veil.experiments.baselines import SEPARABLE, UNBOUNDED, Baselines
 from veil.experiments.crowds import Synthetic
-from veil.experiments.curves import PRINTED, RAW_REPAIRED, REPAIRED
+from veil.experiments.curves import CUT, PRINTED, RAW_REPAIRED, REPAIRED
 from veil.experiments.intervals import mean
 from veil.experiments.results import Results
 from veil.experiments.sweep import sweep
@@ -99,6 +99,12 @@ def test_algorithm_3_as_printed_has_no_maximum_and_is_a_coin(curve):
     assert curve(SMALL, PRINTED.name, WITHOUT_MAXIMUM).values.mean() > 0.95
     for epsilon in (0.5, 1.0, 2.0, 10.0):
         assert surely(curve(SMALL, PRINTED.name).at(epsilon)).high < 0.65
+
+
+def test_algorithm_3_gains_from_the_repair_and_from_cutting_records(curve):
+    printed, repaired, cut = (curve(SMALL, v.name).at(1.0) for v in (PRINTED, REPAIRED, CUT))
+    assert surely(repaired - printed).low > 0.05
+    assert surely(cut - repaired).low > 0.02
 
 
 def test_algorithm_3_repaired_stays_below_the_papers_thresholds(curve):

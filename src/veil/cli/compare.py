@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from veil.cli.terminal import AsJson, out, progress, show, table
+from veil.cli.terminal import AsJson, err, out, progress, show, table
 from veil.comparison.compare import Comparison, Order
 from veil.comparison.compare import compare as run_comparison
 from veil.comparison.picture import SUFFIXES, picture
@@ -28,7 +28,7 @@ EPSILONS = "0.1,0.3,1"
 
 def compare(
     ballots: Annotated[
-        Path | None, typer.Argument(metavar="[BALLOTS]", help="A ballot file. Default: the paper's synthetic crowds.")
+        Path | None, typer.Argument(metavar="BALLOTS", help="A ballot file. Default: the paper's synthetic crowds.")
     ] = None,
     voters: Annotated[int | None, typer.Option(help=f"Synthetic: voters N. Default: {VOTERS}.")] = None,
     records: Annotated[int | None, typer.Option(help=f"Synthetic: answers per voter n. Default: {RECORDS}.")] = None,
@@ -139,6 +139,8 @@ def _print(made: Comparison, plot: Path | None) -> None:
         _print_needed(made)
     if plot is not None:
         out.print(f"\nWrote {plot}", markup=False)
+    if source.quality == "predicted":
+        err.print("These shares are exact: they protect nobody. Do not publish them.")
 
 
 def _table(made: Comparison, paradigm: Paradigm) -> Table:

@@ -17,9 +17,9 @@ import polars as pl
 
 from veil.ballots import Ballots, open_ballots
 from veil.comparison.entries import Entry
-from veil.comparison.noised_crowd import noised_crowd
 from veil.experiments.accuracy import same_side, share, sides
 from veil.experiments.groups import Groups
+from veil.experiments.noised_crowd import noised_crowd
 from veil.experiments.seeds import generator, noise
 from veil.experiments.sweep import sweep
 from veil.privacy.mechanisms.mechanism import FloatArray
@@ -127,7 +127,7 @@ def _measure(run: Run, ballots: Ballots, judge: Judge) -> pl.DataFrame:
         entry = task.entry
         epsilons = personal if entry.micro is None else np.full(voters, entry.micro)
         source = noise(run.name, entry.mechanism, entry.micro, entry.equal_votes)
-        learned = crowd.release(entry, epsilons, task.draws, source)
+        learned = crowd.release(entry.mechanism, epsilons, task.draws, source, entry.equal_votes)
         errors = np.square(learned - targets[entry.mechanism]).sum(axis=1)
         rows.append((run.number, entry, float(judge(learned).mean()), float(errors.mean())))
     return pl.DataFrame(

@@ -110,7 +110,13 @@ class OfFile:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what was read."""
-        return {"ballots": str(self.path), "voters": self.voters, "records": self.records, "study": self.study.name}
+        return {
+            "ballots": str(self.path),
+            "study": self.study.name,
+            "private": False,
+            "voters": self.voters,
+            "records": self.records,
+        }
 
 
 def synthetic(voters: int, records: int, features: int) -> Synthetic:

@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 
 from veil.experiments.crowds import NORM_BOUND, Source
-from veil.experiments.curves import PRINTED, RAW_REPAIRED, REPAIRED, algorithm3, papers_settings
+from veil.experiments.curves import CUT, PRINTED, RAW_REPAIRED, REPAIRED, algorithm3, papers_settings
 from veil.experiments.experiment import rows
 from veil.experiments.groups import Groups
 from veil.experiments.seeds import generator, noise
 from veil.preference.fit import fit_voters
 
-PERSONAL_VARIANTS = (PRINTED, REPAIRED, RAW_REPAIRED)
+PERSONAL_VARIANTS = (PRINTED, REPAIRED, CUT, RAW_REPAIRED)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veil.experiments.across_epsilons import ALGORITHM_1, ALGORITHM_2
-from veil.experiments.curves import PRINTED, RAW_REPAIRED, REPAIRED
+from veil.experiments.curves import CUT, PRINTED, REPAIRED
 from veil.experiments.experiment import Experiment
 from veil.experiments.intervals import Interval, difference, mean
 from veil.experiments.results import Curve, Results
@@ -20,14 +20,13 @@ from veil.experiments.results import Curve, Results
 FloatArray = npt.NDArray[np.float64]
 
 
-PRIVATE = (ALGORITHM_1, ALGORITHM_2, PRINTED.name, REPAIRED.name)
-THIRD = (PRINTED.name, REPAIRED.name, RAW_REPAIRED.name)
-"""The readings of Algorithm 3; the last is context."""
+PRIVATE = (ALGORITHM_1, ALGORITHM_2, PRINTED.name, REPAIRED.name, CUT.name)
+"""The series that protect somebody."""
 
 
 def private(series: str) -> bool:
     """Whether a series protects anybody, and so counts."""
-    return series != RAW_REPAIRED.name
+    return series in PRIVATE
 
 
 class Verdict(StrEnum):

@@ -7,11 +7,10 @@ import numpy as np
 from veil.experiments import plan, settings
 from veil.experiments.across_epsilons import ALGORITHM_1, ALGORITHM_2
 from veil.experiments.across_personal_epsilons import PERSONAL_VARIANTS
-from veil.experiments.claim import PRIVATE, THIRD, Claim, Part, advantage, curves, joined, private, rise
+from veil.experiments.claim import PRIVATE, Claim, Part, advantage, curves, joined, private, rise
 from veil.experiments.crowds import MoralMachine
-from veil.experiments.curves import RAW_REPAIRED
 from veil.experiments.intervals import Interval, difference, mean
-from veil.experiments.panels import SHORT
+from veil.experiments.panels import SHORT, THIRD
 from veil.experiments.results import Results
 
 TRUTHS = ("agreement", "predicted")
@@ -134,7 +133,7 @@ def _personal(results: Results, data: MoralMachine, panel: str) -> Claim:
                 f"{SHORT[v.name]}, {t}: rise from {ends[0]:g} to {ends[-1]:g}",
                 rise(curves(results, where, v.name, t)),
                 above=0,
-                counts=v is not RAW_REPAIRED,
+                counts=private(v.name),
             )
             for v in PERSONAL_VARIANTS
             for t in TRUTHS

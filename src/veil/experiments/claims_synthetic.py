@@ -8,7 +8,6 @@ from veil.experiments import plan, settings
 from veil.experiments.across_epsilons import ALGORITHM_1, ALGORITHM_2
 from veil.experiments.claim import (
     PRIVATE,
-    THIRD,
     Claim,
     Part,
     advantage,
@@ -21,7 +20,7 @@ from veil.experiments.claim import (
 )
 from veil.experiments.claims_personal import personal_claims
 from veil.experiments.intervals import mean
-from veil.experiments.panels import SHORT
+from veil.experiments.panels import SHORT, THIRD
 from veil.experiments.results import Results
 
 ACCURACY = "accuracy"

@@ -68,15 +68,18 @@ class Variant:
     """Regularise, trim and project (Zhang et al. 2012); without it the stationary point is taken."""
     tight: bool
     """The tighter of the two proved sensitivities; without it the paper's."""
+    cut_to: float | None = None
+    """Public bound on a record's length that longer ones are cut to; None takes the study's, which few records reach."""
     private: bool = True
     """Without it the records are not scaled to length 1, as the sensitivity needs: the noise hides nothing."""
 
 
 PRINTED = Variant("algorithm 3, as printed", repair=False, tight=False)
 REPAIRED = Variant("algorithm 3, repaired", repair=True, tight=True)
+CUT = Variant("algorithm 3, repaired, each record cut to length 1", repair=True, tight=True, cut_to=1.0)
 RAW_PRINTED = Variant("algorithm 3, as printed, records not scaled: NOT PRIVATE", False, False, private=False)
 RAW_REPAIRED = Variant("algorithm 3, repaired, records not scaled: NOT PRIVATE", True, False, private=False)
-VARIANTS = (PRINTED, REPAIRED, RAW_PRINTED, RAW_REPAIRED)
+VARIANTS = (PRINTED, REPAIRED, CUT, RAW_PRINTED, RAW_REPAIRED)
 
 
 def algorithm3(
@@ -84,6 +87,8 @@ def algorithm3(
 ) -> tuple[FloatArray, FloatArray]:
     """Noise on each voter's objective, then the mean; also the share of voters whose noisy objective has no maximum."""
     settings = replace(settings, repair=variant.repair, tight=variant.tight)
+    if variant.cut_to is not None:
+        settings = replace(settings, study=replace(settings.study, record_norm=variant.cut_to))
     if variant.private:
         coefficients = objective_coefficients(
             crowds.ballots.differences, crowds.ballots.offsets, settings.study.record_bound

@@ -14,7 +14,7 @@ from veil.experiments.panels import (
     SERIES,
     SHORT,
     STEPS,
-    THREE,
+    THIRD,
     FigurePlan,
     Panel,
     all_series,
@@ -45,7 +45,7 @@ def _each(data: MoralMachine) -> FigurePlan:
                 ),
                 log_x=True,
             )
-            for one in (ALGORITHM_1, ALGORITHM_2, *THREE)
+            for one in (ALGORITHM_1, ALGORITHM_2, *THIRD)
             for truth, words in TRUTHS.items()
         ]
 

@@ -17,7 +17,7 @@ from veil.experiments.panels import (
     EPSILON,
     SHORT,
     STEPS,
-    THREE,
+    THIRD,
     FigurePlan,
     Look,
     Panel,
@@ -35,7 +35,7 @@ def synthetic_figures() -> list[FigurePlan]:
     return [
         _algorithm("algorithm-1", "Figure 1", (ALGORITHM_1,)),
         _algorithm("algorithm-2", "Figure 2", (ALGORITHM_2,)),
-        _algorithm("algorithm-3", "Figure 3", THREE),
+        _algorithm("algorithm-3", "Figure 3", THIRD),
         _comparison(),
         _dimension(),
         _personal(),
@@ -86,7 +86,7 @@ def _comparison() -> FigurePlan:
 def _dimension() -> FigurePlan:
     def panels(results: Results) -> list[Panel]:
         made = []
-        for one in (ALGORITHM_1, *THREE):
+        for one in (ALGORITHM_1, ALGORITHM_2, *THIRD):
             curves = [results.curve(plan.dimension(d), one, "accuracy") for d in settings.FEATURES_GRID]
             lines = tuple(
                 line(f"ε = {epsilon:g}", look, _across([curve.at(epsilon) for curve in curves], settings.FEATURES_GRID))
@@ -98,7 +98,7 @@ def _dimension() -> FigurePlan:
 
     experiments = tuple(plan.dimension(d) for d in settings.FEATURES_GRID)
     title, name = "Accuracy against the dimension d on synthetic data", "dimension"
-    return FigurePlan(name, title, "Figure 5", 2, experiments, panels, BESIDE_THE_PAPER[name])
+    return FigurePlan(name, title, "Figure 5", 3, experiments, panels, BESIDE_THE_PAPER[name])
 
 
 def _personal() -> FigurePlan:

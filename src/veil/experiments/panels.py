@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from veil.experiments.across_epsilons import ALGORITHM_1, ALGORITHM_2, NO_PRIVACY, AcrossEpsilons
-from veil.experiments.curves import PRINTED, RAW_PRINTED, RAW_REPAIRED, REPAIRED
+from veil.experiments.curves import CUT, PRINTED, RAW_PRINTED, RAW_REPAIRED, REPAIRED
 from veil.experiments.experiment import Experiment
 from veil.experiments.intervals import Interval, half_width, ratio
 from veil.experiments.results import Curve, Results
@@ -35,6 +35,7 @@ ALGORITHM_LOOKS = {
     ALGORITHM_2: Look(ORANGE, "s"),
     PRINTED.name: Look(PURPLE, "v"),
     REPAIRED.name: Look(GREEN, "^"),
+    CUT.name: Look(SKY, "D"),
     RAW_PRINTED.name: Look(GREY, "x", ":"),
     RAW_REPAIRED.name: Look(GREY, "+", "--"),
 }
@@ -43,11 +44,12 @@ SHORT = {
     ALGORITHM_2: "Algorithm 2",
     PRINTED.name: "Algorithm 3, as printed",
     REPAIRED.name: "Algorithm 3, repaired",
+    CUT.name: "Algorithm 3, repaired, records cut",
     RAW_PRINTED.name: "NOT PRIVATE: 3 as printed, unscaled",
     RAW_REPAIRED.name: "NOT PRIVATE: 3 repaired, unscaled",
 }
 SERIES = tuple(SHORT)
-THREE = (PRINTED.name, REPAIRED.name, RAW_REPAIRED.name)
+THIRD = (PRINTED.name, REPAIRED.name, CUT.name, RAW_REPAIRED.name)
 """The readings of Algorithm 3 that a figure shows; the last protects nobody."""
 EPSILON = "privacy parameter ε"
 

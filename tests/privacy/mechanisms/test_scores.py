@@ -179,7 +179,7 @@ def test_the_variance_of_cube_noise(columns):
     assert drawn.var() == pytest.approx(square, rel=0.03)
 
 
-def audited_epsilon(first, second, scale, confidence=0.999):
+def audited_epsilon(first, second, scale, confidence=1 - 1e-7):
     """A lower bound on epsilon: the event that the likelihood ratio is at its largest, with Clopper-Pearson bounds.
 
     ``first`` and ``second`` are reports (rows) under neighbours with exact values + scale and - scale.
@@ -196,7 +196,7 @@ def audited_epsilon(first, second, scale, confidence=0.999):
 
 
 @pytest.mark.parametrize(
-    ("factor", "least", "most"), [(1.0, 0.9, 1.0), (2.0, 1.7, 2.0), (math.sqrt(2), 1.25, math.sqrt(2))]
+    ("factor", "least", "most"), [(1.0, 0.85, 1.0), (2.0, 1.7, 2.0), (math.sqrt(2), 1.2, math.sqrt(2))]
 )
 def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most):
     """The worst neighbours: one record, as far as it goes along every axis at once, and its opposite."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from veil.audit.noiseless import SilentNoise
 from veil.ballots import Ballots
-from veil.comparison.entries import Entry
 from veil.preference.fit import fit_voters
 from veil.privacy.epsilon import GREATEST_MICRO, Epsilon
 from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED
@@ -41,14 +40,16 @@ class NoisedCrowd:
         """One fit to everybody's answers, without privacy."""
         return self.without_noise("randomised-response")
 
-    def release(self, entry: Entry, epsilons: IntArray, draws: int, noise: Noise) -> FloatArray:
+    def release(
+        self, mechanism: str, epsilons: IntArray, draws: int, noise: Noise, equal_votes: bool = False
+    ) -> FloatArray:
         """Release the crowd several times, each with fresh noise: a parameter a row."""
-        settings = replace(self.settings, equal_votes=entry.equal_votes)
-        if entry.mechanism in CENTRAL:
-            central, epsilon = CENTRAL[entry.mechanism], Epsilon(int(epsilons[0]))
+        settings = replace(self.settings, equal_votes=equal_votes)
+        if mechanism in CENTRAL:
+            central, epsilon = CENTRAL[mechanism], Epsilon(int(epsilons[0]))
             measured = central.measure(self.ballots, settings, epsilon)
             return np.array([central.release(measured, settings, epsilon, noise).parameter for _ in range(draws)])
-        distributed, learned = DISTRIBUTED[entry.mechanism], []
+        distributed, learned = DISTRIBUTED[mechanism], []
         for _ in range(draws):
             if isinstance(distributed, Algorithm2 | SubsetSelection):
                 reports = distributed.perturb(self.fits, settings, epsilons, noise)
@@ -65,7 +66,7 @@ class NoisedCrowd:
         """
         if mechanism in _OF_THE_MEAN:
             return self.society
-        exact = Entry(_WITHOUT_NOISE.get(mechanism, mechanism), GREATEST_MICRO)
+        exact = _WITHOUT_NOISE.get(mechanism, mechanism)
         released = self.release(exact, np.full(self.ballots.voters, GREATEST_MICRO), 1, SilentNoise())
         return np.asarray(released[0], np.float64)
 

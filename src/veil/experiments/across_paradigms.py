@@ -1,0 +1,54 @@
+"""Accuracy against epsilon of the recommended mechanism of every paradigm, on the crowds of the paper's figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from veil.experiments.crowds import Source
+from veil.experiments.experiment import rows
+from veil.experiments.noised_crowd import noised_crowd
+from veil.experiments.seeds import noise
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.guarantee import PARADIGMS
+from veil.privacy.mechanisms import recommended
+
+
+@dataclass(frozen=True)
+class AcrossParadigms:
+    """One source, one crowd size, every paradigm at every epsilon: a series a paradigm, by its name.
+
+    The crowds are those of ``AcrossEpsilons`` with the same source and size, so that curves can be compared crowd by
+    crowd. Which mechanism is recommended may change along a curve.
+    """
+
+    source: Source
+    voters: int
+    epsilons: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """Source, N, and the grid."""
+        return f"paradigms {self.epsilons}, {self.source.name} N={self.voters}"
+
+    def measure(self, crowds: range) -> pl.DataFrame:
+        """Fit everybody once, then release each crowd under every promise."""
+        drawn = self.source.draw(self.voters, crowds)
+        released = [
+            noised_crowd(drawn.ballots.of(slice(first, first + self.voters)))
+            for first in range(0, drawn.ballots.voters, self.voters)
+        ]
+        own = np.array([crowd.society for crowd in released])
+        levels = [np.full(self.voters, Epsilon.parse(epsilon).micro) for epsilon in self.epsilons]
+        tables = []
+        for paradigm in PARADIGMS.values():
+            best = [recommended(paradigm, drawn.study, level) for level in levels]
+            source = noise(self.name, str(crowds), paradigm.name)
+            learned = [
+                [crowd.release(name, level, 1, source)[0] for name, level in zip(best, levels, strict=True)]
+                for crowd in released
+            ]
+            tables += rows(crowds, paradigm.name, self.epsilons, drawn.judge(np.array(learned), own))
+        return pl.concat(tables)
