@@ -118,6 +118,39 @@ def test_a_ballot_file_gives_back_what_was_written(
     assert census(file) == census(ballots)
 
 
+def test_a_cell_of_a_ballot_file_is_the_bytes_of_the_voters_differences(tmp_path: Path) -> None:
+    for kind in (np.int8, np.float64):
+        ballots = crowd([2, 1], kind=kind)
+        write_ballots(tmp_path / "crowd", STUDY, [ballots], {})
+        cells = pq.read_table(tmp_path / "crowd")["differences"].to_pylist()
+        assert [np.frombuffer(cell, kind).tolist() for cell in cells] == [
+            ballots.differences[:2].reshape(-1).tolist(),
+            ballots.differences[2].tolist(),
+        ]
+
+
+def test_pieces_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BYTES_PER_CHUNK", 8)  # four records of two features
+    ballots = crowd([2, 2, 1, 5, 1, 3, 1])
+    assert [chunk.counts.tolist() for chunk in ballots.chunks()] == [[2, 2], [1], [5], [1, 3], [1]]
+    write_ballots(tmp_path / "crowd", STUDY, [ballots], {})
+    file = open_ballots(tmp_path / "crowd")
+    assert file.pieces == 5
+    assert file.piece(3).counts.tolist() == [1, 3]
+
+
+def test_the_origin_may_be_known_only_at_the_end(tmp_path: Path) -> None:
+    written: list[int] = []
+
+    def pieces() -> Any:
+        for _ in range(3):
+            yield crowd([1])
+            written.append(1)
+
+    write_ballots(tmp_path / "crowd", STUDY, pieces(), lambda: {"pieces": len(written)})
+    assert open_ballots(tmp_path / "crowd").origin == {"pieces": 3}
+
+
 def test_nameless_voters_are_numbered_through_the_whole_file(tmp_path: Path) -> None:
     write_ballots(tmp_path / "crowd", STUDY, [crowd([1, 2]), crowd([1])], {})
     assert open_ballots(tmp_path / "crowd").load().voter_names() == ["1", "2", "3"]
@@ -170,21 +203,22 @@ def parquet(path: Path, columns: dict[str, Any], header: bytes | None) -> Path:
     return path
 
 
-HEADER = json.dumps({"format": 1, "study": STUDY.as_dict(), "origin": {}}).encode()
-LISTS = pa.array([[1, 2]], pa.list_(pa.int8()))
+HEADER = json.dumps({"format": 2, "numbers": "int8", "study": STUDY.as_dict(), "origin": {}}).encode()
+CELLS = pa.array([b"\1\2"], pa.binary())
 
 
 @pytest.mark.parametrize(
     ("columns", "header", "message"),
     [
-        ({"voter": ["a"], "differences": LISTS}, None, "no ballot file: import it with"),
-        ({"voter": ["a"], "differences": LISTS}, b"{", "unreadable header"),
-        ({"voter": ["a"], "differences": LISTS}, b"5", "unreadable header"),
-        ({"voter": ["a"], "differences": LISTS}, b'{"format": 9}', "ballot format 9"),
-        ({"voter": ["a"], "differences": LISTS}, b'{"format": 1}', "ballot format"),
+        ({"voter": ["a"], "differences": CELLS}, None, "no ballot file: import it with"),
+        ({"voter": ["a"], "differences": CELLS}, b"{", "unreadable header"),
+        ({"voter": ["a"], "differences": CELLS}, b"5", "unreadable header"),
+        ({"voter": ["a"], "differences": CELLS}, b'{"format": 9}', "ballot format 9"),
+        ({"voter": ["a"], "differences": CELLS}, b'{"format": 2}', "ballot format"),
         ({"voter": ["a"], "differences": ["x"]}, HEADER, "no column of differences"),
+        ({"voter": ["a"], "differences": CELLS}, HEADER.replace(b"int8", b"int9"), "no column of differences"),
         ({"voter": ["a"]}, HEADER, "no column of differences"),
-        ({"voter": pa.array([], pa.string()), "differences": LISTS[:0]}, HEADER, "holds no voters"),
+        ({"voter": pa.array([], pa.string()), "differences": CELLS[:0]}, HEADER, "holds no voters"),
     ],
 )
 def test_what_is_no_ballot_file_is_not_opened(
@@ -197,14 +231,13 @@ def test_what_is_no_ballot_file_is_not_opened(
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
-        ([[1, 2], None], "blank"),
-        ([[1, 2], [1, None]], "blank"),
-        ([[1, 2], [1, 2, 3]], "groups of 2 features"),
-        ([[1, 2], []], "no records"),
+        ([b"\1\2", None], "blank"),
+        ([b"\1\2", b"\1\2\3"], "groups of 2 features"),
+        ([b"\1\2", b""], "no records"),
     ],
 )
 def test_a_damaged_ballot_file_is_refused_when_read(tmp_path: Path, answers: list[Any], message: str) -> None:
-    columns = {"voter": ["a", "b"], "differences": pa.array(answers, pa.list_(pa.int8()))}
+    columns = {"voter": ["a", "b"], "differences": pa.array(answers, pa.binary())}
     file = open_ballots(parquet(tmp_path / "file", columns, HEADER))
     with pytest.raises(VeilError, match=message):
         file.load()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,9 +22,12 @@ from veil.durable import replacing
 from veil.errors import VeilError
 from veil.study import Study
 
-VOTERS_PER_CHUNK = 65_536
-_FORMAT = 1
+VOTERS_PER_CHUNK = 16_384
+BYTES_PER_CHUNK = 1 << 25
+_FORMAT = 2
 _METADATA = b"veil"
+_NUMBERS = {"int8": "int8", "float64": "<f8"}
+"""How differences are stored."""
 
 Differences = npt.NDArray[np.int8] | npt.NDArray[np.float64]
 
@@ -103,8 +106,12 @@ class Ballots:
 
     def chunks(self) -> Iterator[Ballots]:
         """Walk the crowd in pieces of bounded size."""
-        for start in range(0, self.voters, VOTERS_PER_CHUNK):
-            yield self.of(slice(start, start + VOTERS_PER_CHUNK))
+        start, most = 0, BYTES_PER_CHUNK // max(1, self.study.dimension * self.differences.itemsize)
+        while start < self.voters:
+            fitting = int(np.searchsorted(self.offsets, self.offsets[start] + most, "right")) - 1
+            stop = max(start + 1, min(start + VOTERS_PER_CHUNK, fitting))
+            yield self.of(slice(start, stop))
+            start = stop
 
 
 class BallotSource(Protocol):
@@ -124,21 +131,35 @@ class BallotSource(Protocol):
 
 @dataclass(frozen=True)
 class BallotFile:
-    """A ballot file (Parquet, a row a voter) of which only one row group is in memory at a time."""
+    """A ballot file (Parquet, a row a voter), of which one piece (a row group) after another is in memory.
+
+    A voter's differences are the bytes of an array of records x features: int8, or little-endian float64.
+    """
 
     path: Path
     study: Study
     voters: int
     origin: Mapping[str, Any]
+    layout: pq.FileMetaData = field(repr=False, compare=False)
+    numbers: np.dtype[Any] = field(repr=False, compare=False)
 
-    def chunks(self) -> Iterator[Ballots]:
-        """Read the file one row group at a time."""
+    @property
+    def pieces(self) -> int:
+        """How many pieces the crowd is in."""
+        return int(self.layout.num_row_groups)
+
+    def piece(self, number: int) -> Ballots:
+        """Read one piece. Threads may read at the same time."""
         try:
-            with pq.ParquetFile(self.path, memory_map=True) as file:
-                for group in range(file.num_row_groups):
-                    yield _ballots(self.study, file.read_row_group(group, columns=["voter", "differences"]))
+            with pq.ParquetFile(self.path, memory_map=True, metadata=self.layout) as file:
+                table = file.read_row_group(number, columns=["voter", "differences"])
         except (pa.ArrowException, OSError) as error:
             raise VeilError(f"{self.path} is damaged: {_one_line(error)}") from None
+        return _ballots(self.study, table, self.numbers)
+
+    def chunks(self) -> Iterator[Ballots]:
+        """Read the file one piece at a time."""
+        return map(self.piece, range(self.pieces))
 
     def load(self) -> Ballots:
         """Read the whole crowd into memory."""
@@ -194,10 +215,10 @@ def open_ballots(path: str | Path) -> BallotFile:
         raise VeilError(f"there is no ballot file {path}: make one with `veil import` or `veil simulate`")
     try:
         with pq.ParquetFile(path, memory_map=path.stat().st_size > 0) as file:
-            metadata, rows = file.schema_arrow.metadata or {}, file.metadata.num_rows
-            columns = {field.name: field.type for field in file.schema_arrow}
+            layout, columns = file.metadata, {field.name: field.type for field in file.schema_arrow}
     except (pa.ArrowException, OSError) as error:
         raise VeilError(f"{path} is not a ballot file: {_one_line(error)}") from None
+    metadata = layout.metadata or {}
     if _METADATA not in metadata:
         raise VeilError(
             f"{path} is a Parquet file, but no ballot file: import it with `veil import table {path} --mapping MAPPING`"
@@ -208,34 +229,46 @@ def open_ballots(path: str | Path) -> BallotFile:
         raise VeilError(f"{path} has an unreadable header: the file is damaged") from None
     if header.get("format") != _FORMAT or not isinstance(header.get("study"), dict):
         raise VeilError(f"{path} has ballot format {header.get('format')}, this version of veil reads {_FORMAT}")
-    if columns.get("differences") not in (pa.list_(pa.int8()), pa.list_(pa.float64())):
+    if columns.get("differences") != pa.binary() or header.get("numbers") not in _NUMBERS:
         raise VeilError(f"{path} has no column of differences: the file is damaged")
-    if rows == 0:
+    if layout.num_rows == 0:
         raise VeilError(f"{path} holds no voters")
-    return BallotFile(path, Study.from_dict(header["study"]), rows, header.get("origin", {}))
+    study, numbers = Study.from_dict(header["study"]), np.dtype(_NUMBERS[header["numbers"]])
+    return BallotFile(path, study, layout.num_rows, header.get("origin", {}), layout, numbers)
 
 
-def write_ballots(path: str | Path, study: Study, chunks: Iterable[Ballots], origin: Mapping[str, Any]) -> int:
+def write_ballots(
+    path: str | Path,
+    study: Study,
+    chunks: Iterable[Ballots],
+    origin: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
+) -> int:
     """Write a crowd piece by piece and return the number of voters.
 
-    The file appears under its name only when it is complete. ``origin`` says where it came from.
+    The file appears under its name only when it is complete. ``origin`` says where it came from; a function is asked
+    when all pieces have come.
     """
-    header = json.dumps({"format": _FORMAT, "study": study.as_dict(), "origin": dict(origin)})
     voters, writer = 0, None
+    kind: np.dtype[Any] = np.dtype(np.int8)
     with replacing(Path(path)) as unfinished:
         try:
             for chunk in (piece for given in chunks for piece in given.chunks()):
                 table = _table(chunk, voters)
                 if writer is None:
-                    schema = table.schema.with_metadata({_METADATA: header.encode()})
-                    writer = pq.ParquetWriter(unfinished, schema, compression="zstd")
-                writer.write_table(table.replace_schema_metadata(schema.metadata), row_group_size=VOTERS_PER_CHUNK)
+                    kind = chunk.differences.dtype
+                    writer = pq.ParquetWriter(unfinished, table.schema, compression="lz4", use_dictionary=False)
+                if chunk.differences.dtype != kind:
+                    raise ValueError(f"pieces of one crowd hold {kind} and {chunk.differences.dtype}")
+                writer.write_table(table, row_group_size=chunk.voters)
                 voters += chunk.voters
+            if writer is None:
+                raise VeilError("there is not one usable answer, so no ballot file was written")
+            told = origin() if callable(origin) else origin
+            header = {"format": _FORMAT, "numbers": kind.name, "study": study.as_dict(), "origin": dict(told)}
+            writer.add_key_value_metadata({_METADATA: json.dumps(header).encode()})
         finally:
             if writer is not None:
                 writer.close()
-        if writer is None:
-            raise VeilError("there is not one usable answer, so no ballot file was written")
     return voters
 
 
@@ -249,29 +282,31 @@ def smallest_type(study: Study) -> type[np.int8] | type[np.float64]:
 
 
 def _table(chunk: Ballots, before: int) -> pa.Table:
-    dimension = chunk.study.dimension
     names = chunk.names
     if names is None:
         names = pa.array([str(before + i + 1) for i in range(chunk.voters)], pa.string())
-    flat = pa.array(np.ascontiguousarray(chunk.differences).reshape(-1))
-    lists = pa.ListArray.from_arrays(pa.array((chunk.offsets * dimension).astype(np.int32)), flat)
-    return pa.table({"voter": names, "differences": lists})
+    data = np.ascontiguousarray(chunk.differences, _NUMBERS[chunk.differences.dtype.name])
+    ends = (chunk.offsets * chunk.study.dimension * data.itemsize).astype(np.int32)
+    cells = [None, pa.py_buffer(ends), pa.py_buffer(data)]
+    return pa.table({"voter": names, "differences": pa.Array.from_buffers(pa.binary(), chunk.voters, cells)})
 
 
-def _ballots(study: Study, table: pa.Table) -> Ballots:
+def _ballots(study: Study, table: pa.Table, numbers: np.dtype[Any]) -> Ballots:
     column = table.column("differences").combine_chunks()
-    if column.null_count or column.values.null_count:
+    if column.null_count:
         raise VeilError("some voters' answers are blank (null): the ballot file is damaged")
-    ends = column.offsets.to_numpy().astype(np.int64)
-    flat = column.values.to_numpy()[ends[0] : ends[-1]]
-    if np.any((ends - ends[0]) % study.dimension):
+    _, ends_buffer, data = column.buffers()
+    ends = np.frombuffer(ends_buffer, np.int32)[column.offset :][: len(column) + 1].astype(np.int64)
+    sizes, record = np.diff(ends), study.dimension * numbers.itemsize
+    if np.any(sizes % record):
         raise VeilError(
             f"some voters' answers do not come in groups of {study.dimension} features: the ballot file is damaged"
         )
+    values = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].view(numbers)
     return Ballots(
         study,
-        (ends - ends[0]) // study.dimension,
-        flat.reshape(-1, study.dimension),
+        (ends - ends[0]) // record,
+        values.astype(numbers.newbyteorder("="), copy=False).reshape(-1, study.dimension),
         table.column("voter").combine_chunks().cast(pa.string()),
     )
 

@@ -41,6 +41,15 @@ def replacing(path: Path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
+def put_in_place(finished: Path, path: Path) -> None:
+    """Give a file that is on disk already its name, on the same file system."""
+    try:
+        finished.replace(path)
+        _flush(path.parent)
+    except OSError as error:
+        raise VeilError(f"cannot write {path}: {error.strerror or error}") from None
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
     with replacing(path) as unfinished:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from veil.ballots import BallotSource, Census, census
+from veil.ballots import Ballots, BallotSource, Census, census
 from veil.durable import check_writable
+from veil.engines.threads import in_order, usable_cores
 from veil.errors import VeilError
 from veil.privacy.bulk_noise import BulkNoise
 from veil.privacy.concentrated import Concentrated
@@ -213,9 +214,19 @@ def _measure(source: BallotSource, prepared: Prepared, seed: int | None) -> Call
 def _reports(
     source: BallotSource, mechanism: DistributedMechanism[Any], settings: Settings, epsilons: IntArray, noise: Noise
 ) -> Iterator[Any]:
+    def report(given: tuple[Ballots, IntArray]) -> Any:
+        ballots, of_each = given
+        return mechanism.report(ballots, settings, of_each, noise)
+
+    pieces = _with_epsilons(source, epsilons)
+    # A seeded generator draws the same again only if it is asked in the same order.
+    return in_order(report, pieces, usable_cores()) if noise.exact else map(report, pieces)
+
+
+def _with_epsilons(source: BallotSource, epsilons: IntArray) -> Iterator[tuple[Ballots, IntArray]]:
     start = 0
     for chunk in source.chunks():
-        yield mechanism.report(chunk, settings, epsilons[start : start + chunk.voters], noise)
+        yield chunk, epsilons[start : start + chunk.voters]
         start += chunk.voters
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from veil.errors import VeilError
 from veil.sources.import_report import Imported, Refusal
 from veil.sources.moral_machine import import_moral_machine
+from veil.sources.streaming.reading import Progress
 from veil.studies import load_study
 
 FILE = Path(__file__).parents[2] / "../shared/data/moral_machine/us_2097_voters.csv.gz"
@@ -77,17 +78,22 @@ def test_legality_is_a_category(tmp_path: Path) -> None:
     rows = []
     for signal in (0, 1, 2):
         rows += [row(f"d{signal}", "ann", 1, CrossingSignal=signal), row(f"d{signal}", "ann", 0)]
-    assert feature(import_rows(tmp_path, rows), "legality") == [0, 1, -1]
+        assert feature(import_rows(tmp_path, rows[-2:]), "legality") == [LEGALITY[signal]]
 
 
-def test_voters_and_their_answers_keep_the_order_of_the_file(tmp_path: Path) -> None:
+def test_answers_are_their_voters(tmp_path: Path) -> None:
     one, two, three = (
         [row(d, v, 1, Man=k), row(d, v, 0, Man=1)] for d, v, k in (("x", "bob", 2), ("y", "ann", 3), ("z", "bob", 4))
     )
     imported = import_rows(tmp_path, [one[0], two[0], three[1], three[0], two[1], one[1]])
-    assert imported.ballots.voter_names() == ["bob", "ann"]
-    assert imported.ballots.counts.tolist() == [2, 1]
-    assert feature(imported, "man") == [1, 3, 2]
+    men = dict(
+        zip(
+            imported.ballots.voter_names(),
+            np.split(feature(imported, "man"), imported.ballots.offsets[1:-1]),
+            strict=True,
+        )
+    )
+    assert {voter: sorted(answers) for voter, answers in men.items()} == {"bob": [1, 3], "ann": [2]}
 
 
 @pytest.mark.parametrize(
@@ -191,9 +197,10 @@ def test_a_header_alone_is_no_answer(tmp_path: Path) -> None:
 
 def test_progress_is_told_the_rows(tmp_path: Path) -> None:
     import_rows(tmp_path, pair("a"))
-    told: list[int] = []
+    told: list[Progress] = []
     import_moral_machine(tmp_path / "answers.csv", told.append)
-    assert told == [2]
+    size = (tmp_path / "answers.csv").stat().st_size
+    assert told == [Progress(True, size, size, 2), Progress(False, 1, 1, 2)]
 
 
 GROUP = st.dictionaries(st.sampled_from(CHARACTERS), st.just(1), min_size=1, max_size=5)
@@ -284,13 +291,26 @@ def public() -> Imported:
 
 @pytest.fixture(scope="module")
 def dilemmas() -> dict[str, list[dict[str, str]]]:
-    """Read the file another way: dilemmas in the order of the voters' and their own first appearance."""
+    """Read the file another way."""
     with gzip.open(FILE, "rt", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    voters: dict[str, dict[str, list[dict[str, str]]]] = {}
-    for cells in rows:
-        voters.setdefault(cells["ExtendedSessionID"], {}).setdefault(cells["ResponseID"], []).append(cells)
-    return {dilemma: halves for answers in voters.values() for dilemma, halves in answers.items()}
+        read: dict[str, list[dict[str, str]]] = {}
+        for cells in csv.DictReader(file):
+            read.setdefault(cells["ResponseID"], []).append(cells)
+    return read
+
+
+@pytest.fixture(scope="module")
+def answers(dilemmas: dict[str, list[dict[str, str]]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Import the file with every dilemma as a voter of its own, so that each answer can be found by its dilemma."""
+    path = tmp_path_factory.mktemp("public") / "answers.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, next(iter(dilemmas.values()))[0])
+        writer.writeheader()
+        for name, halves in dilemmas.items():
+            writer.writerows(half | {"ExtendedSessionID": name} for half in halves)
+    imported = import_moral_machine(path)
+    assert imported.report.pairs == imported.report.voters == len(dilemmas)
+    return dict(zip(imported.ballots.voter_names(), imported.ballots.differences, strict=True))
 
 
 @real
@@ -303,14 +323,19 @@ def test_it_has_the_known_size(public: Imported) -> None:
 
 
 @real
-def test_another_reader_finds_the_same(public: Imported, dilemmas: dict[str, list[dict[str, str]]]) -> None:
-    expected = []
-    for halves in dilemmas.values():
+def test_another_reader_finds_the_same(
+    public: Imported, answers: dict[str, Any], dilemmas: dict[str, list[dict[str, str]]]
+) -> None:
+    expected: dict[str, list[list[int]]] = {}
+    for name, halves in dilemmas.items():
         chosen, other = sorted(halves, key=lambda cells: cells["Saved"], reverse=True)
         signal = LEGALITY[int(chosen["CrossingSignal"])] - LEGALITY[int(other["CrossingSignal"])]
         numbers = [int(float(chosen[c])) - int(float(other[c])) for c in ("Intervention", "Barrier", *CHARACTERS)]
-        expected.append([*numbers[:2], signal, *numbers[2:]])
-    assert np.array_equal(public.ballots.differences, expected)
+        expected.setdefault(chosen["ExtendedSessionID"], []).append([*numbers[:2], signal, *numbers[2:]])
+        assert answers[name].tolist() == expected[chosen["ExtendedSessionID"]][-1]
+    ballots = public.ballots
+    read = zip(ballots.voter_names(), np.split(ballots.differences, ballots.offsets[1:-1]), strict=True)
+    assert {name: sorted(v.tolist()) for name, v in read} == {name: sorted(v) for name, v in expected.items()}
 
 
 @real
@@ -325,7 +350,7 @@ def test_another_reader_finds_the_same(public: Imported, dilemmas: dict[str, lis
     ],
 )
 def test_the_known_side_is_spared(
-    public: Imported,
+    answers: dict[str, Any],
     dilemmas: dict[str, list[dict[str, str]]],
     kind: str,
     preferred: str,
@@ -333,7 +358,8 @@ def test_the_known_side_is_spared(
 ) -> None:
     """The imported V agrees with the raw group of the named level: V . (that group - the other) > 0."""
     spared = []
-    for v, halves in zip(public.ballots.differences[:, 3:], dilemmas.values(), strict=True):
+    for dilemma, halves in dilemmas.items():
+        v = answers[dilemma][3:]
         if halves[0]["ScenarioType"] == kind:
             named, other = sorted(halves, key=lambda cells: cells["AttributeLevel"] != preferred)
             spared.append(sum(int(x) * (int(named[c]) - int(other[c])) for x, c in zip(v, CHARACTERS, strict=True)) > 0)

@@ -12,14 +12,25 @@ import numpy as np
 import typer
 
 from veil.ballots import Ballots, census, write_ballots
-from veil.cli.terminal import AsJson, BallotPath, err, out, progress, show, table, watched_ballots
+from veil.cli.terminal import (
+    AsJson,
+    BallotPath,
+    err,
+    import_progress,
+    out,
+    progress,
+    show,
+    table,
+    watched_ballots,
+)
 from veil.drawing import draw_session
 from veil.errors import VeilError
 from veil.preference.society import Society, society
 from veil.privacy.mechanisms.algorithm3 import clipped_records
-from veil.sources.import_report import Imported, write_refused
-from veil.sources.moral_machine import import_moral_machine
+from veil.sources.import_report import ImportReport, write_refused
+from veil.sources.moral_machine import stream_moral_machine
 from veil.sources.simulated import simulate_crowd, synthetic_crowd
+from veil.sources.simulated_layout import write_public_layout
 from veil.sources.table import TableMapping, import_table, load_mapping
 from veil.studies import BUNDLED, load_study
 from veil.study import Study
@@ -62,8 +73,13 @@ def studies(
 def simulate(
     study: Annotated[str, typer.Argument(help="A bundled study, synthetic-D, or a study file.")],
     voters: Annotated[int, typer.Option(help="How many voters.")],
-    out_path: OutPath,
+    out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the ballot file (Parquet).")] = None,
     records: Annotated[int | None, typer.Option(help="Answers per voter. Default: the study's.")] = None,
+    as_csv: Annotated[
+        Path | None,
+        typer.Option(help="Instead of ballots: a CSV in the public Moral Machine layout (gzipped if named .gz)."),
+    ] = None,
+    dirty: Annotated[float, typer.Option(help="With --as-csv: the share of dilemmas with something wrong.")] = 0.0,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -72,11 +88,19 @@ def simulate(
     `synthetic-D` is the generator of the paper's Section 5.1; other studies draw their own dilemmas, answered by people
     who lean as the study file says.
 
-    Example: `veil simulate moral-machine --voters 1000 --out crowd.parquet`
+    Example: `veil simulate moral-machine --voters 1000 --out crowd.parquet`, or, as a file to try the import with,
+    `veil simulate moral-machine --voters 1000 --as-csv crowd.csv.gz --dirty 0.01`
     """
     found, rng = load_study(study), np.random.default_rng(seed)
     if records is not None:
         found = replace(found, drawing=replace(found.drawing, dilemmas=records))
+    if as_csv is not None and out_path is None:
+        _simulate_csv(found, voters, as_csv, dirty, rng, as_json)
+        return
+    if out_path is None or as_csv is not None:
+        raise VeilError("say where to write: either --out crowd.parquet (ballots) or --as-csv crowd.csv")
+    if dirty:
+        raise VeilError("ballots cannot be dirty: --dirty is for a file to import, with --as-csv crowd.csv")
     if found.drawing.method == "gaussian":
         crowd: Iterator[Ballots] = synthetic_crowd(
             voters, found.drawing.dilemmas, found.dimension, rng
@@ -105,11 +129,21 @@ def moral_machine(
     refused: RefusedPath = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import answers in the public layout of the Moral Machine (two rows a dilemma).
+    """Import answers in the public layout of the Moral Machine (two rows a dilemma), in bounded memory.
+
+    An import that was interrupted goes on when the same command is given again.
 
     Example: `veil import moral-machine SharedResponses.csv.gz --out mm.parquet --refused refused.csv`
     """
-    _finish(import_moral_machine(file), file, out_path, refused, as_json)
+    try:
+        with import_progress() as tell:
+            report = stream_moral_machine(file, out_path, refused, tell)
+    except KeyboardInterrupt:
+        err.print(
+            f"veil: {out_path} is not written. Give the same command again, and the import goes on.", markup=False
+        )
+        raise
+    _show_import(report, "moral-machine", out_path, refused, as_json)
 
 
 @importing.command("table")
@@ -130,7 +164,12 @@ def table_file(
     if (mapping is None) == (study is None):
         raise VeilError("give either --mapping (which column means what) or --study (for the documented column names)")
     columns = load_mapping(mapping) if mapping is not None else TableMapping(load_study(str(study)))
-    _finish(import_table(file, columns), file, out_path, refused, as_json)
+    imported = import_table(file, columns)
+    report, ballots = imported.report, imported.ballots
+    if refused is not None:
+        write_refused(refused, imported)
+    write_ballots(out_path, ballots.study, ballots.chunks(), {"imported_from": file.name, **report.as_dict()})
+    _show_import(report, ballots.study.name, out_path, refused, as_json)
 
 
 def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
@@ -207,12 +246,20 @@ def fit(
     show(data, as_json, lambda: _print_society(study, fitted))
 
 
-def _finish(imported: Imported, file: Path, out_path: Path, refused: Path | None, as_json: bool) -> None:
-    report, ballots = imported.report, imported.ballots
-    if refused is not None:
-        write_refused(refused, imported)
-    write_ballots(out_path, ballots.study, ballots.chunks(), {"imported_from": file.name, **report.as_dict()})
+def _simulate_csv(study: Study, voters: int, path: Path, dirty: float, rng: np.random.Generator, as_json: bool) -> None:
+    with progress("simulating", voters, "voters") as tell:
+        expected = write_public_layout(path, study, voters, rng, dirty, tell)
 
+    def in_words() -> None:
+        out.print(f"Wrote {path}: {expected.rows} rows. An import must find {expected.pairs} pairs of", end=" ")
+        out.print(f"{expected.voters} voters" + (", and refuse:" if expected.refused else "."))
+        for reason, count in expected.refused.items():
+            out.print(f"  {count} rows: {reason.value}")
+
+    show({"file": str(path), "study": study.name, **expected.as_dict()}, as_json, in_words)
+
+
+def _show_import(report: ImportReport, study: str, out_path: Path, refused: Path | None, as_json: bool) -> None:
     def in_words() -> None:
         out.print(f"Wrote {out_path}: {report.pairs} pairs of {report.voters} voters, from {report.rows} rows.")
         if report.dropped:
@@ -224,7 +271,7 @@ def _finish(imported: Imported, file: Path, out_path: Path, refused: Path | None
         for note in report.notes:
             out.print(f"  note: {note}", markup=False)
 
-    show({"ballots": str(out_path), "study": ballots.study.name, **report.as_dict()}, as_json, in_words)
+    show({"ballots": str(out_path), "study": study, **report.as_dict()}, as_json, in_words)
 
 
 def _told(crowd: Iterator[Ballots], tell: Any) -> Iterator[Ballots]:

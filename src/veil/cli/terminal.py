@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,12 +17,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from veil.ballots import Ballots, BallotSource, open_ballots
+from veil.sources.streaming.reading import Progress as ImportProgress
 from veil.study import Study
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of text.")]
 BallotPath = Annotated[
     Path, typer.Argument(metavar="BALLOTS", help="A ballot file (from `veil import` or `simulate`).")
 ]
+
+_STEPS = {True: "reading", False: "putting voters together"}
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -74,6 +78,38 @@ def progress(task: str, total: int | None, unit: str) -> Iterator[Callable[[int]
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         handle = bar.add_task(task, total=total)
         yield lambda done: bar.advance(handle, done)
+
+
+@contextmanager
+def import_progress() -> Iterator[Callable[[ImportProgress], None]]:
+    """Show how far an import has come: bytes, rows a second and the time left, then parts of the crowd."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[amount]}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        tasks = {reading: bar.add_task(name, visible=False, amount="", rate="") for reading, name in _STEPS.items()}
+        begun, before = time.monotonic(), -1
+
+        def tell(progress: ImportProgress) -> None:
+            nonlocal before
+            before = progress.rows if before < 0 else before  # what an interrupted import had read already
+            rate = (progress.rows - before) / max(time.monotonic() - begun, 1e-9)
+            size = f"{progress.done / 1e9:.2f} of {progress.total / 1e9:.2f} GB"
+            amount = size if progress.reading else f"{progress.done} of {progress.total} parts"
+            bar.update(
+                tasks[progress.reading],
+                completed=progress.done,
+                total=progress.total,
+                visible=True,
+                amount=amount,
+                rate=f"{rate:,.0f} rows/s" if progress.reading else "",
+            )
+
+        yield tell
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.engines.threads import usable_cores
 from veil.errors import VeilError
 from veil.preference.active_set import maximise, new_workspace
 from veil.preference.kernel import compiled, inlined, padded
@@ -75,7 +75,7 @@ def fit_in_ball(
         iterations=np.zeros(voters, dtype=np.int64),
     )
     flat = np.ascontiguousarray(differences).reshape(-1)
-    workers = threads if threads is not None else os.cpu_count() or 1
+    workers = threads if threads is not None else usable_cores()
 
     def fit(first: int, last: int) -> None:
         chunk = slice(first, last)

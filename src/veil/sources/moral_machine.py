@@ -1,121 +1,91 @@
-"""Imports answers in the public layout of the Moral Machine (Awad et al. 2018, OSF 3hvt2).
+"""Imports answers in the public layout of the Moral Machine (``public_layout``), in bounded memory.
 
-A row is one group of characters in one dilemma, and a dilemma is two rows with the same ``ResponseID``. The row
-with ``Saved`` = 1 is the group that the voter spared. A voter is an ``ExtendedSessionID``. The 23 features are
-columns of small whole numbers; ``NumberOfCharacters``, where it is given, must be the sum of the 20 counts.
+Three steps: rows are read and become units in runs on disk; dilemmas that several voters claim are refused; and part
+by part, units become pairs and pairs become ballots. Voters come in the order of their names' hashes, and a voter's
+answers in the order of their dilemmas', so the same answers give the same ballots, byte for byte and to a ledger, in
+whatever order their rows are, in CSV, gzipped or in Parquet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from veil.sources.cells import any_blank, any_not_finite, any_outside, first_reason, number
-from veil.sources.import_report import REASON, ROW, Imported, Refusal, gather
+from veil.ballots import Ballots, concatenate, write_ballots
+from veil.durable import check_writable, put_in_place, replacing
+from veil.engines.threads import usable_cores
+from veil.sources.import_report import Imported, ImportReport
+from veil.sources.public_layout import NEEDED, SIZE
+from veil.sources.streaming.importing import Import
+from veil.sources.streaming.reading import Tell
+from veil.sources.streaming.workplace import Workplace, bits_for, workplace_beside
 from veil.sources.table_rows import TableRows
 from veil.studies import load_study
-from veil.studies.moral_machine_sessions import CHARACTERS, LARGEST_GROUP
 
-DILEMMA, VOTER, SAVED, SIZE = "ResponseID", "ExtendedSessionID", "Saved", "NumberOfCharacters"
-_SIGNAL = "CrossingSignal"
-_GREEN, _RED = 1, 2
+_BYTES_PER_GZIPPED_BYTE = 16
+_BYTES_PER_ROW = 160
 
 
-def column_of(feature: str) -> str:
-    """Return the column of the public layout that a feature of the study comes from."""
-    return _SIGNAL if feature == "legality" else "".join(w.capitalize() for w in feature.split("_"))
+def import_moral_machine(path: str | Path, tell: Tell | None = None) -> Imported:
+    """Read a file of answers into memory; rows that are not half of a good pair are refused, and counted by reason."""
+    table = TableRows(path, NEEDED, [SIZE])
+    with tempfile.TemporaryDirectory() as folder:
+        going = Import(table, Workplace(Path(folder), _bits(table)), usable_cores(), tell)
+        pieces = [ballots for ballots in going.ballots() if ballots.voters]
+        study = load_study("moral-machine")
+        nobody = Ballots(study, np.zeros(1, np.int64), np.empty((0, study.dimension), np.int8))
+        ballots = concatenate(study, pieces) if pieces else nobody
+        return Imported(ballots, going.report(), pl.concat(going.refused_rows()))
 
 
-_GROUP = [column_of(character) for character in CHARACTERS]
-_HIGHEST = {"Intervention": 1, "Barrier": 1, _SIGNAL: _RED, **dict.fromkeys(_GROUP, LARGEST_GROUP)}
+def stream_moral_machine(
+    path: str | Path,
+    out: str | Path,
+    refused: str | Path | None = None,
+    tell: Tell | None = None,
+    threads: int | None = None,
+) -> ImportReport:
+    """Read a file of answers of any size into a ballot file; optionally write the refused rows and why to a CSV.
 
-
-def import_moral_machine(path: str | Path, progress: Callable[[int], None] | None = None) -> Imported:
-    """Read a file of answers; rows that are not half of a good pair are refused, and counted by reason.
-
-    ``progress`` is told how many rows have been read so far.
+    Takes memory for some blocks of the file and some parts of the crowd, whatever the file's size, and room beside
+    ``out`` for a quarter to a third of its text. An import that is interrupted leaves ``out`` as it was; the same call
+    made again goes on with what was read already, unless the file has changed in the meantime.
     """
-    study = load_study("moral-machine")
-    table = TableRows(path, [DILEMMA, VOTER, SAVED, *_HIGHEST], [SIZE])
-    good, refused = [], []
-    for batch in table.batches(progress):
-        checked = _check(batch if SIZE in table.present else batch.with_columns(pl.lit("").alias(SIZE)))
-        wrong = checked[REASON].is_not_null()
-        good.append(checked.filter(~wrong).drop(REASON))
-        refused.append(batch.filter(wrong).with_columns(checked[REASON].filter(wrong)))
-    chosen, other, unusable = _pair(pl.concat(good))
-    return gather(
-        study,
-        chosen[VOTER],
-        _features(chosen, study.feature_names) - _features(other, study.feature_names),
-        rows=table.rows,
-        refused=[table.ragged(), *refused, unusable.with_columns(pl.exclude(ROW).cast(pl.String))],
-        notes=table.notes(),
-    )
+    table, out = TableRows(path, NEEDED, [SIZE]), Path(out)
+    if refused is not None:
+        check_writable(Path(refused))
+    state = table.path.stat()
+    source = {"path": str(table.path.resolve()), "bytes": state.st_size, "changed": state.st_mtime_ns}
+    with workplace_beside(out, source, _bits(table)) as work:
+        going = Import(table, work, threads or usable_cores(), tell)
+
+        def ballots() -> Iterator[Ballots]:
+            yield from going.ballots()
+            if refused is not None:  # also where not one row could be used
+                _write(going.refused_rows(), Path(refused))
+
+        def origin() -> dict[str, Any]:
+            return {"imported_from": table.path.name, **going.report().as_dict()}
+
+        # In the workplace, so that a kill leaves nothing else behind.
+        write_ballots(work.folder / "ballots", load_study("moral-machine"), ballots(), origin)
+        put_in_place(work.folder / "ballots", out)
+        return going.report()
 
 
-def _check(batch: pl.DataFrame) -> pl.DataFrame:
-    """Turn a batch of text into small whole numbers, with the reason why a row is refused, if it is."""
-    numbers = [SAVED, *_HIGHEST]
-    values = batch.with_columns(
-        *(number(column) for column in (*numbers, SIZE)), blank=any_blank(numbers), sized=pl.col(SIZE) != ""
-    )
-    group = pl.sum_horizontal(_GROUP)
-    reason = first_reason(
-        [
-            (Refusal.VOTER_MISSING, pl.col(VOTER) == ""),
-            (Refusal.DILEMMA_MISSING, pl.col(DILEMMA) == ""),
-            (Refusal.BLANK, pl.col("blank")),
-            (Refusal.NOT_A_NUMBER, any_not_finite(numbers)),
-            (Refusal.NO_SINGLE_CHOICE, ~pl.col(SAVED).is_in([0.0, 1.0])),
-            (Refusal.OUT_OF_BOUNDS, any_outside((column, 0, high) for column, high in _HIGHEST.items())),
-            (Refusal.OUT_OF_BOUNDS, pl.any_horizontal(pl.col(*_HIGHEST) % 1 != 0)),
-            (Refusal.OUT_OF_BOUNDS, ~group.is_between(1, LARGEST_GROUP)),
-            (Refusal.INCONSISTENT, pl.col("sized") & (pl.col(SIZE) != group).fill_null(True)),
-        ]
-    )
-    return values.select(ROW, DILEMMA, VOTER, pl.col(numbers).cast(pl.Int8, strict=False), reason.alias(REASON))
+def _write(frames: Iterator[pl.DataFrame], path: Path) -> None:
+    with replacing(path) as unfinished, unfinished.open("wb") as file:
+        for number, rows in enumerate(frames):
+            rows.write_csv(file, include_header=number == 0)
 
 
-def _pair(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Split good rows into chosen groups, the other groups in the same order, and rows that make no pair."""
-    labelled = _label(rows)
-    pairs, rest = labelled.filter(pl.col(REASON).is_null()), labelled.filter(pl.col(REASON).is_not_null())
-    # A row that appears again is set aside alone: what it repeats may still be half of a good pair.
-    repeated = ~rest.select(pl.struct(pl.exclude(ROW, REASON)).is_first_distinct()).to_series()
-    relabelled = _label(rest.filter(~repeated).drop(REASON))
-    pairs = (
-        pl.concat([pairs, relabelled.filter(pl.col(REASON).is_null())])
-        .with_columns(first=pl.col(ROW).min().over(DILEMMA))
-        .sort("first", SAVED)
-    )
-    unusable = [
-        rest.filter(repeated).with_columns(pl.lit(Refusal.DOUBLED.value).alias(REASON)),
-        relabelled.filter(pl.col(REASON).is_not_null()),
-    ]
-    return pairs.gather_every(2, offset=1), pairs.gather_every(2), pl.concat(unusable)
-
-
-def _label(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the reason why a row is not half of a good pair, null where it is."""
-    same_dilemma = pl.len().over(DILEMMA)
-    reason = first_reason(
-        [
-            (Refusal.UNPAIRED, same_dilemma == 1),
-            (Refusal.DOUBLED, same_dilemma > 2),
-            (Refusal.INCONSISTENT, pl.col(VOTER).n_unique().over(DILEMMA) > 1),
-            (Refusal.NO_SINGLE_CHOICE, pl.col(SAVED).sum().over(DILEMMA) != 1),
-        ]
-    )
-    return rows.with_columns(reason.alias(REASON))
-
-
-def _features(rows: pl.DataFrame, features: tuple[str, ...]) -> npt.NDArray[np.int8]:
-    """Return the study's features: a signal, which is a category, becomes +1 (green), -1 (red) or 0 (none)."""
-    columns = [column_of(feature) for feature in features]
-    legality = pl.col(_SIGNAL).replace_strict({0: 0, _GREEN: 1, _RED: -1}, return_dtype=pl.Int8)
-    return rows.with_columns(legality).select(columns).to_numpy()
+def _bits(table: TableRows) -> int:
+    size = table.path.stat().st_size
+    if table.is_parquet:
+        size = table.parquet_rows() * _BYTES_PER_ROW
+    return bits_for(size * _BYTES_PER_GZIPPED_BYTE if table.is_gzipped else size)

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from veil.ballots import Ballots, Differences, smallest_type
-from veil.drawing import draw_dilemmas
+from veil.drawing import Values, draw_dilemmas
 from veil.errors import VeilError
 from veil.studies import synthetic_study
 from veil.study import FloatArray, Study
@@ -38,11 +39,35 @@ def synthetic_crowd(voters: int, records: int, features: int, rng: np.random.Gen
     study = synthetic_study(features, records)
     social = rng.uniform(-1, 1, features)
     preferences = rng.normal(social, 1, (voters, features))
-    return SyntheticCrowd(_vote(study, preferences, rng), social, preferences)
+    return SyntheticCrowd(_vote(study, preferences, rng).ballots(), social, preferences)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What some voters were shown, in raw values, a row a dilemma, and which side they chose."""
+
+    study: Study
+    left: Values
+    right: Values
+    chose_left: npt.NDArray[np.bool_]
+
+    def ballots(self) -> Ballots:
+        """Return what they say: chosen minus other, in model units."""
+        differences = np.subtract(self.left, self.right) / self.study.units
+        answers: Differences = np.where(self.chose_left[:, None], differences, -differences)
+        if smallest_type(self.study) is np.int8:
+            answers = answers.astype(np.int8)
+        each = self.study.drawing.dilemmas
+        return Ballots(self.study, np.arange(0, len(answers) + 1, each, dtype=np.int64), answers)
 
 
 def simulate_crowd(study: Study, voters: int, rng: np.random.Generator, spread: float = 0.3) -> Iterator[Ballots]:
-    """Draw a crowd of any size around the study's own lean: beta_i ~ N(lean, spread^2 I), block by block.
+    """Draw a crowd of any size around the study's own lean: beta_i ~ N(lean, spread^2 I), block by block."""
+    return (answered.ballots() for answered in simulate_answers(study, voters, rng, spread))
+
+
+def simulate_answers(study: Study, voters: int, rng: np.random.Generator, spread: float = 0.3) -> Iterator[Answered]:
+    """Draw the same crowd with everything that it was shown.
 
     Each block of voters has a generator of its own, spawned from ``rng``: what a block holds depends on the seed
     and on nothing that its reader does.
@@ -52,7 +77,7 @@ def simulate_crowd(study: Study, voters: int, rng: np.random.Generator, spread: 
         raise VeilError(f"the spread of simulated preferences must be 0 or more, got {spread}")
     lean = np.array([f.lean for f in study.features])
 
-    def blocks() -> Iterator[Ballots]:
+    def blocks() -> Iterator[Answered]:
         for start in range(0, voters, VOTERS_PER_BLOCK):
             (child,) = rng.spawn(1)
             size = (min(VOTERS_PER_BLOCK, voters - start), study.dimension)
@@ -61,18 +86,14 @@ def simulate_crowd(study: Study, voters: int, rng: np.random.Generator, spread: 
     return blocks()
 
 
-def _vote(study: Study, preferences: FloatArray, rng: np.random.Generator) -> Ballots:
+def _vote(study: Study, preferences: FloatArray, rng: np.random.Generator) -> Answered:
     """Let voters with these preferences answer dilemmas of the study."""
     voters, dimension = preferences.shape
     left, right = draw_dilemmas(study, voters, rng)
     differences = np.subtract(left, right) / study.units
     worth = differences.reshape(voters, -1, dimension) @ preferences[:, :, None]
     # The two utilities' noises have variance 1/2 each: their difference has variance 1.
-    chose_left = worth.reshape(-1) + rng.standard_normal(len(differences)) > 0
-    answers: Differences = np.where(chose_left[:, None], differences, -differences)
-    if smallest_type(study) is np.int8:
-        answers = answers.astype(np.int8)
-    return Ballots(study, np.arange(voters + 1, dtype=np.int64) * study.drawing.dilemmas, answers)
+    return Answered(study, left, right, worth.reshape(-1) + rng.standard_normal(len(differences)) > 0)
 
 
 def _check_size(voters: int) -> None:

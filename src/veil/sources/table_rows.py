@@ -35,11 +35,11 @@ class TableRows:
         self._ragged: list[tuple[int, str]] = []
         self._unclosed: int | None = None
         self._magic = _first_bytes(self.path)
-        columns = self._columns()
-        self._check(columns, needed, optional)
-        self._wanted = [c for c in columns if c in {*needed, *optional}]
-        self.present = frozenset(columns)
-        self.unused = tuple(c for c in columns if c not in self._wanted)
+        self.columns = self._columns()
+        """All columns, in their order."""
+        self._check(self.columns, needed, optional)
+        self.wanted = [c for c in self.columns if c in {*needed, *optional}]
+        self.unused = tuple(c for c in self.columns if c not in self.wanted)
 
     def batches(self, progress: Callable[[int], None] | None = None) -> Iterator[pl.DataFrame]:
         """Walk the table: the wanted columns, and the row's number (1 is the first after the header).
@@ -49,8 +49,8 @@ class TableRows:
         """
         following = 1
         try:
-            for batch in self._parquet() if self._is_parquet else self._csv():
-                frame = pl.DataFrame(batch).select(pl.all().cast(pl.String).str.strip_chars().fill_null(""))
+            for batch in self._parquet() if self.is_parquet else self._csv():
+                frame = as_text(batch)
                 ragged = [number for number, _ in self._ragged]
                 candidates = np.arange(following, following + len(frame) + len(ragged))
                 numbers = np.setdiff1d(candidates, ragged)[: len(frame)]
@@ -60,13 +60,13 @@ class TableRows:
                     progress(self.rows + len(ragged))
                 yield frame.with_columns(pl.Series(ROW, numbers))
         except pl.exceptions.PolarsError as error:
-            raise VeilError(f"{self.path} has a column of neither numbers nor text: {_one_line(error)}") from None
+            raise VeilError(f"{self.path} has a column of neither numbers nor text: {one_line(error)}") from None
         except pa.ArrowInvalid as error:
             raise VeilError(f"{self.path} cannot be read: {self._explain(error)}") from None
         except (OSError, pa.ArrowException) as error:
-            raise VeilError(f"{self.path} is damaged or cut off after row {self.rows}: {_one_line(error)}") from None
+            raise VeilError(f"{self.path} is damaged or cut off after row {self.rows}: {one_line(error)}") from None
         if self.rows == 0:
-            yield pl.DataFrame(schema={**dict.fromkeys(self._wanted, pl.String), ROW: pl.Int64})
+            yield pl.DataFrame(schema={**dict.fromkeys(self.wanted, pl.String), ROW: pl.Int64})
         self.rows += len(self._ragged)
 
     def ragged(self) -> pl.DataFrame:
@@ -85,18 +85,28 @@ class TableRows:
         return [f"columns not needed ({len(self.unused)}): {', '.join(self.unused)}"] if self.unused else []
 
     @property
-    def _is_parquet(self) -> bool:
+    def is_parquet(self) -> bool:
+        """Whether the file is Parquet; else it is CSV."""
         return self._magic.startswith(b"PAR1")
+
+    @property
+    def is_gzipped(self) -> bool:
+        """Whether the CSV is gzipped."""
+        return self._magic.startswith(b"\x1f\x8b")
+
+    def parquet_rows(self) -> int:
+        """Return how many rows a Parquet file says it has."""
+        return int(pq.read_metadata(self.path).num_rows)
 
     def _columns(self) -> list[str]:
         try:
-            if self._is_parquet:
+            if self.is_parquet:
                 with pq.ParquetFile(self.path) as file:
                     return [str(name) for name in file.schema_arrow.names]
             with self._stream() as stream:
                 start = stream.read(_LONGEST_HEADER).decode("utf-8-sig", "backslashreplace")
         except (OSError, pa.ArrowException) as error:
-            raise VeilError(f"{self.path} is no readable table: {_one_line(error)}") from None
+            raise VeilError(f"{self.path} is no readable table: {one_line(error)}") from None
         header = next((line for line in re.split("[\r\n]", start) if line.strip()), "")
         if "\0" in header or not header:
             what = "is not a text file" if header else "is empty"
@@ -121,11 +131,11 @@ class TableRows:
             raise VeilError(f"{self.path} has more than one column {doubled[0]}: keep one of them")
 
     def _stream(self) -> pa.NativeFile:
-        return pa.input_stream(self.path, compression="gzip" if self._magic.startswith(b"\x1f\x8b") else None)
+        return pa.input_stream(self.path, compression="gzip" if self.is_gzipped else None)
 
     def _parquet(self) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(self.path) as file:
-            yield from file.iter_batches(_ROWS_PER_BATCH, columns=self._wanted)
+            yield from file.iter_batches(_ROWS_PER_BATCH, columns=self.wanted)
 
     def _csv(self) -> Iterator[pa.RecordBatch]:
         # Bytes that are not UTF-8 are spelt out, so that one bad name does not lose the file.
@@ -137,8 +147,8 @@ class TableRows:
                 read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
                 parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._set_aside),
                 convert_options=arrow_csv.ConvertOptions(
-                    include_columns=self._wanted,
-                    column_types={column: pa.string() for column in self._wanted},
+                    include_columns=self.wanted,
+                    column_types={column: pa.string() for column in self.wanted},
                     strings_can_be_null=False,
                 ),
             )
@@ -154,10 +164,15 @@ class TableRows:
     def _explain(self, error: Exception) -> str:
         if self._unclosed is not None:
             return f"row {self._unclosed} opens a quote and does not close it; repair or delete that row"
-        message = _one_line(error)
+        message = one_line(error)
         if "out of sync" in message or "straddl" in message:
             return f"a row after row {self.rows} opens a quote and does not close it, or is longer than 16 MB"
         return message
+
+
+def as_text(batch: pa.RecordBatch | pa.Table) -> pl.DataFrame:
+    """Return cells as text without the spaces around it, empty where they are missing."""
+    return pl.DataFrame(batch).select(pl.all().cast(pl.String).str.strip_chars().fill_null(""))
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -170,5 +185,6 @@ def _first_bytes(path: Path) -> bytes:
         raise VeilError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """Return the first line of an error's message."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__

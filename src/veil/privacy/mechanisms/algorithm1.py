@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from veil.ballots import BallotSource
+from veil.ballots import Ballots, BallotSource
 from veil.preference.fit import fit_voters
 from veil.privacy.epsilon import Epsilon
 from veil.privacy.grid import STEPS, from_steps, to_steps
-from veil.privacy.mechanisms.mechanism import Estimate, IntArray, Measurement, Settings
+from veil.privacy.mechanisms.mechanism import Estimate, IntArray, Measurement, Settings, measured
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import LaplaceSum
 from veil.privacy.sensitivity import sum_of_preferences
@@ -32,12 +34,7 @@ class Algorithm1:
 
     def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
         """Fit every voter and add up the grid preferences (integers: the order cannot matter)."""
-        total, voters, records = np.zeros(settings.study.dimension, np.int64), 0, 0
-        for chunk in source.chunks():
-            preferences = fit_voters(chunk, settings.norm_bound)
-            total += to_steps(preferences.values, settings.norm_bound).sum(axis=0)
-            voters, records = voters + chunk.voters, records + chunk.records
-        return Measurement(total, voters, records)
+        return measured(source, partial(_sum_of_preferences, settings.norm_bound))
 
     def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
         """Add the noise to the sum and divide by the number of voters."""
@@ -50,3 +47,8 @@ class Algorithm1:
         """Scale 2B / (N epsilon) on each coordinate of the mean."""
         reach = settings.norm_bound * sum_of_preferences() / STEPS
         return LaplaceSum((reach * 1e6 / (len(epsilons) * int(epsilons[0])),), (1,))
+
+
+def _sum_of_preferences(norm_bound: float, ballots: Ballots) -> IntArray:
+    steps: IntArray = to_steps(fit_voters(ballots, norm_bound).values, norm_bound).sum(axis=0)
+    return steps

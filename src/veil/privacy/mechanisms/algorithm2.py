@@ -10,6 +10,7 @@ from veil.ballots import Ballots
 from veil.preference.fit import fit_voters
 from veil.privacy.grid import STEPS, from_steps, to_steps
 from veil.privacy.mechanisms.influence import influence
+from veil.privacy.mechanisms.level_sums import LevelSums
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
 from veil.privacy.mechanisms.robust import BoolArray, winsorised, within_reach
 from veil.privacy.noise import Noise
@@ -48,19 +49,14 @@ class Algorithm2:
 
     def aggregate(self, reports: Iterable[Reports], settings: Settings) -> Estimate:
         """Average the reports: each voter counts the same, or by what the report's epsilon makes it worth."""
-        batches = list(reports)
-        epsilons = np.concatenate([batch.epsilons for batch in batches])
-        weights = _weights(settings, epsilons)
         if settings.robust:
-            values = from_steps(np.concatenate([batch.values for batch in batches]), settings.norm_bound)
-            pulled = winsorised(values, weights, np.ones(values.shape, bool), settings.robust)
-            return Estimate(weights @ pulled, spread_of(pulled, weights), {"robust": settings.robust})
-        ends = np.cumsum([0] + [len(batch.epsilons) for batch in batches])
-        mean = sum(
-            weights[start:end] @ from_steps(batch.values, settings.norm_bound)
-            for batch, start, end in zip(batches, ends, ends[1:], strict=False)
-        )
-        return Estimate(np.asarray(mean), self.expected_noise(settings, epsilons))
+            return _robust(list(reports), settings)
+        sums = LevelSums()
+        for batch in reports:
+            sums.add(batch.epsilons, from_steps(batch.values, settings.norm_bound))
+        levels = sums.levels[:, 0]
+        mean = sums.mean(sums.weights(_variances(settings, levels), settings.equal_votes))
+        return Estimate(mean, self.expected_noise(settings, np.repeat(levels, sums.counts)))
 
     def expected_noise(self, settings: Settings, epsilons: IntArray) -> LaplaceSum:
         """On each coordinate of the mean, one Laplace variable of scale w_i 2B / epsilon_i from every voter.
@@ -68,7 +64,8 @@ class Algorithm2:
         With equal votes, w_i = 1/N, this is the paper's 2B / (N epsilon_i).
         """
         levels, first, counts = np.unique(epsilons, return_index=True, return_counts=True)
-        scales = _weights(settings, epsilons)[first] * _reach(settings) * 1e6 / levels
+        weights = influence(_variances(settings, epsilons), settings.equal_votes)
+        scales = weights[first] * _reach(settings) * 1e6 / levels
         return LaplaceSum(tuple(scales.tolist()), tuple(counts.tolist()))
 
 
@@ -77,7 +74,16 @@ def _reach(settings: Settings) -> float:
     return settings.norm_bound * sum_of_preferences() / STEPS
 
 
-def _weights(settings: Settings, epsilons: IntArray) -> FloatArray:
-    """Inverse to the variance of a report: that of its noise, and at most B^2/d between voters."""
+def _variances(settings: Settings, epsilons: IntArray) -> FloatArray:
+    """Variance of a report: that of its noise, and at most B^2/d between voters."""
     between = settings.norm_bound**2 / settings.study.dimension
-    return influence(2 * (_reach(settings) * 1e6 / epsilons) ** 2 + between, settings.equal_votes)
+    return np.asarray(2 * (_reach(settings) * 1e6 / epsilons) ** 2 + between)
+
+
+def _robust(batches: list[Reports], settings: Settings) -> Estimate:
+    """Pull the most extreme reports in, for which all must be there at once."""
+    values = from_steps(np.concatenate([batch.values for batch in batches]), settings.norm_bound)
+    epsilons = np.concatenate([batch.epsilons for batch in batches])
+    weights = influence(_variances(settings, epsilons), settings.equal_votes)
+    pulled = winsorised(values, weights, np.ones(values.shape, bool), settings.robust)
+    return Estimate(weights @ pulled, spread_of(pulled, weights), {"robust": settings.robust})

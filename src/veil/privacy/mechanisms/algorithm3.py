@@ -12,11 +12,10 @@ import numpy as np
 from veil.ballots import Ballots, Differences
 from veil.preference.l1_ball import project_onto_l1_ball
 from veil.privacy.grid import STEPS
-from veil.privacy.mechanisms.influence import influence
+from veil.privacy.mechanisms.level_sums import LevelSums
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
 from veil.privacy.mechanisms.robust import BoolArray
 from veil.privacy.noise import Noise
-from veil.privacy.noise_distribution import spread_of
 from veil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
 from veil.study import Study
 
@@ -72,16 +71,19 @@ class Algorithm3:
 
         A solution's size shrinks with its noise (through the repair), so its worth grows like epsilon only.
         """
-        batches = [(batch.epsilons, *solve(batch, settings)) for batch in reports]
-        epsilons, solved, exists = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-        weights = influence(1 / epsilons, settings.equal_votes)
+        sums, without = LevelSums(), 0
+        for batch in reports:
+            solved, exists = solve(batch, settings)
+            sums.add(batch.epsilons, solved)
+            without += int(np.sum(~exists))
+        weights = sums.weights(1 / sums.levels[:, 0], settings.equal_votes)
         facts: dict[str, Any] = {
             "repair": "regularised, trimmed, projected onto the l1 ball" if settings.repair else "none",
             "sensitivity": "tight" if settings.tight else "paper",
             "record_norm": settings.study.record_bound,
-            "voters_without_a_maximum": int(np.sum(~exists)),
+            "voters_without_a_maximum": without,
         }
-        return Estimate(weights @ solved, spread_of(solved, weights), facts)
+        return Estimate(sums.mean(weights), sums.spread(weights), facts)
 
     def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
         """Nothing simple: the noise goes through a maximisation."""

@@ -12,11 +12,10 @@ from veil.preference.l1_ball import project_onto_l1_ball
 from veil.preference.moments import PRIOR_DEVIATION
 from veil.privacy.grid import STEPS
 from veil.privacy.mechanisms.algorithm3 import objective_coefficients, quadratic_forms
-from veil.privacy.mechanisms.influence import influence
+from veil.privacy.mechanisms.level_sums import LevelSums
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
 from veil.privacy.mechanisms.robust import BoolArray, within_reach
 from veil.privacy.noise import Noise
-from veil.privacy.noise_distribution import spread_of
 
 
 class Algorithm3Answers:
@@ -54,11 +53,12 @@ class Algorithm3Answers:
 
     def aggregate(self, reports: Iterable[Reports], settings: Settings) -> Estimate:
         """Solve each voter's objective and average the solutions by what their noise leaves of them."""
-        batches = [(batch.epsilons, _solve(batch, settings)) for batch in reports]
-        epsilons, solved = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-        weights = influence(1 / epsilons, settings.equal_votes)
+        sums = LevelSums()
+        for batch in reports:
+            sums.add(batch.epsilons, _solve(batch, settings))
+        weights = sums.weights(1 / sums.levels[:, 0], settings.equal_votes)
         facts = {"record_norm": settings.study.record_bound}
-        return Estimate(weights @ solved, spread_of(solved, weights), facts)
+        return Estimate(sums.mean(weights), sums.spread(weights), facts)
 
     def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
         """Nothing simple: the noise goes through a maximisation."""

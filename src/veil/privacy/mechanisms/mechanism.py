@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from veil.ballots import Ballots, BallotSource
+from veil.engines.engine import Tally, add_up
 from veil.privacy.epsilon import Epsilon
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import NoiseDistribution
@@ -60,6 +62,16 @@ class Measurement:
     records: int
     shown: FloatArray | None = None
     """Answer level only: the dilemmas that were shown (X - Z of either side). They are public there."""
+
+
+def measured(source: BallotSource, tally: Tally) -> Measurement:
+    """Add up a tally over the crowd, with the numbers of voters and records. The engine cannot change a bit of it."""
+    voters, records, *total = add_up(source, partial(_with_counts, tally)).tolist()
+    return Measurement(np.array(total, np.int64), voters, records)
+
+
+def _with_counts(tally: Tally, ballots: Ballots) -> IntArray:
+    return np.concatenate([[ballots.voters, ballots.records], tally(ballots)])
 
 
 class CentralMechanism(Protocol):

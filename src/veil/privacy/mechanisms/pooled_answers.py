@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
 from veil.ballots import BallotSource
 from veil.preference.design import SAMPLE, Design, public_design
 from veil.privacy.epsilon import Epsilon
-from veil.privacy.mechanisms.mechanism import Estimate, IntArray, Measurement, Settings
+from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Measurement, Settings, measured
 from veil.privacy.mechanisms.pooled_score import PooledScore, estimate_from_pool
 from veil.privacy.mechanisms.randomised_response import oriented
-from veil.privacy.mechanisms.scores import voter_scores
+from veil.privacy.mechanisms.scores import sum_of_scores
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import CubeNoise
 
@@ -31,14 +34,15 @@ class PooledAnswers:
 
     def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
         """Add up all scores; keep (a part of) the dilemmas, which are public."""
-        total, voters, records = np.zeros(public_design(settings.study).directions, np.int64), 0, 0
-        shown: list[np.ndarray[tuple[int, int], np.dtype[np.float64]]] = []
+        measurement = measured(source, partial(sum_of_scores, public_design(settings.study).axes, None))
+        shown: list[FloatArray] = []
+        kept = 0
         for chunk in source.chunks():
-            total += voter_scores(chunk, settings).sum(axis=0)
-            if records < SAMPLE:
-                shown.append(oriented(chunk)[0][: SAMPLE - records].astype(np.float64))
-            voters, records = voters + chunk.voters, records + chunk.records
-        return Measurement(total, voters, records, np.concatenate(shown))
+            shown.append(oriented(chunk)[0][: SAMPLE - kept].astype(np.float64))
+            kept += len(shown[-1])
+            if kept == SAMPLE:
+                break
+        return replace(measurement, shown=np.concatenate(shown))
 
     def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
         """Add the noise and find the preference that explains the mean score on these dilemmas."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtr
@@ -11,8 +12,14 @@ from veil.ballots import BallotSource
 from veil.preference.design import Design, public_design
 from veil.preference.moments import preference_from_scores
 from veil.privacy.epsilon import Epsilon
-from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Measurement, Settings
-from veil.privacy.mechanisms.scores import RECORD_SENSITIVITY, SCORE_STEPS, cube_variance, expected_square, voter_scores
+from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Measurement, Settings, measured
+from veil.privacy.mechanisms.scores import (
+    RECORD_SENSITIVITY,
+    SCORE_STEPS,
+    cube_variance,
+    expected_square,
+    sum_of_scores,
+)
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import CubeNoise
 
@@ -34,11 +41,7 @@ class PooledScore:
 
     def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
         """Add up every voter's scores (integers: the order cannot matter)."""
-        total, voters, records = np.zeros(public_design(settings.study).directions, np.int64), 0, 0
-        for chunk in source.chunks():
-            total += voter_scores(chunk, settings).sum(axis=0)
-            voters, records = voters + chunk.voters, records + chunk.records
-        return Measurement(total, voters, records)
+        return measured(source, partial(sum_of_scores, public_design(settings.study).axes, None))
 
     def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
         """Add the noise and find the preference that explains the mean score."""
@@ -73,11 +76,7 @@ class VoterScore:
     def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
         """Clip every voter's score and add up."""
         clip, _ = voter_clip(settings, source.voters, epsilon.value)
-        total, voters, records = np.zeros(public_design(settings.study).directions, np.int64), 0, 0
-        for chunk in source.chunks():
-            total += np.clip(voter_scores(chunk, settings), -clip, clip).sum(axis=0)
-            voters, records = voters + chunk.voters, records + chunk.records
-        return Measurement(total, voters, records)
+        return measured(source, partial(sum_of_scores, public_design(settings.study).axes, clip))
 
     def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
         """Add the noise and find the preference that explains the mean score."""

@@ -13,6 +13,7 @@ from veil.ballots import Ballots
 from veil.preference.design import Design, public_design
 from veil.preference.moments import preference_from_scores
 from veil.privacy.mechanisms.influence import influence
+from veil.privacy.mechanisms.level_sums import LevelSums
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Settings
 from veil.privacy.mechanisms.random_order import random_orders
 from veil.privacy.mechanisms.robust import BoolArray, winsorised, within_reach
@@ -83,24 +84,23 @@ class ScoreRelease:
 
     def aggregate(self, reports: Iterable[ScoreReports], settings: Settings) -> Estimate:
         """Average the unbiased mean scores and find the preference that explains them."""
-        batches, design = list(reports), public_design(settings.study)
-        epsilons = np.concatenate([batch.epsilons for batch in batches])
-        counts = np.concatenate([batch.counts for batch in batches])
-        reported = np.concatenate([batch.reported for batch in batches])
-        scale = design.directions / (reported.sum(axis=1) * counts * SCORE_STEPS)
-        means = np.concatenate([batch.values for batch in batches]) * scale[:, None]
-        variances = _variance(design, reported.sum(axis=1), counts, epsilons)
-        weights = influence(variances, settings.equal_votes)
+        design, sums = public_design(settings.study), LevelSums()
+        batches = list(reports) if settings.robust else reports  # pulling in takes all reports at once
+        for batch in batches:
+            levels = np.stack([batch.reported.sum(axis=1), batch.counts, batch.epsilons], axis=1)
+            sums.add(levels, batch.values.astype(np.float64))
+        sizes, counts, epsilons = sums.levels.T
+        scales = design.directions / (sizes * counts * SCORE_STEPS)
+        variances = _variance(design, sizes, counts, epsilons)
+        weights = sums.weights(variances, settings.equal_votes)
+        mean, spread = sums.mean(weights, scales), sums.spread(weights, scales)
+        facts: dict[str, Any] = {"coordinates_per_report": np.unique(sizes).tolist(), "of": design.directions}
         if settings.robust:
-            means = winsorised(means, weights, reported, settings.robust)
-        fit = preference_from_scores(design, weights @ means, np.eye(design.directions) * float(weights**2 @ variances))
-        carried = fit.gain @ spread_of(means, weights).matrix @ fit.gain.T
-        facts: dict[str, Any] = {
-            "coordinates_per_report": np.unique(reported.sum(axis=1)).tolist(),
-            "of": design.directions,
-        }
-        if settings.robust:
+            mean, spread = _pulled_in(list(batches), settings, design)
             facts["robust"] = settings.robust
+        variance = float((sums.counts * weights**2) @ variances)
+        fit = preference_from_scores(design, mean, np.eye(design.directions) * variance)
+        carried = fit.gain @ spread.matrix @ fit.gain.T
         return Estimate(fit.preference, Spread(tuple(map(tuple, carried.tolist()))), facts)
 
     def expected_noise(self, settings: Settings, epsilons: IntArray) -> Spread:
@@ -111,6 +111,18 @@ class ScoreRelease:
         variance = float(influence(variances, settings.equal_votes) ** 2 @ variances)
         fit = preference_from_scores(design, np.zeros(design.directions), np.eye(design.directions) * variance)
         return Spread(tuple(map(tuple, (variance * fit.gain @ fit.gain.T).tolist())))
+
+
+def _pulled_in(batches: list[ScoreReports], settings: Settings, design: Design) -> tuple[FloatArray, Spread]:
+    """Return the mean of the reports and its spread, the most extreme ones pulled in."""
+    reported = np.concatenate([batch.reported for batch in batches])
+    counts = np.concatenate([batch.counts for batch in batches])
+    epsilons = np.concatenate([batch.epsilons for batch in batches])
+    scale = design.directions / (reported.sum(axis=1) * counts * SCORE_STEPS)
+    means = np.concatenate([batch.values for batch in batches]) * scale[:, None]
+    weights = influence(_variance(design, reported.sum(axis=1), counts, epsilons), settings.equal_votes)
+    means = winsorised(means, weights, reported, settings.robust)
+    return weights @ means, spread_of(means, weights)
 
 
 def coordinates_to_report(design: Design, counts: IntArray, epsilons: IntArray) -> IntArray:

@@ -8,12 +8,13 @@ which is what noise on the cube (``noise.cube``) needs. Nothing of this depends 
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numba
 import numpy as np
 
 from veil.ballots import Ballots
-from veil.preference.design import Design, public_design
+from veil.preference.design import CLIP, Design, public_design
 from veil.privacy.mechanisms.mechanism import FloatArray, IntArray, Settings
 
 T = TypeVar("T", float, FloatArray)
@@ -27,13 +28,51 @@ DISAGREEMENT = 0.15
 
 def voter_scores(ballots: Ballots, settings: Settings) -> IntArray:
     """Sum the integer scores of each voter's records."""
-    return np.add.reduceat(record_scores(ballots, public_design(settings.study)), ballots.offsets[:-1], axis=0)
+    return _scores(ballots, ballots.offsets, public_design(settings.study).axes)
 
 
 def record_scores(ballots: Ballots, design: Design) -> IntArray:
     """Score every record along the design's axes, in whole steps."""
-    steps = np.trunc(design.scores(ballots.differences) * SCORE_STEPS).astype(np.int64)
-    return np.clip(steps, -SCORE_STEPS, SCORE_STEPS)
+    return _scores(ballots, np.arange(ballots.records + 1), design.axes)
+
+
+def sum_of_scores(axes: FloatArray, clip: int | None, ballots: Ballots) -> IntArray:
+    """Add up all voters' integer scores along these axes, each voter's kept within [-clip, clip] if that is given."""
+    scores = _scores(ballots, ballots.offsets, axes)
+    total: IntArray = (scores if clip is None else np.clip(scores, -clip, clip)).sum(axis=0)
+    return total
+
+
+def _scores(ballots: Ballots, offsets: IntArray, axes: FloatArray) -> IntArray:
+    result = np.zeros((len(offsets) - 1, axes.shape[1]), np.int64)
+    _add_scores(ballots.differences, offsets, np.ascontiguousarray(axes / CLIP), result)
+    return result
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_scores(differences: Any, offsets: Any, axes: Any, result: Any) -> None:
+    """Add up the scores of the records offsets[i]:offsets[i + 1] in row i.
+
+    A record's products are added up feature by feature: a score has the same bits on every machine, and whichever
+    other records there are. (Those of a matrix product, which adds in an order of its own, have not.)
+    """
+    along = np.empty(axes.shape[1])
+    for i in range(len(result)):
+        for j in range(offsets[i], offsets[i + 1]):
+            along[:] = 0.0
+            for k in range(axes.shape[0]):
+                value = float(differences[j, k])
+                if value != 0.0:  # most are
+                    for a in range(axes.shape[1]):
+                        along[a] += value * axes[k, a]
+            for a in range(axes.shape[1]):
+                # Kept within the steps whatever came in; what is not a number, too.
+                if along[a] >= 1.0:
+                    result[i, a] += SCORE_STEPS
+                elif along[a] > -1.0:
+                    result[i, a] += int(along[a] * SCORE_STEPS)
+                else:
+                    result[i, a] -= SCORE_STEPS
 
 
 def cube_variance(sensitivity: T, epsilon: float, dimension: T | int) -> T:

@@ -11,11 +11,12 @@ from veil.ballots import Ballots
 from veil.preference.fit import fit_voters
 from veil.privacy.grid import STEPS, to_steps
 from veil.privacy.mechanisms.influence import influence
+from veil.privacy.mechanisms.level_sums import LevelSums
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
 from veil.privacy.mechanisms.random_order import random_orders
 from veil.privacy.mechanisms.robust import BoolArray
 from veil.privacy.noise import Noise
-from veil.privacy.noise_distribution import Spread, spread_of
+from veil.privacy.noise_distribution import Spread
 from veil.privacy.odds import Odds
 
 FLIP = Odds(0, 1, 1, 1)
@@ -70,15 +71,15 @@ class SubsetSelection:
 
     def aggregate(self, reports: Iterable[Reports], settings: Settings) -> Estimate:
         """Average the unbiased estimates, each by what its epsilon makes it worth."""
-        batches = list(reports)
-        epsilons = np.concatenate([batch.epsilons for batch in batches])
-        d, bound = settings.study.dimension, settings.norm_bound
-        gains = np.array([_gain(d, int(micro)) for micro in epsilons]) * bound
-        variances = np.array([mean_squared_error(d, int(micro)) for micro in epsilons]) * bound**2 / d
-        weights = influence(variances, settings.equal_votes)
-        estimates = np.concatenate([batch.values for batch in batches]) * gains[:, None]
-        facts = {"signs_per_report": sorted({subset_size(d, int(micro)) for micro in np.unique(epsilons)})}
-        return Estimate(weights @ estimates, spread_of(estimates, weights), facts)
+        d, bound, sums = settings.study.dimension, settings.norm_bound, LevelSums()
+        for batch in reports:
+            sums.add(batch.epsilons, batch.values.astype(np.float64))
+        levels = sums.levels[:, 0].tolist()
+        gains = np.array([_gain(d, micro) for micro in levels]) * bound
+        variances = np.array([mean_squared_error(d, micro) for micro in levels]) * bound**2 / d
+        weights = sums.weights(variances, settings.equal_votes)
+        facts = {"signs_per_report": sorted({subset_size(d, micro) for micro in levels})}
+        return Estimate(sums.mean(weights, gains), sums.spread(weights, gains), facts)
 
     def expected_noise(self, settings: Settings, epsilons: IntArray) -> Spread:
         """Return the variance of the weighted mean, by symmetry the same on every coordinate."""
