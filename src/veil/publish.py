@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from veil.privacy.bulk_noise import BulkNoise
 from veil.privacy.concentrated import Concentrated
 from veil.privacy.epsilon import Epsilon
 from veil.privacy.float_noise import FloatNoiseForExperiments
-from veil.privacy.guarantee import Guarantee, Paradigm, Place
+from veil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from veil.privacy.ledger import Ledger
 from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, mechanism_name
 from veil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Settings
@@ -139,6 +139,37 @@ def _mechanism(request: Request, study: Study, epsilons: IntArray) -> str:
     return gaussian
 
 
+class Charge(Protocol):
+    """An entry in a book."""
+
+    @property
+    def ledger(self) -> str:
+        """Which book it is in."""
+
+    @property
+    def id(self) -> int:
+        """Its number there."""
+
+
+class Book(Protocol):
+    """Where the cost of a release is written down before its noise is drawn: a ledger file, or a poll's account."""
+
+    @property
+    def delta(self) -> float | None:
+        """Of a zCDP book; None for a pure one."""
+
+    def charge(
+        self,
+        dataset: str,
+        epsilon_micro: int,
+        unit: Unit,
+        records_per_voter: int,
+        purpose: str,
+        rho_micro: int | None = None,
+    ) -> Charge:
+        """Spend, durably, or raise ``BudgetExceeded`` and spend nothing."""
+
+
 def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | Path) -> Release:
     """Make a release with exact noise from the operating system, charge the ledger for it, write it to ``path``.
 
@@ -146,13 +177,21 @@ def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | 
     """
     path = Path(path)
     check_writable(path)
+    release, entry = charged_release(source, request, ledger)
+    save_release(release, path)
+    ledger.deliver(entry.id, release.digest)
+    return release
+
+
+def charged_release(source: BallotSource, request: Request, book: Book) -> tuple[Release, Charge]:
+    """Make a release with exact noise, charged before it is drawn. Whoever calls puts it in place, durably."""
     prepared = prepare(source, request)
-    if prepared.guarantee.delta and ledger.delta not in (None, prepared.guarantee.delta):
+    if prepared.guarantee.delta and book.delta not in (None, prepared.guarantee.delta):
         raise VeilError(
-            f"the ledger's delta is {ledger.delta}, the release's {prepared.guarantee.delta}: use the ledger's"
+            f"the ledger's delta is {book.delta}, the release's {prepared.guarantee.delta}: use the ledger's"
         )
     draw = _measure(source, prepared, seed=None)
-    entry = ledger.charge(
+    entry = book.charge(
         prepared.dataset.fingerprint,
         prepared.guarantee.epsilon.micro,
         prepared.guarantee.paradigm.unit,
@@ -160,10 +199,7 @@ def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | 
         f"{prepared.guarantee.paradigm.name} {prepared.mechanism}",
         prepared.guarantee.rho_micro,
     )
-    release = _release(prepared, draw(), {"id": entry.ledger, "entry": entry.id})
-    save_release(release, path)
-    ledger.deliver(entry.id, release.digest)
-    return release
+    return _release(prepared, draw(), {"id": entry.ledger, "entry": entry.id}), entry
 
 
 def experiment(source: BallotSource, request: Request, seed: int) -> Release:
