@@ -1,32 +1,40 @@
 """Write the test vectors: small cases in JSON that an implementation in any language must meet.
 
-Everything random is left out: a vector is what must be the same everywhere, the integers before the noise and the
-probabilities of the noise (as floor(2^64 p)).
+A vector is what must be the same everywhere: the integers before the noise, the probabilities of the noise (as
+floor(2^64 p)), and whole reports whose randomness is scripted.
 
-    python vectors/generate.py
+    python -m vectors.generate
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from vectors.scripted_reports import scripted_reports
+
 from veil.ballots import Ballots
 from veil.preference.design import CLIP, Design
 from veil.preference.fit import fit_voters
+from veil.privacy.cube_noise import Shift, eulerian_numbers
 from veil.privacy.grid import STEPS, to_steps
 from veil.privacy.laplace_coins import LaplaceCoins
 from veil.privacy.mechanisms.algorithm3 import RECORD_STEPS, objective_coefficients
+from veil.privacy.mechanisms.algorithm3_answers import linear_sensitivity
 from veil.privacy.mechanisms.randomised_response import FLIP, answers_to_report, oriented
 from veil.privacy.mechanisms.scores import RECORD_SENSITIVITY, SCORE_STEPS, record_scores
 from veil.privacy.mechanisms.subset_selection import subset_size
 from veil.privacy.noise import exact_scale
 from veil.privacy.odds import Coin, Odds
 from veil.privacy.sensitivity import coefficient_steps, papers_delta, sum_of_preferences, tight_delta
+from veil.sources.simulated import simulate_crowd
 from veil.studies import load_study, synthetic_study
 
 FOLDER = Path(__file__).parent
@@ -36,6 +44,7 @@ EPSILONS = (100_000, 300_000, 1_000_000, 2_500_000, 10_000_000)
 def grid() -> dict[str, Any]:
     """A preference in the ball becomes whole steps: truncated toward zero, the excess off the largest."""
     cases = [[0.5, -0.25, 0.0], [1.0, -1.0, 0.0], [1e-12, 0.0, 2.0], [0.75, -0.75, 0.75], [-2.0, 1e-9, 0.0]]
+    cases += [[-3.0, 0.0, 5.0], [1.9, -0.2, -0.2], [2 / 3, -2 / 3, 2 / 3], [0.1, 0.7, -1.2]]
     steps = to_steps(np.array(cases), 2.0)
     return {"norm_bound": 2.0, "steps_per_bound": STEPS, "cases": _pairs("values", cases, "steps", steps)}
 
@@ -43,16 +52,20 @@ def grid() -> dict[str, Any]:
 def fit() -> dict[str, Any]:
     """The most likely preference in the ball, within a few grid steps."""
     rng = np.random.default_rng(1)
-    cases = [rng.integers(-2, 3, (n, 4)).astype(float).tolist() for n in (1, 3, 6, 13)]
-    study = synthetic_study(4)
-    fits = [fit_voters(Ballots(study, np.array([0, len(c)]), np.array(c)), 2.0).values[0] for c in cases]
-    return {"norm_bound": 2.0, "tolerance": 1e-7, "cases": _pairs("differences", cases, "preference", np.array(fits))}
+    cases = [(synthetic_study(4), rng.integers(-2, 3, (n, 4)).astype(float)) for n in (1, 3, 6, 13)]
+    for study in (load_study("moral-machine"), load_study("kidney")):
+        cases.append((study, next(simulate_crowd(study, 1, rng)).differences.astype(float)))
+    cases.append((synthetic_study(30), np.round(rng.standard_normal((12, 30)))))
+    fits = [fit_voters(Ballots(study, np.array([0, len(c)]), c), 2.0).values[0].tolist() for study, c in cases]
+    pairs = [{"differences": c.tolist(), "preference": f} for (_, c), f in zip(cases, fits, strict=True)]
+    return {"norm_bound": 2.0, "tolerance": 1e-7, "cases": pairs}
 
 
 def coefficients() -> dict[str, Any]:
     """Algorithm 3: the integer coefficients of one record, d linear ones and the upper triangle by rows."""
     cases = [[3.0, -4.0, 0.0], [0.3, 0.1, -0.2], [30.0, 40.0, 0.0], [0.0, 0.0, 0.0], [-1.0, -1.0, -1.0]]
     exact = [objective_coefficients(np.array([c]), np.array([0, 1]), 5.0)[0] for c in cases]
+    together = objective_coefficients(np.array(cases), np.array([0, len(cases)]), 5.0)[0]
     return {
         "record_bound": 5.0,
         "record_steps": RECORD_STEPS,
@@ -61,10 +74,12 @@ def coefficients() -> dict[str, Any]:
             str(d): {
                 "paper": coefficient_steps(d, papers_delta(d)),
                 "tight": coefficient_steps(d, tight_delta(d)),
+                "linear": linear_sensitivity(d),
             }
-            for d in (1, 3, 10, 23)
+            for d in range(1, 31)
         },
         "cases": _pairs("record", cases, "coefficients", np.array(exact)),
+        "all_records_together": together.tolist(),
     }
 
 
@@ -81,6 +96,7 @@ def scores() -> dict[str, Any]:
         "score_steps": SCORE_STEPS,
         "sensitivity": RECORD_SENSITIVITY,
         "cases": _pairs("record", cases, "scores", exact),
+        "all_records_together": exact.sum(axis=0).tolist(),
     }
 
 
@@ -91,7 +107,39 @@ def laplace() -> dict[str, Any]:
         coins = LaplaceCoins.of_scale(exact_scale(sum_of_preferences(), micro))
         floors = [str(floor) for floor in coins.floors(64)]
         cases.append({"epsilon_micro": micro, "digits": coins.digits, "floor_of_2_to_64_p": floors})
-    return {"sensitivity": sum_of_preferences(), "cases": cases}
+    laws = [{"scale": [1, 2], "floor_of_2_to_64_p": _laplace_law("0.5")}]
+    laws += [{"scale": [2, 1], "floor_of_2_to_64_p": _laplace_law("2")}]
+    return {"sensitivity": sum_of_preferences(), "cases": cases, "laws": laws}
+
+
+def cube() -> dict[str, Any]:
+    """Noise on the cube: the thresholds P(K <= k) of the radius' shift at a scale t (a fraction), and the probability of
+    every single x with max_j |x_j| = 0, 1, 2, ...
+    """
+    cases = []
+    for d, scale in product((1, 2, 3, 10, 23), (Fraction(1, 2), Fraction(3), Fraction(2**21), Fraction(2**42, 3))):
+        floors = [str(floor) for floor in Shift(d, scale).floors(64)]
+        cases.append({"dimension": d, "scale": [scale.numerator, scale.denominator], "floor_of_2_to_64_p": floors})
+    laws = [
+        {"dimension": d, "scale": [t, 1], "floor_of_2_to_64_p": _cube_law(d, t)} for d, t in product((1, 2, 3), (1, 2))
+    ]
+    return {"cases": cases, "laws": laws}
+
+
+def about() -> dict[str, Any]:
+    """The coin that keeps the true one of k options; if it fails, each other one is as likely."""
+    cases = [
+        {"options": k, "epsilon_micro": m, "floor_of_2_to_64_p": str(Coin(Odds(1, 0, 1, k - 1), m).floors(64)[0])}
+        for k, m in product((2, 3, 9), EPSILONS)
+    ]
+    return {"cases": cases}
+
+
+def report_ids() -> dict[str, Any]:
+    """Under which id the report of a ballot token is stored: 16 bytes of SHA-256, in hexadecimal digits."""
+    tokens = ["AAAAAAAAAAAAAAAAAAAAAA", "-_0123456789abcdefghij", "x" * 43, "x" * 44, "x" * 52]
+    ids = [hashlib.sha256(f"veil report {token}".encode()).hexdigest()[:32] for token in tokens]
+    return {"cases": [{"token": token, "id": name} for token, name in zip(tokens, ids, strict=True)]}
 
 
 def subset_selection() -> dict[str, Any]:
@@ -107,8 +155,8 @@ def subset_selection() -> dict[str, Any]:
 def randomised_response() -> dict[str, Any]:
     """The coin that turns an answer over, how a record splits into dilemma and answer, and how many to report."""
     flips = [{"epsilon_micro": m, "floor_of_2_to_64_p": str(Coin(FLIP, m).floors(64)[0])} for m in EPSILONS]
-    records = np.array([[0, -2, 1], [3, 0, 0], [0, 0, 0], [0, 0, -1]], np.int8)
-    split = oriented(Ballots(load_study("synthetic-3"), np.array([0, 4]), records))
+    records = np.array([[0, -2, 1], [3, 0, 0], [0, 0, 0], [0, 0, -1], [-0.5, 0.0, 0.25], [-0.0, 1.5, -0.0]])
+    split = oriented(Ballots(load_study("synthetic-3"), np.array([0, len(records)]), records))
     splits = [
         {"record": r, "dilemma": v, "answer": a}
         for r, v, a in zip(records.tolist(), split[0].tolist(), split[1].tolist(), strict=True)
@@ -120,11 +168,38 @@ def randomised_response() -> dict[str, Any]:
     return {"flips": flips, "splits": splits, "one_answer": sizes}
 
 
+def _laplace_law(scale: str) -> list[str]:
+    """P(X = x) = (1 - q) / (1 + q) q^|x| for x = 0, ..., 5."""
+    with localcontext(prec=60):
+        q = (-1 / Decimal(scale)).exp()
+        return [str(int((1 - q) / (1 + q) * q**x * 2**64)) for x in range(6)]
+
+
+def _cube_law(dimension: int, scale: int) -> list[str]:
+    """P(X = x) = (1 - q)^d / A_d(q) q^|x| for |x| = 0, ..., 5, in the words of ``cube_noise``."""
+    with localcontext(prec=60):
+        q = (-1 / Decimal(scale)).exp()
+        total = sum(number * q**k for k, number in enumerate(eulerian_numbers(dimension))) / (1 - q) ** dimension
+        return [str(int(q**x / total * 2**64)) for x in range(6)]
+
+
 def _pairs(given: str, cases: list[Any], wanted: str, results: np.ndarray) -> list[dict[str, Any]]:
     return [{given: case, wanted: result} for case, result in zip(cases, results.tolist(), strict=True)]
 
 
-VECTORS = (grid, fit, coefficients, scores, laplace, subset_selection, randomised_response)
+VECTORS = (
+    grid,
+    fit,
+    coefficients,
+    scores,
+    laplace,
+    cube,
+    subset_selection,
+    randomised_response,
+    about,
+    report_ids,
+    scripted_reports,
+)
 
 
 def main() -> None:

@@ -1,0 +1,198 @@
+/**
+ * The promise itself, exactly: every outcome of every coin is played and probabilities are compared as fractions; where
+ * noise is added, what the mechanism asks for is compared with how far neighbours are apart.
+ */
+
+import { Fraction, expOf, firstOutcome, lawOf, total, worstRatio } from "./every-outcome.js";
+import { Failures, load } from "./modules.js";
+import { scriptedRandom } from "./scripted.js";
+
+const EPSILON = 1_000_000;
+
+/** @param {string} base @returns {Promise<string[]>} what is wrong */
+export async function checkPrivacy(base) {
+  const js = await load(base);
+  const failures = new Failures();
+  for (const check of [subset, answers, few, about, preference, coefficients, linear, scores, hostileServer]) {
+    try {
+      check(js, failures);
+    } catch (error) {
+      failures.holds(check.name, false, String(error));
+    }
+  }
+  return failures.list;
+}
+
+/** Any two preferences: a report is at most e^epsilon times as likely, and this is reached; and it is unbiased. */
+function subset(js, failures) {
+  const quarter = js.STEPS / 4;
+  const preferences = {
+    2: [[4, 0], [-4, 0], [0, 4], [2, -2], [1, 0], [0, 0]],
+    3: [[4, 0, 0], [0, -4, 0], [1, 2, -1]],
+  };
+  for (const [d, size] of [[2, 1], [2, 2], [3, 1], [3, 2], [3, 3]]) {
+    const laws = preferences[d].map((quarters) => {
+      const steps = quarters.map((count) => count * quarter);
+      return lawOf((noise) => js.signs(steps, EPSILON, size, noise));
+    });
+    const name = `subset selection of ${size} in ${d}`;
+    laws.forEach((law) => failures.same(`${name}: sum`, `${total(law)}`, "1/1"));
+    failures.same(`${name}: worst ratio`, `${worstRatio(laws)}`, `${expOf(EPSILON)}`);
+    // E w = r a / (1 + r a) beta / B with r = k / 2d and a = 3 - 1.
+    const gain = new Fraction(BigInt(2 * size), BigInt(2 * d + 2 * size));
+    laws.forEach((law, i) => {
+      const wanted = preferences[d][i].map((count) => `${gain.times(new Fraction(BigInt(count), 4n))}`);
+      failures.same(`${name}: mean`, meanOf(law).map(String), wanted);
+    });
+  }
+}
+
+/** Randomised response: one answer turned over, e^epsilon, reached. */
+function answers(js, failures) {
+  const dilemmas = [[1, -2], [0, 3]];
+  const law = (first, second) => {
+    const records = [dilemmas[0].map((value) => first * value), dilemmas[1].map((value) => second * value)];
+    return lawOf((noise) => js.randomisedResponse({ records, epsilon: EPSILON, noise }));
+  };
+  for (const [one, other] of [[law(1, 1), law(-1, 1)], [law(1, -1), law(1, 1)]]) {
+    failures.same("randomised response: sum", `${total(one)}`, "1/1");
+    failures.same("randomised response: worst ratio", `${worstRatio([one, other])}`, `${expOf(EPSILON)}`);
+  }
+}
+
+/** One answer, or a few: all answers of a voter at once, e^epsilon, reached. */
+function few(js, failures) {
+  for (const size of [1, 2]) {
+    const epsilon = 2 * EPSILON;
+    const laws = [1, -1].map((sign) => {
+      const records = [[1, 0], [1, 1], [0, 2]].map((record) => record.map((value) => sign * value));
+      return lawOf((noise) => js.oneAnswer({ records, epsilon, noise, size: () => size }));
+    });
+    failures.same(`${size} answers: sum`, `${total(laws[0])}`, "1/1");
+    failures.same(`${size} answers: worst ratio`, `${worstRatio(laws)}`, `${expOf(epsilon)}`);
+  }
+}
+
+/** Any two true options: e^epsilon, reached; and each has the probability of the theorem. */
+function about(js, failures) {
+  for (const count of [2, 3, 5]) {
+    const laws = [...Array(count).keys()].map((truth) => {
+      return lawOf((noise) => js.perturbedOption(truth, count, EPSILON, noise));
+    });
+    failures.same(`about 1 of ${count}: worst ratio`, `${worstRatio(laws)}`, `${expOf(EPSILON)}`);
+    laws.forEach((law, truth) => {
+      for (let option = 0; option < count; option++) {
+        const wanted = new Fraction(option === truth ? 3n : 1n, BigInt(3 + count - 1));
+        failures.same(`about 1 of ${count}: ${truth} as ${option}`, `${law.get(String(option))}`, `${wanted}`);
+      }
+    });
+  }
+}
+
+/** Algorithm 2: two voters who could not differ more are as far apart as is asked for. */
+function preference(js, failures) {
+  const run = (records) => (noise) => js.algorithm2({ records, epsilon: EPSILON, noise, method: { normBound: 2 } });
+  const [one, other] = [[[1, 0, 0]], [[-1, 0, 0]]].map((records) => firstOutcome(run(records)));
+  failures.same("Algorithm 2: asked", one.asked, [
+    { norm: "l1", sensitivity: l1(one.result.values, other.result.values), micro: EPSILON, count: 3 },
+  ]);
+}
+
+/** Algorithm 3: no record in place of another moves the coefficients by more than is asked for. */
+function coefficients(js, failures) {
+  const draw = scriptedUniform("coefficients", js);
+  const method = { recordBound: 2 };
+  for (const d of [1, 2, 5]) {
+    const made = (record) => firstOutcome((noise) => js.algorithm3({ records: [record], epsilon: EPSILON, noise, method }));
+    let farthest = 0n;
+    for (let i = 0; i < 200; i++) {
+      const [one, other] = [made(vector(d, draw)), made(vector(d, draw))];
+      farthest = max(farthest, l1(one.result.values, other.result.values));
+      const [{ norm, sensitivity, micro, count }] = one.asked;
+      failures.same("Algorithm 3: asked", [norm, micro, count], ["l1", EPSILON, d + (d * (d + 1)) / 2]);
+      failures.holds("Algorithm 3: reach", farthest <= sensitivity, `${farthest} is above ${sensitivity}`);
+    }
+    failures.holds("Algorithm 3: neighbours", farthest > BigInt(js.STEPS), "are too near to test anything");
+  }
+}
+
+/** Algorithm 3 on answers: turning one over moves the linear part by what is asked for at most, and nothing else. */
+function linear(js, failures) {
+  const method = { recordBound: 1 };
+  const made = (record) => firstOutcome((noise) => js.algorithm3Answers({ records: [record], epsilon: EPSILON, noise, method }));
+  for (const d of [1, 4, 9, 25]) {
+    const record = Array(d).fill(1 / Math.sqrt(d));
+    const [one, other] = [made(record), made(record.map((value) => -value))];
+    const [{ norm, sensitivity, micro, count }] = one.asked;
+    failures.same("answers: asked", [norm, micro, count], ["l1", EPSILON, d]);
+    failures.same("answers: quadratic part", one.result.values.slice(d), other.result.values.slice(d));
+    // This record reaches the bound, but for its truncation.
+    const moved = l1(one.result.values, other.result.values);
+    failures.holds("answers: reach", moved <= sensitivity && 10_000n * (sensitivity - moved) < sensitivity, `${moved}, ${sensitivity}`);
+  }
+}
+
+/** Scores: a record at one end in place of one at the other moves each coordinate by what is asked for. */
+function scores(js, failures) {
+  const method = { axes: () => [[1, -1], [0.5, 2]] };
+  const made = (record) => {
+    const records = [[0.1, 0.2], record];
+    return firstOutcome((noise) => js.score({ records, epsilon: EPSILON, noise, method, size: () => 2 }));
+  };
+  const [one, other] = [made([0, 100]), made([0, -100])];
+  const moved = one.result.values.map((value, i) => value - other.result.values[i]);
+  const sensitivity = moved.map((value) => (value < 0n ? -value : value)).reduce(max);
+  failures.same("score: asked", one.asked, [{ norm: "max", sensitivity, micro: EPSILON, count: 2 }]);
+}
+
+/** Axes, bounds and dilemmas that no honest server sends: the integers keep to their bounds all the same. */
+function hostileServer(js, failures) {
+  const numbers = [0, 1e-320, -1e-170, 1, -3, 1e200, -1.7e308];
+  for (const a of numbers) {
+    for (const b of numbers) {
+      const scored = js.voterScores([[a, b]], [[1e300, -1], [b, a]]);
+      failures.holds("hostile axes", scored.every((value) => Math.abs(value) <= js.SCORE_STEPS), `score ${scored}`);
+      for (const bound of [1e-300, 1, 1e300]) {
+        const d = 3;
+        const exact = js.objectiveCoefficients([[a, b, b]], bound).map(Number);
+        const squares = -(exact[d] + exact[d + 3] + exact[d + 5]) / js.STEPS;
+        failures.holds("hostile record", squares <= 1 / Math.PI, `${[a, b, bound]} has squares of ${squares}`);
+        const steps = js.toSteps(js.fit([[a, b]], bound), bound);
+        const norm = steps.reduce((sum, step) => sum + Math.abs(step), 0);
+        failures.holds("hostile fit", norm <= js.STEPS, `${[a, b, bound]} has norm ${norm}`);
+      }
+    }
+  }
+  for (const values of [[NaN, 1], [Infinity, 1], [2, 2], [-3, 1e-9]]) {
+    const norm = js.toSteps(values, 1).reduce((sum, step) => sum + Math.abs(step), 0);
+    failures.holds("grid", norm <= js.STEPS, `${values} has norm ${norm}`);
+  }
+}
+
+function meanOf(law) {
+  const zero = new Fraction(0n);
+  let means = null;
+  for (const [result, probability] of law) {
+    const values = JSON.parse(result).map((value) => new Fraction(BigInt(value)).times(probability));
+    means = values.map((value, k) => value.plus(means?.[k] ?? zero));
+  }
+  return means;
+}
+
+function scriptedUniform(seed, js) {
+  const random = scriptedRandom(seed, js);
+  return () => Number(random.word() >> 11n) / 2 ** 53;
+}
+
+/** A record in any direction, often at the bound or beyond. */
+function vector(d, draw) {
+  return Array.from({ length: d }, () => 4 * draw() - 2);
+}
+
+function l1(one, other) {
+  return one.map((value, i) => value - other[i]).reduce((sum, value) => sum + (value < 0n ? -value : value), 0n);
+}
+
+function max(a, b) {
+  return a > b ? a : b;
+}

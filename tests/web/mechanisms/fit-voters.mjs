@@ -1,0 +1,8 @@
+/** Fit preferences: [{records, norm_bound}] in, a list of preferences out. */
+
+import { readFileSync } from "node:fs";
+
+import { fit } from "../../../src/veil/web/mechanisms/fit.js";
+
+const cases = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(cases.map(({ records, norm_bound: bound }) => fit(records, bound))));

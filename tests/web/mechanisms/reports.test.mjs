@@ -1,0 +1,89 @@
+/** The border: what makes a report, what is refused, and what a text looks like. */
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { load } from "./checks/modules.js";
+import { MODULES, readVectors } from "./files.mjs";
+
+const js = await load(MODULES);
+const { polls, dilemmas, choices, about } = readVectors()["scripted-reports"];
+const EPSILON = 1_000_000;
+
+/** A report by a poll, a session or answers that differ from the good ones. */
+function make(mechanism, { poll = {}, method = {}, level = {}, epsilon = EPSILON, ...given } = {}) {
+  const good = polls[mechanism];
+  const changed = {
+    ...good,
+    ...poll,
+    method: { ...good.method, ...method },
+    levels: good.levels.map((offered) => ({ ...offered, ...level })),
+  };
+  return js.makeReport(changed, given.dilemmas ?? dilemmas, given.choices ?? choices, epsilon, given.about ?? about);
+}
+
+test("a report is JSON with its fields in order, and whole numbers of any size", () => {
+  const text = make("algorithm-2", { epsilon: 100 });
+  assert.match(text, /^\{"format":"veil report 1","study":"[0-9a-f]{64}","mechanism":"algorithm-2","epsilon_micro":100,/);
+  assert.match(text, /"values":\[-?\d+,-?\d+,-?\d+,-?\d+\],"about":\{"age":"(young|old|in between)"\}\}$/);
+  assert.deepEqual(Object.keys(JSON.parse(make("score"))).slice(4), ["records", "coordinates", "values", "about"]);
+});
+
+test("the noise is new every time", () => {
+  assert.notEqual(make("algorithm-2"), make("algorithm-2"));
+});
+
+test("without questions there is nothing about the voter", () => {
+  assert.equal("about" in JSON.parse(make("score", { poll: { questions: [] } })), false);
+});
+
+test("only questions that were answered are reported", () => {
+  assert.deepEqual(JSON.parse(make("score", { about: {} })).about, {});
+});
+
+test("the public dilemmas are the same to the letter for opposite answers", () => {
+  const opposite = choices.map((choice) => (choice === "left" ? "right" : "left"));
+  const shown = (answers) => make("randomised-response", { choices: answers }).match(/"dilemmas":.*"answers"/)[0];
+  assert.equal(shown(choices), shown(opposite));
+});
+
+test("a ballot token is 16 bytes in base64url, and never the same", () => {
+  const tokens = new Set(Array.from({ length: 100 }, () => js.newToken()));
+  assert.equal(tokens.size, 100);
+  for (const token of tokens) assert.match(token, /^[A-Za-z0-9_-]{21}[AQgw]$/);
+  const random = new js.Random((bytes) => bytes.fill(255));
+  assert.equal(js.newToken(random), "_____________________w");
+});
+
+const REFUSED = {
+  "an unknown mechanism": ["score", { poll: { mechanism: "pooled-score" } }],
+  "a mechanism that every object has": ["score", { poll: { mechanism: "toString" } }],
+  "an epsilon of 0": ["score", { epsilon: 0 }],
+  "an epsilon above 50": ["score", { epsilon: 50_000_001 }],
+  "half a millionth": ["score", { epsilon: 1000.5 }],
+  "an epsilon in words": ["algorithm-2", { epsilon: "1000000" }],
+  "an epsilon without a size": ["score", { epsilon: 2_000_000 }],
+  "no coordinates": ["score", { level: { size: 0 } }],
+  "too many coordinates": ["score", { level: { size: 5 } }],
+  "half a sign": ["subset-selection", { level: { size: 1.5 } }],
+  "more answers than dilemmas": ["one-answer", { level: { size: 9 } }],
+  "no axes": ["score", { method: { axes: null } }],
+  "axes of another study": ["score", { method: { axes: [[1, 0], [0, 1]] } }],
+  "an axis that is no number": ["score", { method: { axes: [[1], [1], [1], [null]] } }],
+  "another clip": ["score", { method: { clip: 1 } }],
+  "no norm bound": ["algorithm-2", { method: { norm_bound: null } }],
+  "a negative record bound": ["algorithm-3", { method: { record_bound: -1 } }],
+  "a missing answer": ["score", { choices: choices.slice(1) }],
+  "an answer that is neither": ["score", { choices: choices.map(() => "both") }],
+  "no dilemmas": ["score", { dilemmas: [], choices: [] }],
+  "a short dilemma": ["score", { dilemmas: dilemmas.map(({ left }) => ({ left, right: [1] })) }],
+  "an infinite dilemma": ["score", { dilemmas: dilemmas.map(({ left }) => ({ left, right: left.map(() => Infinity) })) }],
+  "an option that there is not": ["score", { about: { age: "none" } }],
+  "questions without an epsilon": ["score", { poll: { about_epsilon_micro: null } }],
+};
+
+for (const [name, [mechanism, change]] of Object.entries(REFUSED)) {
+  test(`${name} is refused`, () => {
+    assert.throws(() => make(mechanism, change), RangeError);
+  });
+}

@@ -1,0 +1,176 @@
+"""The mathematics of the voter's page: node's own tests, damaged copies that must be caught, and crowds beside Python's."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from veil.preference.design import CLIP, public_design
+from veil.preference.fit import fit_voters
+from veil.preference.l1_ball import fit_in_ball
+from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.mechanisms import DISTRIBUTED
+from veil.privacy.mechanisms.mechanism import Settings
+from veil.privacy.mechanisms.randomised_response import answers_to_report
+from veil.privacy.mechanisms.score import coordinates_to_report
+from veil.privacy.mechanisms.subset_selection import subset_size
+from veil.report import Terms, check_report, read_reports
+from veil.sources.simulated import simulate_answers
+from veil.studies import load_study
+
+HERE = Path(__file__).parent
+MODULES = HERE.parents[2] / "src/veil/web/mechanisms"
+VOTERS = 400
+MICRO = 6_000_000
+DEVIATIONS = 9
+"""Between two estimates, each with its own noise: 6.4 of their difference's, 1e-7 for all comparisons together."""
+
+
+def run(node, *arguments, given=None):
+    return subprocess.run([node, *arguments], input=given, capture_output=True, text=True, encoding="utf-8", check=False)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in HERE.glob("*.test.mjs")))
+def test_nodes_tests_pass(node, name):
+    done = run(node, "--test", str(HERE / name))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "fail 0" in done.stdout
+    assert "pass 0" not in done.stdout
+
+
+MISTAKES = {
+    "a grid of half the steps": ("grid.js", "STEPS = 2 ** 30", "STEPS = 2 ** 29"),
+    "a norm that nobody checks": ("grid.js", "if (excess <= 0) return", "if (excess) return"),
+    "half the sensitivity of a preference": ("sensitivity.js", "= 2n * BigInt(STEPS)", "= 1n * BigInt(STEPS)"),
+    "half the linear part": ("sensitivity.js", "const first = 2 *", "const first = 1 *"),
+    "a smaller quadratic part": ("sensitivity.js", "Math.SQRT2 * dimension", "dimension"),
+    "no steps for truncation": ("sensitivity.js", "* STEPS) + coefficients", "* STEPS)"),
+    "half the sensitivity of answers": ("sensitivity.js", "return 2n *", "return 1n *"),
+    "half the sensitivity of scores": ("score.js", "= 2n * BigInt(SCORE_STEPS)", "= 1n * BigInt(SCORE_STEPS)"),
+    "scores clipped twice as far": ("score.js", "* SCORE_STEPS, SCORE_STEPS)", "* SCORE_STEPS, 2 * SCORE_STEPS)"),
+    "noise for one coordinate of many": ("score.js", "epsilon, chosen.length)", "epsilon, 1)"),
+    "records longer than one": ("algorithm-3.js", "> RECORD_STEPS * RECORD_STEPS)", "> 9 * RECORD_STEPS ** 2)"),
+    "twice the epsilon on coefficients": ("algorithm-3.js", "epsilon, exact.length", "2 * epsilon, exact.length"),
+    "twice the epsilon on a preference": ("algorithm-2.js", "epsilon, steps.length", "2 * epsilon, steps.length"),
+    "twice the epsilon on answers": ("algorithm-3-answers.js", "epsilon, dimension)", "2 * epsilon, dimension)"),
+    "an epsilon counted in other units": ("epsilon.js", "MICROS_PER_UNIT = 1_000_000n", "MICROS_PER_UNIT = 1_000n"),
+    "too few flips": ("odds.js", "FLIP = [0n, 1n, 1n, 1n]", "FLIP = [0n, 1n, 2n, 1n]"),
+    "a corner too often among the signs": ("subset-selection.js", "BigInt(2 * dimension) - k]", "0n]"),
+    "one sign too many": ("subset-selection.js", "among ? size - 1 : size", "size"),
+    "options kept too often": ("about.js", "BigInt(count - 1)]", "BigInt(count - 2)]"),
+    "an option that is never another": ("about.js", "other < truth ? other : other + 1", "other"),
+    "an epsilon spent on every answer": ("one-answer.js", "Math.floor(epsilon / k)", "epsilon"),
+    "zeros too often": ("laplace.js", "(q << (bits + 1n))", "(q << bits)"),
+    "noise of one sign": ("laplace.js", "(negative ? -size : size)", "size"),
+    "a tail that ends at once": ("laplace.js", "while (toss(random, this.#coins[TAIL]))", "while (false)"),
+    "a radius with a part too few": ("cube.js", "i <= dimension", "i < dimension"),
+    "a radius without its shift": ("cube.js", "radius += BigInt(invert", "BigInt(invert"),
+    "other numbers than Euler's": ("cube.js", "BigInt(2 * (n - k) + 1)", "BigInt(2 * (n - k))"),
+    "an exponential that is squared too rarely": ("exponential.js", "i < halvings", "i < halvings - 1"),
+    "a coin the wrong way round": ("coins.js", "return digits < known", "return digits > known"),
+    "a remainder in place of a rejection": ("random.js", "if (value < bound) return value", "return value % bound"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_does_not_pass(node, tmp_path, mistake):
+    name, right, wrong = MISTAKES[mistake]
+    damaged = tmp_path / "mechanisms"
+    shutil.copytree(MODULES, damaged)
+    text = (damaged / name).read_text(encoding="utf-8")
+    assert text.count(right) == 1
+    (damaged / name).write_text(text.replace(right, wrong), encoding="utf-8")
+    done = run(node, str(HERE / "run-checks.mjs"), f"{damaged.as_uri()}/")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout
+
+
+def test_fits_are_those_of_python(node):
+    rng = np.random.default_rng(7)
+    cases = []
+    for name in ("moral-machine", "kidney", "synthetic-30"):
+        ballots = next(simulate_answers(load_study(name), 40, rng)).ballots()
+        cases += [(ballots.of(slice(i, i + 1)).differences.astype(float), 2.0) for i in range(40)]
+    cases += [(np.round(rng.standard_normal((n, 30)) * 2), bound) for n in (1, 20, 200) for bound in (0.5, 2.0, 20.0)]
+    given = [{"records": records.tolist(), "norm_bound": bound} for records, bound in cases]
+    done = run(node, str(HERE / "fit-voters.mjs"), given=json.dumps(given))
+    assert done.returncode == 0, done.stderr
+    for (records, bound), found in zip(cases, json.loads(done.stdout), strict=True):
+        wanted = fit_in_ball(records, np.array([0, len(records)]), bound).values[0]
+        assert np.abs(wanted - found).max() <= 1e-9 * bound
+
+
+def poll_of(study, mechanism):
+    """What a server tells of a poll, as far as a report needs it."""
+    count, epsilon = np.array([study.drawing.dilemmas]), np.array([MICRO])
+    sizes = {
+        "score": lambda: int(coordinates_to_report(public_design(study), count, epsilon)[0]),
+        "subset-selection": lambda: subset_size(study.dimension, MICRO),
+        "one-answer": lambda: int(answers_to_report(count, epsilon)[0]),
+    }
+    return {
+        "study": study.as_dict(),
+        "study_fingerprint": study.fingerprint,
+        "mechanism": mechanism,
+        "levels": [{"name": "light", "epsilon_micro": MICRO, "size": sizes.get(mechanism, lambda: None)()}],
+        "method": {
+            "norm_bound": study.norm_bound,
+            "record_bound": study.record_bound,
+            "axes": public_design(study).axes.tolist(),
+            "clip": CLIP,
+        },
+        "questions": [],
+    }
+
+
+@pytest.fixture(scope="module", params=["moral-machine", "kidney", "synthetic-4"])
+def crowd(request):
+    """A study, its voters' answers, and what each of their devices knows."""
+    study = load_study(request.param)
+    answered = next(simulate_answers(study, VOTERS, np.random.default_rng(3)))
+    each = study.drawing.dilemmas
+    voters = [
+        {
+            "dilemmas": [
+                {"left": left, "right": right}
+                for left, right in zip(answered.left[at].tolist(), answered.right[at].tolist(), strict=True)
+            ],
+            "choices": ["left" if chosen else "right" for chosen in answered.chose_left[at].tolist()],
+        }
+        for at in (slice(start, start + each) for start in range(0, VOTERS * each, each))
+    ]
+    return study, answered.ballots(), voters
+
+
+@pytest.mark.parametrize("mechanism", DISTRIBUTED)
+def test_a_crowd_of_devices_says_what_python_says(node, crowd, mechanism):
+    study, ballots, voters = crowd
+    given = {"poll": poll_of(study, mechanism), "epsilon_micro": MICRO, "voters": voters}
+    done = run(node, str(HERE / "make-reports.mjs"), given=json.dumps(given))
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    print(f"{study.name}, {mechanism}: {made['milliseconds']:.2f} ms a report")
+    settings = Settings(study, study.norm_bound)
+    terms = Terms(mechanism, settings, [MICRO])
+    bodies = [json.loads(report) for report in made["reports"]]
+    for body in bodies:
+        check_report(body, terms)
+    theirs = DISTRIBUTED[mechanism].aggregate([read_reports(bodies, terms)], settings)
+    batch = DISTRIBUTED[mechanism].report(ballots, settings, np.full(VOTERS, MICRO), BulkNoise())
+    ours = DISTRIBUTED[mechanism].aggregate([batch], settings)
+    deviation = np.broadcast_to(ours.noise.half_widths(0.6827), ours.parameter.shape)
+    assert (np.abs(theirs.parameter - ours.parameter) <= DEVIATIONS * deviation + 1e-9).all()
+
+
+def test_a_crowd_of_devices_would_be_caught_with_its_answers_turned_over(node):
+    """The comparison above is able to fail."""
+    study = load_study("kidney")
+    ballots = next(simulate_answers(study, VOTERS, np.random.default_rng(3))).ballots()
+    mean = fit_voters(ballots, study.norm_bound).values.mean(axis=0)
+    settings = Settings(study, study.norm_bound)
+    batch = DISTRIBUTED["algorithm-2"].report(ballots, settings, np.full(VOTERS, MICRO), BulkNoise())
+    ours = DISTRIBUTED["algorithm-2"].aggregate([batch], settings)
+    assert (np.abs(-mean - ours.parameter) > DEVIATIONS * ours.noise.half_widths(0.6827)).any()

@@ -1,0 +1,130 @@
+"""Whole reports made from scripted bytes: what a device must send, to the letter."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from vectors.scripted_noise import ScriptedNoise
+
+from veil.ballots import Ballots
+from veil.drawing import draw_session
+from veil.preference.design import CLIP, public_design
+from veil.preference.fit import fit_voters
+from veil.privacy.grid import STEPS
+from veil.privacy.mechanisms import DISTRIBUTED
+from veil.privacy.mechanisms.mechanism import Settings
+from veil.privacy.mechanisms.randomised_response import answers_to_report
+from veil.privacy.mechanisms.score import coordinates_to_report
+from veil.privacy.mechanisms.subset_selection import subset_size
+from veil.privacy.odds import Odds
+from veil.report import write_reports
+from veil.study import Drawing, Feature, Study
+
+STUDY = Study(
+    name="vectors",
+    title="A study for test vectors",
+    question="Which one?",
+    features=tuple(
+        Feature(name, name, float(min(levels)), float(max(levels)), unit=unit, levels=levels)
+        for name, unit, levels in [
+            ("a", 1.0, (0.0, 1.0)),
+            ("b", 10.0, (0.0, 5.0, 20.0)),
+            ("c", 1.0, (0.0, 1.0, 2.0)),
+            ("d", 3.0, (0.0, 1.0)),
+        ]
+    ),
+    drawing=Drawing("independent", 8),
+)
+QUESTIONS = [{"id": "age", "options": [{"id": "young"}, {"id": "old"}, {"id": "in between"}]}]
+ABOUT_MICRO = 700_000
+EPSILONS = (1_000_000, 6_000_000)
+
+
+def poll(mechanism: str) -> dict[str, Any]:
+    """Return what a server tells about a poll of this study, as far as a report needs it."""
+    return {
+        "study": STUDY.as_dict(),
+        "study_fingerprint": STUDY.fingerprint,
+        "mechanism": mechanism,
+        "levels": [{"epsilon_micro": micro, "size": _size(mechanism, micro)} for micro in EPSILONS],
+        "method": {
+            "norm_bound": STUDY.norm_bound,
+            "record_bound": STUDY.record_bound,
+            "axes": public_design(STUDY).axes.tolist() if mechanism == "score" else None,
+            "clip": CLIP if mechanism == "score" else None,
+        },
+        "questions": QUESTIONS,
+        "about_epsilon_micro": ABOUT_MICRO,
+    }
+
+
+def scripted_reports() -> dict[str, Any]:
+    """The exact text of a report, given a poll, a session, answers, and the bytes behind all randomness: SHA-256 of
+    "<seed> 0", "<seed> 1", ... one after the other.
+    """
+    dilemmas, choices, ballots = _session()
+    cases = []
+    for mechanism in DISTRIBUTED:
+        for micro in EPSILONS:
+            seed = f"{mechanism} {micro}"
+            noise = ScriptedNoise(seed)
+            epsilons = np.array([micro])
+            batch = DISTRIBUTED[mechanism].report(ballots, Settings(STUDY, STUDY.norm_bound), epsilons, noise)
+            (body,) = write_reports(mechanism, STUDY, epsilons, batch)
+            body["about"] = {"age": ("young", "old", "in between")[_perturbed(1, 3, noise)]}
+            cases.append({"mechanism": mechanism, "epsilon_micro": micro, "seed": seed, "report": _text(body)})
+    return {
+        "polls": {mechanism: poll(mechanism) for mechanism in DISTRIBUTED},
+        "dilemmas": dilemmas,
+        "choices": choices,
+        "about": {"age": "old"},
+        "cases": cases,
+    }
+
+
+def _session() -> tuple[list[dict[str, Any]], list[str], Ballots]:
+    """Draw dilemmas and answers whose fit lies well between the steps of the grid, whoever computes it."""
+    for seed in range(1000):
+        rng = np.random.default_rng(seed)
+        pairs = [dilemma.alternatives for dilemma in draw_session(STUDY, rng)]
+        choices = [str(side) for side in rng.choice(["left", "right"], len(pairs))]
+        records = [
+            STUDY.difference(*((left, right) if side == "left" else (right, left)))
+            for (left, right), side in zip(pairs, choices, strict=True)
+        ]
+        ballots = Ballots(STUDY, np.array([0, len(records)]), np.array(records))
+        preference = fit_voters(ballots, STUDY.norm_bound).values[0]
+        beside = preference / STUDY.norm_bound * STEPS % 1
+        if np.abs(preference).sum() < 0.99 * STUDY.norm_bound and (np.abs(beside - 0.5) < 0.3).all():
+            dilemmas = [{"left": list(left.values), "right": list(right.values)} for left, right in pairs]
+            return dilemmas, choices, ballots
+    raise ValueError("no session has such a fit")
+
+
+def _size(mechanism: str, micro: int) -> int | None:
+    count, epsilon = np.array([STUDY.drawing.dilemmas]), np.array([micro])
+    match mechanism:
+        case "score":
+            return int(coordinates_to_report(public_design(STUDY), count, epsilon)[0])
+        case "subset-selection":
+            return subset_size(STUDY.dimension, micro)
+        case "one-answer":
+            return int(answers_to_report(count, epsilon)[0])
+        case _:
+            return None
+
+
+def _perturbed(truth: int, options: int, noise: ScriptedNoise) -> int:
+    """Keep the option with odds of e^epsilon to one for each other."""
+    kept = noise.tosses(Odds(1, 0, 1, options - 1), np.array([ABOUT_MICRO]), 1)[0, 0]
+    other = int(noise.uniform(options - 1, 1, 1)[0, 0])
+    return truth if kept else other + (other >= truth)
+
+
+def _text(body: dict[str, Any]) -> str:
+    """JSON as JavaScript writes it: a whole number has no point."""
+    for dilemma in body.get("dilemmas", []):
+        dilemma[:] = [int(value) if value == int(value) else value for value in dilemma]
+    return json.dumps(body, separators=(",", ":"))
