@@ -31,7 +31,7 @@ def test_every_promise_holds(done):
 
 
 def test_every_mechanism_is_on_trial(done):
-    assert {*CENTRAL, *DISTRIBUTED} <= {trial.name for trial in done.promises}
+    assert {*CENTRAL, *DISTRIBUTED, "gaussian-mean"} <= {trial.name for trial in done.promises}
 
 
 def test_every_mistake_is_caught(done):
@@ -46,6 +46,10 @@ def test_every_mistake_is_caught(done):
         "clipping left out",
         "same noise after a fork",
         "floating-point noise",
+        "deviation halved",
+        "bound of a larger crowd",
+        "delta forgotten",
+        "not shuffled",
     }
 
 
@@ -124,6 +128,13 @@ def test_in_words(monkeypatch):
     assert result.exit_code == 0
     assert "All promises held" in result.stdout
     assert "pooled-answers" in result.stdout
+
+
+def test_promises_with_a_delta_say_so():
+    result = CliRunner().invoke(app, ["audit", "--quick", "--mechanism", "gaussian-mean"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    assert "delta 0.0" in result.stdout
+    assert "deviation halved" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from veil.experiments.across_epsilons import NO_PRIVACY, AcrossEpsilons
+from veil.experiments.across_paradigms import AcrossParadigms
 from veil.experiments.across_personal_epsilons import AcrossPersonalEpsilons
 from veil.experiments.baselines import Baselines
 from veil.experiments.crowds import MoralMachine
@@ -21,7 +22,7 @@ class MadeUpResults:
     def curve(self, experiment, series, measure):
         if isinstance(experiment, Baselines) or (isinstance(experiment, AcrossEpsilons) and series == NO_PRIVACY):
             points = (NO_PRIVACY_AT,)
-        elif isinstance(experiment, AcrossEpsilons):
+        elif isinstance(experiment, AcrossEpsilons | AcrossParadigms):
             points = experiment.epsilons
         elif isinstance(experiment, AcrossPersonalEpsilons):
             points = tuple(point for point, _ in experiment.settings)

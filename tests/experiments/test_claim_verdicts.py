@@ -11,7 +11,9 @@ from veil.experiments.draw import draw
 from veil.experiments.experiment import rows
 from veil.experiments.figures import FIGURE_NAMES, NEED_DATA, figures
 from veil.experiments.intervals import Interval
+from veil.experiments.reached import THRESHOLDS, reached
 from veil.experiments.results import Curve, Results
+from veil.privacy.guarantee import PARADIGMS
 
 
 class Watched(MadeUpResults):
@@ -88,10 +90,33 @@ def test_claims_are_complete_and_need_no_more_than_the_experiments():
     assert len({claim.name for claim in claims}) == len(claims)
     assert {claim.section[:3] for claim in claims} == {"4.2", "4.3", "4.4", "5.1", "5.2", "5.3"}
     assert all(any(p.counts for p in claim.parts) and claim.why for claim in claims)
+    reached(results, DATA)
     for plan in figures(DATA).values():
         plan.panels(results)
     planned = {experiment.name for experiment in all_experiments(DATA)}
     assert results.asked <= planned
+
+
+class Flat(MadeUpResults):
+    """The recommended mechanisms keep a given share of the accuracy at every epsilon, the paper's half of it."""
+
+    def __init__(self, share):
+        self.share = share
+
+    def curve(self, experiment, series, measure):
+        points = super().curve(experiment, series, measure).points
+        level = 1.0 if len(points) == 1 else self.share if series in PARADIGMS else self.share / 2
+        return Curve(points, np.full((4, len(points)), level))
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.91, Verdict.HOLDS), (0.85, Verdict.PARTLY), (0.79, Verdict.FAILS)])
+def test_the_headline_is_asked_of_every_paradigm_and_the_papers_mechanism_does_not_count(share, verdict):
+    with_data, without = (reached(Flat(share), data) for data in (DATA, None))
+    assert len(without) == len(PARADIGMS)
+    assert len(with_data) == 2 * len(PARADIGMS)
+    assert {claim.verdict for claim in with_data} == {verdict}
+    for claim in without:
+        assert [p.above for p in claim.parts if p.counts] == [wanted for _, _, wanted in THRESHOLDS]
 
 
 def test_without_real_data_the_synthetic_claims_remain():

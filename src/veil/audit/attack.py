@@ -50,16 +50,16 @@ class Evidence:
     """So surely that a verdict may rest on it."""
 
 
-def attack(train: tuple[Rows, Rows], fresh: tuple[Rows, Rows], scores: Sequence[Score]) -> Evidence:
+def attack(train: tuple[Rows, Rows], fresh: tuple[Rows, Rows], scores: Sequence[Score], delta: float = 0.0) -> Evidence:
     """Choose the event by the first pair of samples (left, right), count it on the second one."""
-    event = choose_event(train, [*scores, *learned_scores(train)])
+    event = choose_event(train, [*scores, *learned_scores(train)], delta)
     left, right = event.hits(fresh[0]), event.hits(fresh[1])
     more, less = np.array([left, right] if event.on_the_left else [right, left])[:, None]
-    shown, judged = (float(least_epsilon(more, less, len(fresh[0]), miss)[0]) for miss in (SHOWN, JUDGED))
+    shown, judged = (float(least_epsilon(more, less, len(fresh[0]), miss, delta)[0]) for miss in (SHOWN, JUDGED))
     return Evidence(shown, judged)
 
 
-def choose_event(train: tuple[Rows, Rows], scores: Sequence[Score]) -> Event:
+def choose_event(train: tuple[Rows, Rows], scores: Sequence[Score], delta: float = 0.0) -> Event:
     """Return the event that would prove the largest epsilon on this sample.
 
     It is chosen by the sure bound, under which a rare event has to be very lucky to look better than it is.
@@ -77,7 +77,7 @@ def choose_event(train: tuple[Rows, Rows], scores: Sequence[Score]) -> Event:
             hits = [draws - count if above else count for count in below]
             for on_the_left in (True, False):
                 more, less = hits if on_the_left else hits[::-1]
-                proved = least_epsilon(more, less, draws, JUDGED)
+                proved = least_epsilon(more, less, draws, JUDGED, delta)
                 best = int(np.argmax(proved))
                 found.append((float(proved[best]), Event(score, float(pooled[best]), above, on_the_left)))
     return max(found, key=lambda pair: pair[0])[1]

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from veil.audit.approximate import try_curve
 from veil.audit.bounds import JUDGED, SHOWN
 from veil.audit.float_grid import last_bits_trial
 from veil.audit.noise_laws import FALSE_ALARM, LawTest, all_kinds, laplace_only
-from veil.audit.targets import Target, mistakes, promises
+from veil.audit.targets import CurveTarget, Target, curves, mistakes, promises
 from veil.audit.trial import Trial, put_on_trial
 from veil.errors import VeilError
 from veil.privacy.bulk_noise import BulkNoise
 from veil.privacy.epsilon import Epsilon
-from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED
+from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN
 from veil.privacy.opendp_noise import OpenDPNoise
 
 FEWEST_DRAWS = 20_000
@@ -40,7 +41,7 @@ class Order:
     def __post_init__(self) -> None:
         if not FEWEST_DRAWS <= self.draws <= MOST_DRAWS:
             raise VeilError(f"an audit needs {FEWEST_DRAWS} to {MOST_DRAWS} draws, got {self.draws}")
-        known = [*CENTRAL, *DISTRIBUTED]
+        known = [*CENTRAL, *DISTRIBUTED, GAUSSIAN_MEAN.name]
         if self.mechanism is not None and self.mechanism not in known:
             raise VeilError(f"there is no mechanism {self.mechanism!r}: choose one of {', '.join(known)}")
 
@@ -95,11 +96,14 @@ class Audit:
 def pieces(order: Order) -> list[Callable[[], Iterator[Trial | LawTest]]]:
     """Return what there is to do, piece by piece, in the order in which it is shown."""
 
-    def wanted(target: Target) -> bool:
+    def wanted(target: Target | CurveTarget) -> bool:
         return order.mechanism in (None, target.subject.name)
 
     def of(target: Target) -> Callable[[], Iterator[Trial]]:
         return lambda: iter([_try(target, order)])
+
+    def of_curve(target: CurveTarget) -> Callable[[], Iterator[Trial]]:
+        return lambda: iter([try_curve(target.subject, some, target.bug)])
 
     some, harmful = min(order.draws, _MOST_FOR_SLOW_TESTS), min(order.epsilon, MOST_FOR_MISTAKES)
     todo: list[Callable[[], Iterator[Trial | LawTest]]] = [
@@ -108,6 +112,9 @@ def pieces(order: Order) -> list[Callable[[], Iterator[Trial | LawTest]]]:
     if order.mechanism is None:
         todo.append(lambda: iter([last_bits_trial(order.epsilon, some, on_the_grid=True)]))
     todo += [of(target) for target in mistakes(harmful) if wanted(target)]
+    # OpenDP draws Gaussian noise one number at a time, and a shuffled crowd is many reports for one output.
+    search = order.restarts, order.rounds
+    todo += [of_curve(target) for target in curves(harmful, search) if wanted(target)]
     if order.mechanism is None:
         todo.append(lambda: iter([last_bits_trial(harmful, some, on_the_grid=False)]))
         todo.append(lambda: all_kinds(BulkNoise(), "bulk", order.draws))

@@ -31,11 +31,13 @@ def at_most(hits: IntArray, draws: int, miss: float) -> FloatArray:
     return np.where(hits == draws, 1.0, betainccinv(hits + 1, np.maximum(draws - hits, 1), miss))
 
 
-def least_epsilon(hits: IntArray, others: IntArray, draws: int, miss: float) -> FloatArray:
+def least_epsilon(hits: IntArray, others: IntArray, draws: int, miss: float, delta: float = 0.0) -> FloatArray:
     """Return lower bounds of epsilon from how often events were seen on one side and on the other.
 
-    Each is too high with a probability of at most ``miss``, half of it spent on either count.
+    Each is too high with a probability of at most ``miss``, half of it spent on either count. A promise with a delta
+    allows P(E | left) <= e^epsilon P(E | right) + delta, so delta is taken off first.
     """
     with np.errstate(divide="ignore"):
-        ratio = np.log(at_least(hits, draws, miss / 2)) - np.log(at_most(others, draws, miss / 2))
+        more = np.maximum(at_least(hits, draws, miss / 2) - delta, 0.0)
+        ratio = np.log(more) - np.log(at_most(others, draws, miss / 2))
     return np.asarray(np.maximum(ratio, 0.0))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc, gammainc, kolmogorov
+from scipy.special import chdtrc, gammainc, kolmogorov, ndtr
 
 from veil.audit.noiseless import Asked, Kind
 from veil.privacy.epsilon import MICROS_PER_UNIT
@@ -102,6 +102,15 @@ def cube_fit(noise: IntArray, scale: float) -> float:
     """
     radius = np.abs(noise).max(axis=1).astype(np.float64)
     return _kolmogorov(gammainc(noise.shape[1], (radius + 0.5) / scale))
+
+
+def gaussian_fit(noise: IntArray, deviation: float) -> float:
+    """Kolmogorov's test of Gaussian noise at a large scale, of all coordinates, which are independent.
+
+    At such a scale the discrete law differs from the continuous one, with half a step for the rounding, by far less
+    than any number of draws could see.
+    """
+    return _kolmogorov(ndtr((noise + 0.5) / deviation))
 
 
 def laplace_values(noise: Noise, draws: int) -> float:

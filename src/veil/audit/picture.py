@@ -95,7 +95,7 @@ def _draw_row(axes: Axes, place: int, trial: Trial) -> None:
     )
     verdict = trial.verdict.value + ("" if by_attack else f": {trial.flaws[0].value}" if trial.flaws else "")
     axes.annotate(
-        f"{trial.evidence.shown:.2f} of {trial.claimed:g}: {verdict}" if by_attack else verdict,
+        f"{trial.evidence.shown:.2f} of {trial.promised}: {verdict}" if by_attack else verdict,
         (1.02, place),
         xycoords=("axes fraction", "data"),
         va="center",

@@ -133,12 +133,15 @@ class Central:
             and one.facts == other.facts
         )
 
-    def _measure(self, records: FloatArray) -> Measurement:
+    def with_voter(self, records: FloatArray) -> Ballots:
+        """Return the crowd in which the one in question has these records."""
         study = self.settings.study
         others = np.random.default_rng(0).normal(0.0, 1.0, (_OTHERS * study.drawing.dilemmas, study.dimension))
         offsets = np.cumsum([0, len(records)] + [study.drawing.dilemmas] * _OTHERS)
-        crowd = Ballots(study, offsets, np.concatenate([records, others]))
-        return self.mechanism.measure(crowd, self.settings, self.epsilon)
+        return Ballots(study, offsets, np.concatenate([records, others]))
+
+    def _measure(self, records: FloatArray) -> Measurement:
+        return self.mechanism.measure(self.with_voter(records), self.settings, self.epsilon)
 
     def _release(self, measurement: Measurement, noise: Noise) -> Estimate:
         return self.mechanism.release(measurement, self.settings, self.epsilon, noise)

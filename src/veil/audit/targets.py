@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
+from veil.audit.approximate import ApproximateSubject
 from veil.audit.forked import Forked, can_fork
+from veil.audit.gaussian import GaussianTrial, TooNarrow
 from veil.audit.neighbours import Neighbours, on_two_axes, turned, worst_neighbours
 from veil.audit.sabotage import (
     NoisePerCoordinate,
@@ -20,11 +23,12 @@ from veil.audit.sabotage import (
     WholeBudgetForEach,
     WrongOdds,
 )
+from veil.audit.shuffled import ShuffledTrial
 from veil.audit.subjects import Central, Distributed, Subject
 from veil.ballots import Ballots
 from veil.preference.fit import fit_voters
 from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.epsilon import Epsilon
+from veil.privacy.epsilon import MICROS_PER_UNIT, Epsilon
 from veil.privacy.grid import to_steps
 from veil.privacy.guarantee import paradigm
 from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED
@@ -33,6 +37,7 @@ from veil.privacy.mechanisms.randomised_response import FLIP
 from veil.privacy.mechanisms.subset_selection import subset_size
 from veil.privacy.noise import Noise
 from veil.privacy.odds import Odds
+from veil.privacy.zcdp import OpenDPGaussian, rho_of
 from veil.studies import synthetic_study
 
 _DILEMMAS = 4
@@ -48,6 +53,14 @@ class Target:
     subject: Subject
     noise: Callable[[], Noise] = BulkNoise
     neighbours: Callable[[Subject, int, int], Neighbours] = worst_neighbours
+    bug: str | None = None
+
+
+@dataclass(frozen=True)
+class CurveTarget:
+    """A subject that promises an epsilon for every delta, and the mistake in it, if there is one."""
+
+    subject: ApproximateSubject
     bug: str | None = None
 
 
@@ -116,6 +129,13 @@ LITTLE = Epsilon.parse("0.1")
 """At which the wrong flip probability e^-epsilon gives answers away: it turns nearly all of them over."""
 
 
+GAUSSIAN_DELTA = 0.01
+"""At which the Gaussian mean's rho promises the epsilon that is audited."""
+SHUFFLED, SHUFFLED_SIGNS = Epsilon.parse("1"), Epsilon.parse("2")
+"""Of each shuffled report: of one sign, and of one sign out of two features."""
+SHUFFLED_VOTERS = 10
+
+
 def promises(epsilon: Epsilon) -> list[Target]:
     """All mechanisms, at this epsilon, and some once more where they do something different at another one."""
     return [
@@ -137,6 +157,24 @@ def promises(epsilon: Epsilon) -> list[Target]:
         Target(_answers("randomised-response", epsilon), neighbours=_one_turned),
         Target(_answers("one-answer", epsilon, "all answers"), neighbours=_all_turned),
         Target(_answers("one-answer", TWO_ANSWERS, "all answers, two sent"), neighbours=_all_turned),
+    ]
+
+
+def curves(epsilon: Epsilon, search: tuple[int, int]) -> list[CurveTarget]:
+    """All promises with a delta, each followed by the mistakes in it; ``search`` says how hard to look for neighbours."""
+    crowd = Central(CENTRAL["algorithm-1"], paradigm("vlcp"), _small(2), epsilon)
+    rho = Fraction(rho_of(epsilon.value, GAUSSIAN_DELTA)).limit_denominator(MICROS_PER_UNIT)
+    gaussian = GaussianTrial(crowd, rho, OpenDPGaussian(), search)
+    flipped = ShuffledTrial(_small(1), SHUFFLED, SHUFFLED_VOTERS, others=(0, -1))
+    signs = ShuffledTrial(_small(2), SHUFFLED_SIGNS, SHUFFLED_VOTERS, others=(0, -1))
+    return [
+        CurveTarget(gaussian),
+        CurveTarget(flipped),
+        CurveTarget(signs),
+        CurveTarget(replace(gaussian, noise=TooNarrow()), "deviation halved"),
+        CurveTarget(replace(flipped, claimed_voters=10 * SHUFFLED_VOTERS), "bound of a larger crowd"),
+        CurveTarget(replace(flipped, forget_delta=True), "delta forgotten"),
+        CurveTarget(replace(flipped, shuffle=False), "not shuffled"),
     ]
 
 

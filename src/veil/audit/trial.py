@@ -54,6 +54,8 @@ class Trial:
     flaws: tuple[Flaw, ...]
     bug: str | None = None
     """The mistake that was made on purpose, if any: then a flaw must be found."""
+    delta: float = 0.0
+    """0 for a pure promise."""
 
     @property
     def verdict(self) -> Verdict:
@@ -63,6 +65,11 @@ class Trial:
         if self.flaws:
             return Verdict.VIOLATED
         return Verdict.TIGHT if self.evidence.shown >= TIGHT * self.claimed else Verdict.HOLDS
+
+    @property
+    def promised(self) -> str:
+        """The promise in short: an epsilon, with its delta if it has one."""
+        return f"{self.claimed:.3g}, delta {self.delta:g}" if self.delta else f"{self.claimed:g}"
 
     @property
     def as_it_should_be(self) -> bool:
@@ -77,6 +84,7 @@ class Trial:
             "paradigm": self.paradigm,
             **({"bug": self.bug} if self.bug is not None else {}),
             "claimed": self.claimed,
+            **({"delta": self.delta} if self.delta else {}),
             "lower_bound": self.evidence.shown,
             "verdict": self.verdict.value,
             "flaws": [flaw.value for flaw in self.flaws],

@@ -68,7 +68,7 @@ def _print(done: Audit, plot: Path | None) -> None:
             trial.paradigm,
             trial.neighbours,
             "" if trial.reach is None else f"{trial.reach:.3f}",
-            f"{trial.claimed:g}",
+            trial.promised,
             f"≥ {trial.evidence.shown:.3f}",
             _loud(trial.verdict.value, trial.as_it_should_be),
         )
@@ -77,7 +77,7 @@ def _print(done: Audit, plot: Path | None) -> None:
         caught.add_row(
             trial.name,
             trial.bug or "",
-            f"{trial.claimed:g}",
+            trial.promised,
             f"≥ {trial.evidence.shown:.3f}",
             ", ".join(flaw.value for flaw in trial.flaws),
             _loud(trial.verdict.value, trial.as_it_should_be),

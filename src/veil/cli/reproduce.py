@@ -113,4 +113,8 @@ def _print(made: Reproduction, page: Path) -> None:
     for claim in made.claims:
         rows.add_row(claim.section, claim.quote, claim.verdict.value)
     out.print(rows)
+    ours = table("\nThe same headline, asked of the recommended mechanisms", "paradigm", "verdict")
+    for claim in made.reached:
+        ours.add_row(claim.section, claim.verdict.value)
+    out.print(ours)
     out.print(f"\n{summary(made)}\nWhy, and every figure: {page}", markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ from veil.experiments.seeds import noise
 from veil.privacy.epsilon import Epsilon
 from veil.privacy.guarantee import PARADIGMS
 from veil.privacy.mechanisms import recommended
+from veil.privacy.mechanisms.mechanism import FloatArray
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,14 @@ class AcrossParadigms:
         ]
         own = np.array([crowd.society for crowd in released])
         levels = [np.full(self.voters, Epsilon.parse(epsilon).micro) for epsilon in self.epsilons]
+
+        @cache  # one release serves every paradigm that recommends its mechanism
+        def learned(mechanism: str, point: int) -> FloatArray:
+            source = noise(self.name, str(crowds), mechanism, self.epsilons[point])
+            return np.array([crowd.release(mechanism, levels[point], 1, source)[0] for crowd in released])
+
         tables = []
         for paradigm in PARADIGMS.values():
-            best = [recommended(paradigm, drawn.study, level) for level in levels]
-            source = noise(self.name, str(crowds), paradigm.name)
-            learned = [
-                [crowd.release(name, level, 1, source)[0] for name, level in zip(best, levels, strict=True)]
-                for crowd in released
-            ]
-            tables += rows(crowds, paradigm.name, self.epsilons, drawn.judge(np.array(learned), own))
+            best = [learned(recommended(paradigm, drawn.study, level), i) for i, level in enumerate(levels)]
+            tables += rows(crowds, paradigm.name, self.epsilons, drawn.judge(np.stack(best, axis=1), own))
         return pl.concat(tables)

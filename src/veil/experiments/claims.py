@@ -27,11 +27,13 @@ def all_experiments(data: MoralMachine | None) -> list[Experiment]:
     """Everything that the figures, the claims and the open choices are made of, the longest first."""
     real: list[Experiment] = []
     if data is not None:
+        real += [plan.recommended(plan.headline(data)[-1])]
         real += [plan.real(data, voters) for voters in reversed(settings.REAL_VOTERS)]
         real += [plan.real_baselines(data)]
         real += [plan.personal(data, settings.NO_PRIVACY_REAL_VOTERS, panel) for panel in ("eps_C", "eps_M")]
     return [
         *real,
+        plan.recommended(plan.headline(None)[0]),
         *plan.all_synthetic(),
         *(plan.baselines(settings.NO_PRIVACY_VOTERS, records) for records in settings.RECORDS_GRID),
         *(plan.dimension(features) for features in settings.FEATURES_GRID),

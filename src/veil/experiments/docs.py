@@ -7,7 +7,7 @@ from pathlib import Path
 from veil.durable import replacing, write_text
 from veil.experiments.claim import Claim
 from veil.experiments.draw import png
-from veil.experiments.page import HOW_TO_READ, number, outcome, summary, versions
+from veil.experiments.page import HOW_TO_READ, WHAT_REACHES, number, outcome, summary, versions
 from veil.experiments.reproduction import DrawnFigure, Reproduction
 
 _DPI = 90
@@ -24,6 +24,7 @@ def write_docs(made: Reproduction, folder: Path) -> None:
 
 def _markdown(made: Reproduction) -> str:
     claims = "\n".join(map(_claim, made.claims))
+    reached = "\n".join(map(_claim, made.reached))
     figures = "\n".join(map(_figure, made.figures))
     choices = "\n".join(f"| {_cell(c.question)} | {_cell(c.chosen)} | {_cell(c.matters)} |" for c in made.choices)
     return f"""# The paper's evaluation, reproduced
@@ -47,6 +48,14 @@ Data: {made.order.data_words}
 | Section | Claim | Verdict | Measured, with 95 % interval | Why |
 |---|---|---|---|---|
 {claims}
+
+## What reaches the claim
+
+{WHAT_REACHES}
+
+| Paradigm | Asked | Verdict | Measured, with 95 % interval | Mechanism, and why |
+|---|---|---|---|---|
+{reached}
 
 ## Figures
 

@@ -1,10 +1,11 @@
-"""Every figure by name: the paper's ten, and one that explains its third."""
+"""Every figure by name: the paper's ten, one that explains its third, and those of the recommended mechanisms."""
 
 from __future__ import annotations
 
 from veil.errors import VeilError
 from veil.experiments.crowds import MoralMachine
 from veil.experiments.figures_real import no_privacy_figure, real_figures
+from veil.experiments.figures_recommended import recommended_figures
 from veil.experiments.figures_synthetic import maximum_figure, synthetic_figures
 from veil.experiments.panels import FigurePlan
 
@@ -21,14 +22,16 @@ FIGURE_NAMES = (
     "moral-machine-personal-epsilons",
     "compare-no-privacy",
     "algorithm-3-maximum",
+    "recommended",
+    "moral-machine-recommended",
 )
-NEED_DATA = ("moral-machine", "moral-machine-comparison", "moral-machine-personal-epsilons")
+NEED_DATA = tuple(name for name in FIGURE_NAMES if name.startswith("moral-machine"))
 
 
 def figures(data: MoralMachine | None) -> dict[str, FigurePlan]:
     """Return the figures; those on real data only where there is a file."""
     real = [] if data is None else real_figures(data)
-    plans = [*synthetic_figures(), *real, no_privacy_figure(data), maximum_figure()]
+    plans = [*synthetic_figures(), *real, no_privacy_figure(data), maximum_figure(), *recommended_figures(data)]
     return {one.name: one for one in plans}
 
 

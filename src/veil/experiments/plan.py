@@ -5,6 +5,7 @@ from __future__ import annotations
 from veil.experiments import settings
 from veil.experiments.across_bounds import AcrossNormBounds, AcrossRecordBounds
 from veil.experiments.across_epsilons import AcrossEpsilons
+from veil.experiments.across_paradigms import AcrossParadigms
 from veil.experiments.across_personal_epsilons import AcrossPersonalEpsilons
 from veil.experiments.baselines import Baselines
 from veil.experiments.crowds import RECORDS, MoralMachine, Source, Synthetic
@@ -62,6 +63,17 @@ def real_baselines(data: MoralMachine) -> Baselines:
 def theorems() -> UtilityTheorems:
     """Theorems 2 and 4."""
     return UtilityTheorems(Synthetic(), settings.VOTERS[0], 1.0)
+
+
+def recommended(beside: AcrossEpsilons) -> AcrossParadigms:
+    """The recommended mechanisms on the very crowds of an experiment with the paper's."""
+    return AcrossParadigms(beside.source, beside.voters, settings.RECOMMENDED_EPSILONS)
+
+
+def headline(data: MoralMachine | None) -> list[AcrossEpsilons]:
+    """Where the paper compares with no privacy (Figure 10): synthetic crowds, and real ones where there are some."""
+    made_up = synthetic(settings.NO_PRIVACY_VOTERS, settings.NO_PRIVACY_RECORDS)
+    return [made_up] if data is None else [made_up, real(data, settings.NO_PRIVACY_REAL_VOTERS)]
 
 
 def real(data: MoralMachine, voters: int) -> AcrossEpsilons:

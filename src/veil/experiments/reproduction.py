@@ -25,6 +25,7 @@ from veil.experiments.experiment import Experiment
 from veil.experiments.figures import NEED_DATA, figures
 from veil.experiments.open_choices import OpenChoice, open_choices
 from veil.experiments.panels import FigurePlan, numbers
+from veil.experiments.reached import reached
 from veil.experiments.results import Results
 from veil.experiments.sweep import pieces, sweep
 from veil.version import VERSION
@@ -67,6 +68,8 @@ class Reproduction:
     order: Order
     figures: tuple[DrawnFigure, ...]
     claims: tuple[Claim, ...]
+    reached: tuple[Claim, ...]
+    """The paper's headline, asked of the recommended mechanisms."""
     choices: tuple[OpenChoice, ...]
     versions: Mapping[str, str]
 
@@ -80,6 +83,7 @@ class Reproduction:
             "page": str(self.order.folder / "index.html"),
             "figures": [one.plan.name for one in self.figures],
             "claims": [claim.as_dict() for claim in self.claims],
+            "reached_by_recommended": [claim.as_dict() for claim in self.reached],
             "open_choices": [vars(choice) for choice in self.choices],
         }
 
@@ -119,7 +123,7 @@ def reproduce(order: Order, watch: Watch) -> Reproduction:
     drawn = tuple(_draw(order, plan, results) for plan in figures(order.data).values())
     claims = tuple(all_claims(results, order.data))
     choices = tuple(open_choices(results, order.data))
-    made = Reproduction(order, drawn, claims, choices, _versions())
+    made = Reproduction(order, drawn, claims, tuple(reached(results, order.data)), choices, _versions())
     write_text(order.folder / "claims.json", json.dumps(made.as_dict(), indent=2, ensure_ascii=False) + "\n")
     return made
 

@@ -20,6 +20,9 @@ NO_PRIVACY_VOTERS, NO_PRIVACY_RECORDS = 50, 100
 NO_PRIVACY_REAL_VOTERS = 200
 """Figure 10(b)."""
 
+RECOMMENDED_EPSILONS = (0.03, 0.1, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Where the recommended mechanisms are measured beside the paper's: some of the epsilons above."""
+
 # Left open by the paper, and chosen here.
 RECORDS_GRID = (20, 50, 100)
 FEATURES_GRID = (5, 10, 15, 20, 25, 30)
