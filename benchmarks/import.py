@@ -3,9 +3,12 @@
 Each reads the same file, applies the same checks to every row, pairs rows by dilemma, groups pairs by voter and writes
 Parquet; the results are compared answer by answer. polars and duckdb get the shortest way that does this, with typed
 columns and their own streaming. Each runs in a process of its own, after one run that warms the file cache and the
-compiled code. ``polars, bare read`` only parses all columns: what reading alone costs.
+compiled code. ``polars, bare read`` only parses all columns: what reading alone costs. ``veil, to a release`` goes on
+to a VLCP release by Algorithm 1.
 
 Run: python benchmarks/import.py [--voters 20000 100000] [--folder FOLDER] [--only NAME ...]
+
+A file N.csv that is in the folder already is taken as it is, one of N voters is written otherwise.
 """
 
 import argparse
@@ -23,6 +26,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from veil.ballots import open_ballots
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.guarantee import PARADIGMS
+from veil.privacy.ledger import Ledger
+from veil.publish import Request, publish
 from veil.sources.moral_machine import stream_moral_machine
 from veil.sources.public_layout import DILEMMA, GROUP, HIGHEST, SAVED, SIGNAL, SIZE, VOTER
 from veil.sources.simulated_layout import write_public_layout
@@ -105,7 +112,23 @@ def bare_read(source: str, target: str) -> None:
     pl.scan_csv(source, schema_overrides=types, ignore_errors=True).select(pl.all().count()).collect(engine="streaming")
 
 
-WAYS = {"veil": veil, "polars": polars, "duckdb": duckdb, "polars, bare read": bare_read}
+def to_a_release(source: str, target: str) -> None:
+    """Do what ``veil release`` does with a file of answers: import, census, fit, charge, noise, write."""
+    stream_moral_machine(source, target)
+    beside = Path(target).parent
+    for name in ("ledger", "release.json"):
+        (beside / name).unlink(missing_ok=True)
+    ledger, request = Ledger.create(beside / "ledger", 10**6), Request(PARADIGMS["vlcp"], Epsilon(10**6), "paper")
+    publish(open_ballots(target), request, ledger, beside / "release.json")
+
+
+WAYS = {
+    "veil": veil,
+    "veil, to a release": to_a_release,
+    "polars": polars,
+    "duckdb": duckdb,
+    "polars, bare read": bare_read,
+}
 
 
 def fingerprint(path: Path) -> tuple[int, int, str]:
@@ -149,12 +172,12 @@ def compare(voters: int, folder: Path, ways: list[str]) -> None:
     source = folder / f"{voters}.csv"
     if not source.exists():
         write_public_layout(source, load_study("moral-machine"), voters, np.random.default_rng(0))
-    size, rows = source.stat().st_size, 2 * voters * load_study("moral-machine").drawing.dilemmas
+    first = measured("veil", source, folder / "warm")
+    size, rows = source.stat().st_size, int(open_ballots(folder / "warm").origin["rows"])
     print(f"\n{voters:,} voters, {rows:,} rows, {size / 1e9:.2f} GB of CSV")
-    print(
-        f"{'':>18} {'seconds':>8} {'rows/s':>12} {'CPU s':>7} {'memory GB':>10} {'time / veil':>12} {'memory / veil':>14}"
-    )
-    results, first = {}, measured("veil", source, folder / "warm")
+    heads = ("seconds", "rows/s", "CPU s", "memory GB", "time / veil", "memory / veil")
+    print(f"{'':>18} {heads[0]:>8} {heads[1]:>12} {heads[2]:>7} {heads[3]:>10} {heads[4]:>12} {heads[5]:>14}")
+    results = {}
     for way in ways:
         target = folder / "result"
         target.unlink(missing_ok=True)
@@ -169,7 +192,6 @@ def compare(voters: int, folder: Path, ways: list[str]) -> None:
         )
     assert len(set(results.values())) == 1, results
     print(f"the same result: {next(iter(results.values()))}")
-    open_ballots(folder / "warm")
 
 
 def main() -> None:

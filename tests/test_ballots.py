@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,42 @@ def test_pieces_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.Mon
     file = open_ballots(tmp_path / "crowd")
     assert file.pieces == 5
     assert file.piece(3).counts.tolist() == [1, 3]
+
+
+def test_a_voter_with_more_answers_than_a_cell_can_hold_is_refused(tmp_path: Path) -> None:
+    records = 2**30  # of two bytes each: one more byte than Parquet's offsets reach
+    endless = Ballots(STUDY, np.array([0, 1, 1 + records]), np.broadcast_to(np.int8(1), (1 + records, 2)))
+    with pytest.raises(VeilError, match=r"voter 2 has 1073741824 answers, 2\.1 GB: .* at most 2 GB a voter"):
+        write_ballots(tmp_path / "crowd", STUDY, [endless], {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_ballot_files_is_one_crowd(tmp_path: Path) -> None:
+    ballots = crowd([2, 1, 3, 2, 1], ["ann", "bob", "cy", "dee", "eve"])
+    (tmp_path / "folder").mkdir()
+    for number, part in enumerate([slice(0, 2), slice(2, 3), slice(3, 5)]):
+        write_ballots(tmp_path / "folder" / f"part-{number}.parquet", STUDY, [ballots.of(part)], {"part": number})
+    (tmp_path / "folder" / "_SUCCESS").touch()
+    folder = open_ballots(tmp_path / "folder")
+    assert (folder.voters, folder.pieces, folder.origin) == (5, 3, {"part": 0})
+    assert [folder.voters_before(number) for number in range(4)] == [0, 2, 3, 5]
+    assert same(folder.load(), ballots)
+    assert census(folder) == census(ballots)
+    other = Ballots(load_study("synthetic-2"), np.array([0, 1]), np.zeros((1, 2)))
+    write_ballots(tmp_path / "folder" / "z.parquet", other.study, [other], {})
+    with pytest.raises(VeilError, match=r"z\.parquet is of another study than .*part-0\.parquet"):
+        open_ballots(tmp_path / "folder")
+
+
+def test_a_ballot_file_is_sent_as_where_it_is(tmp_path: Path) -> None:
+    ballots = crowd([2, 1, 3])
+    write_ballots(tmp_path / "crowd", STUDY, [ballots], {})
+    sent = pickle.dumps(open_ballots(tmp_path / "crowd"))
+    assert len(sent) < 1000
+    assert same(pickle.loads(sent).load(), ballots)
+    write_ballots(tmp_path / "crowd", STUDY, [ballots.of(slice(0, 2))], {})
+    with pytest.raises(VeilError, match="another file here than where the program runs"):
+        pickle.loads(sent)
 
 
 def test_the_origin_may_be_known_only_at_the_end(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +25,7 @@ from veil.study import Study
 
 VOTERS_PER_CHUNK = 16_384
 BYTES_PER_CHUNK = 1 << 25
+_MOST_BYTES_PER_CELL = 2**31 - 1
 _FORMAT = 2
 _METADATA = b"veil"
 _NUMBERS = {"int8": "int8", "float64": "<f8"}
@@ -130,8 +132,16 @@ class BallotSource(Protocol):
 
 
 @dataclass(frozen=True)
+class Shard:
+    """One Parquet file of ballots, a row a voter."""
+
+    path: Path
+    layout: pq.FileMetaData
+
+
+@dataclass(frozen=True)
 class BallotFile:
-    """A ballot file (Parquet, a row a voter), of which one piece (a row group) after another is in memory.
+    """Ballots on disk, in one Parquet file or a folder of them, of which one piece (a row group) at a time is read.
 
     A voter's differences are the bytes of an array of records x features: int8, or little-endian float64.
     """
@@ -140,30 +150,54 @@ class BallotFile:
     study: Study
     voters: int
     origin: Mapping[str, Any]
-    layout: pq.FileMetaData = field(repr=False, compare=False)
+    shards: tuple[Shard, ...] = field(repr=False, compare=False)
     numbers: np.dtype[Any] = field(repr=False, compare=False)
 
     @property
     def pieces(self) -> int:
         """How many pieces the crowd is in."""
-        return int(self.layout.num_row_groups)
+        return len(self._places)
 
     def piece(self, number: int) -> Ballots:
         """Read one piece. Threads may read at the same time."""
+        shard, group = self._places[number]
         try:
-            with pq.ParquetFile(self.path, memory_map=True, metadata=self.layout) as file:
-                table = file.read_row_group(number, columns=["voter", "differences"])
+            with pq.ParquetFile(shard.path, memory_map=True, metadata=shard.layout) as file:
+                table = file.read_row_group(group, columns=["voter", "differences"])
         except (pa.ArrowException, OSError) as error:
-            raise VeilError(f"{self.path} is damaged: {_one_line(error)}") from None
+            raise VeilError(f"{shard.path} is damaged: {_one_line(error)}") from None
         return _ballots(self.study, table, self.numbers)
 
+    def voters_before(self, number: int) -> int:
+        """Return how many voters are in the pieces before this one."""
+        return int(self._before[number])
+
     def chunks(self) -> Iterator[Ballots]:
-        """Read the file one piece at a time."""
+        """Read one piece after another."""
         return map(self.piece, range(self.pieces))
 
     def load(self) -> Ballots:
         """Read the whole crowd into memory."""
         return concatenate(self.study, list(self.chunks()))
+
+    @cached_property
+    def _places(self) -> list[tuple[Shard, int]]:
+        return [(shard, group) for shard in self.shards for group in range(shard.layout.num_row_groups)]
+
+    @cached_property
+    def _before(self) -> npt.NDArray[np.int64]:
+        return np.cumsum([0] + [shard.layout.row_group(group).num_rows for shard, group in self._places])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is sent to another machine is where the ballots are, and what must be found there.
+        return _found_there, (self.path.resolve(), self.voters, self.pieces)
+
+
+def _found_there(path: Path, voters: int, pieces: int) -> BallotFile:
+    file = open_ballots(path)
+    if (file.voters, file.pieces) != (voters, pieces):
+        raise VeilError(f"{path} is another file here than where the program runs")
+    return file
 
 
 def concatenate(study: Study, pieces: list[Ballots]) -> Ballots:
@@ -207,12 +241,26 @@ def census(source: BallotSource) -> Census:
 
 
 def open_ballots(path: str | Path) -> BallotFile:
-    """Open a ballot file and check that it is one."""
+    """Open a ballot file, or a folder of ballot files that are one crowd, and check that it is one."""
     path = Path(path)
-    if path.is_dir():
-        raise VeilError(f"{path} is a directory, not a ballot file")
     if not path.exists():
         raise VeilError(f"there is no ballot file {path}: make one with `veil import` or `veil simulate`")
+    paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not paths:
+        raise VeilError(f"{path} is a directory without ballot files (*.parquet)")
+    opened = [_open(each) for each in paths]
+    first, header = opened[0]
+    for shard, other in opened[1:]:
+        if (other["study"], other["numbers"]) != (header["study"], header["numbers"]):
+            raise VeilError(f"{shard.path} is of another study than {first.path}: one folder is one crowd")
+    shards, voters = tuple(shard for shard, _ in opened), sum(shard.layout.num_rows for shard, _ in opened)
+    if voters == 0:
+        raise VeilError(f"{path} holds no voters")
+    numbers = np.dtype(_NUMBERS[header["numbers"]])
+    return BallotFile(path, Study.from_dict(header["study"]), voters, header.get("origin", {}), shards, numbers)
+
+
+def _open(path: Path) -> tuple[Shard, dict[str, Any]]:
     try:
         with pq.ParquetFile(path, memory_map=path.stat().st_size > 0) as file:
             layout, columns = file.metadata, {field.name: field.type for field in file.schema_arrow}
@@ -231,10 +279,7 @@ def open_ballots(path: str | Path) -> BallotFile:
         raise VeilError(f"{path} has ballot format {header.get('format')}, this version of veil reads {_FORMAT}")
     if columns.get("differences") != pa.binary() or header.get("numbers") not in _NUMBERS:
         raise VeilError(f"{path} has no column of differences: the file is damaged")
-    if layout.num_rows == 0:
-        raise VeilError(f"{path} holds no voters")
-    study, numbers = Study.from_dict(header["study"]), np.dtype(_NUMBERS[header["numbers"]])
-    return BallotFile(path, study, layout.num_rows, header.get("origin", {}), layout, numbers)
+    return Shard(path, layout), header
 
 
 def write_ballots(
@@ -285,6 +330,11 @@ def _table(chunk: Ballots, before: int) -> pa.Table:
     names = chunk.names
     if names is None:
         names = pa.array([str(before + i + 1) for i in range(chunk.voters)], pa.string())
+    size = chunk.differences.size * chunk.differences.itemsize
+    if size > _MOST_BYTES_PER_CELL:  # pieces are cut smaller than this, so it is one voter
+        raise VeilError(
+            f"voter {names[0]} has {chunk.records} answers, {size / 1e9:.1f} GB: a ballot file holds at most 2 GB a voter"
+        )
     data = np.ascontiguousarray(chunk.differences, _NUMBERS[chunk.differences.dtype.name])
     ends = (chunk.offsets * chunk.study.dimension * data.itemsize).astype(np.int32)
     cells = [None, pa.py_buffer(ends), pa.py_buffer(data)]

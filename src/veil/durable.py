@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +49,14 @@ def put_in_place(finished: Path, path: Path) -> None:
         _flush(path.parent)
     except OSError as error:
         raise VeilError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder of files, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

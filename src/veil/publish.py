@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from veil.ballots import Ballots, BallotSource, Census, census
 from veil.durable import check_writable
-from veil.engines.threads import in_order, usable_cores
+from veil.engines.crowd import each_piece
 from veil.errors import VeilError
 from veil.privacy.bulk_noise import BulkNoise
 from veil.privacy.concentrated import Concentrated
@@ -250,20 +250,37 @@ def _measure(source: BallotSource, prepared: Prepared, seed: int | None) -> Call
 def _reports(
     source: BallotSource, mechanism: DistributedMechanism[Any], settings: Settings, epsilons: IntArray, noise: Noise
 ) -> Iterator[Any]:
-    def report(given: tuple[Ballots, IntArray]) -> Any:
-        ballots, of_each = given
-        return mechanism.report(ballots, settings, of_each, noise)
-
-    pieces = _with_epsilons(source, epsilons)
-    # A seeded generator draws the same again only if it is asked in the same order.
-    return in_order(report, pieces, usable_cores()) if noise.exact else map(report, pieces)
+    everybodys = Epsilon(int(epsilons[0])) if (epsilons == epsilons[0]).all() else epsilons
+    devices = _Devices(mechanism, settings, everybodys, noise)
+    return each_piece(source, devices) if noise.exact else _one_by_one(source, devices)
 
 
-def _with_epsilons(source: BallotSource, epsilons: IntArray) -> Iterator[tuple[Ballots, IntArray]]:
-    start = 0
+def _one_by_one(source: BallotSource, devices: _Devices) -> Iterator[Any]:
+    """Make the reports in one order, as a seeded generator must be asked to draw the same again."""
+    before = 0
     for chunk in source.chunks():
-        yield chunk, epsilons[start : start + chunk.voters]
-        start += chunk.voters
+        yield devices(chunk, before)
+        before += chunk.voters
+
+
+@dataclass(frozen=True)
+class _Devices:
+    """The devices of the voters of a piece: wherever it runs, it draws from that machine's own operating system."""
+
+    mechanism: DistributedMechanism[Any]
+    settings: Settings
+    epsilons: Epsilon | IntArray
+    """One for all is not sent to workers as one for each."""
+    noise: Noise
+
+    def __call__(self, ballots: Ballots, before: int) -> Any:
+        epsilons = (
+            np.full(ballots.voters, self.epsilons.micro)
+            if isinstance(self.epsilons, Epsilon)
+            else self.epsilons[before : before + ballots.voters]
+        )
+        reports = self.mechanism.report(ballots, self.settings, epsilons, self.noise)
+        return self.mechanism.condense(reports, self.settings)
 
 
 def _release(prepared: Prepared, noisy: _Noisy, ledger: Mapping[str, Any] | None) -> Release:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from multiprocessing.synchronize import Barrier as ProcessBarrier
 from pathlib import Path
 from threading import Barrier
 
@@ -158,6 +160,42 @@ def test_twenty_threads_share_five_steps(ledger: Ledger) -> None:
     assert accepted_in_a_race(20, lambda: ledger.charge(DATASET, 1, Unit.VOTER, 5, "race", rho_micro=step)) == 5
     (account,) = ledger.statement().accounts
     assert account.remaining_micro == budget - 5 * step
+
+
+def spend_until_refused(path: Path, pure: bool, step: int, start: ProcessBarrier, accepted: Path) -> None:
+    """Charge again and again, as one of many processes: a Gaussian release's rho, or a pure release's epsilon."""
+    ledger = Ledger.open(path)
+    start.wait()
+    charged = 0
+    try:
+        while True:
+            rho = None if pure else step
+            charged += ledger.charge(DATASET, 30_000, Unit.VOTER, 5, "race", rho_micro=rho).charged_micro
+    except BudgetExceeded:
+        accepted.write_text(str(charged))
+
+
+def test_twelve_processes_with_pure_and_gaussian_releases_never_overspend_rho(ledger: Ledger, tmp_path: Path) -> None:
+    """Half of them pay 450 millionths (epsilon 0.03, squared and halved), half a step of their own."""
+    budget = ledger.statement().default_budget_micro
+    context = multiprocessing.get_context("forkserver")
+    start = context.Barrier(12)
+    results = [tmp_path / f"accepted-{number}" for number in range(12)]
+    processes = [
+        context.Process(target=spend_until_refused, args=(ledger.path, number % 2 == 0, 1000 + number, start, result))
+        for number, result in enumerate(results)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    spent = sum(int(result.read_text()) for result in results)
+    (account,) = ledger.statement().accounts
+    assert spent == sum(entry.charged_micro for entry in account.entries)
+    assert account.remaining_micro == budget - spent
+    # Never over, and so far that even the smallest of the releases does not fit any more.
+    assert budget - 450 < spent <= budget
+    assert opendp_epsilon(spent / 1e6, DELTA) <= 1
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 200_000)), max_size=12))

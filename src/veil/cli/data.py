@@ -15,6 +15,8 @@ from veil.ballots import Ballots, census, write_ballots
 from veil.cli.terminal import (
     AsJson,
     BallotPath,
+    EngineName,
+    Master,
     err,
     import_progress,
     out,
@@ -24,11 +26,12 @@ from veil.cli.terminal import (
     watched_ballots,
 )
 from veil.drawing import draw_session
+from veil.engines.choice import chosen_engine
 from veil.errors import VeilError
 from veil.preference.society import Society, society
 from veil.privacy.mechanisms.algorithm3 import clipped_records
 from veil.sources.import_report import ImportReport, write_refused
-from veil.sources.moral_machine import stream_moral_machine
+from veil.sources.moral_machine import spread_moral_machine, stream_moral_machine
 from veil.sources.simulated import simulate_crowd, synthetic_crowd
 from veil.sources.simulated_layout import write_public_layout
 from veil.sources.table import TableMapping, import_table, load_mapping
@@ -127,17 +130,29 @@ def moral_machine(
     file: Annotated[Path, typer.Argument(help="CSV in the public Moral Machine layout, also gzipped, or Parquet.")],
     out_path: OutPath,
     refused: RefusedPath = None,
+    shards: Annotated[
+        bool, typer.Option("--shards", help="Write a folder of ballot files. With --engine spark it is always one.")
+    ] = False,
+    engine: EngineName = "local",
+    master: Master = None,
     as_json: AsJson = False,
 ) -> None:
     """Import answers in the public layout of the Moral Machine (two rows a dilemma), in bounded memory.
 
     An import that was interrupted goes on when the same command is given again.
 
-    Example: `veil import moral-machine SharedResponses.csv.gz --out mm.parquet --refused refused.csv`
+    Example: `veil import moral-machine SharedResponses.csv.gz --out mm.parquet --refused refused.csv`, or by a cluster
+    `veil import moral-machine SharedResponses.csv --out mm --engine spark --master spark://host:7077`
     """
+    in_shards = shards or engine != "local"
+    if in_shards and refused is not None:
+        raise VeilError("--refused is for an import into one file, by the local engine: leave it out, or the others")
     try:
-        with import_progress() as tell:
-            report = stream_moral_machine(file, out_path, refused, tell)
+        with chosen_engine(engine, master) as workers, import_progress() as tell:
+            if in_shards:
+                report = spread_moral_machine(file, out_path, workers, tell)
+            else:
+                report = stream_moral_machine(file, out_path, refused, tell)
     except KeyboardInterrupt:
         err.print(
             f"veil: {out_path} is not written. Give the same command again, and the import goes on.", markup=False
@@ -222,6 +237,8 @@ def fit(
     unbounded: Annotated[
         bool, typer.Option("--unbounded", help="No bound: the estimate of Noothigattu et al., where it exists.")
     ] = False,
+    engine: EngineName = "local",
+    master: Master = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit every voter and average, WITHOUT privacy: for comparison on your own machine only.
@@ -230,7 +247,7 @@ def fit(
     """
     if unbounded and bound is not None:
         raise VeilError("--unbounded and --bound exclude each other: give one of them")
-    with watched_ballots(ballots, "fitting") as source:
+    with chosen_engine(engine, master) as workers, watched_ballots(ballots, "fitting", engine=workers) as source:
         limit = None if unbounded else source.study.norm_bound if bound is None else bound
         fitted = society(source, limit)
     study = source.study

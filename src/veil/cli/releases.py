@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from veil.ballots import BallotSource
-from veil.cli.terminal import AsJson, BallotPath, err, out, show, table, watched_ballots
+from veil.cli.terminal import (
+    AsJson,
+    BallotPath,
+    EngineName,
+    Master,
+    err,
+    import_progress,
+    out,
+    show,
+    table,
+    watched_ballots,
+)
 from veil.decide import DEFAULT_CERTAINTY, Decision
 from veil.decide import decide as decide_dilemma
-from veil.durable import write_text
+from veil.durable import check_writable, remove, write_text
+from veil.engines.choice import chosen_engine
+from veil.engines.engine import Engine
+from veil.engines.local import LocalEngine
 from veil.errors import VeilError
 from veil.pages.plain_words import devices_sentences, guarantee_sentences
 from veil.pages.release_page import release_page
@@ -23,8 +40,9 @@ from veil.privacy.guarantee import paradigm as find_paradigm
 from veil.privacy.ledger import Ledger
 from veil.privacy.ledger_statement import Measure, decimal_text
 from veil.privacy.personal_epsilons import read_personal_epsilons
-from veil.publish import IntArray, Prepared, Request, experiment, prepare, publish
+from veil.publish import Prepared, Request, experiment, prepare, publish
 from veil.release import Release, load_release, save_release
+from veil.sources.moral_machine import holds_answers, spread_moral_machine, stream_moral_machine
 
 ReleasePath = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file (JSON).")]
 AllowExperiment = Annotated[
@@ -66,46 +84,49 @@ def release(
     experiment_seed: Annotated[
         int | None, typer.Option(help="Repeatable floating-point noise instead: protects nobody, charges nothing.")
     ] = None,
+    keep_ballots: Annotated[
+        Path | None, typer.Option(help="Where to keep the ballots, if BALLOTS is a file to be imported first.")
+    ] = None,
+    engine: EngineName = "local",
+    master: Master = None,
     as_json: AsJson = False,
 ) -> None:
     """Release the crowd's preference under differential privacy, charged to a ledger.
 
     Example: `veil release mm.parquet --paradigm vlcp --epsilon 1 --ledger study.ledger --out release.json`
 
+    In place of ballots, a file in the public layout of the Moral Machine may be given: it is imported first.
+
     For many releases of the same answers see `veil plan repeat`, then `veil ledger create --delta` and `--rho`.
 
     The noise is exact and from the operating system. The ledger is charged before the noise is drawn; a release that
     the budget does not cover is refused.
     """
-    with watched_ballots(ballots, "reading and fitting", walks=1 if dry_run else 2) as source:
+    # What can be refused is refused before a long import.
+    protected, tight = find_paradigm(paradigm), _choice("--delta", delta, "tight", "paper") == "tight"
+    level = _level(epsilon, epsilons, rho, ledger)
+    account = None if ledger is None else Ledger.open(ledger)
+    make = None if dry_run else _maker(out_path, account, experiment_seed)
+    with (
+        chosen_engine(engine, master) as workers,
+        _imported(ballots, keep_ballots, out_path, workers) as path,
+        watched_ballots(path, "reading and fitting", walks=1 if dry_run else 2, engine=workers) as source,
+    ):
         request = Request(
-            paradigm=find_paradigm(paradigm),
-            epsilon=_level(epsilon, epsilons, rho, source.source, ledger),
+            paradigm=protected,
+            epsilon=read_personal_epsilons(level, source.source) if isinstance(level, Path) else level,
             mechanism=mechanism,
             norm_bound=bound,
             repair=repair,
-            tight=_choice("--delta", delta, "tight", "paper") == "tight",
+            tight=tight,
             equal_votes=equal_votes,
             robust=robust,
         )
-        if dry_run:
-            account = None if ledger is None else Ledger.open(ledger)
-            prepared = prepare(source, request)
-            made = None
-        elif out_path is None:
-            raise VeilError("say where to write the release: --out release.json (or look first with --dry-run)")
-        elif experiment_seed is not None:
-            made = experiment(source, request, experiment_seed)
-            save_release(made, out_path)
-        elif ledger is None:
-            raise VeilError(
-                "a release must be charged to a ledger: give --ledger L (make one with: veil ledger create L --budget 3)"
-            )
-        else:
-            made = publish(source, request, Ledger.open(ledger), out_path)
-    if made is None:
+        prepared = prepare(source, request) if make is None else None
+        made = None if make is None else make(source, request)
+    if prepared is not None:
         _show_dry_run(prepared, account, as_json)
-    else:
+    if made is not None:
         show(made.as_dict(), as_json, lambda: _print_release(made, out_path))
 
 
@@ -144,15 +165,61 @@ def report(
     show({"page": str(target)}, as_json, lambda: out.print(f"Wrote {target}: open it in a browser."))
 
 
+def _maker(
+    out_path: Path | None, account: Ledger | None, experiment_seed: int | None
+) -> Callable[[BallotSource, Request], Release]:
+    """Return how the release is to be made and written."""
+    if out_path is None:
+        raise VeilError("say where to write the release: --out release.json (or look first with --dry-run)")
+    check_writable(out_path)
+    if experiment_seed is not None:
+
+        def make(source: BallotSource, request: Request) -> Release:
+            made = experiment(source, request, experiment_seed)
+            save_release(made, out_path)
+            return made
+
+        return make
+    if account is None:
+        raise VeilError(
+            "a release must be charged to a ledger: give --ledger L (make one with: veil ledger create L --budget 3)"
+        )
+    return lambda source, request: publish(source, request, account, out_path)
+
+
+@contextmanager
+def _imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engine) -> Iterator[Path]:
+    """Import answers first, if that is what was given; their ballots are gone afterwards, unless they are to be kept."""
+    if not holds_answers(given):
+        if keep is not None:
+            raise VeilError(f"--keep-ballots is for a file of answers to import: {given} is none")
+        yield given
+        return
+    beside = Path(tempfile.gettempdir()) / given.name if out_path is None else out_path
+    ballots = beside.with_name(f".{beside.name}.ballots") if keep is None else keep
+    try:
+        with import_progress() as tell:
+            if isinstance(engine, LocalEngine):
+                report = stream_moral_machine(given, ballots, tell=tell)
+            else:
+                report = spread_moral_machine(given, ballots, engine, tell)
+        told = f"Imported {report.pairs} pairs of {report.voters} voters from {report.rows} rows"
+        err.print(f"{told}, {sum(report.refused.values())} of them refused.", markup=False)
+        yield ballots
+    finally:
+        if keep is None:
+            remove(ballots)
+
+
 def _level(
-    epsilon: str | None, epsilons: Path | None, rho: str | None, source: BallotSource, ledger: Path | None
-) -> Epsilon | IntArray | Concentrated:
+    epsilon: str | None, epsilons: Path | None, rho: str | None, ledger: Path | None
+) -> Epsilon | Path | Concentrated:
     if sum(given is not None for given in (epsilon, epsilons, rho)) != 1:
         raise VeilError(
             "give one of --epsilon (for all voters), --epsilons (a CSV of personal ones) and --rho (Gaussian noise)"
         )
     if epsilons is not None:
-        return read_personal_epsilons(epsilons, source)
+        return epsilons
     if epsilon is not None:
         return Epsilon.parse(epsilon)
     delta = None if ledger is None else Ledger.open(ledger).delta

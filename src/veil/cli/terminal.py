@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,13 +15,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from veil.ballots import Ballots, BallotSource, open_ballots
+from veil.ballots import open_ballots
+from veil.engines.crowd import Crowd
+from veil.engines.engine import Engine
+from veil.engines.local import LocalEngine
 from veil.sources.streaming.reading import Progress as ImportProgress
-from veil.study import Study
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of text.")]
 BallotPath = Annotated[
-    Path, typer.Argument(metavar="BALLOTS", help="A ballot file (from `veil import` or `simulate`).")
+    Path, typer.Argument(metavar="BALLOTS", help="A ballot file or folder (from `veil import` or `simulate`).")
+]
+EngineName = Annotated[str, typer.Option("--engine", help="Where to work: local (the cores of this machine) or spark.")]
+Master = Annotated[
+    str | None, typer.Option(help="The Spark cluster's URL, such as spark://host:7077. Default: this machine.")
 ]
 
 _STEPS = {True: "reading", False: "putting voters together"}
@@ -45,30 +50,6 @@ def table(title: str | None, *columns: str, numbers: int = 0) -> Table:
     for position, name in enumerate(columns):
         made.add_column(name, justify="right" if position >= len(columns) - numbers else "left", overflow="fold")
     return made
-
-
-@dataclass(frozen=True)
-class Watched:
-    """A crowd that tells how far it has been walked."""
-
-    source: BallotSource
-    tell: Callable[[int], None]
-
-    @property
-    def study(self) -> Study:
-        """What was asked."""
-        return self.source.study
-
-    @property
-    def voters(self) -> int:
-        """The number of voters."""
-        return self.source.voters
-
-    def chunks(self) -> Iterator[Ballots]:
-        """Walk the crowd and tell."""
-        for chunk in self.source.chunks():
-            yield chunk
-            self.tell(chunk.voters)
 
 
 @contextmanager
@@ -113,8 +94,8 @@ def import_progress() -> Iterator[Callable[[ImportProgress], None]]:
 
 
 @contextmanager
-def watched_ballots(path: Path, task: str, walks: int = 1) -> Iterator[Watched]:
-    """Open a ballot file and show how far a command that walks it ``walks`` times has come."""
+def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None = None) -> Iterator[Crowd]:
+    """Open a ballot file and show how far a command that walks it ``walks`` times has come; all cores by default."""
     file = open_ballots(path)
     with progress(task, file.voters * walks, "voters") as tell:
-        yield Watched(file, tell)
+        yield Crowd(file, engine or LocalEngine(), tell)

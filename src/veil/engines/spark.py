@@ -1,44 +1,32 @@
 """The engine for crowds that one machine is too small or too slow for: Spark.
 
-Workers read pieces of the ballot file by its path, which must lead to the same file on all of them, and send back the
-sums of their tallies. Nothing else leaves them; noise and ledger stay where the program runs. What a lost worker had
-done is done again by another, with the same result, since it is a sum of the same integers.
+Workers read pieces of the ballots by their path, which must lead to the same files on all of them, and send back what
+the work on each piece gives: sums. Nothing else leaves them; exact noise on sums and the ledger stay where the program
+runs. What a lost worker had done is done again by another.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
+import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
-from veil.ballots import BallotSource, open_ballots
-from veil.engines.engine import IntArray, Tally
-from veil.engines.java import java
+from veil.engines.java import find_java
 from veil.engines.threads import be_one_of_many
 from veil.errors import VeilError
 
+R = TypeVar("R")
+
 TASKS_PER_CORE = 4
-_SUMS = pa.schema([("sums", pa.list_(pa.int64()))])
-
-
-@runtime_checkable
-class OnDisk(Protocol):
-    """A crowd in a ballot file."""
-
-    @property
-    def path(self) -> Path:
-        """Where the file is."""
-
-    @property
-    def pieces(self) -> int:
-        """How many pieces there are."""
+_RESULTS = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 
 
 @dataclass(frozen=True)
@@ -47,36 +35,27 @@ class SparkEngine:
 
     session: Any
 
-    def add_up(self, source: BallotSource, tally: Tally) -> IntArray:
-        """Add up a tally over all pieces of a ballot file."""
-        if not isinstance(source, OnDisk):
-            raise VeilError("Spark works on ballot files, which its workers can read: write these ballots to one first")
-        work = _Work(str(source.path.resolve()), source.voters, source.pieces, tally)
-        tasks = min(source.pieces, TASKS_PER_CORE * self.session.sparkContext.defaultParallelism)
-        numbers = self.session.range(0, source.pieces, 1, tasks)
+    def each(self, work: Callable[[int], R], count: int) -> Iterator[R]:
+        """Do the pieces of some work in Spark's worker processes."""
+        tasks = min(count, TASKS_PER_CORE * self.session.sparkContext.defaultParallelism)
+        numbers = self.session.range(0, count, 1, tasks)
         with _one_line():
-            rows = numbers.mapInArrow(work, "sums array<bigint>").collect()
-        total: IntArray = np.sum([np.array(row.sums, np.int64) for row in rows], axis=0)
-        return total
+            rows = numbers.mapInArrow(_Task(work), "number bigint, result binary").collect()
+        results = {row.number: row.result for row in rows}
+        return (pickle.loads(results[number]) for number in range(count))
 
 
 @dataclass(frozen=True)
-class _Work:
+class _Task:
     """What is sent to the workers."""
 
-    path: str
-    voters: int
-    pieces: int
-    tally: Tally
+    work: Callable[[int], object]
 
-    def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         be_one_of_many()
-        file = open_ballots(self.path)
-        if (file.voters, file.pieces) != (self.voters, self.pieces):
-            raise VeilError(f"{self.path} is another file here than where the program runs")
-        for batch in numbers:
+        for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield pa.record_batch([[self.tally(file.piece(number)).tolist()]], schema=_SUMS)
+                yield pa.record_batch([[number], [pickle.dumps(self.work(number))]], schema=_RESULTS)
 
 
 @contextmanager
@@ -94,20 +73,31 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    with java():
-        with _one_line():
-            session = (
-                SparkSession.builder.master(master)
-                .appName("veil")
-                .config("spark.ui.enabled", "false")
-                .config("spark.ui.showConsoleProgress", "false")
-                .config("spark.log.level", "ERROR")
-                .getOrCreate()
-            )
-        try:
-            yield SparkEngine(session)
-        finally:
-            session.stop()
+    find_java()
+    with _one_line():
+        session = (
+            SparkSession.builder.master(master)
+            .appName("veil")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.log.level", "OFF")
+            .getOrCreate()
+        )
+    application = session.sparkContext.applicationId
+    try:
+        yield SparkEngine(session)
+    finally:
+        session.stop()
+        if master.startswith("local-cluster"):
+            _clean_up(application)
+
+
+def _clean_up(application: str) -> None:
+    """Remove what the workers of a cluster on this machine have written, which Spark leaves where it is installed."""
+    import pyspark
+
+    home = Path(os.environ.get("SPARK_HOME", Path(pyspark.__file__).parent))
+    shutil.rmtree(home / "work" / application, ignore_errors=True)
 
 
 @contextmanager
@@ -121,4 +111,5 @@ def _one_line() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         said = [line.strip() for line in str(error).splitlines() if line.strip()]
         ours = [line for line in said if line.startswith("veil.errors.VeilError:")]
-        raise VeilError(f"Spark: {ours[-1].split(': ', 1)[1] if ours else said[0]}") from None
+        causes = [line for line in said if "Exception:" in line]
+        raise VeilError(f"Spark: {ours[-1].split(': ', 1)[1] if ours else (causes or said)[0]}") from None

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veil.ballots import Ballots, BallotSource
-from veil.engines.engine import IntArray, add_up
+from veil.engines.crowd import IntArray, add_up
 from veil.errors import ImpossibleEstimate
 from veil.preference.fit import fit_voters, fit_voters_unbounded
 

@@ -18,15 +18,19 @@ import polars as pl
 
 from veil.ballots import Ballots, concatenate, write_ballots
 from veil.durable import check_writable, put_in_place, replacing
+from veil.engines.engine import Engine
 from veil.engines.threads import usable_cores
+from veil.errors import VeilError
 from veil.sources.import_report import Imported, ImportReport
 from veil.sources.public_layout import NEEDED, SIZE
 from veil.sources.streaming.importing import Import
 from veil.sources.streaming.reading import Tell
+from veil.sources.streaming.spread import Spread
 from veil.sources.streaming.workplace import Workplace, bits_for, workplace_beside
 from veil.sources.table_rows import TableRows
 from veil.studies import load_study
 
+BYTES_PER_SPAN = 1 << 27
 _BYTES_PER_GZIPPED_BYTE = 16
 _BYTES_PER_ROW = 160
 
@@ -59,9 +63,7 @@ def stream_moral_machine(
     table, out = TableRows(path, NEEDED, [SIZE]), Path(out)
     if refused is not None:
         check_writable(Path(refused))
-    state = table.path.stat()
-    source = {"path": str(table.path.resolve()), "bytes": state.st_size, "changed": state.st_mtime_ns}
-    with workplace_beside(out, source, _bits(table)) as work:
+    with workplace_beside(out, _identity(table), _bits(table)) as work:
         going = Import(table, work, threads or usable_cores(), tell)
 
         def ballots() -> Iterator[Ballots]:
@@ -76,6 +78,37 @@ def stream_moral_machine(
         write_ballots(work.folder / "ballots", load_study("moral-machine"), ballots(), origin)
         put_in_place(work.folder / "ballots", out)
         return going.report()
+
+
+def spread_moral_machine(
+    path: str | Path, out: str | Path, engine: Engine, tell: Tell | None = None, span: int = BYTES_PER_SPAN
+) -> ImportReport:
+    """Read a file of answers into a folder of ballot files, by an engine's workers; all must see file and folder.
+
+    The ballots are those of ``stream_moral_machine``, in the same order, whoever the workers are. So is the rest: an
+    import that is interrupted leaves nothing at ``out``, and the same call made again goes on.
+    """
+    table, out = TableRows(path, NEEDED, [SIZE]), Path(out)
+    with workplace_beside(out, {**_identity(table), "span": span}, _bits(table)) as work:
+        spread = Spread.of(table, work, span)
+        report = spread.run(engine, tell or (lambda progress: None))
+        put_in_place(spread.ballots, out)
+        return report
+
+
+def holds_answers(path: str | Path) -> bool:
+    """Say whether a file is in the public layout: whether it has the columns."""
+    try:
+        TableRows(path, NEEDED, [SIZE])
+    except VeilError:
+        return False
+    return True
+
+
+def _identity(table: TableRows) -> dict[str, Any]:
+    """Tell a file from others, and from itself after a change."""
+    state = table.path.stat()
+    return {"path": str(table.path.resolve()), "bytes": state.st_size, "changed": state.st_mtime_ns}
 
 
 def _write(frames: Iterator[pl.DataFrame], path: Path) -> None:

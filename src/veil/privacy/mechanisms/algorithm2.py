@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from veil.ballots import Ballots
 from veil.preference.fit import fit_voters
 from veil.privacy.grid import STEPS, from_steps, to_steps
 from veil.privacy.mechanisms.influence import influence
-from veil.privacy.mechanisms.level_sums import LevelSums
+from veil.privacy.mechanisms.level_sums import LevelSums, all_sums, unsummed
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
 from veil.privacy.mechanisms.robust import BoolArray, winsorised, within_reach
 from veil.privacy.noise import Noise
@@ -47,13 +48,15 @@ class Algorithm2:
         largest = np.full(len(reports.epsilons), STEPS)
         return within_reach(reports.values, largest, sum_of_preferences(), reports.epsilons, terms=1)
 
-    def aggregate(self, reports: Iterable[Reports], settings: Settings) -> Estimate:
+    def condense(self, reports: Reports, settings: Settings) -> Reports | LevelSums:
+        """Add the reports up, unless the most extreme of all are to be pulled in."""
+        return reports if settings.robust else _sums(settings, reports)
+
+    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
         """Average the reports: each voter counts the same, or by what the report's epsilon makes it worth."""
         if settings.robust:
-            return _robust(list(reports), settings)
-        sums = LevelSums()
-        for batch in reports:
-            sums.add(batch.epsilons, from_steps(batch.values, settings.norm_bound))
+            return _robust(unsummed(reports), settings)
+        sums = all_sums(reports, partial(_sums, settings))
         levels = sums.levels[:, 0]
         mean = sums.mean(sums.weights(_variances(settings, levels), settings.equal_votes))
         return Estimate(mean, self.expected_noise(settings, np.repeat(levels, sums.counts)))
@@ -78,6 +81,10 @@ def _variances(settings: Settings, epsilons: IntArray) -> FloatArray:
     """Variance of a report: that of its noise, and at most B^2/d between voters."""
     between = settings.norm_bound**2 / settings.study.dimension
     return np.asarray(2 * (_reach(settings) * 1e6 / epsilons) ** 2 + between)
+
+
+def _sums(settings: Settings, reports: Reports) -> LevelSums:
+    return LevelSums.of(reports.epsilons, from_steps(reports.values, settings.norm_bound))
 
 
 def _robust(batches: list[Reports], settings: Settings) -> Estimate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numba
@@ -12,7 +13,7 @@ import numpy as np
 from veil.ballots import Ballots, Differences
 from veil.preference.l1_ball import project_onto_l1_ball
 from veil.privacy.grid import STEPS
-from veil.privacy.mechanisms.level_sums import LevelSums
+from veil.privacy.mechanisms.level_sums import LevelSums, all_sums
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
 from veil.privacy.mechanisms.robust import BoolArray
 from veil.privacy.noise import Noise
@@ -66,22 +67,23 @@ class Algorithm3:
         """Accept any numbers: however large, the solution that they lead to lies in the l1 ball (with the repair)."""
         return np.full(len(reports.epsilons), settings.repair)
 
-    def aggregate(self, reports: Iterable[Reports], settings: Settings) -> Estimate:
+    def condense(self, reports: Reports, settings: Settings) -> LevelSums:
+        """Solve each voter's noisy objective and add up the solutions."""
+        return _sums(settings, reports)
+
+    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
         """Solve each voter's noisy objective and average the solutions.
 
         A solution's size shrinks with its noise (through the repair), so its worth grows like epsilon only.
         """
-        sums, without = LevelSums(), 0
-        for batch in reports:
-            solved, exists = solve(batch, settings)
-            sums.add(batch.epsilons, solved)
-            without += int(np.sum(~exists))
-        weights = sums.weights(1 / sums.levels[:, 0], settings.equal_votes)
+        sums = all_sums(reports, partial(_sums, settings))
+        epsilons, exists = sums.levels.T
+        weights = sums.weights(1 / epsilons, settings.equal_votes)
         facts: dict[str, Any] = {
             "repair": "regularised, trimmed, projected onto the l1 ball" if settings.repair else "none",
             "sensitivity": "tight" if settings.tight else "paper",
             "record_norm": settings.study.record_bound,
-            "voters_without_a_maximum": without,
+            "voters_without_a_maximum": int(sums.counts[exists == 0].sum()),
         }
         return Estimate(sums.mean(weights), sums.spread(weights), facts)
 
@@ -116,6 +118,12 @@ def solve(reports: Reports, settings: Settings) -> tuple[FloatArray, np.ndarray[
     if settings.repair:
         solution = project_onto_l1_ball(solution, settings.norm_bound)
     return solution, exists
+
+
+def _sums(settings: Settings, reports: Reports) -> LevelSums:
+    """Add up the solutions, by epsilon and by whether the maximum exists."""
+    solved, exists = solve(reports, settings)
+    return LevelSums.of(np.stack([reports.epsilons, exists], axis=1), solved)
 
 
 def quadratic_forms(coefficients: IntArray, dimension: int) -> tuple[FloatArray, FloatArray]:

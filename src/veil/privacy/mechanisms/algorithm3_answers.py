@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from veil.preference.l1_ball import project_onto_l1_ball
 from veil.preference.moments import PRIOR_DEVIATION
 from veil.privacy.grid import STEPS
 from veil.privacy.mechanisms.algorithm3 import objective_coefficients, quadratic_forms
-from veil.privacy.mechanisms.level_sums import LevelSums
+from veil.privacy.mechanisms.level_sums import LevelSums, all_sums
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
 from veil.privacy.mechanisms.robust import BoolArray, within_reach
 from veil.privacy.noise import Noise
@@ -51,11 +52,13 @@ class Algorithm3Answers:
         largest = ((settings.study.drawing.dilemmas + squares) * STEPS).astype(np.int64)
         return within_reach(reports.values[:, :d], largest, linear_sensitivity(d), reports.epsilons, terms=1)
 
-    def aggregate(self, reports: Iterable[Reports], settings: Settings) -> Estimate:
+    def condense(self, reports: Reports, settings: Settings) -> LevelSums:
+        """Solve each voter's objective and add up the solutions."""
+        return _sums(settings, reports)
+
+    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
         """Solve each voter's objective and average the solutions by what their noise leaves of them."""
-        sums = LevelSums()
-        for batch in reports:
-            sums.add(batch.epsilons, _solve(batch, settings))
+        sums = all_sums(reports, partial(_sums, settings))
         weights = sums.weights(1 / sums.levels[:, 0], settings.equal_votes)
         facts = {"record_norm": settings.study.record_bound}
         return Estimate(sums.mean(weights), sums.spread(weights), facts)
@@ -68,6 +71,10 @@ class Algorithm3Answers:
 def linear_sensitivity(dimension: int) -> int:
     """Bound in grid steps how far one turned answer moves the linear coefficients, in l1."""
     return 2 * math.ceil(math.nextafter(math.sqrt(2 * dimension / math.pi) * STEPS, math.inf))
+
+
+def _sums(settings: Settings, reports: Reports) -> LevelSums:
+    return LevelSums.of(reports.epsilons, _solve(reports, settings))
 
 
 def _solve(reports: Reports, settings: Settings) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Adds up reports as they come, by levels: voters of one level count the same.
+"""Adds up reports by levels: voters of one level count the same.
 
 How much a report counts depends on all voters' levels (their epsilons, and what else is public about a report), which
 are known only when the last report has come. So sums are kept for each level: memory for a level, not for a voter.
@@ -6,7 +6,11 @@ are known only when the last report has come. So sums are kept for each level: m
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,22 +20,30 @@ from veil.privacy.noise_distribution import Spread
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+R = TypeVar("R")
 
 
-@dataclass
+@dataclass(frozen=True)
 class LevelSums:
     """Sums of reports (vectors) and of their squares (matrices), by level."""
 
     _sums: dict[tuple[int, ...], tuple[int, FloatArray, FloatArray]] = field(default_factory=dict)
 
-    def add(self, levels: IntArray, values: FloatArray) -> None:
-        """Add reports, a row each: what they hold, and their levels (one number or more)."""
+    @classmethod
+    def of(cls, levels: IntArray, values: FloatArray) -> LevelSums:
+        """Add up some reports, a row each: what they hold, and their levels (one number or more)."""
         different, place = np.unique(levels.reshape(len(values), -1), axis=0, return_inverse=True)
         order = np.argsort(place.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(place.reshape(-1)))[:-1]
-        for level, rows in zip(map(tuple, different.tolist()), np.split(values[order], ends), strict=True):
-            count, total, square = self._sums.get(level, (0, 0.0, 0.0))
-            self._sums[level] = (count + len(rows), total + rows.sum(axis=0), square + rows.T @ rows)
+        rows_of = zip(map(tuple, different.tolist()), np.split(values[order], ends), strict=True)
+        return cls({level: (len(rows), rows.sum(axis=0), rows.T @ rows) for level, rows in rows_of})
+
+    def __add__(self, other: LevelSums) -> LevelSums:
+        both = dict(self._sums)
+        for level, (count, total, square) in other._sums.items():
+            here = both.get(level, (0, 0.0, 0.0))
+            both[level] = (here[0] + count, here[1] + total, here[2] + square)
+        return LevelSums(both)
 
     @property
     def levels(self) -> IntArray:
@@ -64,3 +76,18 @@ class LevelSums:
             crossed = scale * np.outer(total, mean)
             covariance += weight**2 * (scale**2 * square - crossed - crossed.T + count * np.outer(mean, mean))
         return Spread(tuple(map(tuple, (covariance * (voters / max(voters - 1, 1))).tolist())))
+
+
+def all_sums(reports: Iterable[R | LevelSums], sums: Callable[[R], LevelSums]) -> LevelSums:
+    """Add up everybody's reports, of which some may be summed already."""
+    return reduce(operator.add, (r if isinstance(r, LevelSums) else sums(r) for r in reports), LevelSums())
+
+
+def unsummed(reports: Iterable[R | LevelSums]) -> list[R]:
+    """Return everybody's reports, for what takes all of them at once."""
+    kept: list[R] = []
+    for report in reports:
+        if isinstance(report, LevelSums):
+            raise ValueError("these reports were added up, but all of them are needed")
+        kept.append(report)
+    return kept

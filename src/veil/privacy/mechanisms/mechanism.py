@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from veil.ballots import Ballots, BallotSource
-from veil.engines.engine import Tally, add_up
+from veil.engines.crowd import Tally, add_up
 from veil.privacy.epsilon import Epsilon
+from veil.privacy.mechanisms.level_sums import LevelSums
 from veil.privacy.noise import Noise
 from veil.privacy.noise_distribution import NoiseDistribution
 from veil.study import Study
@@ -120,8 +121,11 @@ class DistributedMechanism(Protocol[R]):
     def acceptable(self, reports: R, settings: Settings) -> npt.NDArray[np.bool_]:
         """Say for each voter whether an honest device could have made the report; others are to be refused."""
 
-    def aggregate(self, reports: Iterable[R], settings: Settings) -> Estimate:
-        """Estimate the society from reports alone."""
+    def condense(self, reports: R, settings: Settings) -> R | LevelSums:
+        """Return what the aggregate needs of these reports: their sums, where sums are enough."""
+
+    def aggregate(self, reports: Iterable[R | LevelSums], settings: Settings) -> Estimate:
+        """Estimate the society from reports alone, condensed or not."""
 
     def expected_noise(self, settings: Settings, epsilons: IntArray) -> NoiseDistribution | None:
         """Say what noise the society would carry, before anything is spent; None if nothing simple is known."""

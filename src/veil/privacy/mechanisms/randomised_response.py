@@ -10,6 +10,7 @@ import numpy as np
 from veil.ballots import Ballots, Differences
 from veil.preference.flipped_answers import FlippedAnswers, fit_flipped_answers
 from veil.privacy.mechanisms.influence import influence
+from veil.privacy.mechanisms.level_sums import LevelSums, unsummed
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Settings
 from veil.privacy.mechanisms.random_order import random_orders
 from veil.privacy.mechanisms.robust import BoolArray
@@ -55,9 +56,13 @@ class RandomisedResponse:
         """Refuse what is not an answer."""
         return _all_answers(reports)
 
-    def aggregate(self, reports: Iterable[AnswerReports], settings: Settings) -> Estimate:
+    def condense(self, reports: AnswerReports, settings: Settings) -> AnswerReports:
+        """Return the reports: their likelihood needs every one."""
+        return reports
+
+    def aggregate(self, reports: Iterable[AnswerReports | LevelSums], settings: Settings) -> Estimate:
         """Fit one preference to everybody's answers."""
-        return _pooled(list(reports), settings, {})
+        return _pooled(unsummed(reports), settings, {})
 
     def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
         """Nothing simple: the noise goes through a likelihood."""
@@ -100,10 +105,14 @@ class OneAnswer:
         """Refuse what is not an answer."""
         return _all_answers(reports)
 
-    def aggregate(self, reports: Iterable[AnswerReports], settings: Settings) -> Estimate:
+    def condense(self, reports: AnswerReports, settings: Settings) -> AnswerReports:
+        """Return the reports: their likelihood needs every one."""
+        return reports
+
+    def aggregate(self, reports: Iterable[AnswerReports | LevelSums], settings: Settings) -> Estimate:
         """Fit one preference to everybody's answers."""
         also = {"also_protects": "all answers of a voter together, with the same epsilon, the dilemmas being public"}
-        return _pooled(list(reports), settings, also)
+        return _pooled(unsummed(reports), settings, also)
 
     def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
         """Nothing simple: the noise goes through a likelihood."""

@@ -13,7 +13,7 @@ from veil.ballots import Ballots
 from veil.preference.design import Design, public_design
 from veil.preference.moments import preference_from_scores
 from veil.privacy.mechanisms.influence import influence
-from veil.privacy.mechanisms.level_sums import LevelSums
+from veil.privacy.mechanisms.level_sums import LevelSums, all_sums, unsummed
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Settings
 from veil.privacy.mechanisms.random_order import random_orders
 from veil.privacy.mechanisms.robust import BoolArray, winsorised, within_reach
@@ -82,13 +82,14 @@ class ScoreRelease:
         near = within_reach(reports.values, largest, RECORD_SENSITIVITY, reports.epsilons, terms=design.directions + 1)
         return np.asarray((sizes == expected) & near & (reports.reported | (reports.values == 0)).all(axis=1))
 
-    def aggregate(self, reports: Iterable[ScoreReports], settings: Settings) -> Estimate:
+    def condense(self, reports: ScoreReports, settings: Settings) -> ScoreReports | LevelSums:
+        """Add the reports up, unless the most extreme of all are to be pulled in."""
+        return reports if settings.robust else _sums(reports)
+
+    def aggregate(self, reports: Iterable[ScoreReports | LevelSums], settings: Settings) -> Estimate:
         """Average the unbiased mean scores and find the preference that explains them."""
-        design, sums = public_design(settings.study), LevelSums()
-        batches = list(reports) if settings.robust else reports  # pulling in takes all reports at once
-        for batch in batches:
-            levels = np.stack([batch.reported.sum(axis=1), batch.counts, batch.epsilons], axis=1)
-            sums.add(levels, batch.values.astype(np.float64))
+        design, batches = public_design(settings.study), list(reports)
+        sums = all_sums(batches, _sums)
         sizes, counts, epsilons = sums.levels.T
         scales = design.directions / (sizes * counts * SCORE_STEPS)
         variances = _variance(design, sizes, counts, epsilons)
@@ -96,7 +97,7 @@ class ScoreRelease:
         mean, spread = sums.mean(weights, scales), sums.spread(weights, scales)
         facts: dict[str, Any] = {"coordinates_per_report": np.unique(sizes).tolist(), "of": design.directions}
         if settings.robust:
-            mean, spread = _pulled_in(list(batches), settings, design)
+            mean, spread = _pulled_in(unsummed(batches), settings, design)
             facts["robust"] = settings.robust
         variance = float((sums.counts * weights**2) @ variances)
         fit = preference_from_scores(design, mean, np.eye(design.directions) * variance)
@@ -111,6 +112,12 @@ class ScoreRelease:
         variance = float(influence(variances, settings.equal_votes) ** 2 @ variances)
         fit = preference_from_scores(design, np.zeros(design.directions), np.eye(design.directions) * variance)
         return Spread(tuple(map(tuple, (variance * fit.gain @ fit.gain.T).tolist())))
+
+
+def _sums(reports: ScoreReports) -> LevelSums:
+    """Add up the scores, by the number of coordinates and records and by epsilon."""
+    levels = np.stack([reports.reported.sum(axis=1), reports.counts, reports.epsilons], axis=1)
+    return LevelSums.of(levels, reports.values.astype(np.float64))
 
 
 def _pulled_in(batches: list[ScoreReports], settings: Settings, design: Design) -> tuple[FloatArray, Spread]:

@@ -11,7 +11,7 @@ from veil.ballots import Ballots
 from veil.preference.fit import fit_voters
 from veil.privacy.grid import STEPS, to_steps
 from veil.privacy.mechanisms.influence import influence
-from veil.privacy.mechanisms.level_sums import LevelSums
+from veil.privacy.mechanisms.level_sums import LevelSums, all_sums
 from veil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
 from veil.privacy.mechanisms.random_order import random_orders
 from veil.privacy.mechanisms.robust import BoolArray
@@ -69,11 +69,13 @@ class SubsetSelection:
         values = reports.values
         return np.asarray((np.abs(values) <= 1).all(axis=1) & (np.abs(values).sum(axis=1) == sizes))
 
-    def aggregate(self, reports: Iterable[Reports], settings: Settings) -> Estimate:
+    def condense(self, reports: Reports, settings: Settings) -> LevelSums:
+        """Add the reports up."""
+        return _sums(reports)
+
+    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
         """Average the unbiased estimates, each by what its epsilon makes it worth."""
-        d, bound, sums = settings.study.dimension, settings.norm_bound, LevelSums()
-        for batch in reports:
-            sums.add(batch.epsilons, batch.values.astype(np.float64))
+        d, bound, sums = settings.study.dimension, settings.norm_bound, all_sums(reports, _sums)
         levels = sums.levels[:, 0].tolist()
         gains = np.array([_gain(d, micro) for micro in levels]) * bound
         variances = np.array([mean_squared_error(d, micro) for micro in levels]) * bound**2 / d
@@ -88,6 +90,10 @@ class SubsetSelection:
         errors = np.array([mean_squared_error(d, int(micro)) for micro in levels])[at] * settings.norm_bound**2 / d
         weights = influence(errors, settings.equal_votes)
         return Spread(tuple(map(tuple, (np.eye(d) * float(weights**2 @ errors)).tolist())))
+
+
+def _sums(reports: Reports) -> LevelSums:
+    return LevelSums.of(reports.epsilons, reports.values.astype(np.float64))
 
 
 def subset_size(dimension: int, micro: int) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +25,7 @@ from veil.sources.table_rows import TableRows, as_text
 
 BLOCK_BYTES = 1 << 23
 ROWS_PER_BATCH = 1 << 16
+_LOOK_AHEAD = 1 << 12
 
 _HEADER = re.compile(rb"(?:\xef\xbb\xbf)?\s*[^\r\n]*")
 _NEWLINE, _RETURN = 10, 13
@@ -65,6 +68,28 @@ def read_pieces(table: TableRows, place: int = 0) -> Iterator[Piece]:
     return _batches(table, place) if table.is_parquet else _blocks(table, place)
 
 
+def read_span(table: TableRows, start: int, stop: int) -> Iterator[Piece]:
+    """Walk some rows of a file, which others need not have walked before.
+
+    Of a CSV (plain), these are the lines that begin at the bytes from ``start`` to below ``stop``; of a Parquet file,
+    the rows with these numbers.
+    """
+    if table.is_parquet:
+        return takewhile(lambda piece: piece.place <= stop, _batches(table, start))
+    begin, end = (_next_line(table, at) for at in (start, stop))
+    return _blocks(table, begin, end) if begin < end else iter(())
+
+
+def spans(table: TableRows, size: int) -> list[tuple[int, int]]:
+    """Cut a file (not a gzipped one) into spans of about this many bytes, or of whole row groups."""
+    if not table.is_parquet:
+        total = table.path.stat().st_size
+        return [(start, min(start + size, total)) for start in range(0, total, size)]
+    layout = pq.read_metadata(table.path)
+    ends = np.cumsum([0] + [layout.row_group(group).num_rows for group in range(layout.num_row_groups)])
+    return list(pairwise(ends.tolist()))
+
+
 @dataclass(frozen=True)
 class _Block:
     """Whole lines of CSV."""
@@ -94,7 +119,7 @@ class _Block:
         return read_lines(self.data, lines, self.table.columns, self.table.wanted)
 
 
-def _blocks(table: TableRows, place: int) -> Iterator[Piece]:
+def _blocks(table: TableRows, place: int, stop: int | None = None) -> Iterator[Piece]:
     layout = Layout.of(table.columns)
     with pa.OSFile(str(table.path)) as file:
         stream = pa.CompressedInputStream(file, "gzip") if table.is_gzipped else file
@@ -102,11 +127,13 @@ def _blocks(table: TableRows, place: int) -> Iterator[Piece]:
             _skip(stream, place)
         else:
             file.seek(place)
-        rest, begun = np.empty(0, np.uint8), place > 0
+        rest, begun, unread = np.empty(0, np.uint8), place > 0, math.inf if stop is None else stop - place
         while True:
             data = np.empty(BLOCK_BYTES + 1 + PADDING, np.uint8)
             data[: len(rest)] = rest
-            filled = _fill(stream, data[:BLOCK_BYTES], len(rest))
+            room = int(min(BLOCK_BYTES, len(rest) + unread))
+            filled = _fill(stream, data[:room], len(rest))
+            unread -= filled - len(rest)
             ended = filled < BLOCK_BYTES
             data[filled] = _NEWLINE
             size = filled + 1 if ended else last_line_end(data, filled)
@@ -132,6 +159,19 @@ def _fill(stream: pa.NativeFile, data: Bytes, filled: int) -> int:
             break
         filled += count
     return filled
+
+
+def _next_line(table: TableRows, at: int) -> int:
+    """Return where the first line begins that does not begin before a byte."""
+    if at == 0:
+        return 0
+    with table.path.open("rb") as file:
+        file.seek(at - 1)
+        while block := file.read(_LOOK_AHEAD):
+            ends = np.flatnonzero(np.isin(np.frombuffer(block, np.uint8), (_NEWLINE, _RETURN)))
+            if len(ends):
+                return file.tell() - len(block) + int(ends[0]) + 1
+        return file.tell()
 
 
 def _skip(stream: pa.NativeFile, size: int) -> None:

@@ -50,23 +50,23 @@ def read_into_runs(table: TableRows, work: Workplace, threads: int, tell: Tell) 
     def scan(piece: Piece) -> Scan:
         return piece.place, piece.position, piece.scan(seen)
 
-    gathered = _Gathered()
+    gathered = Gathered()
     # The next rows are read while a run is written; no more than one run waits.
     with ThreadPoolExecutor(1) as pool:
         writing: list[Future[Run]] = []
-        for place, position, scanned in _readable(in_order(scan, read_pieces(table, reached.place), threads), table):
+        for place, position, scanned in readable(in_order(scan, read_pieces(table, reached.place), threads), table):
             gathered.add(scanned, reached.rows + 1)
             reached = Reached(reached.rows + scanned.rows, place, False)
             tell(Progress(True, position, size, reached.rows))
             if gathered.units >= UNITS_PER_RUN:
                 runs += [done.result() for done in writing]
                 writing = [pool.submit(work.write, len(runs), *gathered.joined(), reached)]
-                gathered = _Gathered()
+                gathered = Gathered()
         runs += [done.result() for done in writing]
     return [*runs, work.write(len(runs), *gathered.joined(), Reached(reached.rows, reached.place, True))]
 
 
-class _Gathered:
+class Gathered:
     """What has been found since the last run."""
 
     def __init__(self) -> None:
@@ -75,9 +75,11 @@ class _Gathered:
 
     @property
     def units(self) -> int:
+        """How many units there are."""
         return sum(len(found.units) for found in self.found)
 
     def add(self, scanned: Scanned, first_row: int) -> None:
+        """Add what a piece held, whose first row has this number."""
         for found in scanned.found:
             found.units[:, ROW] += np.uint64(first_row)
         scanned.refused[:, 0] += first_row
@@ -85,6 +87,7 @@ class _Gathered:
         self.refused.append(scanned.refused)
 
     def joined(self) -> tuple[Found, Numbers]:
+        """Return all that was found, and the refused rows with their reasons."""
         joined = Found(
             np.concatenate([found.units for found in self.found]),
             np.concatenate([found.voters for found in self.found]),
@@ -93,7 +96,7 @@ class _Gathered:
         return joined, np.concatenate(self.refused)
 
 
-def _readable(scanned: Iterator[Scan], table: TableRows) -> Iterator[Scan]:
+def readable(scanned: Iterator[Scan], table: TableRows) -> Iterator[Scan]:
     """Walk what was scanned; what makes the file unreadable becomes one line for the user."""
     rows = 0
     try:

@@ -36,14 +36,14 @@ class Workplace:
     def runs(self) -> list[Run]:
         """Return the good runs from the first on."""
         runs: list[Run] = []
-        while (run := read_run(self._path(len(runs)), self.bits)) is not None:
+        while (run := read_run(self.run_path(len(runs)), self.bits)) is not None:
             runs.append(run)
         return runs
 
     def write(self, number: int, found: Found, refused: Numbers, reached: Reached) -> Run:
         """Write a run."""
         try:
-            return write_run(self._path(number), self.bits, found, refused, reached)
+            return write_run(self.run_path(number), self.bits, found, refused, reached)
         except OSError as error:
             raise VeilError(f"cannot write to {self.folder}: {error.strerror or error}") from None
 
@@ -51,7 +51,8 @@ class Workplace:
         """Return an empty table of the reasons why rows are refused, by row, which need not fit into memory."""
         return np.memmap(self.folder / "reasons", np.uint8, "w+", shape=(rows + 2,))
 
-    def _path(self, number: int) -> Path:
+    def run_path(self, number: int) -> Path:
+        """Return where a run is, or is to be."""
         return self.folder / f"run-{number:06}"
 
 

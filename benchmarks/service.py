@@ -1,0 +1,165 @@
+"""Durable reports a second, beside the same service without a database.
+
+32 connections on the loopback send reports of simulated voters, each with a token of its own, to a real server process.
+The second server is the same in everything (the same parsing, checking, limits, headers and logs), but answers "stored"
+where the first one waits for its commit. The two take turns, several rounds each, on the same machine; the ratio of
+their median rates is what is asked for. Afterwards every acknowledged report must be stored, and none twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+
+import numpy as np
+import uvicorn
+
+from veil.ballots import concatenate
+from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.mechanisms import DISTRIBUTED
+from veil.report import write_reports
+from veil.service.app import create_app
+from veil.service.logs import logging_config
+from veil.service.poll_file import find_poll
+from veil.service.service import Service
+from veil.service.settings import Settings
+from veil.service.store.sent import Outcome, Sent
+from veil.service.store.store import open_store
+from veil.service.tokens import new_token, report_id
+from veil.sources.simulated import simulate_crowd
+
+CONNECTIONS = 32
+ASKED = 0.60
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--seconds", type=float, default=3.0, help="how long each round takes")
+    arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--database", default="", help="default: SQLite in a temporary directory")
+    given = arguments.parse_args()
+    bodies = _bodies(2000)
+    rates: dict[str, list[float]] = {"durable": [], "nothing": []}
+    with tempfile.TemporaryDirectory() as directory:
+        settings = Settings(data=directory, database=given.database, port=0)
+        with _server(settings, durable=True) as durable, _server(settings, durable=False) as nothing:
+            ports = {"durable": durable, "nothing": nothing}
+            acknowledged: list[str] = []
+            for _ in range(given.rounds):
+                for kind, port in ports.items():
+                    tokens, seconds = asyncio.run(_load(port, bodies, given.seconds))
+                    rates[kind].append(len(tokens) / seconds)
+                    acknowledged += tokens if kind == "durable" else []
+        stored = _stored(settings)
+    ids = [report_id(token) for token in acknowledged]
+    lost, doubled = len(set(ids) - set(stored)), len(stored) - len(set(stored))
+    durable_rate, nothing_rate = statistics.median(rates["durable"]), statistics.median(rates["nothing"])
+    ratio = durable_rate / nothing_rate
+    print(f"{CONNECTIONS} connections, {given.rounds} rounds of {given.seconds:g} s each, {os.cpu_count()} cores")
+    print(f"acknowledged after a durable commit   {durable_rate:8,.0f} reports/s")
+    print(f"the same without a database           {nothing_rate:8,.0f} reports/s")
+    print(f"ratio                                 {ratio:8.2f}   ({ASKED:.2f} or more is asked for)")
+    print(f"{len(ids):,} acknowledged, {lost} lost, {doubled} doubled")
+    sys.exit(0 if ratio >= ASKED and not lost and not doubled else 1)
+
+
+class _Nothing:
+    """Says that everything is stored, and stores nothing."""
+
+    async def put(self, sent: Sent) -> Outcome:
+        return Outcome.STORED
+
+    def count_refusal(self, poll: str, reason: str) -> None:
+        return
+
+    async def close(self) -> None:
+        return
+
+
+class _WithoutDatabase(Service):
+    """The service, but for what it stores."""
+
+    commits = _Nothing()
+
+
+@contextmanager
+def _server(settings: Settings, durable: bool) -> Iterator[int]:
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=_run_server, args=(settings, durable, there))
+    process.start()
+    try:
+        yield here.recv()
+    finally:
+        os.kill(process.pid, signal.SIGTERM)
+        process.join()
+
+
+def _run_server(settings: Settings, durable: bool, there: Connection) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # The log is written, and not shown.
+    address = settings.database_address if durable else f"sqlite:///{settings.data}/without.sqlite"
+    with open_store(address) as store:
+        store.polls.add(find_poll("moral-machine"))
+        service = (Service if durable else _WithoutDatabase)(store, settings)
+        config = uvicorn.Config(create_app(service), log_config=logging_config("info"), access_log=False)
+        listening = socket.create_server(("127.0.0.1", 0), backlog=256)
+        there.send(listening.getsockname()[1])
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        uvicorn.Server(config).run([listening])
+
+
+def _bodies(voters: int) -> list[bytes]:
+    """Make honest reports, of the three levels in turn."""
+    poll = find_poll("moral-machine")
+    epsilons = np.resize([level.epsilon.micro for level in poll.levels], voters).astype(np.int64)
+    ballots = concatenate(poll.study, list(simulate_crowd(poll.study, voters, np.random.default_rng(1))))
+    batch = DISTRIBUTED[poll.mechanism].report(ballots, poll.settings, epsilons, BulkNoise())
+    return [json.dumps(body).encode() for body in write_reports(poll.mechanism, poll.study, epsilons, batch)]
+
+
+async def _load(port: int, bodies: Sequence[bytes], seconds: float) -> tuple[list[str], float]:
+    """Send for so long; return the tokens of what was acknowledged, and the time that it took."""
+    acknowledged: list[str] = []
+    end = time.perf_counter() + seconds
+
+    async def connection(number: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        position = number
+        while time.perf_counter() < end:
+            token, body = new_token(), bodies[position % len(bodies)]
+            position += CONNECTIONS
+            writer.write(
+                b"PUT /api/polls/moral-machine/report HTTP/1.1\r\nHost: 127.0.0.1\r\nVeil-Ballot: %s\r\n"
+                b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (token.encode(), len(body), body)
+            )
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            answer = await reader.readexactly(length)
+            if not head.startswith(b"HTTP/1.1 201"):
+                raise RuntimeError(f"refused: {answer.decode()}")
+            acknowledged.append(token)
+        writer.close()
+
+    begun = time.perf_counter()
+    await asyncio.gather(*(connection(number) for number in range(CONNECTIONS)))
+    return acknowledged, time.perf_counter() - begun
+
+
+def _stored(settings: Settings) -> list[str]:
+    with open_store(settings.database_address) as store:
+        return [report.id for chunk in store.reports("moral-machine") for report in chunk]
+
+
+if __name__ == "__main__":
+    main()

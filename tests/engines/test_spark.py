@@ -1,0 +1,120 @@
+"""A real Spark with two worker processes: the same bits as here, also when a worker is killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.engines.test_local import BOUND, ONE, STUDY, VOTERS, crowd, cut
+
+from veil.ballots import Ballots, census, open_ballots
+from veil.engines.crowd import Crowd, IntArray, add_up
+from veil.engines.spark import SparkEngine, spark_engine
+from veil.errors import VeilError
+from veil.preference.society import society
+from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.guarantee import PARADIGMS
+from veil.privacy.ledger import Ledger
+from veil.privacy.mechanisms import CENTRAL
+from veil.privacy.mechanisms.mechanism import Settings
+from veil.publish import Request, publish
+from veil.sources.moral_machine import spread_moral_machine, stream_moral_machine
+from veil.sources.simulated_layout import write_public_layout
+from veil.sources.streaming import workplace
+
+cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have the tests
+
+__all__ = ["crowd"]  # a fixture
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkEngine]:
+    with spark_engine("local-cluster[2,1,1024]") as engine:
+        yield engine
+
+
+def test_workers_do_not_change_a_bit(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:
+    pieces, settings = Crowd(cut(crowd, tmp_path / "crowd", 90), spark), Settings(STUDY, BOUND)
+    for name in ("algorithm-1", "voter-score", "pooled-score"):
+        here, there = (CENTRAL[name].measure(source, settings, ONE) for source in (crowd, pieces))
+        assert there.total.tolist() == here.total.tolist()
+        assert (there.voters, there.records) == (VOTERS, crowd.records)
+    assert society(pieces, BOUND).parameter.tolist() == society(crowd, BOUND).parameter.tolist()
+
+
+def test_an_import_by_workers_is_the_import_here(
+    tmp_path: Path, spark: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workplace, "BYTES_PER_PART", 1 << 18)
+    write_public_layout(tmp_path / "a.csv", STUDY, 400, np.random.default_rng(0), dirty=0.2)
+    report = stream_moral_machine(tmp_path / "a.csv", tmp_path / "here")
+    assert spread_moral_machine(tmp_path / "a.csv", tmp_path / "there", spark, span=200_000) == report
+    assert len(list((tmp_path / "there").iterdir())) > 1
+    assert census(open_ballots(tmp_path / "there")) == census(open_ballots(tmp_path / "here"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "here", "there"]
+
+
+def test_workers_draw_their_own_noise(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:
+    drawn = spark.each(lambda number: BulkNoise().laplace(2**40, np.array([10**6]), 1)[0, 0], 40)
+    assert len(set(drawn)) == 40  # two are equal with a probability of less than 2^-30
+    ledger, pieces = Ledger.create(tmp_path / "l", 10**8), Crowd(cut(crowd, tmp_path / "crowd", 90), spark)
+    request = Request(PARADIGMS["vldp"], np.full(VOTERS, 40 * 10**6), mechanism="paper")
+    made = publish(pieces, request, ledger, tmp_path / "r.json")
+    widest = np.asarray(made.noise.half_widths(1 - 1e-9))
+    assert (np.abs(made.parameter - society(crowd, BOUND).parameter) <= widest).all()
+    (account,) = ledger.statement().accounts
+    assert account.dataset == census(crowd).fingerprint
+
+
+def test_what_goes_wrong_is_said_in_one_line(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:
+    file = cut(crowd, tmp_path / "crowd", 90)
+    cut(crowd.of(slice(0, VOTERS)), tmp_path / "crowd", 100)
+    with pytest.raises(VeilError, match=r"^Spark: .*crowd is another file here than where the program runs$"):
+        society(Crowd(file, spark), BOUND)
+
+
+@dataclass(frozen=True)
+class SlowSum:
+    """Adds up answers slowly, and leaves a note of who did."""
+
+    notes: Path
+
+    def __call__(self, ballots: Ballots) -> IntArray:
+        daemon = os.getppid()
+        executor = int(Path(f"/proc/{daemon}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        (self.notes / f"{executor}-{time.monotonic_ns()}").touch()
+        time.sleep(0.1)
+        return ballots.differences.astype(np.int64).sum(axis=0)
+
+    def workers(self) -> set[int]:
+        return {int(note.name.split("-")[0]) for note in self.notes.iterdir()}
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the workers' processes in /proc")
+def test_a_killed_worker_costs_only_time(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:
+    (tmp_path / "notes").mkdir()
+    slow, pieces = SlowSum(tmp_path / "notes"), Crowd(cut(crowd, tmp_path / "crowd", 10), spark)
+    killed: list[int] = []
+
+    def kill() -> None:
+        while len(slow.workers()) < 2:
+            time.sleep(0.01)
+        killed.append(slow.workers().pop())
+        os.kill(killed[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    total = add_up(pieces, slow)
+    killer.join(timeout=10)
+    assert killed, "nobody was killed"
+    assert len(list(slow.notes.iterdir())) > 70, "no piece was done twice: the worker was not in the middle of anything"
+    assert total.tolist() == crowd.differences.astype(np.int64).sum(axis=0).tolist()
