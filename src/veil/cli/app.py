@@ -8,10 +8,14 @@ import typer
 
 from veil.cli import data, ledger, releases
 from veil.cli.audit import audit
+from veil.cli.backup import backup, restore
 from veil.cli.compare import compare
+from veil.cli.crowd import crowd
 from veil.cli.demo import demo
+from veil.cli.mcp import mcp
 from veil.cli.plan import planning
 from veil.cli.reproduce import reproducing
+from veil.cli.serve import serve
 from veil.cli.terminal import err
 from veil.errors import VeilError
 from veil.version import VERSION
@@ -38,8 +42,13 @@ app.add_typer(ledger.ledger, name="ledger", rich_help_panel="Private society")
 app.command(rich_help_panel="Private society")(releases.release)
 app.command(rich_help_panel="Decisions")(releases.decide)
 app.command(rich_help_panel="Decisions")(releases.report)
+app.command(rich_help_panel="Decisions")(mcp)
 app.command(rich_help_panel="Decisions")(demo)
 app.command(rich_help_panel="Decisions")(audit)
+app.command(rich_help_panel="Website")(serve)
+app.command(rich_help_panel="Website")(crowd)
+app.command(rich_help_panel="Website")(backup)
+app.command(rich_help_panel="Website")(restore)
 app.add_typer(reproducing, name="reproduce", rich_help_panel="Decisions")
 
 

@@ -1,0 +1,1 @@
+"""The HTTP API, which OpenAPI describes at /api/openapi.json."""

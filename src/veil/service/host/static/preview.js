@@ -1,0 +1,17 @@
+// Draws the previewed dilemmas of a road study as the voter's page does. Other studies are cards of words already.
+
+import { loadCharacters } from "/web/scene/characters.js";
+import { drawRoad, fitsRoad, hasRoad } from "/web/scene/road.js";
+
+const list = document.querySelector(".dilemmas");
+const study = JSON.parse(list.dataset.study);
+
+if (hasRoad(study)) {
+  await loadCharacters();
+  for (const item of list.children) {
+    const dilemma = JSON.parse(item.dataset.dilemma);
+    if (!fitsRoad(study, dilemma)) continue;
+    item.prepend(drawRoad(study, dilemma, { left: "A", right: "B" }, () => {}).element);
+    item.classList.add("drawn");
+  }
+}

@@ -1,0 +1,11 @@
+// Takes the one-time token out of the address. It stands after #, so that no server and no log has seen it.
+
+const token = new URLSearchParams(location.hash.slice(1)).get("link");
+if (token) {
+  document.getElementById("link").value = token;
+  history.replaceState(null, "", location.pathname);
+  document.getElementById("by-password")?.remove();
+  const button = document.querySelector("#by-link button");
+  button.className = "";
+  button.focus();
+}

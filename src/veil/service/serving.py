@@ -1,0 +1,104 @@
+"""Run the service: prepare its database, then answer requests until it is told to stop.
+
+When it is stopped (SIGTERM, ctrl-C), requests that have begun are finished and what they sent is committed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from veil.errors import VeilError
+from veil.service.app import create_app
+from veil.service.logs import logging_config
+from veil.service.poll import Poll
+from veil.service.service import Service
+from veil.service.settings import Settings, read_settings
+from veil.service.store.store import Store, open_store
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What whoever starts the service is told."""
+
+    sign_in_token: str
+    """For the host, once."""
+    database: str
+    """Where it is, without its password."""
+
+
+def prepare(settings: Settings, poll: Poll, now: int) -> Prepared:
+    """Make the database if there is none, add the poll if it is new, and make a one-time sign-in link for the host."""
+    if not settings.database:
+        try:
+            Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise VeilError(f"cannot make the directory {settings.data}: {error.strerror or error}") from None
+    with open_store(settings.database_address) as store:
+        _add_once(store, poll)
+        return Prepared(store.hosts.create_sign_in_link(now), store.database.shown_address)
+
+
+def serve(settings: Settings, tell: Callable[[int], None]) -> None:
+    """Answer requests until told to stop; ``tell`` is called with the port once the service listens."""
+    config = _config(settings)
+    if settings.workers > 1:
+        # The processes read their settings from the environment, which is all that they share with this one.
+        os.environ.update(settings.as_environment())
+        tell(settings.port)
+        uvicorn.run("veil.service.serving:worker_app", factory=True, workers=settings.workers, **config)
+        return
+    with open_store(settings.database_address) as store:
+        server = uvicorn.Server(uvicorn.Config(create_app(Service(store, settings)), **config))
+        listening = server.config.bind_socket()
+        tell(listening.getsockname()[1])
+        signal.signal(signal.SIGTERM, _stop)
+        try:
+            server.run([listening])
+        except KeyboardInterrupt:  # The server has stopped already, and passes on what stopped it.
+            return
+
+
+def worker_app() -> FastAPI:
+    """Build the application of one worker process."""
+    settings, open_things = read_settings({}), ExitStack()
+    atexit.register(open_things.close)
+    return create_app(Service(open_things.enter_context(open_store(settings.database_address)), settings))
+
+
+def _config(settings: Settings) -> dict[str, Any]:
+    return {
+        "host": settings.host,
+        "port": settings.port,
+        "log_config": logging_config(settings.log_level),
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": settings.stop_seconds,
+        "proxy_headers": False,
+    }
+
+
+def _add_once(store: Store, poll: Poll) -> None:
+    known = store.polls.definition(poll.name)
+    if known is None:
+        store.polls.add(poll)
+    elif known != poll:
+        raise VeilError(
+            f"the database has a poll {poll.name!r} with other rules, and a poll never changes: "
+            "give the new one another name, or another --data directory"
+        )
+
+
+def _stop(*_: object) -> None:
+    """Leave in good order: close the database too."""
+    sys.exit(0)

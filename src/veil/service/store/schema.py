@@ -1,0 +1,166 @@
+"""The tables. What they have no column for cannot be kept: no address, no exact time, no order of arrival.
+
+A poll is central or distributed (``place``), for good. A ballot row must name a central poll and a report row a
+distributed one: ``place`` is part of the foreign key, and a CHECK fixes it in each of the two tables. So the database
+itself refuses an answer in a distributed poll, whatever the program does.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Date,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(referred_table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    }
+)
+
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite numbers rows by itself only in a column called INTEGER."""
+
+installation = Table(
+    "installation",
+    metadata,
+    Column("id", String(36), primary_key=True, doc="A random UUID: which book a release was charged to."),
+)
+
+poll = Table(
+    "poll",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("place", String(11), nullable=False),
+    Column("definition", Text, nullable=False, doc="The poll as canonical JSON. It never changes."),
+    Column("closed", Boolean, nullable=False, doc="By the host; dates and quota are in the definition."),
+    Column("participants", BigInteger, nullable=False, doc="How many reports or ballots are stored."),
+    Column("budget_micro", BigInteger, doc="Central polls: the cap on all releases together."),
+    Column("spent_micro", BigInteger, nullable=False),
+    UniqueConstraint("id", "place"),
+    CheckConstraint("place IN ('central', 'distributed')", "place"),
+    CheckConstraint("(place = 'central') = (budget_micro IS NOT NULL)", "only_central_has_budget"),
+    CheckConstraint("spent_micro >= 0 AND spent_micro <= coalesce(budget_micro, 0)", "within_budget"),
+    CheckConstraint("participants >= 0", "participants"),
+)
+
+
+def _of_a_poll(place: str) -> tuple[ForeignKeyConstraint, CheckConstraint]:
+    return (
+        ForeignKeyConstraint(["poll", "place"], ["poll.id", "poll.place"]),
+        CheckConstraint(f"place = '{place}'", "place"),
+    )
+
+
+report = Table(
+    "report",
+    metadata,
+    Column("poll", String(40), primary_key=True),
+    Column("id", String(32), primary_key=True),
+    Column("place", String(11), nullable=False),
+    Column("epsilon_micro", BigInteger, nullable=False),
+    Column("body", Text, nullable=False, doc="Canonical JSON, without the answers to about-you questions."),
+    Column("about", Text, nullable=False, doc="Canonical JSON, perturbed on the device."),
+    Column("day", Date, nullable=False),
+    *_of_a_poll("distributed"),
+    sqlite_with_rowid=False,
+)
+
+ballot = Table(
+    "ballot",
+    metadata,
+    Column("poll", String(40), primary_key=True),
+    Column("id", String(32), primary_key=True),
+    Column("place", String(11), nullable=False),
+    Column("answers", Text, nullable=False, doc="Canonical JSON: what was shown and what was chosen."),
+    Column("about", Text, nullable=False, doc="Canonical JSON."),
+    Column("day", Date, nullable=False),
+    *_of_a_poll("central"),
+    sqlite_with_rowid=False,
+)
+
+link = Table(
+    "link",
+    metadata,
+    Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
+    Column("id", String(32), primary_key=True, doc="The report id that the link's token leads to."),
+    sqlite_with_rowid=False,
+)
+
+withdrawal = Table(
+    "withdrawal",
+    metadata,
+    Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
+    Column("id", String(32), primary_key=True, doc="A report id that cannot be used again."),
+    sqlite_with_rowid=False,
+)
+
+refusal = Table(
+    "refusal",
+    metadata,
+    Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("reason", String(40), primary_key=True),
+    Column("times", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+release = Table(
+    "release",
+    metadata,
+    Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    Column("id", String(64), nullable=False, unique=True, doc="The checksum of the release file."),
+    Column("poll", String(40), ForeignKey("poll.id"), nullable=False),
+    Column("made_on", Date, nullable=False),
+    Column("file", Text, nullable=False, doc="The release file, JSON."),
+)
+
+charge = Table(
+    "charge",
+    metadata,
+    Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    Column("poll", String(40), ForeignKey("poll.id"), nullable=False),
+    Column("cost_micro", BigInteger, nullable=False),
+    Column("unit", String(10), nullable=False),
+    Column("purpose", Text, nullable=False),
+    Column("charged_on", Date, nullable=False),
+    Column("release", String(64), doc="Set when the release that was paid for is stored."),
+    CheckConstraint("cost_micro > 0", "cost"),
+)
+
+host = Table(
+    "host",
+    metadata,
+    Column("name", String(80), primary_key=True),
+    Column("password", Text, doc="An argon2 hash; null until the host has chosen one."),
+)
+
+sign_in_link = Table(
+    "sign_in_link",
+    metadata,
+    Column("id", String(64), primary_key=True, doc="SHA-256 of the link's token."),
+    Column("host", String(80), ForeignKey("host.name"), nullable=False),
+    Column("expires_at", BigInteger, nullable=False, doc="Seconds since 1970, like all times of hosts."),
+)
+
+session = Table(
+    "session",
+    metadata,
+    Column("id", String(64), primary_key=True, doc="SHA-256 of what the cookie holds."),
+    Column("host", String(80), ForeignKey("host.name"), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+)

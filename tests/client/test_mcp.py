@@ -1,0 +1,87 @@
+"""An agent's program asks the crowd: the protocol's own client, over a real pipe."""
+
+import sys
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from veil.decide import decide
+from veil.release import load_release
+
+DILEMMA = [
+    {"name": "Ana", "features": {"life_years_gained": 20, "years_waiting": 1}},
+    {"name": "Ben", "features": {"life_years_gained": 5, "years_waiting": 1}},
+]
+
+
+def session(*words):
+    """Start ``veil`` with these words as an agent's program would, and return what was said."""
+
+    async def talk(requests):
+        program = "from veil.cli import main; main()"
+        started = StdioServerParameters(command=sys.executable, args=["-c", program, "mcp", *map(str, words)])
+        async with Client(stdio_client(started)) as client:
+            tools = await client.list_tools()
+            return tools.tools, [await client.call_tool(name, arguments) for name, arguments in requests]
+
+    return lambda *requests: anyio.run(talk, requests)
+
+
+@pytest.fixture(scope="module")
+def told(release_file):
+    """Everything is asked in one session: starting the program takes the time."""
+    tools, answers = session("--release", release_file)(
+        ("list_releases", {}),
+        ("describe_study", {}),
+        ("decide_dilemma", {"alternatives": DILEMMA}),
+        ("decide_dilemma", {"alternatives": [DILEMMA[0], {"features": DILEMMA[0]["features"]}]}),
+        ("decide_dilemma", {"alternatives": [{"features": {"life_yeers_gained": 20}}, DILEMMA[1]]}),
+        ("decide_dilemma", {"alternatives": DILEMMA, "release": "0" * 64}),
+        ("decide_dilemma", {"alternatives": DILEMMA[:1]}),
+    )
+    names = ("list", "describe", "decided", "close", "misspelt", "unknown", "alone")
+    return tools, dict(zip(names, answers, strict=True))
+
+
+def test_the_tools_say_what_they_are_for(told):
+    tools, _ = told
+    assert {tool.name for tool in tools} == {"list_releases", "describe_study", "decide_dilemma"}
+    for tool in tools:
+        assert tool.description
+        assert tool.annotations.read_only_hint is True
+    (decide_tool,) = (tool for tool in tools if tool.name == "decide_dilemma")
+    assert decide_tool.input_schema["required"] == ["alternatives"]
+
+
+def test_the_decision_is_the_releases(told, release_file):
+    release = load_release(release_file)
+    local = decide(release, release.study.dilemma(DILEMMA))
+    said = told[1]["decided"]
+    assert not said.is_error
+    assert said.structured_content == {**local.as_dict(), "release": release.digest}
+    assert said.structured_content["choice"] == "Ana"
+
+
+def test_too_close_to_call_is_said(told):
+    said = told[1]["close"].structured_content
+    assert said["choice"] is None
+    assert said["too_close_to_call"] is True
+
+
+def test_the_study_is_described(told, release_file):
+    study = load_release(release_file).study
+    said = told[1]["describe"].structured_content
+    assert said["question"] == study.question
+    assert [feature["name"] for feature in said["features"]] == list(study.feature_names)
+    assert "400 voters" in said["guarantee"][0]
+    listed = told[1]["list"].structured_content["releases"]
+    assert [one["id"] for one in listed] == [said["release"]]
+
+
+def test_mistakes_are_told_to_the_agent(told):
+    answers = told[1]
+    assert all(answers[name].is_error for name in ("misspelt", "unknown", "alone"))
+    assert "did you mean life_years_gained" in answers["misspelt"].content[0].text
+    assert "there is no release" in answers["unknown"].content[0].text

@@ -1,0 +1,293 @@
+"""A host's day: voters come, a release is looked at, paid for and made, data is downloaded, a voter withdraws."""
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.service.host.website import CENTRAL
+
+from veil.privacy.mechanisms import DISTRIBUTED
+from veil.release import release_from_dict
+from veil.report import read_reports
+from veil.service.api.errors import Reason
+from veil.service.host.editor import EXAMPLE
+from veil.service.host.overview import REASONS
+from veil.service.tokens import report_id
+from veil.sources.table import TableMapping, import_table
+from veil.studies import load_study
+
+
+def numbers(page):
+    """The large numbers on top of a page, by their words."""
+    return {
+        re.sub(r"<[^>]+>", "", term).strip(): re.sub(r"<[^>]+>", "", value).strip()
+        for term, value in re.findall(r"<dt>(.*?)</dt><dd[^>]*>(.*?)</dd>", page, re.DOTALL)
+    }
+
+
+def release(site, poll, **fields):
+    """Look first, then make the release, by the two pages' own forms."""
+    looked = site.submit(f"/host/polls/{poll}/releases", f"/host/polls/{poll}/look", **fields).text
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', looked.split('/release"')[1]))
+    return site.post(f"/host/polls/{poll}/release", hidden)
+
+
+def test_participation_is_shown_by_day_and_level(hosted):
+    hosted.vote("untrusted", 6)
+    hosted.later(2 * 86400)
+    hosted.sign_in()
+    hosted.vote("untrusted", 3, seed=2)
+    page = hosted.get("/host/polls/untrusted").text
+    assert numbers(page)["voters"] == "9"
+    days = dict(re.findall(r'<tr><th scope="row">(2026-\d\d-\d\d)</th>.*<td class="number">(\d+)</td></tr>', page))
+    assert days == {"2026-03-01": "6", "2026-03-02": "0", "2026-03-03": "3"}
+    mix = {m[0]: int(m[1]) for m in re.findall(r'<th scope="row">(strong|light)</th>.*?>([\d,]+)</td><td', page)}
+    assert "strong" in page
+    assert page.count('<rect class="level-') >= 2
+    assert mix
+    assert hosted.get("/host/polls/untrusted/live").text.strip() in page
+
+
+def test_refusals_are_counted_with_their_meaning(hosted):
+    for body in ({"format": "?"}, {}):
+        hosted.browser.put("/api/polls/untrusted/report", json=body, headers={"Veil-Ballot": "A" * 22})
+    hosted.vote("untrusted", 1)  # refusals are written with the next vote at the latest
+    page = hosted.get("/host/polls/untrusted").text
+    assert numbers(page)["refused"] == "2"
+    assert REASONS["malformed"] in page
+
+
+def test_every_reason_of_a_refused_vote_has_its_meaning():
+    of_other_requests = {"unknown-poll", "unknown-release", "unknown-language", "nothing-stored", "not-found"}
+    of_other_requests |= {"method-not-allowed", "wrong-dilemma", "bad-request", "internal", "unavailable"}
+    assert {reason.value for reason in Reason} - of_other_requests <= set(REASONS)
+
+
+def test_a_distributed_release_costs_nothing_and_is_made_once(hosted):
+    hosted.vote("untrusted", 8)
+    page = release(hosted, "untrusted")
+    (stored,) = hosted.store.releases.all("untrusted")
+    assert page.url.path == f"/host/releases/{stored.id}"
+    assert release(hosted, "untrusted").url.path == page.url.path
+    reports = [report.body for chunk in hosted.store.reports("untrusted") for report in chunk]
+    poll = hosted.store.polls.known("untrusted")
+    expected = DISTRIBUTED[poll.mechanism].aggregate([read_reports(reports, poll.terms)], poll.settings)
+    assert np.allclose(stored.read().parameter, expected.parameter)
+
+
+def test_a_central_release_is_looked_at_then_charged(hosted):
+    hosted.vote("trusted", 5)
+    looked = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/look", epsilon="0.5").text
+    assert numbers(looked)["cost in epsilon"] == "0.5"
+    assert numbers(looked)["left afterwards"] == "1.5"
+    # Algorithm 1: Laplace noise of scale 2 B / (N epsilon), beyond b ln 20 with probability 5 %.
+    assert numbers(looked)["expected error bar"] == f"± {2 * 2 / (5 * 0.5) * np.log(20):.3f}"
+    assert hosted.store.releases.account("trusted").spent_micro == 0
+    made = release(hosted, "trusted", epsilon="0.5")
+    account = hosted.store.releases.account("trusted")
+    assert account.spent_micro == 500_000
+    assert [charge.release for charge in account.charges] == [made.url.path.rpartition("/")[2]]
+    ledger = hosted.get("/host/polls/trusted/releases").text
+    assert "1.5 of 2 are left" in ledger
+    assert "vlcp algorithm-1" in ledger
+
+
+def test_a_form_sent_twice_pays_once(hosted):
+    hosted.vote("trusted", 3)
+    looked = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/look", epsilon="0.5").text
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', looked.split('/release"')[1]))
+    hosted.post("/host/polls/trusted/release", hidden)
+    assert "in the meantime" in hosted.post("/host/polls/trusted/release", hidden, 400).text
+    assert hosted.store.releases.account("trusted").spent_micro == 500_000
+
+
+def test_more_than_the_budget_is_refused(hosted):
+    hosted.vote("trusted", 3)
+    looked = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/look", epsilon="3").text
+    assert "does not cover it" in looked
+    assert '/host/polls/trusted/release"' not in looked
+    token = re.search(r'name="form_token" value="(\w+)"', looked)[1]
+    forced = {"form_token": token, "epsilon": "3", "spent": "0"}
+    assert "remaining 2" in hosted.post("/host/polls/trusted/release", forced, 400).text
+    assert hosted.store.releases.account("trusted").charges == ()
+
+
+@pytest.mark.parametrize("epsilon", ["", "abc", "-1", "nan", "1e999999"])
+def test_what_is_no_epsilon_is_told_so(hosted, epsilon):
+    hosted.vote("trusted", 3)
+    assert (
+        "epsilon"
+        in hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/look", 400, epsilon=epsilon).text
+    )
+
+
+def test_a_release_needs_a_crowd(hosted):
+    assert "at least 2" in hosted.submit("/host/polls/untrusted/releases", "/host/polls/untrusted/look", 400).text
+
+
+def test_a_release_is_shown_with_picture_and_table_and_no_style_of_its_own(hosted):
+    hosted.vote("trusted", 5)
+    made = release(hosted, "trusted", epsilon="1")
+    page = made.text
+    assert " style=" not in page
+    assert page.count('role="img"') >= 3
+    released = hosted.store.releases.get("latest").read()
+    for feature in released.study.features:
+        assert f"</span>{feature.label}" in page.replace("\n", "")
+    downloaded = hosted.get(made.url.path + "/file")
+    assert "attachment" in downloaded.headers["Content-Disposition"]
+    assert release_from_dict(downloaded.json()).digest == released.digest
+
+
+def test_two_releases_are_compared(hosted):
+    hosted.vote("trusted", 5)
+    first = release(hosted, "trusted", epsilon="0.5").url.path.rpartition("/")[2]
+    second = release(hosted, "trusted", epsilon="1").url.path.rpartition("/")[2]
+    page = hosted.get(f"/host/polls/trusted/compare?first={first}&second={second}").text
+    one, other = (hosted.store.releases.get(id).read() for id in (first, second))
+    moved = np.abs(one.parameter - other.parameter) > one.error_bars + other.error_bars
+    assert page.count('class="moved"') == moved.sum()
+    for feature in one.study.features:
+        assert f'<th scope="row">{feature.label}</th>' in page
+    assert "different" not in page
+    hosted.get(f"/host/polls/untrusted/compare?first={first}&second={second}", 400)
+    hosted.get(f"/host/polls/trusted/compare?first={first}&second=nothing", 404)
+
+
+def test_ballots_are_downloaded_as_the_import_reads_them(hosted, tmp_path):
+    hosted.vote("trusted", 4)
+    crowd = hosted.store.crowd("trusted")
+    for ending in ("csv", "parquet"):
+        answer = hosted.get(f"/host/polls/trusted/data/ballots.{ending}")
+        path = tmp_path / f"ballots.{ending}"
+        path.write_bytes(answer.content)
+        imported = import_table(path, TableMapping(load_study("kidney")))
+        assert imported.report.refused == {}
+        assert imported.ballots.voters == 4
+        assert sorted(map(tuple, imported.ballots.differences.tolist())) == sorted(
+            map(tuple, crowd.differences.tolist())
+        )
+    table = pl.read_parquet(tmp_path / "ballots.parquet")
+    assert set(table["about_age"].unique()) <= {"young", "old", None}
+
+
+def test_reports_are_downloaded_as_they_were_sent(hosted):
+    tokens = hosted.vote("untrusted", 3)
+    rows = list(csv.DictReader(io.StringIO(hosted.get("/host/polls/untrusted/data/reports.csv").text)))
+    assert {row["report"] for row in rows} == {report_id(token) for token in tokens}
+    stored = {report.id: report.body for chunk in hosted.store.reports("untrusted") for report in chunk}
+    assert {row["report"]: json.loads(row["body"]) for row in rows} == stored
+    table = pl.read_parquet(io.BytesIO(hosted.get("/host/polls/untrusted/data/reports.parquet").content))
+    assert table["report"].to_list() == [row["report"] for row in rows]
+
+
+@pytest.mark.parametrize("file", ["ballots.csv", "reports.xlsx", "reports", "x.csv"])
+def test_a_distributed_poll_has_no_ballots(hosted, file):
+    hosted.vote("untrusted", 2)
+    hosted.get(f"/host/polls/untrusted/data/{file}", 404)
+
+
+def test_nothing_can_be_downloaded_before_somebody_came(hosted):
+    assert "nobody has taken part" in hosted.get("/host/polls/trusted/data/ballots.csv", 400).text.lower()
+
+
+def test_a_withdrawal_deletes_by_report_id_or_token(hosted):
+    by_id, by_token = hosted.vote("trusted", 2)
+    page, action = "/host/polls/trusted/data", "/host/polls/trusted/withdraw"
+    assert "is gone" in hosted.submit(page, action, report=report_id(by_id)).text
+    assert "is gone" in hosted.submit(page, action, report=by_token).text
+    assert hosted.store.polls.get("trusted").participants == 0
+    assert "nothing is stored" in hosted.submit(page, action, 400, report=by_token).text.lower()
+    assert "32 digits" in hosted.submit(page, action, 400, report="?").text
+    again = hosted.browser.put("/api/polls/trusted/ballot", json={}, headers={"Veil-Ballot": by_token})
+    assert again.status_code >= 400
+
+
+def test_links_are_shown_once_and_their_tokens_are_not_kept(hosted):
+    answer = hosted.submit("/host/polls/trusted/recruit", "/host/polls/trusted/links", number="5")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert len(rows) == 5
+    tokens = [row["link"].removeprefix("http://crowd.example/p/trusted/#ballot=") for row in rows]
+    assert [row["report"] for row in rows] == [report_id(token) for token in tokens]
+    page = hosted.get("/host/polls/trusted/recruit").text
+    assert "5 were made so far" in page
+    assert CENTRAL["completion_code"] in page
+    with hosted.store.database.engine.connect() as connection:
+        held = str(connection.exec_driver_sql("SELECT * FROM link").all())
+    assert not any(token in held for token in tokens)
+    for number in ("0", "-1", "10001", "many"):
+        hosted.submit("/host/polls/trusted/recruit", "/host/polls/trusted/links", 400, number=number)
+
+
+def test_a_poll_is_closed_and_opened_again(hosted):
+    hosted.submit("/host/polls/untrusted", "/host/polls/untrusted/close")
+    assert hosted.get("/api/polls/untrusted").json()["state"] == "closed"
+    assert "Close the poll" in hosted.submit("/host/polls/untrusted", "/host/polls/untrusted/open").text
+    assert hosted.get("/api/polls/untrusted").json()["state"] == "open"
+
+
+def test_a_poll_file_is_checked_previewed_and_created(hosted):
+    checked = hosted.submit("/host/new", "/host/new", text=EXAMPLE).text
+    assert "Who gets the last parking space?" in checked
+    assert checked.count("data-dilemma=") == 6
+    assert hosted.store.polls.get("parking") is None
+    token = re.search(r'name="form_token" value="(\w+)"', checked)[1]
+    made = hosted.post("/host/new/create", {"form_token": token, "text": EXAMPLE, "paradigm": "rldp"})
+    assert made.url.path == "/host/polls/parking"
+    assert hosted.store.polls.get("parking").poll.study.dimension == 2
+    assert "already" in hosted.submit("/host/new", "/host/new", 400, text=EXAMPLE).text
+
+
+def test_a_study_file_is_uploaded_with_a_paradigm(hosted):
+    study = EXAMPLE.split("[study]\n")[1].replace("[[study.features]]", "[[features]]")
+    token = re.search(r'name="form_token" value="(\w+)"', hosted.get("/host/new").text)[1]
+    answer = hosted.post(
+        "/host/new", {"form_token": token, "paradigm": "vlcp", "text": ""}, files={"file": ("parking.toml", study)}
+    )
+    assert "VLCP" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "nothing was given"),
+        ("= = =", "not TOML"),
+        ("name = 'x'\nstudy = '/etc/passwd'", "cannot name the file"),
+        ("name = 'X Y'\nstudy = 'kidney'", "poll name"),
+        ("name = 'x'\nstudy = 'kidney'\ncolour = 1", "unknown setting"),
+        ("name = 'x'\nstudy = 'kidney'\nparadigm = 'none'", "no paradigm"),
+        ("name = 'x'\n[study]\nname = 'y'\ndrawing = 3", "study"),
+        ("<script>alert(1)</script>", "not TOML"),
+    ],
+)
+def test_a_wrong_file_is_told_so(hosted, text, said):
+    answer = hosted.submit("/host/new", "/host/new", 400, text=text)
+    assert said.lower() in answer.text.lower()
+    assert "<script>alert" not in answer.text
+
+
+def test_a_file_that_is_too_large_or_no_text_is_refused(hosted):
+    token = re.search(r'name="form_token" value="(\w+)"', hosted.get("/host/new").text)[1]
+    hosted.post("/host/new", {"form_token": token}, 400, files={"file": ("a.toml", b"\xff\xfe")})
+    hosted.post("/host/new", {"form_token": token}, 413, files={"file": ("a.toml", b"#" * (1 << 20))})
+
+
+def test_what_is_not_there_is_told_so(hosted):
+    assert "there is no poll" in hosted.get("/host/polls/nothing", 404).text.lower()
+    assert "there is no release" in hosted.get(f"/host/releases/{'0' * 64}", 404).text.lower()
+
+
+def test_pages_load_nothing_from_elsewhere_and_run_nothing_inline(hosted):
+    hosted.vote("trusted", 3)
+    made = release(hosted, "trusted", epsilon="1").url.path
+    pages = ["/host/", "/host/polls/trusted", "/host/polls/trusted/releases", made, "/host/new", "/host/password"]
+    for path in pages:
+        answer = hosted.get(path)
+        assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|<style|\sstyle=", answer.text), path
+        assert all(found.startswith(("/", "#")) for found in re.findall(r'(?:src|href)="([^"]*)"', answer.text)), path

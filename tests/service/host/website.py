@@ -1,0 +1,117 @@
+"""A website with two polls, a clock that can be moved, and a host's browser without a window."""
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import numpy as np
+from argon2 import PasswordHasher
+from starlette.testclient import TestClient
+
+from veil.client.polls import read_poll
+from veil.client.votes import new_token
+from veil.client.voting import read_session, seal
+from veil.crowd import SimulatedVoter
+from veil.privacy.bulk_noise import BulkNoise
+from veil.service.app import create_app
+from veil.service.poll_file import poll_from_dict
+from veil.service.service import Service
+from veil.service.store.hosts import Hosts
+from veil.service.store.store import open_store
+
+CENTRAL = {
+    "name": "trusted",
+    "study": "kidney",
+    "paradigm": "vlcp",
+    "mechanism": "algorithm-1",
+    "budget": 2,
+    "entry": "links",
+    "completion_code": "DONE-42",
+    "return_url": "https://recruit.example/done",
+    "questions": [
+        {"id": "age", "text": "Age?", "options": [{"id": "young", "text": "young"}, {"id": "old", "text": "old"}]}
+    ],
+}
+DISTRIBUTED = {"name": "untrusted", "study": "kidney", "paradigm": "vldp", "levels": {"strong": "0.5", "light": "2"}}
+PASSWORD = "correct horse battery"
+BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
+
+
+@dataclass(frozen=True)
+class Clocked(Service):
+    """A service whose time is told."""
+
+    time: list[float] = field(default_factory=lambda: [BEGIN])
+
+    def now(self):
+        return int(self.time[0])
+
+    def today(self):
+        return datetime.fromtimestamp(self.time[0], UTC).date()
+
+
+@dataclass
+class Site:
+    """A running website, and how a test goes about in it."""
+
+    service: Clocked
+    browser: TestClient
+
+    @property
+    def store(self):
+        return self.service.store
+
+    def later(self, seconds):
+        self.service.time[0] += seconds
+
+    def get(self, path, status=200):
+        answer = self.browser.get(path)
+        assert answer.status_code == status, answer.text
+        return answer
+
+    def submit(self, page, action, status=200, **fields):
+        """Fill in the form of a page that sends to an action, and send it with what its hidden fields hold."""
+        (form,) = re.findall(rf'<form[^>]*action="{action}"[^>]*>(.*?)</form>', self.get(page).text, re.DOTALL)[:1]
+        hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
+        return self.post(action, {**hidden, **fields}, status)
+
+    def post(self, action, fields, status=200, **more):
+        answer = self.browser.post(action, data=fields, **more)
+        assert answer.status_code == status, answer.text
+        return answer
+
+    def sign_in(self):
+        token = self.store.hosts.create_sign_in_link(self.service.now())
+        return self.submit("/host/sign-in", "/host/sign-in", link=token)
+
+    def vote(self, name, voters, seed=1):
+        """Let simulated voters vote through the API; return their tokens."""
+        poll = read_poll(self.get(f"/api/polls/{name}").json())
+        tokens = (
+            self.store.participation.create_links(name, voters)
+            if poll.entry == "links"
+            else [new_token() for _ in range(voters)]
+        )
+        rng = np.random.default_rng(seed)
+        for token in tokens:
+            voter = SimulatedVoter(poll, rng)
+            dilemmas = read_session(poll.study, self.get(f"/api/polls/{name}/session").json())
+            choose = voter.chooser()
+            level = poll.level(voter.level())
+            sealed = seal(poll, dilemmas, [choose(d) for d in dilemmas], level, voter.about(), token, BulkNoise())
+            path = f"/api/polls/{name}/{sealed.kind}"
+            sent = self.browser.put(path, content=sealed.body, headers={"Veil-Ballot": token})
+            assert sent.status_code == 201, sent.text
+        return tokens
+
+
+@contextmanager
+def website(folder, base_url="http://crowd.example", **settings):
+    with open_store(f"sqlite:///{folder}/veil.sqlite") as store:
+        for poll in (CENTRAL, DISTRIBUTED):
+            store.polls.add(poll_from_dict(poll))
+        quick = Hosts(store.database, PasswordHasher(time_cost=1, memory_cost=64))
+        service = Clocked(replace(store, hosts=quick), **settings)
+        with TestClient(create_app(service), base_url=base_url) as browser:
+            yield Site(service, browser)

@@ -1,0 +1,216 @@
+"""Taking part through the API: one report for each token, and every refusal with its reason."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from httpx import Response
+from tests.service.voters import ballot, poll, reports
+
+from veil.report import Reason as OfReports
+from veil.service.api.errors import Reason
+from veil.service.api.models import BallotBody, ReportBody
+from veil.service.poll import Poll
+from veil.service.poll_file import poll_from_dict
+from veil.service.service import Service
+from veil.service.tokens import new_token, report_id
+
+DISTRIBUTED = [
+    ("vldp", "algorithm-2"),
+    ("rldp", "algorithm-3"),
+    ("aldp", "algorithm-3-answers"),
+    ("vldp", "subset-selection"),
+    ("rldp", "score"),
+    ("aldp", "randomised-response"),
+    ("aldp", "one-answer"),
+]
+QUESTION = {"id": "age", "text": "How old?", "options": [{"id": "young", "text": "30"}, {"id": "old", "text": "31"}]}
+
+
+def put(client: TestClient, kind: str, body: Any, token: str | None = None, name: str = "p") -> Response:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    headers = {"Veil-Ballot": new_token() if token is None else token} if token != "" else {}
+    return client.put(f"/api/polls/{name}/{kind}", content=raw, headers=headers)
+
+
+def reason(answer: Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["reason"]
+
+
+def refused(service: Service, name: str = "p") -> dict[str, int]:
+    return {count.reason: count.times for count in service.store.participation.refusals(name)}
+
+
+@pytest.mark.parametrize(("paradigm", "mechanism"), DISTRIBUTED)
+def test_every_mechanism_is_taken_once(client: TestClient, service: Service, paradigm: str, mechanism: str) -> None:
+    asked = poll(paradigm=paradigm, mechanism=mechanism)
+    service.store.polls.add(asked)
+    body, other, token = reports(asked, 12)[0], reports(asked, 12)[3], new_token()
+    ReportBody.model_validate_json(json.dumps(body))  # As OpenAPI describes it.
+    first = put(client, "report", body, token)
+    assert first.status_code == 201
+    assert first.json() == {"id": report_id(token), "status": "stored", "completion_code": None, "return_url": None}
+    respelled = json.dumps(body, indent=3, sort_keys=True).encode()
+    again = put(client, "report", respelled, token)
+    assert (again.status_code, again.json()["status"]) == (200, "already-stored")
+    if other != body:
+        assert reason(put(client, "report", other, token)) == (409, "different-report")
+    ((stored,),) = service.store.reports("p")
+    assert dict(stored.body) == body
+
+
+def test_a_ballot_is_taken_once(client: TestClient, service: Service) -> None:
+    asked = poll(paradigm="vlcp", completion_code="C0DE", return_url="https://example.org/")
+    service.store.polls.add(asked)
+    body, token = ballot(asked, 1), new_token()
+    BallotBody.model_validate_json(json.dumps(body))
+    first = put(client, "ballot", body, token)
+    assert (first.status_code, first.json()["completion_code"]) == (201, "C0DE")
+    assert put(client, "ballot", body, token).status_code == 200
+    assert reason(put(client, "ballot", ballot(asked, 2), token)) == (409, "different-report")
+    ((stored,),) = service.store.ballots("p")
+    assert list(stored.answers) == body["answers"]
+
+
+def test_an_answer_is_refused_where_noise_must_be_added_first(client: TestClient, service: Service) -> None:
+    service.store.polls.add(poll())
+    service.store.polls.add(poll("c", "vlcp"))
+    assert reason(put(client, "ballot", ballot(poll(), 1))) == (409, "wrong-place")
+    assert reason(put(client, "report", reports(poll(), 12)[0], name="c")) == (409, "wrong-place")
+
+
+def test_tokens(client: TestClient, service: Service) -> None:
+    service.store.polls.add(poll())
+    body = reports(poll(), 12)[0]
+    assert reason(put(client, "report", body, "")) == (400, "missing-ballot")
+    for bad in ("short", "x" * 23, "!" * 22, "A" * 21 + "B"):
+        assert reason(put(client, "report", body, bad)) == (400, "bad-ballot")
+    assert reason(put(client, "report", body, name="nobody")) == (404, "unknown-poll")
+
+
+def changed(**change: Any) -> dict[str, Any]:
+    return {**reports(poll(), 12)[0], **change}
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: b"", "malformed"),
+        (lambda: b"\xff\xfe", "malformed"),
+        (lambda: b"[]", "malformed"),
+        (lambda: b"[" * 50_000, "malformed"),
+        (lambda: b'{"epsilon_micro": 1' + b"0" * 5000 + b"}", "malformed"),
+        (lambda: changed(extra=1), "malformed"),
+        (lambda: changed(format="veil report 2"), "malformed"),
+        (lambda: changed(values=["1"]), "malformed"),
+        (lambda: changed(values=None), "malformed"),
+        (lambda: changed(study="0" * 64), "wrong-study"),
+        (lambda: changed(mechanism="algorithm-3"), "wrong-mechanism"),
+        (lambda: changed(epsilon_micro=500_001), "wrong-epsilon"),
+        (lambda: changed(epsilon_micro=True), "wrong-epsilon"),
+        (lambda: changed(records=1), "wrong-size"),
+        (lambda: changed(values=[2**63 - 1] * len(changed()["values"])), "out-of-range"),
+        (lambda: changed(values=[2**70] * len(changed()["values"])), "out-of-range"),
+        (lambda: changed(about={"age": "young"}), "wrong-about"),
+        (lambda: changed(about=[]), "wrong-about"),
+    ],
+)
+def test_what_no_device_sends_is_refused_and_counted(
+    client: TestClient, service: Service, make: Any, expected: str
+) -> None:
+    service.store.polls.add(poll())
+    assert reason(put(client, "report", make())) == (422, expected)
+    assert put(client, "report", changed()).status_code == 201  # Commits the count, too.
+    assert refused(service) == {expected: 1}
+    assert len(next(service.store.reports("p"))) == 1
+
+
+def answers(change: dict[str, Any]) -> dict[str, Any]:
+    body = ballot(poll(paradigm="vlcp"), 1)
+    return {**body, "answers": [{**body["answers"][0], **change}, *body["answers"][1:]]}
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: answers({"chosen": "middle"}), "malformed"),
+        (lambda: answers({"more": 1}), "malformed"),
+        (lambda: answers({"left": [True] * 5}), "malformed"),
+        (lambda: answers({"left": [0.0]}), "wrong-size"),
+        (lambda: answers({"left": [1e9] * 5}), "out-of-range"),
+        (lambda: json.dumps(answers({"left": [float("nan")] * 5})).encode(), "out-of-range"),
+        (lambda: {**answers({}), "answers": []}, "wrong-size"),
+        (lambda: {**answers({}), "answers": answers({})["answers"] * 2}, "wrong-size"),
+        (lambda: {**answers({}), "answers": 1}, "malformed"),
+        (lambda: {**answers({}), "study": "x"}, "wrong-study"),
+        (lambda: {**answers({}), "format": "veil ballot 2"}, "malformed"),
+    ],
+)
+def test_ballots_that_the_study_does_not_have_are_refused(
+    client: TestClient, service: Service, make: Any, expected: str
+) -> None:
+    service.store.polls.add(poll(paradigm="vlcp"))
+    assert reason(put(client, "ballot", make())) == (422, expected)
+    assert list(service.store.ballots("p")) == []
+
+
+def asking(**rules: Any) -> Poll:
+    rules = {"name": "p", "study": "kidney", "questions": [QUESTION], "about_epsilon": 1, **rules}
+    return poll_from_dict(rules)
+
+
+def test_about_you(client: TestClient, service: Service) -> None:
+    asked = asking()
+    service.store.polls.add(asked)
+    body = reports(asked, 12)[0]
+    assert put(client, "report", {**body, "about": {"age": "old"}}).status_code == 201
+    assert put(client, "report", body).status_code == 201  # Nobody has to answer.
+    for wrong in ({"age": "older"}, {"shoe": "old"}, {"age": ["old"]}, "old"):
+        assert reason(put(client, "report", {**body, "about": wrong})) == (422, "wrong-about")
+    assert sorted(str(report.about) for report in next(service.store.reports("p"))) == ["{'age': 'old'}", "{}"]
+
+
+def test_links_closing_and_withdrawing(client: TestClient, service: Service) -> None:
+    asked = poll(entry="links", quota=2)
+    service.store.polls.add(asked)
+    first, second, third = service.store.participation.create_links("p", 3)
+    body = reports(asked, 12)[0]
+    assert reason(put(client, "report", body)) == (403, "unknown-ballot")
+    assert put(client, "report", body, first).status_code == 201
+    assert put(client, "report", body, second).status_code == 201
+    assert reason(put(client, "report", body, third)) == (410, "full")
+    service.store.polls.close("p")
+    assert reason(put(client, "report", body, third)) == (410, "closed")
+    assert put(client, "report", body, first).status_code == 200  # A resend is still answered.
+    gone = client.delete("/api/polls/p/participation", headers={"Veil-Ballot": first})
+    assert (gone.status_code, gone.content) == (204, b"")
+    assert reason(client.delete("/api/polls/p/participation", headers={"Veil-Ballot": first})) == (
+        404,
+        "nothing-stored",
+    )
+    assert reason(client.delete("/api/polls/p/participation")) == (400, "missing-ballot")
+    service.store.polls.reopen("p")
+    assert reason(put(client, "report", body, first)) == (410, "withdrawn")
+
+
+def test_too_large(client: TestClient, service: Service) -> None:
+    service.store.polls.add(poll())
+    largest = service.settings.largest_report
+    assert reason(put(client, "report", b" " * largest)) == (422, "malformed")
+    assert reason(put(client, "report", b" " * (largest + 1))) == (413, "too-large")
+    in_pieces = client.put(
+        "/api/polls/p/report", content=iter([b" " * 1000] * 100), headers={"Veil-Ballot": new_token()}
+    )
+    assert reason(in_pieces) == (413, "too-large")
+
+
+def test_the_largest_honest_report_is_small_enough(service: Service) -> None:
+    wide = poll(study="synthetic-30", mechanism="algorithm-3")
+    assert max(len(json.dumps(body)) for body in reports(wide, 12)) < service.settings.largest_report / 2
+
+
+def test_every_reason_of_the_library_is_one_of_the_api() -> None:
+    assert {reason.value for reason in OfReports} <= {reason.value for reason in Reason}

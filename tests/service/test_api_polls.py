@@ -1,0 +1,93 @@
+"""What a voter's page is told before anybody answers."""
+
+from __future__ import annotations
+
+import numpy as np
+from fastapi.testclient import TestClient
+from tests.service.voters import poll
+
+from veil.preference.design import public_design
+from veil.service.service import Service
+from veil.translations import INTERFACE_LANGUAGES
+
+
+def test_polls_are_listed(client: TestClient, service: Service) -> None:
+    assert client.get("/api/polls").json() == {"polls": []}
+    service.store.polls.add(poll("b"))
+    service.store.polls.add(poll("a", "vlcp"))
+    service.store.polls.close("b")
+    title = poll().study.title
+    assert client.get("/api/polls").json()["polls"] == [
+        {"id": "a", "title": title, "state": "open", "paradigm": "vlcp", "release": None},
+        {"id": "b", "title": title, "state": "closed", "paradigm": "rldp", "release": None},
+    ]
+
+
+def test_a_distributed_poll_is_described(client: TestClient, service: Service) -> None:
+    service.store.polls.add(poll(study="moral-machine"))
+    told = client.get("/api/polls/p").json()
+    study = poll(study="moral-machine").study
+    assert told["study"] == study.as_dict()
+    assert told["study_fingerprint"] == study.fingerprint
+    assert (told["unit"], told["place"], told["mechanism"]) == ("record", "distributed", "score")
+    assert (told["scene"], told["entry"], told["budget"]) == ("road", "open", None)
+    assert told["languages"] == list(INTERFACE_LANGUAGES)
+    assert [level["epsilon_micro"] for level in told["levels"]] == [500_000, 1_000_000, 2_000_000]
+    np.testing.assert_array_equal(told["method"]["axes"], public_design(study).axes)
+    assert (told["method"]["norm_bound"], told["method"]["record_bound"]) == (study.norm_bound, study.record_bound)
+
+
+def test_a_central_poll_is_described(client: TestClient, service: Service) -> None:
+    service.store.polls.add(poll(paradigm="vlcp", budget=3))
+    told = client.get("/api/polls/p").json()
+    assert told["budget"] == {"epsilon_micro": 3_000_000}
+    assert [(level["epsilon_micro"], level["size"]) for level in told["levels"]] == [(3_000_000, None)]
+    assert (told["scene"], told["method"]["axes"]) == ("cards", None)
+
+
+def test_words(client: TestClient, service: Service) -> None:
+    service.store.polls.add(poll(study="moral-machine"))
+    arabic = client.get("/api/polls/p/words/ar").json()
+    assert (arabic["language"], arabic["direction"]) == ("ar", "rtl")
+    assert set(arabic["features"]) == set(poll(study="moral-machine").study.feature_names)
+    missing = client.get("/api/polls/p/words/tlh")
+    assert (missing.status_code, missing.json()["error"]["reason"]) == (404, "unknown-language")
+
+
+def test_a_session_is_drawn_anew(client: TestClient, service: Service) -> None:
+    service.store.polls.add(poll(study="moral-machine"))
+    first, second = (client.get("/api/polls/p/session").json()["dilemmas"] for _ in range(2))
+    study = poll(study="moral-machine").study
+    assert len(first) == len(second) == study.drawing.dilemmas
+    assert first != second
+    for dilemma in first:
+        for side in ("left", "right"):
+            pairs = zip(dilemma[side], study.features, strict=True)
+            assert all(feature.low <= value <= feature.high for value, feature in pairs)
+
+
+def test_an_unknown_poll(client: TestClient) -> None:
+    for path in ("", "/words/en", "/session"):
+        answer = client.get(f"/api/polls/nobody{path}")
+        assert (answer.status_code, answer.json()["error"]["reason"]) == (404, "unknown-poll")
+
+
+def test_the_front_door(client: TestClient, service: Service) -> None:
+    assert "no poll yet" in client.get("/").text
+    service.store.polls.add(poll("a"))
+    went = client.get("/", follow_redirects=False)
+    assert (went.status_code, went.headers["location"]) == (307, "/p/a/")
+    assert client.get("/p/a", follow_redirects=False).headers["location"] == "/p/a/"
+    assert "<main" in client.get("/p/a/").text
+    assert client.get("/p/nobody/").status_code == 404
+    service.store.polls.add(poll("b"))
+    assert 'href="/p/b/"' in client.get("/").text
+
+
+def test_static_modules_are_compressed_and_checked_before_use(client: TestClient) -> None:
+    page = client.get("/web/index.html")
+    assert page.headers["cache-control"] == "no-cache"
+    again = client.get("/web/index.html", headers={"If-None-Match": page.headers["etag"]})
+    assert again.status_code == 304
+    assert client.get("/web/index.html", headers={"Accept-Encoding": "gzip"}).headers["content-encoding"] == "gzip"
+    assert client.get("/web/../service/app.py").status_code == 404

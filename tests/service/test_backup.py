@@ -1,0 +1,190 @@
+"""A restored database is the one that was backed up, on either kind of database and from one to the other."""
+
+import gzip
+import hashlib
+import json
+import stat
+import sys
+from datetime import date
+
+import pytest
+from sqlalchemy import select
+from tests.service.host.website import CENTRAL, DISTRIBUTED
+
+from veil.cli import main
+from veil.errors import VeilError
+from veil.privacy.epsilon import Epsilon
+from veil.service.poll_file import poll_from_dict
+from veil.service.releasing import make_release
+from veil.service.store.backup import TABLES, back_up, check_backup, restore
+from veil.service.store.sent import SentBallot, SentReport
+from veil.service.store.store import open_store
+from veil.service.tokens import report_id
+from veil.studies import load_study
+from veil.study import canonical_json
+
+TODAY = date(2026, 3, 1)
+
+
+def fill(store):
+    """Put something into every table."""
+    for poll in (CENTRAL, DISTRIBUTED):
+        store.polls.add(poll_from_dict(poll))
+    participation, study = store.participation, load_study("kidney")
+    tokens = participation.create_links("trusted", 3)
+    shown = {"left": [0.0, 5.0, 0.0, 0.0, 1.0], "right": [0.0, 10.0, 0.0, 0.0, 1.0], "chosen": "left"}
+    ballots = [SentBallot("trusted", report_id(t), canonical_json([shown]), '{"age":"old"}') for t in tokens]
+    body = {"format": "veil report 1", "study": study.fingerprint, "values": [2**62, -(2**62)], "word": "日本語"}
+    reports = [SentReport("untrusted", f"{n:032x}", 500_000, canonical_json(body), "{}") for n in range(2500)]
+    participation.put([*ballots, *reports], TODAY, {("untrusted", "malformed"): 3})
+    participation.withdraw("untrusted", f"{7:032x}")
+    make_release(store, "trusted", TODAY, Epsilon.parse("0.5"))
+    store.polls.close("untrusted")
+    store.hosts.create_sign_in_link(0)
+    store.hosts.start_session("host", 0)
+
+
+def contents(store):
+    """Every row that a backup promises to keep."""
+    with store.database.reading() as connection:
+        return {
+            table.name: [tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))]
+            for table in TABLES
+        }
+
+
+def test_what_is_restored_is_what_was_backed_up(store, address, tmp_path):
+    fill(store)
+    before = contents(store)
+    assert all(before.values()), "the test must put something into every table"
+    made = back_up(address, tmp_path / "b.veil.gz")
+    assert made.rows == {name: len(rows) for name, rows in before.items()}
+    other = f"sqlite:///{tmp_path / 'restored.sqlite'}"
+    restore(tmp_path / "b.veil.gz", other)
+    with open_store(other) as restored:
+        assert contents(restored) == before
+
+
+def test_a_restored_database_goes_on(address, tmp_path):
+    """Into either kind of database: new releases and charges are numbered after the old ones."""
+    source = f"sqlite:///{tmp_path / 'source.sqlite'}"
+    with open_store(source) as store:
+        fill(store)
+        before = contents(store)
+    back_up(source, tmp_path / "b.veil.gz")
+    restore(tmp_path / "b.veil.gz", address)
+    with open_store(address) as restored:
+        assert contents(restored) == before
+        make_release(restored, "trusted", TODAY, Epsilon.parse("1"))
+        account = restored.releases.account("trusted")
+        assert account.spent_micro == 1_500_000
+        assert len({charge.id for charge in account.charges}) == 2
+        assert len(restored.releases.all("trusted")) == 2
+
+
+def test_nothing_is_overwritten(store, address, tmp_path):
+    fill(store)
+    back_up(address, tmp_path / "b.veil.gz")
+    other = f"sqlite:///{tmp_path / 'other.sqlite'}"
+    with open_store(other) as full:
+        full.polls.add(poll_from_dict({**DISTRIBUTED, "name": "mine"}))
+    with pytest.raises(VeilError, match="not empty"):
+        restore(tmp_path / "b.veil.gz", other)
+    with open_store(other) as full:
+        assert [standing.poll.name for standing in full.polls.all()] == ["mine"]
+
+
+def test_sessions_and_links_stay_out_and_the_file_is_private(store, address, tmp_path):
+    fill(store)
+    path = tmp_path / "b.veil.gz"
+    back_up(address, path)
+    tables = {json.loads(line)[0] for line in lines_of(path)[1:-1]}
+    assert tables == {table.name for table in TABLES}
+    assert not tables & {"session", "sign_in_link"}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.fixture
+def backup_file(tmp_path):
+    source = f"sqlite:///{tmp_path / 'source.sqlite'}"
+    with open_store(source) as store:
+        store.polls.add(poll_from_dict(DISTRIBUTED))
+    back_up(source, tmp_path / "b.veil.gz")
+    return tmp_path / "b.veil.gz"
+
+
+def lines_of(path):
+    return gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
+
+
+def rewritten(path, change):
+    lines = lines_of(path)
+    with gzip.open(path, "wt") as file:
+        file.writelines(change(lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: lines[:-1], "its end is missing"),
+        (lambda lines: [lines[0], *lines[2:]], "checksum does not match"),
+        (lambda lines: [line.replace("untrusted", "intrusted") for line in lines], "checksum does not match"),
+        (lambda lines: ['{"format": "another"}\n', *lines[1:]], "not a backup"),
+        (lambda lines: ["no JSON\n"], "cannot read the backup"),
+    ],
+)
+def test_a_damaged_backup_is_refused_and_nothing_is_restored(backup_file, tmp_path, change, said):
+    rewritten(backup_file, change)
+    with pytest.raises(VeilError, match=said):
+        restore(backup_file, f"sqlite:///{tmp_path / 'new.sqlite'}")
+    assert not (tmp_path / "new.sqlite").exists()
+
+
+def test_a_backup_cut_short_is_refused(backup_file):
+    backup_file.write_bytes(backup_file.read_bytes()[:-20])
+    with pytest.raises(VeilError, match="cannot read the backup"):
+        check_backup(backup_file)
+
+
+def test_a_backup_of_other_tables_is_refused(backup_file, tmp_path):
+    def older(lines):
+        kept = [lines[0].replace('"tables":"', '"tables":"0-'), *lines[1:-1]]
+        end = {**json.loads(lines[-1]), "checksum": hashlib.sha256("".join(kept).encode()).hexdigest()}
+        return [*kept, json.dumps(end) + "\n"]
+
+    rewritten(backup_file, older)
+    with pytest.raises(VeilError, match="restore it with veil"):
+        restore(backup_file, f"sqlite:///{tmp_path / 'new.sqlite'}")
+
+
+@pytest.fixture
+def veil(monkeypatch, capsys):
+    """The program, in this process: its exit code and what it said."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["veil", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        said = capsys.readouterr()
+        return end.value.code, said.out + said.err
+
+    return run
+
+
+def test_the_commands(tmp_path, veil):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with open_store(f"sqlite:///{folder / 'veil.sqlite'}") as store:
+        fill(store)
+        before = contents(store)
+        code, said = veil("backup", "--data", folder, "--out", tmp_path / "b.veil.gz", "--json")  # while it is open
+    assert code == 0, said
+    assert json.loads(said)["rows"]["report"] == 2499
+    assert veil("restore", tmp_path / "b.veil.gz", "--data", tmp_path / "new")[0] == 0
+    with open_store(f"sqlite:///{tmp_path / 'new' / 'veil.sqlite'}") as restored:
+        assert contents(restored) == before
+    code, said = veil("restore", tmp_path / "b.veil.gz", "--data", tmp_path / "new")
+    assert (code, "not empty" in said) == (2, True)
+    code, said = veil("backup", "--data", tmp_path / "nothing", "--out", tmp_path / "c.veil.gz")
+    assert (code, "there is no database" in said) == (2, True)

@@ -1,0 +1,157 @@
+"""A poll file says what is asked and promised, and mistakes in it are told in words."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.service.voters import poll, reports
+
+from veil.errors import VeilError
+from veil.privacy.mechanisms import DISTRIBUTED
+from veil.service.description import describe, report_size
+from veil.service.poll import State
+from veil.service.poll_file import default_poll, find_poll, load_poll, poll_as_dict, poll_from_dict
+from veil.service.store.polls import Standing
+from veil.studies import load_study
+from veil.study import canonical_json
+
+QUESTION = {
+    "id": "age",
+    "text": "How old are you?",
+    "options": [{"id": "young", "text": "up to 30"}, {"id": "old", "text": "over 30"}],
+}
+FULL = {
+    "name": "full",
+    "study": "kidney",
+    "paradigm": "rldp",
+    "mechanism": "algorithm-3",
+    "levels": {"light": 2, "strong": "0.5"},
+    "entry": "links",
+    "quota": 100,
+    "opens_on": "2026-05-01",
+    "closes_on": "2026-05-31",
+    "return_url": "https://example.org/back",
+    "completion_code": "C0DE",
+    "contact": "host@example.org",
+    "consent": {"en": "Yes?", "fr": "Oui ?"},
+    "questions": [QUESTION],
+    "about_epsilon": "0.7",
+}
+
+
+@pytest.mark.parametrize("data", [FULL, {"name": "c", "study": "kidney", "paradigm": "vlcp", "budget": 3}])
+def test_a_poll_survives_being_written_and_read(data: dict[str, Any]) -> None:
+    made = poll_from_dict(data)
+    again = poll_from_dict(poll_as_dict(made))
+    assert again == made
+    assert canonical_json(poll_as_dict(again)) == canonical_json(poll_as_dict(made))
+
+
+def test_what_is_not_said_is_as_the_docs_say() -> None:
+    made = default_poll(load_study("moral-machine"))
+    assert [(level.name, level.epsilon.micro) for level in made.levels] == [
+        ("strong", 500_000),
+        ("balanced", 1_000_000),
+        ("light", 2_000_000),
+    ]
+    assert (made.name, made.paradigm.name, made.mechanism, made.entry.value) == (
+        "moral-machine",
+        "rldp",
+        "score",
+        "open",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"name": "Not An Id"}, "small letters"),
+        ({"colour": "red"}, "unknown setting 'colour'"),
+        ({"paradigm": "xldp"}, "no paradigm"),
+        ({"mechanism": "algorithm-1"}, "does not serve rldp"),
+        ({"levels": {"a": 1, "b": 1}}, "different names and epsilons"),
+        ({"levels": {}}, "there must be one"),
+        ({"budget": 1}, "not a budget"),
+        ({"entry": "anyone"}, "open or links"),
+        ({"quota": 0}, "1 or more"),
+        ({"quota": True}, "whole number"),
+        ({"closes_on": "2026-04-01"}, "before it opens"),
+        ({"opens_on": "tomorrow"}, "a day like"),
+        ({"return_url": "javascript:alert(1)"}, "must start with https://"),
+        ({"questions": [QUESTION, QUESTION]}, "same id"),
+        ({"questions": [{**QUESTION, "options": QUESTION["options"][:1]}]}, "two or more options"),
+        ({"about_epsilon": None}, "about_epsilon protects"),
+        ({"study": "no-such-study"}, "no study"),
+        ({"study": "../secret.toml"}, "cannot name the file"),
+        ({"translations": ["x.toml"]}, "cannot name files"),
+    ],
+)
+def test_mistakes_are_told(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(VeilError, match=told):
+        poll_from_dict({**FULL, **change})
+
+
+def test_a_central_poll_has_a_budget_and_no_levels() -> None:
+    with pytest.raises(VeilError, match="has a budget"):
+        poll_from_dict({"name": "p", "study": "kidney", "paradigm": "vlcp", "levels": {"only": 1}})
+    assert poll(paradigm="vlcp").budget is not None
+    assert poll().budget is None
+
+
+def test_a_poll_file_names_files_beside_it(tmp_path: Path) -> None:
+    study = (Path(load_study.__code__.co_filename).parent / "kidney.toml").read_text(encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(study.replace('"kidney"', '"mine"', 1), encoding="utf-8")
+    words = "\n".join(
+        f'{f.name} = {{ label = "{f.name} (nl)", words = {{ other = "{{n}}" }} }}'
+        for f in load_study("kidney").features
+    )
+    (tmp_path / "mine.nl.toml").write_text(
+        f'study = "mine"\nlanguage = "nl"\ntitle = "De nier"\nquestion = "Wie?"\n[features]\n{words}\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "poll.toml").write_text(
+        'name = "mine"\nstudy = "mine.toml"\ntranslations = ["mine.nl.toml"]\nlevels = {only = 1}\n', encoding="utf-8"
+    )
+    made = load_poll(tmp_path / "poll.toml")
+    assert made == find_poll(str(tmp_path / "poll.toml")) == poll_from_dict(poll_as_dict(made))
+    assert made.study.name == "mine"
+    assert [translation.language for translation in made.translations] == ["nl"]
+    with pytest.raises(VeilError, match="leave the options out"):
+        find_poll(str(tmp_path / "poll.toml"), paradigm="vldp")
+    assert find_poll(str(tmp_path / "mine.toml"), "vldp").paradigm.name == "vldp"
+
+
+@pytest.mark.parametrize(
+    ("day", "closed", "participants", "state"),
+    [
+        (date(2026, 4, 30), False, 0, State.NOT_OPEN_YET),
+        (date(2026, 5, 1), False, 0, State.OPEN),
+        (date(2026, 5, 31), False, 99, State.OPEN),
+        (date(2026, 5, 31), False, 100, State.FULL),
+        (date(2026, 6, 1), False, 100, State.CLOSED),
+        (date(2026, 5, 2), True, 0, State.CLOSED),
+    ],
+)
+def test_states(day: date, closed: bool, participants: int, state: State) -> None:
+    assert poll_from_dict(FULL).state(day, closed, participants) is state
+
+
+@pytest.mark.parametrize("name", list(DISTRIBUTED))
+def test_every_distributed_mechanism_can_be_described(name: str) -> None:
+    (paradigm, *_) = DISTRIBUTED[name].paradigms
+    made = poll(paradigm=paradigm, mechanism=name)
+    told = describe(Standing(made, False, 0, 0, None), date(2026, 5, 4))
+    assert (told["mechanism"], told["place"], told["state"]) == (name, "distributed", "open")
+    assert (told["method"]["axes"] is None) == (name != "score")
+    sizes = [level["size"] for level in told["levels"]]
+    assert all((size is None) == (name not in ("score", "subset-selection", "one-answer")) for size in sizes)
+    assert sizes == [report_size(made, level.epsilon.micro) for level in made.levels]
+
+
+def test_sizes_are_those_of_real_reports() -> None:
+    made = poll()
+    for body in reports(made, 12):
+        assert len(body["coordinates"]) == report_size(made, body["epsilon_micro"])

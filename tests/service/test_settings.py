@@ -1,0 +1,57 @@
+"""Settings come from options, the environment and a file, in this order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from veil.errors import VeilError
+from veil.service.settings import Settings, read_settings, settings_table
+
+
+def test_what_is_given_first_counts(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('port = 1\nhost = "::"\nlargest_report = 2048\n', encoding="utf-8")
+    environment = {"VEIL_PORT": "2", "VEIL_HOST": "0.0.0.0", "HOME": "/"}
+    made = read_settings({"port": 3, "host": None}, environment, file)
+    assert (made.port, made.host, made.largest_report) == (3, "0.0.0.0", 2048)
+    assert read_settings({}, {}) == Settings()
+
+
+def test_worker_processes_get_the_same_settings() -> None:
+    made = Settings(port=99, database="postgresql://x/y", workers=3, public_url="https://vote.example")
+    assert read_settings({}, made.as_environment()) == made
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({"VEIL_PORT": "http"}, "VEIL_PORT must be a whole number"),
+        ({"VEIL_WORKERS": "2"}, "need PostgreSQL"),
+        ({"VEIL_WORKERS": "0"}, "1 or more"),
+        ({"VEIL_LOG_LEVEL": "loud"}, "debug, info"),
+    ],
+)
+def test_mistakes_in_the_environment(environment: dict[str, str], told: str) -> None:
+    with pytest.raises(VeilError, match=told):
+        read_settings({}, environment)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("prot = 1", "no setting 'prot'"), ("port = '1'", "whole number"), ("=", "TOML")]
+)
+def test_mistakes_in_the_file(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(VeilError, match=told):
+        read_settings({}, {}, file)
+
+
+def test_every_setting_says_what_it_means() -> None:
+    assert all(told.endswith((".", ".)")) for *_, told in settings_table())
+
+
+def test_the_address_that_is_shown() -> None:
+    assert Settings(host="0.0.0.0").address(80) == "http://127.0.0.1:80"
+    assert Settings(public_url="https://vote.example/").address(80) == "https://vote.example"

@@ -1,0 +1,169 @@
+"""A budget is never overspent, a charge comes before its release, and a release stays as it was."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+
+import pytest
+from sqlalchemy import text
+from tests.service.voters import poll, sent_ballot, sent_report
+
+from veil.errors import BudgetExceeded, VeilError
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.guarantee import Unit
+from veil.service import releasing
+from veil.service.releasing import dry_run, make_release
+from veil.service.store.store import Store, open_store
+
+TODAY = date(2026, 5, 4)
+
+
+def central(store: Store, voters: int = 5) -> None:
+    asked = poll("c", "vlcp", budget=1)
+    store.polls.add(asked)
+    store.participation.put([sent_ballot(asked, seed) for seed in range(voters)], TODAY)
+
+
+def test_forty_clients_never_overspend(address: str) -> None:
+    with open_store(address) as store:
+        store.polls.add(poll("c", "vlcp", budget=1))
+
+        def charge(client: int) -> bool:
+            try:
+                store.releases.book("c", TODAY).charge("", 70_000, Unit.VOTER, 1, f"client {client}")
+            except BudgetExceeded:
+                return False
+            return True
+
+        with ThreadPoolExecutor(40) as clients:
+            paid = list(clients.map(charge, range(40)))
+        account = store.releases.account("c")
+    assert account is not None
+    assert paid.count(True) == 14  # 14 x 0.07 = 0.98, and 15 would be 1.05.
+    assert account.spent_micro == 980_000
+    assert sorted(entry.purpose for entry in account.charges) == sorted(f"client {i}" for i in range(40) if paid[i])
+
+
+def test_the_last_millionth_can_be_spent(store: Store) -> None:
+    store.polls.add(poll("c", "vlcp", budget=1))
+    book = store.releases.book("c", TODAY)
+    book.charge("", 999_999, Unit.VOTER, 1, "most")
+    with pytest.raises(BudgetExceeded) as refused:
+        book.charge("", 2, Unit.VOTER, 1, "too much")
+    assert (refused.value.requested_micro, refused.value.remaining_micro) == (2, 1)
+    book.charge("", 1, Unit.VOTER, 1, "rest")
+
+
+def test_a_distributed_poll_has_nothing_to_charge(store: Store) -> None:
+    store.polls.add(poll("d"))
+    assert store.releases.account("d") is None
+    with pytest.raises(VeilError, match="no central poll"):
+        store.releases.book("d", TODAY).charge("", 1, Unit.VOTER, 1, "x")
+
+
+def test_a_central_release_is_charged_stored_and_found(store: Store) -> None:
+    central(store)
+    planned = dry_run(store, "c", Epsilon.parse("0.4"))
+    assert (planned.voters, planned.cost_micro, planned.remaining_micro) == (5, 400_000, 1_000_000)
+    assert planned.affordable
+    account = store.releases.account("c")
+    assert account is not None
+    assert account.charges == ()
+    stored = make_release(store, "c", TODAY, Epsilon.parse("0.4"))
+    release = stored.read()
+    assert (release.guarantee.epsilon.micro, release.guarantee.voters, release.exact) == (400_000, 5, True)
+    account = store.releases.account("c")
+    assert account is not None
+    (entry,) = account.charges
+    assert (entry.cost_micro, entry.release, account.remaining_micro) == (400_000, stored.id, 600_000)
+    assert release.ledger == {"id": entry.ledger, "entry": entry.id}
+    standing = store.polls.get("c")
+    assert standing is not None
+    assert standing.latest_release == stored.id
+    assert store.releases.get(stored.id) == store.releases.get("latest") == stored
+
+
+def test_a_release_beyond_the_budget_is_refused_before_noise_is_drawn(store: Store) -> None:
+    central(store)
+    make_release(store, "c", TODAY, Epsilon.parse("0.7"))
+    assert not dry_run(store, "c", Epsilon.parse("0.4")).affordable
+    with pytest.raises(BudgetExceeded, match=r"remaining 0\.3"):
+        make_release(store, "c", TODAY, Epsilon.parse("0.4"))
+    assert len(store.releases.all("c")) == 1
+
+
+def test_whoever_dies_after_the_charge_has_paid(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    central(store)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(store.releases), "put", die)
+    with pytest.raises(KeyboardInterrupt):
+        make_release(store, "c", TODAY, Epsilon.parse("0.4"))
+    account = store.releases.account("c")
+    assert account is not None
+    assert [(entry.cost_micro, entry.release) for entry in account.charges] == [(400_000, None)]
+
+
+def test_a_charge_is_durable_before_the_noise(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    central(store)
+    spent = []
+    drawn = releasing.charged_release
+
+    def watched(source: object, request: object, book: object) -> object:
+        class Watching:
+            delta = None
+
+            def charge(self, *given: object) -> object:
+                entry = book.charge(*given)
+                with store.database.reading() as connection:
+                    spent.append(connection.execute(text("SELECT spent_micro FROM poll")).scalar_one())
+                return entry
+
+        return drawn(source, request, Watching())
+
+    monkeypatch.setattr(releasing, "charged_release", watched)
+    make_release(store, "c", TODAY, Epsilon.parse("0.4"))
+    assert spent == [400_000]
+
+
+def test_reports_are_released_without_a_charge_and_the_same_again(store: Store) -> None:
+    store.polls.add(poll("d"))
+    store.participation.put([sent_report(poll("d"), number) for number in range(12)], TODAY)
+    planned = dry_run(store, "d")
+    assert (planned.voters, planned.cost_micro, planned.remaining_micro, planned.affordable) == (12, 0, None, True)
+    assert planned.error_bar is not None
+    first, again = make_release(store, "d", TODAY), make_release(store, "d", TODAY)
+    assert first.id == again.id
+    assert [stored.id for stored in store.releases.all()] == [first.id]
+    guarantee = first.read().guarantee
+    assert (guarantee.smallest_epsilon.micro, guarantee.epsilon.micro, guarantee.voters) == (500_000, 2_000_000, 12)
+
+
+def test_releases_are_listed_newest_first(store: Store) -> None:
+    central(store)
+    made = [make_release(store, "c", TODAY, Epsilon.parse("0.1")).id for _ in range(3)]
+    assert [stored.id for stored in store.releases.all()] == made[::-1]
+    assert store.releases.all("another") == []
+    assert store.releases.get("0" * 64) is None
+
+
+def test_one_voter_is_not_a_crowd(store: Store) -> None:
+    central(store, voters=1)
+    store.polls.add(poll("d"))
+    for name, epsilon in (("c", Epsilon.parse(1)), ("d", None)):
+        with pytest.raises(VeilError, match="at least 2"):
+            dry_run(store, name, epsilon)
+        with pytest.raises(VeilError, match="at least 2"):
+            make_release(store, name, TODAY, epsilon)
+
+
+def test_what_is_spent_must_be_said_where_something_is_spent(store: Store) -> None:
+    central(store)
+    store.polls.add(poll("d"))
+    with pytest.raises(VeilError, match="how much of the budget"):
+        make_release(store, "c", TODAY)
+    with pytest.raises(VeilError, match="chose their epsilons"):
+        make_release(store, "d", TODAY, Epsilon.parse(1))

@@ -1,0 +1,115 @@
+"""What the database can hold, looked up in the database itself."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Date, DateTime, Time, insert, inspect, text
+from sqlalchemy.exc import IntegrityError
+from tests.service.voters import poll
+
+from veil.errors import VeilError
+from veil.service.store import schema
+from veil.service.store.store import Store, open_store
+
+FROM_VOTERS = {
+    "report": {"poll", "id", "place", "epsilon_micro", "body", "about", "day"},
+    "ballot": {"poll", "id", "place", "answers", "about", "day"},
+    "link": {"poll", "id"},
+    "withdrawal": {"poll", "id"},
+    "refusal": {"poll", "day", "reason", "times"},
+}
+DAY = date(2026, 5, 4)
+
+
+def test_there_is_no_column_for_an_address_or_an_exact_time(store: Store) -> None:
+    seen = inspect(store.database.engine)
+    for table, columns in FROM_VOTERS.items():
+        found = {column["name"]: column["type"] for column in seen.get_columns(table)}
+        assert set(found) == columns
+        assert not any(isinstance(kind, DateTime | Time) for kind in found.values())
+        assert isinstance(found.get("day", Date()), Date)
+
+
+def test_sqlite_keeps_no_order_of_arrival(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path / 'x.sqlite'}") as store, store.database.reading() as connection:
+        made = dict(connection.execute(text("SELECT name, sql FROM sqlite_master WHERE type = 'table'")).all())
+    assert all("WITHOUT ROWID" in made[table] for table in FROM_VOTERS)
+
+
+def test_the_database_refuses_an_answer_in_a_distributed_poll(store: Store) -> None:
+    store.polls.add(poll("d"))
+    for place in ("central", "distributed"):
+        row = {"poll": "d", "id": "0" * 32, "place": place, "answers": "[]", "about": "{}", "day": DAY}
+        with pytest.raises(IntegrityError), store.database.writing() as connection:
+            connection.execute(insert(schema.ballot).values(row))
+    assert list(store.ballots("d")) == []
+
+
+def test_the_database_refuses_a_report_in_a_central_poll(store: Store) -> None:
+    store.polls.add(poll("c", "vlcp"))
+    for place in ("central", "distributed"):
+        row = {"poll": "c", "id": "0" * 32, "place": place, "body": "{}", "about": "{}", "day": DAY}
+        with pytest.raises(IntegrityError), store.database.writing() as connection:
+            connection.execute(insert(schema.report).values({**row, "epsilon_micro": 1}))
+    assert list(store.reports("c")) == []
+
+
+def test_a_poll_cannot_be_moved_to_where_its_reports_are_not_allowed(store: Store) -> None:
+    store.polls.add(poll("d"))
+    row = {"poll": "d", "id": "0" * 32, "place": "distributed", "body": "{}", "about": "{}", "day": DAY}
+    with store.database.writing() as connection:
+        connection.execute(insert(schema.report).values({**row, "epsilon_micro": 1}))
+    with pytest.raises(IntegrityError), store.database.writing() as connection:
+        connection.execute(text("UPDATE poll SET place = 'central', budget_micro = 1 WHERE id = 'd'"))
+
+
+def test_the_database_refuses_overspending(store: Store) -> None:
+    store.polls.add(poll("c", "vlcp", budget=1))
+    with pytest.raises(IntegrityError), store.database.writing() as connection:
+        connection.execute(text("UPDATE poll SET spent_micro = 1000001 WHERE id = 'c'"))
+
+
+def test_the_migrations_make_the_tables_of_the_program(store: Store) -> None:
+    with store.database.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
+
+
+def test_a_database_of_a_newer_version_is_refused(address: str) -> None:
+    with open_store(address) as store, store.database.writing() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(VeilError, match="newer veil"), open_store(address):
+        pass
+
+
+def test_those_that_start_at_once_take_turns(address: str) -> None:
+    if address.startswith("sqlite"):
+        pytest.skip("a SQLite file is for one process")
+    with ThreadPoolExecutor(4) as openers:
+        list(openers.map(_open, [address] * 4))
+    with open_store(address) as store, store.database.reading() as connection:
+        assert connection.execute(text("SELECT count(*) FROM installation")).scalar_one() == 1
+
+
+def _open(address: str) -> None:
+    with open_store(address):
+        pass
+
+
+def test_a_second_process_is_kept_out_of_a_sqlite_file(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path / 'x.sqlite'}"
+    with open_store(address), pytest.raises(VeilError, match="in use by another process"), open_store(address):
+        pass
+    with open_store(address):
+        pass
+
+
+@pytest.mark.parametrize("address", ["mysql://x/y", "sqlite://", "nonsense", ""])
+def test_other_databases_are_refused(address: str) -> None:
+    with pytest.raises(VeilError, match="postgresql://"), open_store(address):
+        pass
