@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
-
 from tests.web.browsers import ARGUMENTS, INSTRUCTION, find_browser
 
 
@@ -18,9 +17,12 @@ def node():
     return Path(found.origin).parent / "bin" / "node"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """A real browser. Where there is none, the tests fail and say what to install: they do not vanish."""
+    """A real browser. Where there is none, the tests fail and say what to install: they do not vanish.
+
+    It is closed after each module, as other tests cannot run an event loop of their own while it is open.
+    """
     with sync_playwright() as playwright:
         found = find_browser(playwright)
         if found is None:

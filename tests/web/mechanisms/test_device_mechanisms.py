@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from veil.preference.design import CLIP, public_design
-from veil.preference.fit import fit_voters
 from veil.preference.l1_ball import fit_in_ball
 from veil.privacy.bulk_noise import BulkNoise
 from veil.privacy.mechanisms import DISTRIBUTED
@@ -30,7 +29,10 @@ DEVIATIONS = 9
 
 
 def run(node, *arguments, given=None):
-    return subprocess.run([node, *arguments], input=given, capture_output=True, text=True, encoding="utf-8", check=False)
+    """Run node; what never ends is an error, not a hung test."""
+    return subprocess.run(
+        [node, *arguments], input=given, capture_output=True, text=True, encoding="utf-8", check=False, timeout=120
+    )
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in HERE.glob("*.test.mjs")))
@@ -43,7 +45,7 @@ def test_nodes_tests_pass(node, name):
 
 MISTAKES = {
     "a grid of half the steps": ("grid.js", "STEPS = 2 ** 30", "STEPS = 2 ** 29"),
-    "a norm that nobody checks": ("grid.js", "if (excess <= 0) return", "if (excess) return"),
+    "a norm that nobody checks": ("grid.js", "if (excess <= 0) return", "if (excess < Infinity) return"),
     "half the sensitivity of a preference": ("sensitivity.js", "= 2n * BigInt(STEPS)", "= 1n * BigInt(STEPS)"),
     "half the linear part": ("sensitivity.js", "const first = 2 *", "const first = 1 *"),
     "a smaller quadratic part": ("sensitivity.js", "Math.SQRT2 * dimension", "dimension"),
@@ -70,7 +72,7 @@ MISTAKES = {
     "a radius without its shift": ("cube.js", "radius += BigInt(invert", "BigInt(invert"),
     "other numbers than Euler's": ("cube.js", "BigInt(2 * (n - k) + 1)", "BigInt(2 * (n - k))"),
     "an exponential that is squared too rarely": ("exponential.js", "i < halvings", "i < halvings - 1"),
-    "a coin the wrong way round": ("coins.js", "return digits < known", "return digits > known"),
+    "coins that fall half as often": ("coins.js", "return digits < known", "return digits < known / 2n"),
     "a remainder in place of a rejection": ("random.js", "if (value < bound) return value", "return value % bound"),
 }
 
@@ -126,10 +128,9 @@ def poll_of(study, mechanism):
     }
 
 
-@pytest.fixture(scope="module", params=["moral-machine", "kidney", "synthetic-4"])
-def crowd(request):
-    """A study, its voters' answers, and what each of their devices knows."""
-    study = load_study(request.param)
+def crowd_of(name):
+    """A study, its voters' ballots, and what each of their devices knows."""
+    study = load_study(name)
     answered = next(simulate_answers(study, VOTERS, np.random.default_rng(3)))
     each = study.drawing.dilemmas
     voters = [
@@ -145,9 +146,13 @@ def crowd(request):
     return study, answered.ballots(), voters
 
 
-@pytest.mark.parametrize("mechanism", DISTRIBUTED)
-def test_a_crowd_of_devices_says_what_python_says(node, crowd, mechanism):
-    study, ballots, voters = crowd
+@pytest.fixture(scope="module", params=["moral-machine", "kidney", "synthetic-4"])
+def crowd(request):
+    return crowd_of(request.param)
+
+
+def differ(node, mechanism, study, ballots, voters):
+    """Whether what the devices of these voters say and what Python says of these ballots are too far apart."""
     given = {"poll": poll_of(study, mechanism), "epsilon_micro": MICRO, "voters": voters}
     done = run(node, str(HERE / "make-reports.mjs"), given=json.dumps(given))
     assert done.returncode == 0, done.stderr
@@ -161,16 +166,18 @@ def test_a_crowd_of_devices_says_what_python_says(node, crowd, mechanism):
     theirs = DISTRIBUTED[mechanism].aggregate([read_reports(bodies, terms)], settings)
     batch = DISTRIBUTED[mechanism].report(ballots, settings, np.full(VOTERS, MICRO), BulkNoise())
     ours = DISTRIBUTED[mechanism].aggregate([batch], settings)
-    deviation = np.broadcast_to(ours.noise.half_widths(0.6827), ours.parameter.shape)
-    assert (np.abs(theirs.parameter - ours.parameter) <= DEVIATIONS * deviation + 1e-9).all()
+    apart = np.abs(theirs.parameter - ours.parameter)
+    return bool((apart > DEVIATIONS * np.asarray(ours.noise.half_widths(0.6827)) + 1e-9).any())
 
 
-def test_a_crowd_of_devices_would_be_caught_with_its_answers_turned_over(node):
-    """The comparison above is able to fail."""
-    study = load_study("kidney")
-    ballots = next(simulate_answers(study, VOTERS, np.random.default_rng(3))).ballots()
-    mean = fit_voters(ballots, study.norm_bound).values.mean(axis=0)
-    settings = Settings(study, study.norm_bound)
-    batch = DISTRIBUTED["algorithm-2"].report(ballots, settings, np.full(VOTERS, MICRO), BulkNoise())
-    ours = DISTRIBUTED["algorithm-2"].aggregate([batch], settings)
-    assert (np.abs(-mean - ours.parameter) > DEVIATIONS * ours.noise.half_widths(0.6827)).any()
+@pytest.mark.parametrize("mechanism", DISTRIBUTED)
+def test_a_crowd_of_devices_says_what_python_says(node, crowd, mechanism):
+    assert not differ(node, mechanism, *crowd)
+
+
+@pytest.mark.parametrize("mechanism", DISTRIBUTED)
+def test_a_crowd_of_devices_with_left_for_right_is_noticed(node, mechanism):
+    study, ballots, voters = crowd_of("kidney")
+    for voter in voters:
+        voter["choices"] = ["right" if choice == "left" else "left" for choice in voter["choices"]]
+    assert differ(node, mechanism, study, ballots, voters)

@@ -1,0 +1,84 @@
+/** The interface's words, numbers and lists in one language. Each language is one file, loaded when it is needed. */
+
+/** Each language's name for itself. */
+export const LANGUAGES = {
+  en: "English",
+  ar: "العربية",
+  zh: "中文",
+  fr: "Français",
+  de: "Deutsch",
+  ja: "日本語",
+  ko: "한국어",
+  pt: "Português",
+  ru: "Русский",
+  es: "Español",
+};
+
+/**
+ * Choose among what a poll offers: what was asked for in the address, what was chosen before, what the browser prefers.
+ * @param {string[]} offered
+ * @param {(string | null | undefined)[]} wanted most wanted first
+ */
+export function pickLanguage(offered, wanted) {
+  for (const tag of wanted) {
+    if (!tag) continue;
+    const found = offered.find((language) => language === tag) ?? offered.find((language) => primary(language) === primary(tag));
+    if (found) return found;
+  }
+  return offered[0] ?? "en";
+}
+
+const primary = (tag) => tag.toLowerCase().split("-")[0];
+
+/** @param {string} tag @returns {string} the language's own name */
+export function languageName(tag) {
+  return LANGUAGES[tag] ?? new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
+}
+
+/** Speaks one language. */
+export class Language {
+  /** @param {string} tag of the study's words @param {Record<string, string>} strings of the interface */
+  constructor(tag, strings) {
+    this.tag = tag;
+    this.strings = strings;
+    this.and = new Intl.ListFormat(tag, { type: "conjunction" });
+  }
+
+  /** A study may speak a language that the interface does not: then the interface speaks English. */
+  static async load(tag) {
+    const file = [tag, primary(tag)].find((name) => Object.hasOwn(LANGUAGES, name)) ?? "en";
+    const response = await fetch(new URL(`languages/${file}.json`, import.meta.url), { credentials: "omit" });
+    if (!response.ok) throw new Error(`the language file ${file} is missing`);
+    return new Language(tag, await response.json());
+  }
+
+  /**
+   * The words of a key; `{name}` is replaced by the value of that name.
+   * @param {string} key
+   * @param {Record<string, string | number>} [values]
+   */
+  say(key, values = {}) {
+    const words = this.strings[key];
+    if (words === undefined) throw new Error(`there are no words for ${key}`);
+    return words.replaceAll(/\{(\w+)\}/g, (_, name) => {
+      const value = values[name];
+      return typeof value === "number" ? this.number(value) : String(value);
+    });
+  }
+
+  /** @param {number} value @param {Intl.NumberFormatOptions} [options] */
+  number(value, options = { maximumFractionDigits: 2 }) {
+    return new Intl.NumberFormat(this.tag, options).format(value);
+  }
+
+  /** @param {string[]} items @returns {string} a, b and c */
+  list(items) {
+    return this.and.format(items);
+  }
+
+  /** The text for this language among several; else English; else any. @param {Record<string, string> | null} texts */
+  among(texts) {
+    if (!texts) return "";
+    return texts[this.tag] ?? texts[primary(this.tag)] ?? texts.en ?? Object.values(texts)[0] ?? "";
+  }
+}

@@ -1,0 +1,34 @@
+/** Alternatives of any study as cards: each fact in words, and where it has a range, a bar that shows how much. */
+
+import { h, svg } from "../markup.js";
+import { phraseOf } from "../words.js";
+
+/**
+ * The facts of one alternative, for the inside of its card.
+ * @param {any} study
+ * @param {any} words
+ * @param {number[]} values
+ * @param {number[]} others values of the other alternative: equal facts are shown more quietly
+ * @param {import("../language.js").Language} language
+ */
+export function facts(study, words, values, others, language) {
+  const rows = study.features.map((feature, k) => {
+    const phrase = phraseOf(words.features[feature.name], values[k], language);
+    if (!phrase) return null;
+    return h("span", { class: values[k] === others[k] ? "fact same" : "fact" }, h("span", {}, phrase), bar(feature, values[k], study.drawing.method === "gaussian"));
+  });
+  return h("span", { class: "facts-of-card" }, rows);
+}
+
+/** From zero, or from the low end of a range without zero. Normal values hardly ever leave -3.5 to 3.5. */
+function bar({ low, high, levels }, value, normal) {
+  const [from, to] = normal ? [-3.5, 3.5] : [low, levels?.length ? Math.max(...levels) : high];
+  const at = (x) => (100 * (Math.min(Math.max(x, from), to) - from)) / (to - from);
+  const [start, end] = [at(Math.max(from, Math.min(0, to))), at(value)].sort((a, b) => a - b);
+  return svg(
+    "svg",
+    { class: "fact-bar", viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true", focusable: "false" },
+    svg("rect", { class: "rail", width: 100, height: 4 }),
+    svg("rect", { class: "much", x: start, width: Math.max(end - start, 1), height: 4 }),
+  );
+}

@@ -1,0 +1,80 @@
+/** The characters of the road scene: what there is to draw, and the drawings, loaded once into the page. */
+
+import { svg } from "../markup.js";
+
+/** Feature -> the part of its box (48 x 72) that shows when it sits in a car. */
+const SEATED = {
+  man: "0 0 48 46",
+  woman: "0 0 48 46",
+  pregnant: "0 2 48 46",
+  stroller: "0 17 48 46",
+  old_man: "0 0 48 46",
+  old_woman: "0 0 48 46",
+  boy: "0 17 48 46",
+  girl: "0 17 48 46",
+  homeless: "0 0 48 46",
+  large_woman: "0 0 48 46",
+  large_man: "0 0 48 46",
+  criminal: "0 0 48 46",
+  male_executive: "0 0 48 46",
+  female_executive: "0 0 48 46",
+  female_athlete: "0 0 48 46",
+  male_athlete: "0 0 48 46",
+  female_doctor: "0 0 48 46",
+  male_doctor: "0 0 48 46",
+  dog: "0 26 48 46",
+  cat: "0 28 48 46",
+};
+
+const SMALL = ["boy", "girl", "stroller", "dog", "cat"];
+
+export const CHARACTERS = Object.keys(SEATED);
+
+/** Put the drawings into the page, unless they are there. */
+export async function loadCharacters() {
+  if (document.getElementById("characters")) return;
+  const response = await fetch(new URL("characters.svg", import.meta.url), { credentials: "omit" });
+  if (!response.ok) throw new Error("the drawings are missing");
+  const drawings = new DOMParser().parseFromString(await response.text(), "image/svg+xml").documentElement;
+  drawings.id = "characters";
+  drawings.setAttribute("class", "away");
+  drawings.setAttribute("aria-hidden", "true");
+  document.body.append(document.importNode(drawings, true));
+}
+
+/**
+ * Everybody in a group, the tall ones first.
+ * @param {Record<string, number>} counts
+ * @returns {string[]}
+ */
+export function everybody(counts) {
+  const standing = CHARACTERS.flatMap((name) => Array(Math.max(0, Math.round(counts[name] ?? 0))).fill(name));
+  return [...standing.filter((name) => !SMALL.includes(name)), ...standing.filter((name) => SMALL.includes(name))];
+}
+
+/** A whole figure whose feet stand at (x, y). @param {string} name */
+export function standing(name, x, y, height) {
+  const width = (height * 48) / 72;
+  const box = { href: `#character-${name}`, x: x - width / 2, y: y - height, width, height };
+  return svg("g", { class: "figure" }, svg("use", { ...box, class: "halo" }), svg("use", box));
+}
+
+/** The part of a figure that is seen above a seat; the middle of its lower edge is at (x, y). @param {string} name */
+export function seated(name, x, y, width) {
+  const height = (width * 46) / 48;
+  const frame = { x: x - width / 2, y: y - height, width, height, viewBox: SEATED[name] };
+  return svg("svg", { ...frame, class: "figure" }, svg("use", { href: `#character-${name}`, width: 48, height: 72 }));
+}
+
+/** A few of them on a crossing, for the welcome. */
+export function passersBy() {
+  const names = ["old_man", "girl", "female_doctor", "dog", "man", "pregnant", "boy", "homeless", "cat"];
+  const stripes = Array.from({ length: 13 }, (_, i) => svg("rect", { x: 8 + i * 28, y: 58, width: 16, height: 22, rx: 1.5 }));
+  return svg(
+    "svg",
+    { viewBox: "0 0 368 84", class: "road passers-by", "aria-hidden": "true", focusable: "false" },
+    svg("rect", { class: "asphalt", y: 54, width: 368, height: 30, rx: 4 }),
+    svg("g", { class: "zebra" }, stripes),
+    names.map((name, i) => standing(name, 24 + i * 40, 73, 66)),
+  );
+}

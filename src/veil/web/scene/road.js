@@ -1,0 +1,183 @@
+/**
+ * The road: a car whose brakes have failed, and two lanes. In each lane stands a group, or the barrier that would kill
+ * those in the car. The lane on the left belongs to the left alternative, the lane on the right to the right one.
+ *
+ * Both groups are drawn to the same scale, so that neither looks larger than it is. The picture repeats what the words say. It
+ * is hidden from screen readers, which get the words.
+ */
+
+import { svg } from "../markup.js";
+import { CHARACTERS, everybody, seated, standing } from "./characters.js";
+
+const WIDTH = 360;
+const HEIGHT = 326;
+const LANE = { left: 97, right: 263 }; // the middles of the lanes
+const KERB = { left: 9, right: 351 };
+/** By the number of people in the larger group: how tall a figure stands, how wide it sits, and the room it takes. */
+const SIZES = { 1: [96, 60], 2: [92, 54], 3: [72, 42], 4: [68, 39], 5: [68, 39] };
+const SIDES = /** @type {const} */ (["left", "right"]);
+
+/** @param {any} study @returns {boolean} whether a study has what the road needs */
+export function hasRoad(study) {
+  const names = study.features.map((feature) => feature.name);
+  return ["intervention", "barrier", "legality", ...CHARACTERS].every((name) => names.includes(name));
+}
+
+/** Whether a dilemma can happen on this road: one group ahead, one beside it, and not both in the car. */
+export function fitsRoad(study, dilemma) {
+  const { left, right } = groupsOf(study, dilemma);
+  const people = [left, right].every((group) => everybody(group).length >= 1 && everybody(group).length <= 5);
+  return people && left.intervention + right.intervention === 1 && left.barrier + right.barrier <= 1;
+}
+
+/** Values by feature name, of both sides. */
+export function groupsOf(study, dilemma) {
+  const named = (values) => Object.fromEntries(study.features.map((feature, k) => [feature.name, values[k]]));
+  return { left: named(dilemma.left), right: named(dilemma.right) };
+}
+
+/**
+ * @param {any} study
+ * @param {{left: number[], right: number[]}} dilemma
+ * @param {{left: string, right: string}} tags the letter that names each group
+ * @param {(side: "left" | "right") => void} pick
+ * @returns {{element: SVGElement, mark: (spared: "left" | "right" | null) => void}}
+ */
+export function drawRoad(study, dilemma, tags, pick) {
+  const groups = groupsOf(study, dilemma);
+  const ahead = groups.left.intervention === 0 ? "left" : "right";
+  const inCar = SIDES.find((side) => groups[side].barrier === 1);
+  const people = { left: everybody(groups.left), right: everybody(groups.right) };
+  const [tall, wide] = SIZES[Math.max(people.left.length, people.right.length)];
+  const element = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "road", "aria-hidden": "true", focusable: "false" });
+  element.append(...ground());
+  for (const side of SIDES) {
+    element.append(groups[side].barrier === 1 ? barrier(LANE[side]) : crossing(side));
+    if (groups[side].legality !== 0) element.append(light(KERB[side], groups[side].legality > 0));
+  }
+  element.append(...SIDES.map((side) => path(side, ahead)));
+  element.append(car(LANE[ahead], inCar ? people[inCar] : [], wide, inCar, tags, pick));
+  for (const side of SIDES) {
+    if (side !== inCar) element.append(pedestrians(side, people[side], tall, tags, pick));
+  }
+  return { element, mark: (spared) => mark(element, spared) };
+}
+
+function mark(element, spared) {
+  element.classList.toggle("decided", spared !== null);
+  for (const part of element.querySelectorAll("[data-side]")) {
+    const side = part.getAttribute("data-side");
+    part.classList.toggle("spared", spared !== null && side === spared);
+    part.classList.toggle("hit", spared !== null && side !== spared);
+  }
+}
+
+function ground() {
+  return [
+    svg("rect", { class: "verge", width: WIDTH, height: HEIGHT, rx: 10 }),
+    svg("path", { class: "pavement", d: `M6 0H354L360 40V${HEIGHT}H0V40z` }),
+    svg("path", { class: "asphalt", d: `M19 0H341L352 ${HEIGHT}H8z` }),
+    svg("path", { class: "kerb", d: `M19 0 8 ${HEIGHT}M341 0 352 ${HEIGHT}` }),
+    svg("path", { class: "divider", d: `M180 ${HEIGHT}V166M180 2V22` }),
+  ];
+}
+
+function crossing(side) {
+  const left = side === "left" ? 21 : 187;
+  const stripes = Array.from({ length: 6 }, (_, i) => svg("rect", { x: left + 3 + i * 26, y: 30, width: 15, height: 126, rx: 1.5 }));
+  return svg("g", { class: "zebra" }, stripes);
+}
+
+function barrier(x) {
+  const stripes = Array.from({ length: 6 }, (_, i) => svg("path", { class: "hazard", d: `M${x - 66 + i * 24} 96h12l-9 22h-12z` }));
+  return svg(
+    "g",
+    { class: "barrier" },
+    svg("ellipse", { class: "shade", cx: x, cy: 143, rx: 76, ry: 7 }),
+    svg("path", { class: "concrete", d: `M${x - 66} 74h132l4 44h6l3 24h-158l3-24h6z` }),
+    svg("path", { class: "concrete-edge", d: `M${x - 66} 74h132l1 9h-134zM${x - 76} 118h152l3 24h-158z` }),
+    svg("path", { class: "plate", d: `M${x - 69} 94h138l2 26h-142z` }),
+    stripes,
+  );
+}
+
+/** A light for pedestrians: standing above, walking below, so that it can be read without its colours. */
+function light(x, green) {
+  const lamp = (y, on, name) => svg("circle", { cx: x, cy: y, r: 6.6, class: on ? `lamp ${name}` : "lamp" });
+  return svg(
+    "g",
+    { class: "light" },
+    svg("path", { class: "post", d: `M${x} 74V158` }),
+    svg("rect", { class: "case", x: x - 9, y: 38, width: 18, height: 36, rx: 5 }),
+    lamp(48, !green, "red"),
+    lamp(64, green, "green"),
+    svg("path", { class: green ? "sign" : "sign on", d: `M${x} 44.500v3M${x - 1.6} 47h3.200M${x - 1} 47v4.500M${x + 1} 47v4.500` }),
+    svg("path", { class: green ? "sign on" : "sign", d: `M${x} 60.500v3.500M${x - 2.4} 63.500l4.800-1M${x} 64l-2 4M${x} 64l2.200 4` }),
+  );
+}
+
+/** Where the car goes if the group of this side is hit. */
+function path(side, ahead) {
+  const [from, to] = [LANE[ahead], LANE[side]];
+  const tip = 164;
+  const d = side === ahead ? `M${from} 204V${tip + 12}` : `M${from} 204C${from} 182 ${to} 202 ${to} ${tip + 12}`;
+  return svg(
+    "g",
+    { class: side === ahead ? "way stays" : "way swerves", "data-side": side },
+    svg("path", { class: "way-line", d, pathLength: 100 }),
+    svg("path", { class: "way-tip", d: `M${to - 11} ${tip + 14}L${to} ${tip}L${to + 11} ${tip + 14}z` }),
+  );
+}
+
+function pedestrians(side, names, tall, tags, pick) {
+  const x = LANE[side];
+  const [back, front] = rows(names);
+  const place = (list, y) => list.map((name, i) => standing(name, x + (i - (list.length - 1) / 2) * (tall * 0.7), y, tall));
+  const figures = [...place(back, 82), ...place(front, back.length > 0 ? 153 : 92 + tall / 2)];
+  return svg(
+    "g",
+    { class: "group", "data-side": side, onclick: () => pick(side) },
+    svg("rect", { class: "plate-of-group", x: x - 75, y: 8, width: 150, height: 151, rx: 12 }),
+    svg("g", { class: "figures" }, figures),
+    badge(side === "left" ? x - 62 : x + 62, 20, tags[side]),
+  );
+}
+
+/** Up to three stand or sit side by side, more in two rows. */
+function rows(names) {
+  const back = names.length > 3 ? Math.floor(names.length / 2) : 0;
+  return [names.slice(0, back), names.slice(back)];
+}
+
+/** The car from behind and above, with a glass roof. @param {"left" | "right" | undefined} side of those in it */
+function car(x, names, wide, side, tags, pick) {
+  const [back, front] = rows(names);
+  const seats = (list, y) => list.map((name, i) => seated(name, (i - (list.length - 1) / 2) * (wide + 1), y, wide));
+  const glass = "M-56 19c36-7 76-7 112 0 5 20 8 45 8 78 0 6-3 9-9 10-36 4-74 4-110 0-6-1-9-4-9-10 0-33 3-58 8-78z";
+  return svg(
+    "g",
+    { class: side ? "car group" : "car", transform: `translate(${x} 201)`, ...(side && { "data-side": side, onclick: () => pick(side) }) },
+    svg("ellipse", { class: "shade", cx: 0, cy: 118, rx: 76, ry: 9 }),
+    svg("path", { class: "tyre", d: "M-74 26h12v26h-12zM62 26h12v26h-12zM-75 88h13v30h-13zM62 88h13v30h-13z" }),
+    svg("path", { class: "body", d: "M-48 2C-30-4 30-4 48 2c14 4 20 14 21 30l3 68c0 12-8 20-22 21-32 3-68 3-100 0-14-1-22-9-22-21l3-68C-68 16-62 6-48 2z" }),
+    svg("path", { class: "bonnet", d: "M-44 6C-28 1 28 1 44 6c7 2 10 5 12 9-36-6-76-6-112 0 2-4 5-7 12-9z" }),
+    svg("path", { class: "glass", d: glass }),
+    side ? svg("path", { class: "plate-of-group", d: glass }) : null,
+    svg("path", { class: "lamps", d: "M-69 100c6 2 12 3 17 7-2 5-6 9-11 10-4-3-6-9-6-17zM69 100c-6 2-12 3-17 7 2 5 6 9 11 10 4-3 6-9 6-17z" }),
+    names.length === 0 ? svg("path", { class: "seats", d: "M-46 44h38v22h-38zM8 44h38v22H8zM-48 76h96v24h-96z" }) : null,
+    svg("g", { class: "figures" }, seats(back, 60), seats(front, back.length > 0 ? 101 : 63 + wide / 2)),
+    side ? badge(x < WIDTH / 2 ? -62 : 62, 10, tags[side]) : null,
+  );
+}
+
+/** The letter of a group; once somebody has chosen, what becomes of it. */
+function badge(x, y, tag) {
+  return svg(
+    "g",
+    { class: "badge", transform: `translate(${x} ${y})` },
+    svg("circle", { r: 11 }),
+    svg("text", { y: 0.5, "text-anchor": "middle", "dominant-baseline": "central" }, tag),
+    svg("path", { class: "tick", d: "M-5 .5l3.600 3.800L5.500-3.800" }),
+    svg("path", { class: "cross", d: "M-4-4l8 8M4-4l-8 8" }),
+  );
+}

@@ -1,0 +1,60 @@
+/** How much protection: chosen before answering, so that the choice cannot say anything about the answers. */
+
+import { h } from "../markup.js";
+import { coins, curves } from "../noise_picture.js";
+import { epsilonOf, odds, protectedKey, rightOf100, tossesCoins } from "../promise.js";
+import { changed } from "../journey.js";
+
+const NAMED = ["strong", "balanced", "light"];
+
+/** The voter's word for a level. @param {import("../language.js").Language} language */
+export function levelName(name, language) {
+  return NAMED.includes(name) ? language.say(`level_${name}`) : name;
+}
+
+/** @param {import("../page.js").Page} page */
+export function level(page) {
+  const { poll, language, state } = page;
+  const say = (key, values) => language.say(key, values);
+  const missing = h("p", { class: "missing", role: "alert" });
+  const submit = (event) => {
+    event.preventDefault();
+    const chosen = new FormData(event.target).get("level");
+    if (chosen === null) {
+      missing.textContent = say("level_first");
+      event.target.querySelector("input").focus();
+      return;
+    }
+    page.update(changed(page.state, { epsilonMicro: Number(chosen) }));
+    page.next();
+  };
+  return h(
+    "section",
+    { class: "page" },
+    h("h1", { tabindex: "-1", id: "heading" }, say("level_title")),
+    h("p", { class: "lead" }, say("level_lead"), " ", say("level_holds", { what: say(protectedKey(poll)) })),
+    h(
+      "form",
+      { onsubmit: submit, novalidate: true },
+      h("div", { class: "levels", role: "radiogroup", "aria-labelledby": "heading" }, poll.levels.map((entry) => card(poll, entry, state.epsilonMicro, language))),
+      missing,
+      h("p", { class: "note" }, say("level_note")),
+      h("div", { class: "actions" }, h("button", { class: "quiet", type: "button", onclick: () => page.back() }, say("back")), h("button", { class: "primary", type: "submit" }, say("next"))),
+    ),
+  );
+}
+
+function card(poll, entry, chosen, language) {
+  const epsilon = epsilonOf(entry.epsilon_micro);
+  const id = `level-${entry.epsilon_micro}`;
+  const values = { odds: odds(epsilon, language), right: rightOf100(epsilon) };
+  return h(
+    "label",
+    { class: "choice level", for: id },
+    h("input", { type: "radio", name: "level", id, value: entry.epsilon_micro, checked: entry.epsilon_micro === chosen }),
+    h("span", { class: "choice-title" }, levelName(entry.name, language), " ", h("span", { class: "epsilon", dir: "ltr" }, `ε = ${language.number(epsilon, { maximumFractionDigits: 6 })}`)),
+    tossesCoins(poll) ? coins(rightOf100(epsilon)) : curves(epsilon),
+    h("span", { class: "choice-words" }, language.say("level_bet", values)),
+    h("span", { class: "choice-rest" }, language.say("level_guess", values)),
+  );
+}

@@ -1,0 +1,38 @@
+/** Sending: the stored bytes, again and again until the server has them or says why it will not take them. */
+
+import { h } from "../markup.js";
+
+/** @param {import("../page.js").Page} page */
+export function sending(page) {
+  const { language } = page;
+  const say = (key, values) => language.say(key, values);
+  const status = h("p", { class: "lead", role: "status", "aria-live": "polite" }, say("sending"));
+  const again = h("button", { class: "primary", type: "button", hidden: true }, say("try_now"));
+  const wheel = h("div", { class: "wheel", "aria-hidden": "true" });
+  const box = h("section", { class: "page" }, h("h1", { tabindex: "-1" }, say("sending_title")), wheel, status, again);
+
+  /** Wait; a click, or a connection that comes back, ends it early. */
+  const pause = (seconds) =>
+    new Promise((resolve) => {
+      status.textContent = say(navigator.onLine ? "sending_again" : "offline", { seconds });
+      again.hidden = false;
+      const done = () => {
+        clearTimeout(timer);
+        window.removeEventListener("online", done);
+        again.removeEventListener("click", done);
+        again.hidden = true;
+        status.textContent = say("sending");
+        resolve();
+      };
+      const timer = setTimeout(done, 1000 * seconds);
+      window.addEventListener("online", done);
+      again.addEventListener("click", done);
+    });
+
+  page.send(pause).catch((refusal) => {
+    wheel.remove();
+    status.setAttribute("role", "alert");
+    status.textContent = page.refusalWords(refusal);
+  });
+  return box;
+}

@@ -1,0 +1,85 @@
+/** Welcome and consent: what is asked, what is collected, and what protects it, before anything else happens. */
+
+import { h } from "../markup.js";
+import { passersBy } from "../scene/characters.js";
+import { coins, curves, legend } from "../noise_picture.js";
+import { epsilonOf, isCentral, odds, protectedKey, rightOf100, tossesCoins } from "../promise.js";
+
+const SECONDS_A_DILEMMA = 15;
+
+/** @param {import("../page.js").Page} page */
+export function welcome(page) {
+  const { poll, words, language } = page;
+  const say = (key, values) => language.say(key, values);
+  const dilemmas = poll.study.drawing.dilemmas;
+  const agreed = h("input", { type: "checkbox", id: "agree", required: true });
+  const missing = h("p", { class: "missing", id: "missing", role: "alert" });
+  agreed.setAttribute("aria-describedby", "missing");
+  const begin = (event) => {
+    event.preventDefault();
+    if (agreed.checked) return page.next();
+    missing.textContent = say("agree_first");
+    agreed.focus();
+  };
+  return h(
+    "section",
+    { class: "page" },
+    page.road ? passersBy() : null,
+    h("p", { class: "eyebrow" }, say("eyebrow")),
+    h("h1", { tabindex: "-1" }, words.title),
+    h("p", { class: "question" }, words.question),
+    h("p", { class: "lead" }, say("what_you_do", { dilemmas, minutes: Math.max(1, Math.ceil((dilemmas * SECONDS_A_DILEMMA) / 60)) })),
+    h(
+      "div",
+      { class: "beside" },
+      h("div", {}, h("h2", {}, say("what_happens")), promises(poll, say)),
+      picture(poll, language),
+    ),
+    h("details", {}, h("summary", {}, say("not_hidden")), h("ul", { class: "promise" }, limits(poll).map((key) => h("li", {}, say(key))))),
+    poll.consent ? h("div", { class: "card" }, h("h2", {}, say("from_the_host")), ...paragraphs(language.among(poll.consent))) : null,
+    poll.contact ? h("p", { class: "note" }, say("contact", { contact: poll.contact })) : null,
+    page.store.lasting ? null : h("p", { class: "warning" }, say("no_storage")),
+    h(
+      "form",
+      { class: "consent", novalidate: true, onsubmit: begin },
+      h("label", { class: "check", for: "agree" }, agreed, h("span", {}, say(isCentral(poll) ? "agree_central" : "agree_distributed"))),
+      missing,
+      h("button", { class: "primary", type: "submit" }, say("start")),
+    ),
+  );
+}
+
+function promises(poll, say) {
+  const keys = isCentral(poll)
+    ? ["central_collected", "central_published", "central_deleted"]
+    : ["distributed_stays", "distributed_sent", "distributed_published"];
+  const asked = poll.questions.length > 0 ? [isCentral(poll) ? "questions_central" : "questions_distributed"] : [];
+  return h("ul", { class: "promise" }, [...keys, ...asked].map((key) => h("li", {}, say(key))));
+}
+
+function limits(poll) {
+  return ["limit_part", "limit_crowd", ...(poll.unit === "voter" ? [] : ["limit_together"]), "limit_server"];
+}
+
+function paragraphs(text) {
+  return text.split(/\n\s*\n/).map((part) => h("p", {}, part));
+}
+
+/** The noise for the only level, or for the middle one of several: the next step shows each. */
+export function picture(poll, language) {
+  const level = poll.levels[Math.floor((poll.levels.length - 1) / 2)];
+  const epsilon = epsilonOf(level.epsilon_micro);
+  const what = language.say(protectedKey(poll));
+  const seen = isCentral(poll) ? "central" : "distributed";
+  const values = { what, odds: odds(epsilon, language), right: rightOf100(epsilon), epsilon };
+  return h(
+    "figure",
+    { class: "card picture" },
+    h("h2", {}, language.say("picture_title")),
+    tossesCoins(poll) ? coins(rightOf100(epsilon)) : curves(epsilon),
+    tossesCoins(poll)
+      ? legend(language.say("coins_kept"), language.say("coins_turned"))
+      : legend(language.say("curve_one"), language.say("curve_other")),
+    h("figcaption", {}, language.say(tossesCoins(poll) ? "picture_coins" : `picture_${seen}`, values), " ", language.say(`bet_${seen}`, values)),
+  );
+}

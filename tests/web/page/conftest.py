@@ -1,0 +1,127 @@
+"""The real service with a poll for every kind of journey, and pages of a real browser that watch what is sent."""
+
+import threading
+import time
+from datetime import date
+
+import numpy as np
+import pytest
+import uvicorn
+from tests.web.page.voter import Voter
+
+from veil.gather import release_from_reports
+from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.mechanisms import DISTRIBUTED
+from veil.report import write_reports
+from veil.service.app import create_app
+from veil.service.poll_file import poll_from_dict
+from veil.service.service import Service
+from veil.service.settings import Settings
+from veil.service.store.store import open_store
+from veil.sources.simulated import simulate_crowd
+
+PHONE = {"width": 360, "height": 640}
+
+AGE = {
+    "id": "age",
+    "text": {"en": "How old are you?", "ar": "كم عمرك؟"},
+    "options": [
+        {"id": "young", "text": {"en": "Under 30", "ar": "أقل من 30"}},
+        {"id": "middle", "text": {"en": "30 to 59", "ar": "من 30 إلى 59"}},
+        {"id": "old", "text": {"en": "60 or older", "ar": "60 أو أكثر"}},
+    ],
+}
+LEVEL = {"levels": {"balanced": "1"}}
+DISTRIBUTED_POLLS = {
+    "score": {"paradigm": "rldp", "mechanism": "score", "questions": [AGE], "about_epsilon": "1"},
+    "algorithm-3": {"paradigm": "rldp", "mechanism": "algorithm-3", **LEVEL},
+    "algorithm-2": {"paradigm": "vldp", "mechanism": "algorithm-2", **LEVEL},
+    "subset-selection": {"paradigm": "vldp", "mechanism": "subset-selection", **LEVEL},
+    "algorithm-3-answers": {"paradigm": "aldp", "mechanism": "algorithm-3-answers", **LEVEL},
+    "randomised-response": {"paradigm": "aldp", "mechanism": "randomised-response", **LEVEL},
+    "one-answer": {"paradigm": "aldp", "mechanism": "one-answer", **LEVEL},
+}
+"""A poll for each mechanism that runs on the voter's device, named after it."""
+
+OTHER_POLLS = {
+    "central": {
+        "paradigm": "rlcp",
+        "questions": [AGE],
+        "completion_code": "SPARED-42",
+        "return_url": "https://example.org/done",
+        "consent": {"en": "We are the Institute.\n\nWe keep the answers for a year."},
+        "contact": "host@example.org",
+    },
+    "kidney": {"study": "kidney", "paradigm": "rldp", **LEVEL},
+    "synthetic": {"study": "synthetic-4", "paradigm": "vldp", **LEVEL},
+    "by-link": {"paradigm": "rldp", "entry": "links", **LEVEL},
+    "released": {"paradigm": "rldp", "mechanism": "score", **LEVEL},
+    "closed": {"paradigm": "rldp", **LEVEL},
+}
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory):
+    """The service on a database of its own, with every poll."""
+    directory = tmp_path_factory.mktemp("service")
+    with open_store(f"sqlite:///{directory / 'veil.sqlite'}") as store:
+        for name, given in {**DISTRIBUTED_POLLS, **OTHER_POLLS}.items():
+            store.polls.add(poll_from_dict({"name": name, "study": "moral-machine", **given}))
+        store.polls.close("closed")
+        store.releases.put("released", crowds_release(store.polls.known("released")), date(2026, 1, 2), None)
+        yield Service(store, Settings(port=0))
+
+
+def crowds_release(poll):
+    """What is published of a crowd of 2,000."""
+    reports = []
+    for ballots in simulate_crowd(poll.study, 2000, np.random.default_rng(1)):
+        epsilons = np.full(ballots.voters, 1_000_000, np.int64)
+        batch = DISTRIBUTED[poll.mechanism].report(ballots, poll.settings, epsilons, BulkNoise())
+        reports.append(write_reports(poll.mechanism, poll.study, epsilons, batch))
+    return release_from_reports(reports, poll.paradigm, poll.terms)
+
+
+@pytest.fixture(scope="session")
+def address(service):
+    """Where the service listens."""
+    server = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join(timeout=10)
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Open a poll as a new voter. Whatever the page complains about fails the test, unless it is expected to."""
+    contexts, voters = [], []
+
+    def open_page(poll, *, fragment="", **options):
+        context = browser.new_context(**{"viewport": PHONE, "locale": "en-GB", "reduced_motion": "reduce", **options})
+        contexts.append(context)
+        voter = Voter(context.new_page())
+        voters.append(voter)
+        voter.open(f"{address}/p/{poll}/{fragment}")
+        return voter
+
+    yield open_page
+    complaints = [complaint for voter in voters for complaint in voter.complaints]
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def stored(service):
+    """What the service has of a poll: bodies by report id."""
+
+    def read(name):
+        poll = service.store.polls.known(name)
+        chunks = service.store.reports(name) if poll.distributed else service.store.ballots(name)
+        return {one.id: one for chunk in chunks for one in chunk}
+
+    return read
