@@ -1,5 +1,6 @@
 """The vectors in vectors/: checked against closed forms in exact arithmetic, and up to date."""
 
+import hashlib
 import json
 import math
 from decimal import Decimal, getcontext
@@ -11,6 +12,11 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
 from vectors import generate
+
+from veil.privacy.mechanisms import DISTRIBUTED
+from veil.privacy.mechanisms.mechanism import Settings
+from veil.report import Terms, check_report
+from veil.study import Study
 
 FOLDER = Path(generate.__file__).parent
 getcontext().prec = 60
@@ -31,6 +37,23 @@ def test_vectors_are_up_to_date(make):
     assert written == json.loads(json.dumps(made))
 
 
+def test_a_report_from_scripted_bytes_is_one_that_the_service_takes():
+    vectors = load("scripted-reports")
+    assert {case["mechanism"] for case in vectors["cases"]} == set(DISTRIBUTED)
+    for case in vectors["cases"]:
+        study = Study.from_dict(vectors["polls"][case["mechanism"]]["study"])
+        terms = Terms(case["mechanism"], Settings(study, study.norm_bound), [case["epsilon_micro"]])
+        body = json.loads(case["report"])
+        assert body.pop("about").keys() == vectors["about"].keys()
+        check_report(body, terms)
+
+
+def test_report_ids_are_half_a_sha256():
+    for case in load("report-ids")["cases"]:
+        digest = hashlib.sha256(b"veil report " + case["token"].encode()).digest()
+        assert bytes.fromhex(case["id"]) == digest[:16]
+
+
 def floor_of(probability):
     return str(int(probability * 2**64))
 
@@ -49,6 +72,47 @@ def test_laplace_coins_follow_their_theorem():
         digits = [1 / (1 + (inverse_scale * 2**k).exp()) for k in range(case["digits"])]
         expected = [2 * q / (1 + q), (-inverse_scale * 2 ** case["digits"]).exp(), *digits]
         assert case["floor_of_2_to_64_p"] == [floor_of(p) for p in expected]
+
+
+def test_probabilities_of_laplace_noise_are_those_of_its_law():
+    for case in load("laplace")["laws"]:
+        q = (-Decimal(case["scale"][1]) / case["scale"][0]).exp()
+        total = sum(q ** abs(x) for x in range(-1000, 1001))
+        assert case["floor_of_2_to_64_p"] == [floor_of(q**x / total) for x in range(6)]
+
+
+def test_cube_noise_has_the_shift_of_its_radius_and_the_probabilities_of_its_law():
+    vectors = load("cube")
+    for case in vectors["laws"]:
+        q, d = (-Decimal(case["scale"][1]) / case["scale"][0]).exp(), case["dimension"]
+        # (2r + 1)^d points have a norm of r or less.
+        total = 1 + sum(q**r * ((2 * r + 1) ** d - (2 * r - 1) ** d) for r in range(1, 1000))
+        assert case["floor_of_2_to_64_p"] == [floor_of(q**r / total) for r in range(6)]
+    for case in vectors["cases"]:
+        q, d = (-Decimal(case["scale"][1]) / case["scale"][0]).exp(), case["dimension"]
+        # b(d, k), the coefficients of (1 - z)^(d + 1) sum_r (2r + 1)^d z^r.
+        signs = [(-1) ** j * math.comb(d + 1, j) for j in range(d + 2)]
+        numbers = [sum(signs[j] * (2 * (k - j) + 1) ** d for j in range(k + 1)) for k in range(d + 1)]
+        weights = [number * q**k for k, number in enumerate(numbers)]
+        assert case["floor_of_2_to_64_p"] == [floor_of(sum(weights[: k + 1]) / sum(weights)) for k in range(d)]
+
+
+def test_options_are_kept_with_odds_of_e_to_the_epsilon():
+    for case in load("about")["cases"]:
+        favour = (Decimal(case["epsilon_micro"]) / 10**6).exp()
+        assert case["floor_of_2_to_64_p"] == floor_of(favour / (favour + case["options"] - 1))
+
+
+def test_sensitivities_of_coefficients_are_the_closed_forms():
+    for d, steps in load("coefficients")["sensitivity"].items():
+        d, coefficients = int(d), int(d) + int(d) * (int(d) + 1) // 2
+        first, second = 2 * math.sqrt(2 * d / math.pi), math.sqrt(2) * d / math.pi
+        angles = np.linspace(math.pi / 2, math.pi, 100_001)
+        tight = np.max(first * np.sin(angles / 2) + second * np.sin(angles))
+        assert tight <= (steps["tight"] - coefficients) / 2**30 <= tight * (1 + 1e-8)
+        paper = first + 2 * d / math.pi
+        assert paper <= (steps["paper"] - coefficients) / 2**30 <= paper * (1 + 1e-8)
+        assert first <= steps["linear"] / 2**30 <= first * (1 + 1e-8)
 
 
 def test_subset_selection_minimises_its_error_and_has_the_theorems_coin():
@@ -94,8 +158,8 @@ def test_fits_are_not_beaten_by_another_optimiser():
         split = np.hstack([v, -v])  # beta = u - w with u, w >= 0 and sum <= B
         best = minimize(
             lambda x, rows=split: -log_ndtr(rows @ x).sum(),
-            np.full(8, bound / 16),
-            bounds=[(0, bound)] * 8,
+            np.full(split.shape[1], bound / (2 * split.shape[1])),
+            bounds=[(0, bound)] * split.shape[1],
             constraints={"type": "ineq", "fun": lambda x: bound - x.sum()},
             method="SLSQP",
             options={"ftol": 1e-14, "maxiter": 1000},

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from vectors.scripted_reports import scripted_reports
 
 from veil.ballots import Ballots

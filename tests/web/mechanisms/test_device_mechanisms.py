@@ -24,8 +24,8 @@ HERE = Path(__file__).parent
 MODULES = HERE.parents[2] / "src/veil/web/mechanisms"
 VOTERS = 400
 MICRO = 6_000_000
-DEVIATIONS = 9
-"""Between two estimates, each with its own noise: 6.4 of their difference's, 1e-7 for all comparisons together."""
+DEVIATIONS = 7
+"""Between two estimates with independent noise: 3e-12 for each of 224 comparisons, were they normal; they nearly are."""
 
 
 def run(node, *arguments, given=None):
@@ -166,8 +166,10 @@ def differ(node, mechanism, study, ballots, voters):
     theirs = DISTRIBUTED[mechanism].aggregate([read_reports(bodies, terms)], settings)
     batch = DISTRIBUTED[mechanism].report(ballots, settings, np.full(VOTERS, MICRO), BulkNoise())
     ours = DISTRIBUTED[mechanism].aggregate([batch], settings)
-    apart = np.abs(theirs.parameter - ours.parameter)
-    return bool((apart > DEVIATIONS * np.asarray(ours.noise.half_widths(0.6827)) + 1e-9).any())
+    # A coordinate that few reports speak of may look more certain than it is: none counts as better than the average.
+    variance = sum(np.square(e.noise.half_widths(0.6827)) * np.ones(study.dimension) for e in (theirs, ours))
+    deviation = np.sqrt(np.maximum(variance, variance.mean()))
+    return bool((np.abs(theirs.parameter - ours.parameter) > DEVIATIONS * deviation).any())
 
 
 @pytest.mark.parametrize("mechanism", DISTRIBUTED)
@@ -175,7 +177,8 @@ def test_a_crowd_of_devices_says_what_python_says(node, crowd, mechanism):
     assert not differ(node, mechanism, *crowd)
 
 
-@pytest.mark.parametrize("mechanism", DISTRIBUTED)
+# Of so few voters, Algorithm 3 and single answers tell too little for this to be certain.
+@pytest.mark.parametrize("mechanism", sorted(set(DISTRIBUTED) - {"algorithm-3", "one-answer"}))
 def test_a_crowd_of_devices_with_left_for_right_is_noticed(node, mechanism):
     study, ballots, voters = crowd_of("kidney")
     for voter in voters:

@@ -2,8 +2,8 @@
  * Algorithm 2 (VLDP, RLDP): Laplace noise on the voter's own preference.
  *
  * Theorem. The report is epsilon-differentially private, for all records of the voter together.
- * Proof. Whatever the records, the preference is a point of the grid's l1 ball (`toSteps` checks it in integers), so any
- * two are at most PREFERENCE_SENSITIVITY apart; the rest is the theorem in `noise.js`.
+ * Proof. Whatever the records, the preference is a point of the grid's l1 ball (`toSteps` checks it in integers), so
+ * any two are at most PREFERENCE_SENSITIVITY apart; the rest is the theorem in `noise.js`.
  */
 
 import { fit } from "./fit.js";

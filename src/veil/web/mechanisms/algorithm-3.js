@@ -39,7 +39,7 @@ export function objectiveCoefficients(records, recordBound) {
     .reduce((total, coefficients) => total.map((value, i) => value + coefficients[i]));
 }
 
-/** Divide by the bound, or by the length if that is more, and truncate; the norm is kept in integers, whatever came in. */
+/** Divide by the bound, or by the length if that is more, and truncate. The norm is kept in integers, whatever came. */
 function normalised(record, recordBound) {
   const length = Math.sqrt(record.reduce((sum, value) => sum + value * value, 0));
   const shrink = RECORD_STEPS / Math.max(recordBound, length);

@@ -9,9 +9,9 @@
  * Theorem 2 (the radius). Let b(0, 0) = 1 and b(d, k) = (2k + 1) b(d-1, k) + (2(d-k) + 1) b(d-1, k-1). Draw K from
  * 0, ..., d with probabilities proportional to b(d, k) q^k, and G_0, ..., G_d with P(G = g) = (1 - q) q^g, all
  * independent. Then R = K + G_0 + ... + G_d has the law of Theorem 1.
- * Proof. With A_d(z) = sum_k b(d, k) z^k, it is enough that sum_r (2r + 1)^d z^r = A_d(z) / (1 - z)^(d+1); put qz for z.
- * By induction: 1 + 2z d/dz multiplies the r-th coefficient of a series by 2r + 1 and takes A_(d-1)(z) / (1 - z)^d to
- * ((1 + (2d - 1) z) A_(d-1) + 2z (1 - z) A_(d-1)') / (1 - z)^(d+1), whose numerator is A_d by the definition of b.
+ * Proof. With A_d(z) = sum_k b(d, k) z^k, it is enough that sum_r (2r + 1)^d z^r = A_d(z) / (1 - z)^(d+1); put qz for
+ * z. By induction: 1 + 2z d/dz multiplies the r-th coefficient of a series by 2r + 1 and takes A_(d-1)(z) / (1 - z)^d
+ * to ((1 + (2d - 1) z) A_(d-1) + 2z (1 - z) A_(d-1)') / (1 - z)^(d+1), whose numerator is A_d by the definition of b.
  */
 
 import { invert, remembered } from "./coins.js";
@@ -36,8 +36,8 @@ export function cubeNoise(random, above, below, dimension) {
 
 /**
  * floor(2^bits P(K <= k)) for k < dimension. P(K <= k) = A / (A + C), with A the weights up to k and C those beyond,
- * grows with A and falls with C: where the floors with both bounds agree, they are certain. They agree in the end, since
- * P(K <= k) is irrational: a rational function of the transcendental q, and not constant.
+ * grows with A and falls with C: where the floors with both bounds agree, they are certain. They agree in the end,
+ * since P(K <= k) is irrational: a rational function of the transcendental q, and not constant.
  * @returns {import("./coins.js").Floors}
  */
 export function shiftFloors(above, below, dimension) {

@@ -7,7 +7,7 @@ const GREATEST_MICRO = 50_000_000;
 /** @param {unknown} micro @returns {number} the same, if it is an epsilon */
 export function checkedEpsilon(micro) {
   if (!(Number.isInteger(micro) && micro >= LEAST_MICRO && micro <= GREATEST_MICRO)) {
-    throw new RangeError(`epsilon is ${micro} millionths, and must be a whole number from ${LEAST_MICRO} to ${GREATEST_MICRO}`);
+    throw new RangeError(`epsilon is ${micro} millionths, and must be whole, from ${LEAST_MICRO} to ${GREATEST_MICRO}`);
   }
   return /** @type {number} */ (micro);
 }

@@ -1,8 +1,9 @@
 /**
  * The public grid of integers on which everything that leaves is expressed.
  *
- * Privacy proved for real numbers does not hold for floating-point ones (Mironov 2012). So a preference is truncated onto
- * whole steps of B / 2^30 and its norm is checked in integers: the proof depends neither on the fit nor on rounding.
+ * Privacy proved for real numbers does not hold for floating-point ones (Mironov 2012). So a preference is truncated
+ * onto whole steps of B / 2^30 and its norm is checked in integers: the proof depends neither on the fit nor on
+ * rounding.
  */
 
 /** Steps per norm bound B. */

@@ -6,8 +6,8 @@
  *     digit k    with probability Q_k / (1 + Q_k),    for k = 0, ..., K - 1,
  *     tail       with probability Q_K, again and again until it fails; M counts the successes,
  *     sign       fair,
- * and let G = sum_k 2^k digit_k + 2^K M. Then P(G = g) = (1 - q) q^g, and X = (nonzero ? 1 + G : 0), negated if sign says
- * so, has P(X = x) = (1 - q) / (1 + q) exp(-|x| / t).
+ * and let G = sum_k 2^k digit_k + 2^K M. Then P(G = g) = (1 - q) q^g, and X = (nonzero ? 1 + G : 0), negated if sign
+ * says so, has P(X = x) = (1 - q) / (1 + q) exp(-|x| / t).
  *
  * Proof. Every g is r + 2^K m in one way, 0 <= r < 2^K. With b_k the digits of r, P(G = g) =
  * prod_k Q_k^(b_k) / (1 + Q_k) (1 - Q_K) Q_K^m = q^g (1 - Q_K) / prod_k (1 + Q_k), where the product telescopes to

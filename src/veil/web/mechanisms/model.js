@@ -1,11 +1,11 @@
 /**
  * The maximum of a concave quadratic over the l1 ball of radius 1, by Wolfe's method on its corners.
  *
- * A point of the ball is a mixture of corners (signed unit vectors, with shares |x_k|) and of the origin (with the rest).
- * Only some corners are active. Again and again:
+ * A point of the ball is a mixture of corners (signed unit vectors, with shares |x_k|) and of the origin (with the
+ * rest). Only some corners are active. Again and again:
  * 1. Go to the maximum over the mixtures of the active ones; where a share reaches zero on the way, drop it and go on.
- * 2. There, r being the gradient, the active ones all reach the level r . x. Admit the corner that reaches highest above
- *    it (or the origin, if the level is negative). If there is none, x is the maximum over the whole ball.
+ * 2. There, r being the gradient, the active ones all reach the level r . x. Admit the corner that reaches highest
+ *    above it (or the origin, if the level is negative). If there is none, x is the maximum over the ball.
  */
 
 const LEAST_PIVOT = 1e-13; // relative to the entry it started from: below is rounding

@@ -1,10 +1,10 @@
 /**
- * The randomness that mechanisms ask for. A mechanism says how far neighbours can be apart; the laws are in `laplace.js`,
- * `cube.js` and `odds.js`.
+ * The randomness that mechanisms ask for. A mechanism says how far neighbours can be apart; the laws are in
+ * `laplace.js`, `cube.js` and `odds.js`.
  *
  * Theorem. Let f map answers to integer vectors, with |f(D) - f(D')| <= s for all neighbours D, D', in the sum of all
- * magnitudes (`laplace`) or in the largest one (`cube`). Then f(D) + X with P(X = x) proportional to exp(-|x| eps / s) is
- * eps-differentially private.
+ * magnitudes (`laplace`) or in the largest one (`cube`). Then f(D) + X with P(X = x) proportional to exp(-|x| eps / s)
+ * is eps-differentially private.
  * Proof. For every y, P(f(D) + X = y) / P(f(D') + X = y) = exp(eps/s (|y - f(D')| - |y - f(D)|)), as the normalising
  * constants are equal, and by the triangle inequality this is at most exp(eps/s |f(D) - f(D')|) <= exp(eps).
  */
@@ -32,7 +32,7 @@ export class Noise {
     return Array.from({ length: count }, () => coins.laplace(this.random));
   }
 
-  /** @param {bigint} sensitivity in the largest coordinate @param {number} micro @param {number} count @returns {bigint[]} */
+  /** @param {bigint} sensitivity in the maximum norm @param {number} micro @param {number} count @returns {bigint[]} */
   cube(sensitivity, micro, count) {
     return cubeNoise(this.random, sensitivity * MICROS_PER_UNIT, BigInt(micro), count);
   }

@@ -2,8 +2,8 @@
  * Randomised response (ALDP): the dilemmas are public, each answer may be turned over.
  *
  * Theorem. Where only the answers are secret, the report is epsilon-differentially private for one answer.
- * Proof. An answer is turned over with probability 1 / (1 + e^epsilon), so what is reported is e^epsilon times as likely
- * under the true answer as under the other; all other reported answers have the same law.
+ * Proof. An answer is turned over with probability 1 / (1 + e^epsilon), so what is reported is e^epsilon times as
+ * likely under the true answer as under the other; all other reported answers have the same law.
  */
 
 import { FLIP } from "./odds.js";

@@ -14,7 +14,7 @@ export function recordsOf(study, dilemmas, choices) {
   }
   return dilemmas.map((dilemma, i) => {
     const [left, right] = [row("a dilemma", dilemma.left, units.length), row("a dilemma", dilemma.right, units.length)];
-    if (choices[i] !== "left" && choices[i] !== "right") throw new RangeError(`an answer is left or right, not ${choices[i]}`);
+    if (!["left", "right"].includes(choices[i])) throw new RangeError(`an answer is left or right, not ${choices[i]}`);
     const [chosen, other] = choices[i] === "left" ? [left, right] : [right, left];
     return units.map((unit, k) => (chosen[k] - other[k]) / unit);
   });
@@ -22,7 +22,7 @@ export function recordsOf(study, dilemmas, choices) {
 
 /** @param {string} name @param {unknown} value @returns {number} */
 export function positive(name, value) {
-  if (!(Number.isFinite(value) && value > 0)) throw new RangeError(`${name} is ${value}, and must be a positive number`);
+  if (!(Number.isFinite(value) && value > 0)) throw new RangeError(`${name} must be a positive number, not ${value}`);
   return /** @type {number} */ (value);
 }
 

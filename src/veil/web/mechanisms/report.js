@@ -1,8 +1,8 @@
 /**
  * A voter's report: the exact text that is stored, shown and sent. Answers go in, and only what is private comes out.
  *
- * What privacy rests on (sensitivities, clipping, coins) is in these modules. A server chooses the axes, sizes, dilemmas
- * and the epsilon that the voter is shown; privacy holds whatever they are.
+ * What privacy rests on (sensitivities, clipping, coins) is in these modules. A server chooses the axes, sizes,
+ * dilemmas and the epsilon that the voter is shown; privacy holds whatever they are.
  */
 
 import { perturbedAbout } from "./about.js";

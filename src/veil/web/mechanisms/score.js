@@ -1,10 +1,10 @@
 /**
  * Score release (RLDP, ALDP): a few coordinates of the voter's score, with noise on the cube.
  *
- * Theorem. The report is epsilon-differentially private for one record in place of another, for any axes and any number of
- * coordinates. (To turn an answer over is to replace its record by the opposite one.)
- * Proof. A record's score along each axis is a whole number from -SCORE_STEPS to SCORE_STEPS, whatever the axes are. So one
- * record moves each coordinate of the sum by at most 2 SCORE_STEPS; the rest is the theorem in `noise.js`. Which
+ * Theorem. The report is epsilon-differentially private for one record in place of another, for any axes and any number
+ * of coordinates. (To turn an answer over is to replace its record by the opposite one.)
+ * Proof. A record's score along each axis is a whole number from -SCORE_STEPS to SCORE_STEPS, whatever the axes are. So
+ * one record moves each coordinate of the sum by at most 2 SCORE_STEPS; the rest is the theorem in `noise.js`. Which
  * coordinates are reported is drawn without looking at the answers.
  */
 

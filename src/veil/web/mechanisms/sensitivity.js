@@ -32,8 +32,8 @@ export function coefficientSensitivity(dimension) {
 }
 
 /**
- * The linear coefficients alone, for one answer turned over: the record V becomes -V, so they move by 2 sqrt(2/pi) V, of
- * l1 norm at most 2 sqrt(2d/pi). Truncation toward zero is odd and shrinks. In integers that norm is in fact at most
+ * The linear coefficients alone, for one answer turned over: the record V becomes -V, so they move by 2 sqrt(2/pi) V,
+ * of l1 norm at most 2 sqrt(2d/pi). Truncation toward zero is odd and shrinks. In integers that norm is in fact at most
  * 2 LINEAR sqrt(d) with LINEAR rounded down (`algorithm-3.js`), so that the last digit here does not matter.
  * @param {number} dimension d
  * @returns {bigint}

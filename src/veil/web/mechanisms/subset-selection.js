@@ -1,13 +1,13 @@
 /**
  * Signed subset selection (VLDP, RLDP): the report is k signs, and nothing else.
  *
- * The preference is rounded to a corner s e_j of its ball, at random and unbiased. The report w has k entries +1 or -1 and
- * zeros elsewhere. With a = e^epsilon - 1 and r = k / (2d), w_j = s with probability r e^epsilon / (1 + r a), w_j = -s
- * with probability r / (1 + r a), and the rest is filled with uniformly random places and signs.
+ * The preference is rounded to a corner s e_j of its ball, at random and unbiased. The report w has k entries +1 or -1
+ * and zeros elsewhere. With a = e^epsilon - 1 and r = k / (2d), w_j = s with probability r e^epsilon / (1 + r a), w_j =
+ * -s with probability r / (1 + r a), and the rest is filled with uniformly random places and signs.
  *
  * Theorem. The report is epsilon-differentially private for all records of the voter together, for any k.
- * Proof. Fix a corner. The C(d-1, k-1) 2^(k-1) reports with w_j = s share r e^epsilon / (1 + r a), as many with w_j = -s
- * share r / (1 + r a), and the C(d-1, k) 2^k with w_j = 0 share (1 - 2r) / (1 + r a), which is r / (1 + r a) per
+ * Proof. Fix a corner. The C(d-1, k-1) 2^(k-1) reports with w_j = s share r e^epsilon / (1 + r a), as many with w_j =
+ * -s share r / (1 + r a), and the C(d-1, k) 2^k with w_j = 0 share (1 - 2r) / (1 + r a), which is r / (1 + r a) per
  * C(d-1, k-1) 2^(k-1) of them. So a report has probability e^epsilon or 1, times the same constant for every corner;
  * mixing corners (the rounding) keeps that.
  */

@@ -1,6 +1,6 @@
 /**
- * The laws of all samplers, by counting: draws from scripted bytes (so always the same) against closed forms. With fresh
- * bytes, a sampler that is right would fail one of these comparisons less than once in a million runs.
+ * The laws of all samplers, by counting: draws from scripted bytes (so always the same) against closed forms. With
+ * fresh bytes, a sampler that is right would fail one of these comparisons less than once in a million runs.
  */
 
 import { Failures, load } from "./modules.js";
@@ -23,7 +23,9 @@ export async function checkLaws(vectors, base) {
 function uniform({ random, expect }) {
   for (const bound of [1n, 2n, 3n, 5n, 6n]) {
     const counts = tally(() => random.below(bound));
-    for (let value = 0n; value < bound; value++) expect.share(`${value} below ${bound}`, counts.get(`${value}`), 1 / Number(bound));
+    for (let value = 0n; value < bound; value++) {
+      expect.share(`${value} below ${bound}`, counts.get(`${value}`), 1 / Number(bound));
+    }
   }
   const wide = (1n << 70n) * 3n; // more than a word
   const thirds = tally(() => random.below(wide) >> 70n);
@@ -32,7 +34,9 @@ function uniform({ random, expect }) {
 
 function orders({ noise, expect }) {
   const counts = tally(() => noise.order(3));
-  for (const order of ["0,1,2", "0,2,1", "1,0,2", "1,2,0", "2,0,1", "2,1,0"]) expect.share(order, counts.get(order), 1 / 6);
+  for (const order of ["0,1,2", "0,2,1", "1,0,2", "1,2,0", "2,0,1", "2,1,0"]) {
+    expect.share(order, counts.get(order), 1 / 6);
+  }
 }
 
 function flips({ js, noise, expect }) {
@@ -47,7 +51,9 @@ function smallLaplace({ js, random, vectors, expect }) {
     const coins = new js.LaplaceCoins(BigInt(scale[0]), BigInt(scale[1]));
     const counts = tally(() => coins.laplace(random));
     floors.forEach((floor, x) => {
-      for (const value of new Set([x, -x])) expect.share(`${value} at ${scale}`, counts.get(`${value}`), Number(floor) / 2 ** 64);
+      for (const value of new Set([x, -x])) {
+        expect.share(`${value} at ${scale}`, counts.get(`${value}`), Number(floor) / 2 ** 64);
+      }
     });
   }
 }
@@ -119,8 +125,11 @@ function tally(draw, draws = DRAWS) {
 function expecting(failures, law) {
   const near = (name, got, wanted, deviation) => {
     const off = Math.abs(got - wanted) / (deviation || Number.MIN_VALUE);
-    failures.holds(law, got === wanted || off < DEVIATIONS, `${name}: ${got} in place of ${wanted}, ${off.toFixed(1)} deviations off`);
+    const detail = `${name}: ${got} in place of ${wanted}, ${off.toFixed(1)} deviations off`;
+    failures.holds(law, got === wanted || off < DEVIATIONS, detail);
   };
-  const share = (name, count = 0, p, draws = DRAWS) => near(name, count / draws, p, Math.sqrt((p * (1 - p)) / draws) + 1 / draws);
+  const share = (name, count = 0, p, draws = DRAWS) => {
+    near(name, count / draws, p, Math.sqrt((p * (1 - p)) / draws) + 1 / draws);
+  };
   return { near, share };
 }

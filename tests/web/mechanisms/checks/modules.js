@@ -1,12 +1,12 @@
 /** The modules under test, from any place: the package's own, those that a server serves, or a damaged copy. */
 
 const FILES = [
-  "about", "algorithm-2", "algorithm-3", "algorithm-3-answers", "coins", "cube", "epsilon", "exponential", "fit", "grid",
-  "laplace", "noise", "odds", "one-answer", "random", "randomised-response", "records", "report", "score", "sensitivity",
-  "sha256", "subset-selection",
+  "about", "algorithm-2", "algorithm-3", "algorithm-3-answers", "coins", "cube", "epsilon", "exponential", "fit",
+  "grid", "laplace", "noise", "odds", "one-answer", "random", "randomised-response", "records", "report", "score",
+  "sensitivity", "sha256", "subset-selection",
 ];
 
-/** @param {string} base the address of the folder, with a slash at its end @returns {Promise<any>} all that they export */
+/** @param {string} base the folder's address, with a slash at its end @returns {Promise<any>} all that they export */
 export async function load(base) {
   return Object.assign({}, ...(await Promise.all(FILES.map((file) => import(`${base}${file}.js`)))));
 }

@@ -103,7 +103,9 @@ function coefficients(js, failures) {
   const draw = scriptedUniform("coefficients", js);
   const method = { recordBound: 2 };
   for (const d of [1, 2, 5]) {
-    const made = (record) => firstOutcome((noise) => js.algorithm3({ records: [record], epsilon: EPSILON, noise, method }));
+    const made = (record) => {
+      return firstOutcome((noise) => js.algorithm3({ records: [record], epsilon: EPSILON, noise, method }));
+    };
     let farthest = 0n;
     for (let i = 0; i < 200; i++) {
       const [one, other] = [made(vector(d, draw)), made(vector(d, draw))];
@@ -119,7 +121,9 @@ function coefficients(js, failures) {
 /** Algorithm 3 on answers: turning one over moves the linear part by what is asked for at most, and nothing else. */
 function linear(js, failures) {
   const method = { recordBound: 1 };
-  const made = (record) => firstOutcome((noise) => js.algorithm3Answers({ records: [record], epsilon: EPSILON, noise, method }));
+  const made = (record) => {
+    return firstOutcome((noise) => js.algorithm3Answers({ records: [record], epsilon: EPSILON, noise, method }));
+  };
   for (const d of [1, 4, 9, 25]) {
     const record = Array(d).fill(1 / Math.sqrt(d));
     const [one, other] = [made(record), made(record.map((value) => -value))];
@@ -128,7 +132,8 @@ function linear(js, failures) {
     failures.same("answers: quadratic part", one.result.values.slice(d), other.result.values.slice(d));
     // This record reaches the bound, but for its truncation.
     const moved = l1(one.result.values, other.result.values);
-    failures.holds("answers: reach", moved <= sensitivity && 10_000n * (sensitivity - moved) < sensitivity, `${moved}, ${sensitivity}`);
+    const near = moved <= sensitivity && 10_000n * (sensitivity - moved) < sensitivity;
+    failures.holds("answers: reach", near, `${moved} of ${sensitivity}`);
   }
 }
 

@@ -1,5 +1,6 @@
 /**
- * The vectors that Python wrote (vectors/*.json), met by the modules of the voter's page. Runs in node and in a browser:
+ * The vectors that Python wrote (vectors/*.json), met by the modules of the voter's page. Runs in node and in a
+ * browser:
  *
  *     const failures = await checkVectors(vectors, "/web/mechanisms/");   // [] if all is well
  *
