@@ -16,7 +16,7 @@ from veil.report import Terms, read_reports
 from veil.version import VERSION
 
 SAMPLER = "exact discrete noise, drawn on every voter's own device from its operating system's randomness"
-REPORTS_MADE_BY = "each voter's own device: nobody else saw an answer"
+REPORTS_MADE_ON = "each voter's own device: nobody else saw an answer"
 
 
 @dataclass
@@ -60,7 +60,7 @@ def release_from_reports(chunks: Iterable[Sequence[Mapping[str, Any]]], paradigm
         noise=estimate.noise,
         sampler=SAMPLER,
         exact=True,
-        facts={**estimate.facts, "reports_made_by": REPORTS_MADE_BY},
+        facts={**estimate.facts, "reports_made_on": REPORTS_MADE_ON},
         ledger=None,
         version=VERSION,
     )

@@ -103,6 +103,13 @@ def test_dilemmas_that_the_study_does_not_have(client: TestClient, body: dict[st
     assert (answer.status_code, answer.json()["error"]["reason"]) == (422, reason)
 
 
+@pytest.mark.usefixtures("released")
+@pytest.mark.parametrize("raw", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"alternatives": "\\ud800"}'])
+def test_what_is_no_json(client: TestClient, raw: bytes) -> None:
+    answer = client.post("/api/releases/latest/decisions", content=raw)
+    assert (answer.status_code, answer.json()["error"]["reason"]) == (422, "malformed")
+
+
 def test_nothing_to_decide_from(client: TestClient) -> None:
     answer = client.post("/api/releases/latest/decisions", json={"alternatives": DILEMMA})
     assert (answer.status_code, answer.json()["error"]["reason"]) == (404, "unknown-release")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 from tests.service.voters import poll, sent_ballot, sent_report
@@ -86,6 +87,18 @@ def test_withdrawn_for_good(store: Store) -> None:
     assert list(store.reports("p")) == []
     assert store.participation.put([sent], TODAY) == [Outcome.WITHDRAWN]
     assert not store.participation.withdraw("p", sent.id)
+
+
+def test_nothing_of_what_was_withdrawn_is_left_in_the_files(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path / 'veil.sqlite'}") as store:
+        store.polls.add(poll())
+        sent, other = sent_report(poll(), 0), sent_report(poll(), 1)
+        store.participation.put([sent, other], TODAY)
+        assert sent.body.encode() in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+        store.participation.withdraw("p", sent.id)
+        left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert sent.body.encode() not in left
+    assert other.body.encode() in left
 
 
 def test_a_quota_is_never_exceeded_and_a_withdrawal_makes_room(store: Store) -> None:

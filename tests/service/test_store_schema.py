@@ -87,9 +87,8 @@ def test_a_database_of_a_newer_version_is_refused(address: str) -> None:
         pass
 
 
+@pytest.mark.parametrize("address", ["postgresql"], indirect=True)
 def test_those_that_start_at_once_take_turns(address: str) -> None:
-    if address.startswith("sqlite"):
-        pytest.skip("a SQLite file is for one process")
     with ThreadPoolExecutor(4) as openers:
         list(openers.map(_open, [address] * 4))
     with open_store(address) as store, store.database.reading() as connection:

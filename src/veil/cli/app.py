@@ -9,6 +9,7 @@ import typer
 from veil.cli import data, ledger, releases
 from veil.cli.audit import audit
 from veil.cli.backup import backup, restore
+from veil.cli.check_page import check_page
 from veil.cli.compare import compare
 from veil.cli.crowd import crowd
 from veil.cli.demo import demo
@@ -47,6 +48,7 @@ app.command(rich_help_panel="Decisions")(demo)
 app.command(rich_help_panel="Decisions")(audit)
 app.command(rich_help_panel="Website")(serve)
 app.command(rich_help_panel="Website")(crowd)
+app.command(rich_help_panel="Website")(check_page)
 app.command(rich_help_panel="Website")(backup)
 app.command(rich_help_panel="Website")(restore)
 app.add_typer(reproducing, name="reproduce", rich_help_panel="Decisions")

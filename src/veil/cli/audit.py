@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from veil.audit.audit import FEWEST_DRAWS, Audit, Order, pieces
+from veil.audit.audit import FEWEST_DRAWS, MOST_FOR_SLOW_TESTS, Audit, Order, pieces
 from veil.audit.audit import audit as run_audit
 from veil.audit.picture import check_format, save_picture
 from veil.cli.terminal import AsJson, out, progress, show, table
@@ -97,7 +97,8 @@ def _print(done: Audit, plot: Path | None) -> None:
             out.print()
     out.print(
         f"[bold]{'All promises held, all mistakes were caught.' if done.clean else 'This audit FAILED.'}[/bold] "
-        f"{done.order.draws:,} outputs of each side; proved: lower bounds of epsilon at 99.9 %; reach: distance of the "
+        f"{done.order.draws:,} outputs of each side ({MOST_FOR_SLOW_TESTS:,} at most where each is slow to make: last bits, and promises "
+        "with a delta); proved: lower bounds of epsilon at 99.9 %; reach: distance of the "
         "neighbours as a share of what the noise covers."
     )
     if plot is not None:

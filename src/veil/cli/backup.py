@@ -9,9 +9,9 @@ import typer
 
 from veil.cli.terminal import AsJson, out, show
 from veil.errors import VeilError
+from veil.service.host.backup import Backup, back_up
+from veil.service.host.backup import restore as restore_from
 from veil.service.settings import read_settings
-from veil.service.store.backup import Backup, back_up
-from veil.service.store.backup import restore as restore_from
 
 Data = Annotated[str | None, typer.Option(help="The directory of the SQLite database. Default: ./veil-data.")]
 DatabaseAddress = Annotated[
@@ -69,8 +69,12 @@ def _check_there(address: str) -> None:
 
 
 def _words(made: Backup) -> str:
-    votes = made.rows["report"] + made.rows["ballot"]
-    return f"{made.rows['poll']} polls, {votes:,} votes, {made.rows['release']} releases"
+    counted = {
+        "poll": made.rows["poll"],
+        "vote": made.rows["report"] + made.rows["ballot"],
+        "release": made.rows["release"],
+    }
+    return ", ".join(f"{number:,} {word}{'' if number == 1 else 's'}" for word, number in counted.items())
 
 
 def _show(made: Backup, path: Path, as_json: bool, words: str) -> None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from veil.ballots import BallotSource
+from veil.cli.answers import imported
 from veil.cli.terminal import (
     AsJson,
     BallotPath,
     EngineName,
     Master,
     err,
-    import_progress,
     out,
     show,
     table,
@@ -27,10 +25,8 @@ from veil.cli.terminal import (
 )
 from veil.decide import DEFAULT_CERTAINTY, Decision
 from veil.decide import decide as decide_dilemma
-from veil.durable import check_writable, remove, write_text
+from veil.durable import check_writable, write_text
 from veil.engines.choice import chosen_engine
-from veil.engines.engine import Engine
-from veil.engines.local import LocalEngine
 from veil.errors import VeilError
 from veil.pages.plain_words import devices_sentences, guarantee_sentences
 from veil.pages.release_page import release_page
@@ -42,7 +38,6 @@ from veil.privacy.ledger_statement import Measure, decimal_text
 from veil.privacy.personal_epsilons import read_personal_epsilons
 from veil.publish import Prepared, Request, experiment, prepare, publish
 from veil.release import Release, load_release, save_release
-from veil.sources.moral_machine import holds_answers, spread_moral_machine, stream_moral_machine
 
 ReleasePath = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file (JSON).")]
 AllowExperiment = Annotated[
@@ -109,7 +104,7 @@ def release(
     make = None if dry_run else _maker(out_path, account, experiment_seed)
     with (
         chosen_engine(engine, master) as workers,
-        _imported(ballots, keep_ballots, out_path, workers) as path,
+        imported(ballots, keep_ballots, out_path, workers) as path,
         watched_ballots(path, "reading and fitting", walks=1 if dry_run else 2, engine=workers) as source,
     ):
         request = Request(
@@ -185,30 +180,6 @@ def _maker(
             "a release must be charged to a ledger: give --ledger L (make one with: veil ledger create L --budget 3)"
         )
     return lambda source, request: publish(source, request, account, out_path)
-
-
-@contextmanager
-def _imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engine) -> Iterator[Path]:
-    """Import answers first, if that is what was given; their ballots are gone afterwards, unless they are to be kept."""
-    if not holds_answers(given):
-        if keep is not None:
-            raise VeilError(f"--keep-ballots is for a file of answers to import: {given} is none")
-        yield given
-        return
-    beside = Path(tempfile.gettempdir()) / given.name if out_path is None else out_path
-    ballots = beside.with_name(f".{beside.name}.ballots") if keep is None else keep
-    try:
-        with import_progress() as tell:
-            if isinstance(engine, LocalEngine):
-                report = stream_moral_machine(given, ballots, tell=tell)
-            else:
-                report = spread_moral_machine(given, ballots, engine, tell)
-        told = f"Imported {report.pairs} pairs of {report.voters} voters from {report.rows} rows"
-        err.print(f"{told}, {sum(report.refused.values())} of them refused.", markup=False)
-        yield ballots
-    finally:
-        if keep is None:
-            remove(ballots)
 
 
 def _level(

@@ -32,10 +32,15 @@ Choose = Callable[[Dilemma], str]
 
 def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
     """Check the dilemmas that a server drew against the study."""
-    named = [[dict(zip(study.feature_names, pair[side], strict=True)) for side in SIDES] for pair in data["dilemmas"]]
+    try:
+        shown = [
+            [dict(zip(study.feature_names, pair[side], strict=True)) for side in SIDES] for pair in data["dilemmas"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise VeilError(f"the server's dilemmas cannot be read: {type(error).__name__} {error}") from None
     return [
         Dilemma(tuple(study.alternative(values, side) for side, values in zip(SIDES, pair, strict=True)))
-        for pair in named
+        for pair in shown
     ]
 
 

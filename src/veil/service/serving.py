@@ -10,13 +10,15 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
 
 from veil.errors import VeilError
 from veil.service.app import create_app
@@ -50,23 +52,18 @@ def prepare(settings: Settings, poll: Poll, now: int) -> Prepared:
 
 
 def serve(settings: Settings, tell: Callable[[int], None]) -> None:
-    """Answer requests until told to stop; ``tell`` is called with the port once the service listens."""
-    config = _config(settings)
-    if settings.workers > 1:
-        # The processes read their settings from the environment, which is all that they share with this one.
-        os.environ.update(settings.as_environment())
-        tell(settings.port)
-        uvicorn.run("veil.service.serving:worker_app", factory=True, workers=settings.workers, **config)
+    """Answer requests until told to stop; ``tell`` is called with the port when it is known."""
+    if settings.workers == 1:
+        with open_store(settings.database_address) as store:
+            server = uvicorn.Server(uvicorn.Config(create_app(Service(store, settings)), **_config(settings)))
+            _run(server.config, tell, server.run)
         return
-    with open_store(settings.database_address) as store:
-        server = uvicorn.Server(uvicorn.Config(create_app(Service(store, settings)), **config))
-        listening = server.config.bind_socket()
-        tell(listening.getsockname()[1])
-        signal.signal(signal.SIGTERM, _stop)
-        try:
-            server.run([listening])
-        except KeyboardInterrupt:  # The server has stopped already, and passes on what stopped it.
-            return
+    # The processes read their settings from the environment, which is all that they share with this one.
+    os.environ.update(settings.as_environment())
+    config = uvicorn.Config(
+        "veil.service.serving:worker_app", factory=True, workers=settings.workers, **_config(settings)
+    )
+    _run(config, tell, lambda sockets: Multiprocess(config, sockets).run())
 
 
 def worker_app() -> FastAPI:
@@ -99,6 +96,15 @@ def _add_once(store: Store, poll: Poll) -> None:
         )
 
 
-def _stop(*_: object) -> None:
-    """Leave in good order: close the database too."""
-    sys.exit(0)
+def _run(config: uvicorn.Config, tell: Callable[[int], None], run: Callable[[list[socket]], object]) -> None:
+    try:
+        listening = config.bind_socket()
+    except SystemExit:  # How the server library says that it cannot.
+        raise VeilError(
+            f"cannot listen at {config.host}:{config.port}: it is in use, or not of this machine; choose another --port"
+        ) from None
+    tell(listening.getsockname()[1])
+    # The server stops in good order, and then passes on the signal that stopped it: the database is to be closed, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with suppress(KeyboardInterrupt):
+        run([listening])

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import polars as pl
 import pytest
-from tests.service.host.website import CENTRAL
+from tests.service.host.website import CENTRAL, website
 
 from veil.privacy.mechanisms import DISTRIBUTED
 from veil.release import release_from_dict
@@ -19,6 +19,7 @@ from veil.service.host.overview import REASONS
 from veil.service.tokens import report_id
 from veil.sources.table import TableMapping, import_table
 from veil.studies import load_study
+from veil.study import canonical_json
 
 
 def numbers(page):
@@ -205,6 +206,18 @@ def test_a_withdrawal_deletes_by_report_id_or_token(hosted):
     assert "32 digits" in hosted.submit(page, action, 400, report="?").text
     again = hosted.browser.put("/api/polls/trusted/ballot", json={}, headers={"Veil-Ballot": by_token})
     assert again.status_code >= 400
+
+
+def test_what_is_deleted_is_overwritten_on_disk(tmp_path):
+    with website(tmp_path) as site:
+        site.vote("trusted", 5)
+        ids = [ballot.id for chunk in site.store.ballots("trusted") for ballot in chunk]
+        shown = {
+            ballot.id: canonical_json(ballot.answers) for chunk in site.store.ballots("trusted") for ballot in chunk
+        }
+        assert site.store.participation.withdraw("trusted", ids[2])
+    held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert [answers.encode()[:400] in held for answers in map(shown.get, ids)] == [True, True, False, True, True]
 
 
 def test_links_are_shown_once_and_their_tokens_are_not_kept(hosted):

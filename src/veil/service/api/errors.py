@@ -121,5 +121,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def other(_: Request, error: HTTPException) -> Response:
+        if error.status_code == 400:  # How the framework answers a body that is no text.
+            return error_response(422, Reason.MALFORMED, "the body must be JSON (see /api/openapi.json)")
         reason, hint = _OF_STATUS.get(error.status_code, (Reason.BAD_REQUEST, ""))
         return error_response(error.status_code, reason, f"{error.detail}{hint}", dict(error.headers or {}))

@@ -103,5 +103,17 @@ def _id(token: str | None) -> str:
 
 def _body(model: type[ReportBody] | type[BallotBody]) -> dict[str, Any]:
     """Describe a body that is read by hand: it is compared as it was sent, numbers beyond 2^53 included."""
-    schema = model.model_json_schema(ref_template=f"#/components/schemas/{model.__name__}_{{model}}")
+    schema = model.model_json_schema()
+    schema = _written_out(schema, schema.pop("$defs", {}))
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def _written_out(schema: Any, named: dict[str, Any]) -> Any:
+    """Put the definitions that a schema refers to in the places where it does."""
+    if isinstance(schema, list):
+        return [_written_out(part, named) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _written_out(named[schema["$ref"].rpartition("/")[2]], named)
+    return {key: _written_out(part, named) for key, part in schema.items()}

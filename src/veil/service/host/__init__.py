@@ -1,1 +1,1 @@
-"""The host's pages: who took part, what was released, and everything that a host may do."""
+"""The host's part: pages to see who took part and to make releases, and backups of everything."""

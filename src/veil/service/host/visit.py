@@ -73,6 +73,10 @@ class Missing(VeilError):
     """There is no such page, poll or release."""
 
 
+class Forbidden(VeilError):
+    """A form that did not come from the host's own page."""
+
+
 @dataclass(frozen=True)
 class Visit:
     """A request that has been let in."""
@@ -170,10 +174,6 @@ def page(desk: Desk, work: Work, *, signed_in: bool = True) -> Callable[[Request
         return response
 
     return answer
-
-
-class Forbidden(VeilError):
-    """A form that did not come from the host's own page."""
 
 
 async def _form(request: Request, visit: Visit) -> dict[str, str]:

@@ -13,7 +13,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,15 @@ class Database:
         except SQLAlchemyError:
             return False
 
+    def forget_deleted(self) -> None:
+        """Leave nothing of what was deleted in SQLite's log of changes, as far as nobody is reading it.
+
+        (Deleted rows are overwritten in the file itself by ``secure_delete``. PostgreSQL drops them when it vacuums.)
+        """
+        if self.is_sqlite:
+            with self._one_writer, closing(self.engine.raw_connection()) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
@@ -82,7 +91,10 @@ def connect(address: str) -> Database:
     # What a statement was called with is kept out of error messages, and so out of logs.
     shared = {"pool_size": CONNECTIONS, "max_overflow": 0, "hide_parameters": True}
     if url.get_backend_name() == "postgresql":
-        return Database(create_engine(url, **shared, pool_pre_ping=True))
+        try:
+            return Database(create_engine(url, **shared, pool_pre_ping=True))
+        except ModuleNotFoundError:
+            raise VeilError("PostgreSQL needs one more package: pip install 'veil[postgres]'") from None
     engine = create_engine(url, **shared, connect_args={"timeout": PATIENCE_SECONDS, "check_same_thread": False})
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -96,7 +108,10 @@ def alone(database: Database) -> Iterator[None]:
         yield
         return
     path = Path(str(database.engine.url.database))
-    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise VeilError(f"cannot open the database {path}: {error.strerror or error}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
@@ -114,7 +129,7 @@ def _url(address: str) -> URL:
         url = make_url(address)
     except ArgumentError:
         raise VeilError("the database must be like sqlite:///PATH or postgresql://USER@HOST/NAME") from None
-    if url.get_backend_name() == "postgresql":
+    if url.get_backend_name() in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         raise VeilError(

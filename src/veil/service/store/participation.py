@@ -78,6 +78,8 @@ class Participation:
             if deleted:
                 connection.execute(insert(schema.withdrawal).values(poll=name, id=report))
                 add_participants(connection, name, -deleted)
+        if deleted:
+            self.database.forget_deleted()
         return bool(deleted)
 
     def create_links(self, name: str, number: int) -> list[str]:

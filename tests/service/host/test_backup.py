@@ -14,9 +14,9 @@ from tests.service.host.website import CENTRAL, DISTRIBUTED
 from veil.cli import main
 from veil.errors import VeilError
 from veil.privacy.epsilon import Epsilon
+from veil.service.host.backup import TABLES, back_up, check_backup, restore
 from veil.service.poll_file import poll_from_dict
 from veil.service.releasing import make_release
-from veil.service.store.backup import TABLES, back_up, check_backup, restore
 from veil.service.store.sent import SentBallot, SentReport
 from veil.service.store.store import open_store
 from veil.service.tokens import report_id

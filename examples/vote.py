@@ -1,0 +1,38 @@
+"""Take part in a distributed poll from the terminal: the answers never leave this machine.
+
+Usage: python examples/vote.py https://crowd.example POLL
+"""
+
+import sys
+
+from veil import Dilemma, VeilError
+from veil.client import Client
+
+
+def main(url: str, name: str) -> None:
+    """Ask a person each dilemma, add the noise here, and send the report."""
+    with Client(url) as client:
+        poll = client.poll(name)
+        if not poll.distributed:
+            sys.exit(f"{name} sends exact answers to its host; this program does not")
+        print(poll.study.title)
+        for level in poll.levels:
+            print(f"  {level.name}: epsilon {level.epsilon}")
+        level = input("Your level of privacy: ")
+
+        def choose(dilemma: Dilemma) -> str:
+            left, right = dilemma.alternatives
+            print(f"\n{poll.study.question}\n  1  {poll.study.describe(left)}\n  2  {poll.study.describe(right)}")
+            return "left" if input("1 or 2: ") == "1" else "right"
+
+        sealed = client.seal(poll, choose, level)
+        print("\nThis is all that will be sent:\n", sealed.body.decode())
+        receipt = client.send(sealed)
+    print(f"Stored as {receipt.id}. To withdraw, keep this token: {receipt.token}")
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except (VeilError, TypeError) as error:
+        sys.exit(f"{error}\n{__doc__}")

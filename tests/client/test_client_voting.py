@@ -1,0 +1,310 @@
+"""A program takes part as a voter, against the real service."""
+
+import json
+import math
+import sys
+from datetime import date
+
+import anyio
+import httpx
+import numpy as np
+import pytest
+from mcp import Client as McpClient
+from tests.client.running import running
+
+from veil.cli import main
+from veil.client import Client, Refused
+from veil.client.polls import read_poll
+from veil.client.voting import _perturbed, read_session, seal
+from veil.crowd import find_poll, send_crowd, tokens_of_links
+from veil.drawing import draw_session
+from veil.errors import VeilError
+from veil.mcp_server import mcp_server
+from veil.preference.society import society
+from veil.privacy.bulk_noise import BulkNoise
+from veil.privacy.epsilon import Epsilon
+from veil.privacy.mechanisms import DISTRIBUTED
+from veil.privacy.odds import Coin
+from veil.service.description import describe
+from veil.service.poll_file import poll_from_dict
+from veil.service.releasing import make_release
+from veil.service.store.polls import Standing
+from veil.service.tokens import report_id
+
+AGE = {"id": "age", "text": "Age?", "options": [{"id": id, "text": id} for id in ("young", "middle", "old")]}
+BY_MECHANISM = {
+    name: {"paradigm": mechanism.paradigms[0], "mechanism": name} for name, mechanism in DISTRIBUTED.items()
+}
+CENTRAL = {"paradigm": "vlcp", "mechanism": "algorithm-1", "questions": [AGE], "completion_code": "DONE-1", "budget": 2}
+BY_LINK = {"paradigm": "vldp", "entry": "links", "questions": [AGE], "about_epsilon": "1"}
+POLLS = {**BY_MECHANISM, "central": CENTRAL, "by-link": BY_LINK}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A website with a poll for every mechanism."""
+    made = [poll_from_dict({"name": name, "study": "kidney", **given}) for name, given in POLLS.items()]
+    with running(tmp_path_factory.mktemp("site"), made) as (store, address):
+        yield store, address
+
+
+@pytest.fixture
+def client(site):
+    with Client(site[1], first_pause=0.001) as made:
+        yield made
+
+
+def left(dilemma):
+    return "left"
+
+
+def stored_reports(store, name):
+    return {report.id: report for chunk in store.reports(name) for report in chunk}
+
+
+@pytest.mark.parametrize("name", list(BY_MECHANISM))
+def test_a_report_of_every_mechanism_is_accepted(site, client, name):
+    poll = client.poll(name)
+    sealed = client.seal(poll, left, "balanced")
+    receipt = client.send(sealed)
+    assert (receipt.status, receipt.id) == ("stored", report_id(receipt.token))
+    assert stored_reports(site[0], name)[receipt.id].body == json.loads(sealed.body)
+    assert client.send(sealed).status == "already-stored"
+
+
+def test_only_the_report_is_sent(site):
+    """Between the dilemmas and the receipt, one request is made, and what it holds is the report."""
+    sent = []
+    http = httpx.Client(event_hooks={"request": [lambda request: sent.append(request)]})
+    with Client(site[1], http=http) as client:
+        client.vote(client.poll("randomised-response"), left, "strong")
+    assert [(request.method, request.url.path.rpartition("/")[2]) for request in sent] == [
+        ("GET", "randomised-response"),
+        ("GET", "session"),
+        ("PUT", "report"),
+    ]
+    body = json.loads(sent[-1].content)
+    assert set(body) == {"format", "study", "mechanism", "epsilon_micro", "dilemmas", "answers"}
+    assert body["epsilon_micro"] == 500_000
+
+
+def test_without_a_level_the_most_private_one_is_taken(client):
+    poll = client.poll("score")
+    assert json.loads(client.seal(poll, left).body)["epsilon_micro"] == 500_000
+    with pytest.raises(VeilError, match="no level of privacy 'none'"):
+        client.seal(poll, left, "none")
+
+
+def test_a_lost_acknowledgement_counts_once(site):
+    """The server stores the report, the answer gets lost, and the same bytes are sent again."""
+
+    class Losing(httpx.HTTPTransport):
+        lost = 0
+
+        def handle_request(self, request):
+            answer = super().handle_request(request)
+            if request.method == "PUT" and not Losing.lost:
+                Losing.lost += 1
+                answer.close()
+                raise httpx.ReadError("lost", request=request)
+            return answer
+
+    store, address = site
+    before = len(stored_reports(store, "algorithm-2"))
+    with Client(address, http=httpx.Client(transport=Losing()), first_pause=0.001) as client:
+        receipt = client.vote(client.poll("algorithm-2"), left)
+    assert receipt.status == "already-stored"
+    assert Losing.lost == 1
+    assert len(stored_reports(store, "algorithm-2")) == before + 1
+
+
+def test_a_second_report_of_one_token_is_refused(client):
+    poll = client.poll("algorithm-2")  # whose noise is the same twice with a probability below 2^-100
+    receipt = client.vote(poll, left)
+    with pytest.raises(Refused) as refusal:
+        client.vote(poll, left, token=receipt.token)
+    assert refusal.value.reason == "different-report"
+
+
+def test_exact_answers_go_to_a_central_poll_only(site, client):
+    receipt = client.vote(client.poll("central"), left, about={"age": "old"})
+    (chunk,) = site[0].ballots("central")
+    (ballot,) = (one for one in chunk if one.id == receipt.id)
+    assert {answer["chosen"] for answer in ballot.answers} == {"left"}
+    assert ballot.about == {"age": "old"}
+    assert receipt.completion_code == "DONE-1"
+
+
+def test_a_vote_is_withdrawn_for_good(client):
+    poll = client.poll("score")
+    sealed = client.seal(poll, left)
+    token = client.send(sealed).token
+    assert client.withdraw("score", token) is True
+    assert client.withdraw("score", token) is False
+    with pytest.raises(Refused) as refusal:
+        client.send(sealed)
+    assert refusal.value.reason == "withdrawn"
+
+
+def test_what_is_not_offered_is_refused_before_anything_is_sent(client):
+    poll = client.poll("central")
+    with pytest.raises(VeilError, match="no option 'ancient'"):
+        client.seal(poll, left, about={"age": "ancient"})
+    with pytest.raises(VeilError, match="choose 'left' or 'right'"):
+        client.seal(client.poll("score"), lambda dilemma: "middle")
+
+
+# --- What a server may say -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def described():
+    """A poll's description, as the service gives it."""
+    poll = poll_from_dict(
+        {"name": "p", "study": "kidney", "paradigm": "vldp", "questions": [AGE], "about_epsilon": "1"}
+    )
+    return json.loads(json.dumps(describe(Standing(poll, False, 0, 0, None), date(2026, 1, 1))))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"study_fingerprint": "0" * 64}, "not the one that its fingerprint names"),
+        ({"levels": []}, "no level of privacy"),
+        ({"levels": [{"name": "none", "epsilon_micro": 10**9}]}, "epsilon"),
+        ({"paradigm": "none"}, "no paradigm"),
+        ({"method": None}, "cannot be read"),
+    ],
+)
+def test_a_description_that_does_not_hold_is_refused(described, change, said):
+    with pytest.raises(VeilError, match=said):
+        read_poll({**described, **change})
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "said"), [("algorithm-1", "makes no report"), ("score", "does not keep"), ("none", "makes no report")]
+)
+def test_a_mechanism_that_does_not_keep_the_promise_is_refused(described, mechanism, said):
+    poll = read_poll({**described, "mechanism": mechanism})
+    dilemmas = draw_session(poll.study, np.random.default_rng(0))
+    with pytest.raises(VeilError, match=said):
+        seal(poll, dilemmas, ["left"] * len(dilemmas), poll.levels[0], {}, "A" * 22, BulkNoise())
+
+
+@pytest.mark.parametrize("values", [[0, 5, 0, 0], [0, 5, 0, 0, 1e9], [0, "5", 0, 0, 1], [0, math.nan, 0, 0, 1]])
+def test_dilemmas_outside_the_study_are_refused(described, values):
+    good = [0, 5, 0, 0, 1]
+    with pytest.raises(VeilError):
+        read_session(read_poll(described).study, {"dilemmas": [{"left": good, "right": values}]})
+
+
+# --- About-you answers ---------------------------------------------------------------------------------------------
+
+
+class Scripted(BulkNoise):
+    """Tosses and numbers as told; what was asked for is noted."""
+
+    def __init__(self, keep, number):
+        self.keep, self.number, self.asked = keep, number, []
+
+    def tosses(self, odds, epsilons, columns):
+        self.asked.append((odds, epsilons.tolist()))
+        return np.array([[self.keep]])
+
+    def uniform(self, below, rows, columns):
+        self.asked.append(below)
+        return np.array([[self.number]])
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "3"])
+def test_about_you_answers_keep_the_odds(described, epsilon):
+    poll = read_poll({**described, "about_epsilon_micro": Epsilon.parse(epsilon).micro})
+    kept = Scripted(True, 0)
+    assert _perturbed(poll, "age", "middle", kept) == "middle"
+    ((odds, (micro,)),) = kept.asked
+    (floor,) = Coin(odds, micro).floors(40)
+    factor = math.exp(float(epsilon))
+    assert floor / 2**40 == pytest.approx(factor / (factor + 2), abs=2**-39)
+    others = [_perturbed(poll, "age", "middle", Scripted(False, number)) for number in range(2)]
+    assert others == ["young", "old"]
+    asked = Scripted(False, 0)
+    _perturbed(poll, "age", "middle", asked)
+    assert asked.asked[1] == 2
+
+
+def test_about_you_answers_of_a_distributed_poll_are_never_sent_without_their_epsilon(described):
+    poll = read_poll({**described, "about_epsilon_micro": None})
+    with pytest.raises(VeilError, match="names no epsilon"):
+        _perturbed(poll, "age", "old", BulkNoise())
+
+
+# --- Crowds, and agents that ask -------------------------------------------------------------------------------------
+
+
+def test_a_crowd_votes_and_leans_as_the_study_says(site, client):
+    store, told = site[0], []
+    before = store.polls.get("central").participants
+    turnout = send_crowd(client, client.poll("central"), 60, connections=4, seed=1, tell=told.append)
+    assert (turnout.stored, turnout.refused, sum(told)) == (60, {}, 60)
+    assert store.polls.get("central").participants == before + 60
+    lean = np.array([feature.lean for feature in store.polls.known("central").study.features])
+    made = make_release(store, "central", date(2026, 1, 1), Epsilon.parse("1"))
+    assert made.read().guarantee.voters == before + 60
+    fitted = society(store.crowd("central"), None).parameter
+    assert np.corrcoef(fitted, lean)[0, 1] > 0.9
+
+
+def test_a_crowd_with_links_and_levels(site, client):
+    store, address = site
+    tokens = store.participation.create_links("by-link", 12)
+    poll = client.poll("by-link")
+    with pytest.raises(VeilError, match="by links only"):
+        send_crowd(client, poll, 5)
+    links = [f"{report_id(token)},{address}/p/by-link/#ballot={token}" for token in tokens]
+    assert tokens_of_links(["report,link", *links]) == tokens
+    turnout = send_crowd(client, poll, 12, connections=3, tokens=tokens, seed=3)
+    assert turnout.stored == 12
+    assert sum(turnout.levels.values()) == 12
+    assert set(turnout.levels) <= {"strong", "balanced", "light"}
+    assert send_crowd(client, poll, 12, tokens=tokens).refused == {"different-report": 12}
+
+
+def test_which_poll_must_be_said_where_there_are_many(client):
+    with pytest.raises(VeilError, match="--poll"):
+        find_poll(client, None)
+    with pytest.raises(VeilError, match="no voter's link"):
+        tokens_of_links(["voter,link"])
+
+
+def test_the_crowd_command(site, monkeypatch, capsys):
+    words = ["veil", "crowd", "--url", site[1], "--voters", "5", "--poll", "algorithm-3", "--level", "light", "--json"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["stored"], said["levels"], said["refused"]) == (5, {"light": 5}, {})
+
+
+def test_a_website_is_asked_by_client_and_by_agent_alike(site, client):
+    send_crowd(client, client.poll("central"), 3, connections=1)
+    made = make_release(site[0], "central", date(2026, 1, 2), Epsilon.parse("0.01"))
+    dilemma = [
+        {"features": {"life_years_gained": 20, "years_waiting": 1}},
+        {"features": {"life_years_gained": 5, "years_waiting": 1}},
+    ]
+    decided = client.decide(dilemma, release=made.id, certainty=0.5)
+    assert decided.release == made.id == client.releases("central")[0]["id"]
+    assert client.decide_many([dilemma, dilemma[::-1]], release=made.id, certainty=0.5)[0] == decided
+    assert client.release(made.id).digest == made.id
+    listed = {poll.id: poll for poll in client.polls()}
+    assert listed["central"].release == made.id
+    with pytest.raises(Refused, match="life_years_gained"):
+        client.decide([{"features": {"life_yeers": 1}}, dilemma[1]], release=made.id)
+
+    async def ask():
+        async with McpClient(mcp_server(client)) as agent:
+            arguments = {"alternatives": dilemma, "release": made.id, "certainty": 0.5}
+            return await agent.call_tool("decide_dilemma", arguments)
+
+    assert anyio.run(ask).structured_content == {**decided.as_dict(), "release": made.id}

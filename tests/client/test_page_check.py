@@ -1,0 +1,68 @@
+"""A changed page is noticed, whichever of its files was changed."""
+
+import sys
+from importlib import resources
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.client.running import running
+
+from veil.cli import main
+from veil.client.page_check import check_page
+from veil.errors import VeilError
+from veil.service.poll_file import poll_from_dict
+
+WEB = Path(str(resources.files("veil"))) / "web"
+FILES = {f"/web/{path.relative_to(WEB).as_posix()}" for path in WEB.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    poll = poll_from_dict({"name": "kidney", "study": "kidney"})
+    with running(tmp_path_factory.mktemp("site"), [poll]) as (_, address):
+        yield address
+
+
+def test_the_served_page_is_the_shipped_one(address):
+    with httpx.Client() as http:
+        found = check_page(http, address, "kidney")
+    assert set(found.same) == FILES | {"/p/kidney/"}
+    assert found.different == ()
+
+
+class Changed(httpx.HTTPTransport):
+    """A server that adds one byte to one file."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+
+    def handle_request(self, request):
+        answer = super().handle_request(request)
+        if request.url.path != self.path:
+            return answer
+        answer.read()
+        return httpx.Response(200, content=answer.content + b" ")
+
+
+@pytest.mark.parametrize("path", ["/p/kidney/", "/web/mechanisms/random.js", "/web/main.js"])
+def test_one_byte_is_enough(address, path):
+    with httpx.Client(transport=Changed(path)) as http:
+        assert check_page(http, address, "kidney").different == (path,)
+
+
+def test_a_poll_that_is_not_there_and_a_server_that_is_not(address):
+    with httpx.Client() as http:
+        with pytest.raises(VeilError, match="no poll"):
+            check_page(http, address, "nothing")
+        with pytest.raises(VeilError, match="cannot reach"):
+            check_page(http, "http://127.0.0.1:1", "kidney")
+
+
+def test_the_command(address, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["veil", "check-page", "--url", address, "--poll", "kidney"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert f"{len(FILES) + 1} files, all as this veil ships them" in capsys.readouterr().out

@@ -1,0 +1,22 @@
+"""The page about operations lists every setting that there is, as it is."""
+
+from pathlib import Path
+
+from veil.service.poll_file import _KNOWN
+from veil.service.settings import settings_table
+
+PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
+
+
+def test_every_setting_is_in_the_docs():
+    section = PAGE.read_text(encoding="utf-8").split("## Settings")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    assert rows == [f"| `{name}` | `{env}` | `{default}` | {told} |" for name, env, default, told in settings_table()]
+
+
+def test_every_poll_setting_is_in_the_tutorial():
+    text = (PAGE.parent / "tutorial-host.md").read_text(encoding="utf-8").split("## 2.")[1].split("\n## ")[0]
+    listed = {
+        name for line in text.splitlines() if line.startswith("| `") for name in line.split("|")[1].split("`")[1::2]
+    }
+    assert listed == set(_KNOWN)

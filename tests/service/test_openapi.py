@@ -1,0 +1,102 @@
+"""Schemathesis reads the API's description and looks for an answer that it does not describe, or a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from tests.service.voters import poll, sent_report
+
+from veil.service.app import create_app
+from veil.service.releasing import make_release
+from veil.service.service import Service
+from veil.service.store.store import open_store
+
+TODAY = date(2026, 5, 4)
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+OPERATIONS = [
+    ("GET", "/api/polls"),
+    ("GET", "/api/polls/{poll}"),
+    ("GET", "/api/polls/{poll}/words/{language}"),
+    ("GET", "/api/polls/{poll}/session"),
+    ("PUT", "/api/polls/{poll}/report"),
+    ("PUT", "/api/polls/{poll}/ballot"),
+    ("DELETE", "/api/polls/{poll}/participation"),
+    ("GET", "/api/releases"),
+    ("GET", "/api/releases/{release}"),
+    ("POST", "/api/releases/{release}/decisions"),
+    ("POST", "/api/releases/{release}/decisions/batch"),
+    ("GET", "/healthz"),
+]
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
+    """A service with a poll of each kind and a release."""
+    directory: Path = tmp_path_factory.mktemp("described")
+    with open_store(f"sqlite:///{directory / 'veil.sqlite'}") as store:
+        store.polls.add(poll())
+        store.polls.add(poll("c", "vlcp"))
+        store.participation.put([sent_report(poll(), number) for number in range(12)], TODAY)
+        make_release(store, "p", TODAY)
+        made = create_app(Service(store))
+        with TestClient(made):
+            yield made
+
+
+@pytest.fixture(scope="module")
+def description(app: FastAPI) -> schemathesis.BaseSchema:
+    """The API as it describes itself."""
+    return schemathesis.openapi.from_asgi("/api/openapi.json", app)
+
+
+@pytest.mark.parametrize(
+    ("operation", "mode"),
+    [
+        *((operation, GenerationMode.POSITIVE) for operation in OPERATIONS),
+        *((operation, GenerationMode.NEGATIVE) for operation in OPERATIONS if operation[0] in ("PUT", "POST")),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, tuple) else given.value,
+)
+def test_every_answer_is_described(
+    description: schemathesis.BaseSchema, operation: tuple[str, str], mode: GenerationMode
+) -> None:
+    method, path = operation
+    described = description[path][method.lower()]
+
+    @given(case=described.as_strategy(generation_mode=mode), exists=st.booleans(), poll=st.sampled_from("pc"))
+    @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    def check(case: schemathesis.Case, exists: bool, poll: str) -> None:
+        # Names that are made up never exist.
+        known = {"poll": poll, "release": "latest", "language": "en"}
+        case.path_parameters.update({name: known[name] for name in case.path_parameters if exists})
+        case.call_and_validate(checks=CHECKS)
+
+    check()
+
+
+def test_everything_but_pages_is_described(app: FastAPI) -> None:
+    described = {(method.upper(), path) for path, operations in app.openapi()["paths"].items() for method in operations}
+    assert described == set(OPERATIONS)
+
+
+def test_a_person_can_read_it_without_another_origin(app: FastAPI) -> None:
+    page = TestClient(app).get("/api").text
+    assert "PUT /api/polls/{poll}/report" in page
+    assert "http://" not in page
+    assert "https://" not in page

@@ -1,0 +1,128 @@
+"""A host at work in a real browser: signs in, looks, releases, compares, downloads; on a phone, and for everybody."""
+
+import csv
+import json
+import time
+
+import pytest
+from axe_core_python.sync_playwright import Axe
+from tests.client.running import running
+from tests.service.host.website import CENTRAL, DISTRIBUTED
+
+from veil.client import Client
+from veil.crowd import send_crowd
+from veil.release import release_from_dict
+from veil.service.poll_file import poll_from_dict
+
+PASSWORD = "correct horse battery"
+ROAD = 'name = "road"\nstudy = "moral-machine"\n'
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    polls = [poll_from_dict({**CENTRAL, "entry": "open"}), poll_from_dict(DISTRIBUTED)]
+    with running(tmp_path_factory.mktemp("site"), polls) as (store, address):
+        vote(address, "trusted", 30)
+        vote(address, "untrusted", 20)
+        yield store, address
+
+
+def vote(address, poll, voters):
+    with Client(address) as client:
+        send_crowd(client, client.poll(poll), voters, connections=2)
+
+
+@pytest.fixture
+def page(browser, site):
+    """A signed-in host's page, narrow as a phone. Whatever it complains about fails the test."""
+    store, address = site
+    context = browser.new_context(viewport={"width": 320, "height": 640}, base_url=address, locale="en-GB")
+    page, complaints, asked = context.new_page(), [], []
+    page.set_default_timeout(20_000)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: asked.append(request.url))
+    token = store.hosts.create_sign_in_link(int(time.time()))
+    page.goto(f"/host/sign-in#link={token}")
+    page.get_by_role("button", name="Sign in with the link").click()
+    page.get_by_role("button", name="Sign out").wait_for()
+    assert not any(token in url.partition("#")[0] for url in asked)
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def test_a_host_signs_in_releases_and_downloads(page, site):
+    store, _ = site
+    page.goto("/host/password")
+    page.get_by_label("New password").fill(PASSWORD)
+    page.get_by_label("The same again").fill(PASSWORD)
+    page.get_by_role("button", name="Set the password").click()
+    page.get_by_role("heading", name="Polls").wait_for()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.get_by_role("link", name="One kidney").first.click()
+    for epsilon in ("0.5", "1"):
+        page.goto("/host/polls/trusted/releases")
+        page.get_by_label("Epsilon").fill(epsilon)
+        page.get_by_role("button", name="Look first").click()
+        page.get_by_text("expected error bar").wait_for()
+        page.get_by_role("button", name=f"Spend ε = {epsilon} and release").click()
+        page.wait_for_url("**/host/releases/*")
+    assert store.releases.account("trusted").spent_micro == 1_500_000
+    with page.expect_download() as started:
+        page.get_by_role("link", name="Download the release").click()
+    released = release_from_dict(json.loads(started.value.path().read_text()))
+    assert released.digest == store.releases.all("trusted")[0].id
+    page.goto("/host/polls/trusted/releases")
+    page.get_by_role("button", name="Compare the two").click()
+    page.get_by_role("heading", name="Two releases side by side").wait_for()
+    page.goto("/host/polls/trusted/data")
+    with page.expect_download() as started:
+        page.get_by_role("link", name="CSV").click()
+    rows = list(csv.DictReader(started.value.path().read_text().splitlines()))
+    assert len({row["voter"] for row in rows}) == store.polls.get("trusted").participants
+
+
+def test_the_overview_refreshes_by_itself(page, site):
+    page.goto("/host/polls/untrusted")
+    before = site[0].polls.get("untrusted").participants
+    page.locator("dl.numbers dd", has_text=str(before)).first.wait_for()
+    page.get_by_text("The picture as a table").click()
+    page.locator("body").evaluate("document.activeElement.blur()")
+    vote(site[1], "untrusted", 3)
+    page.locator("dl.numbers dd", has_text=str(before + 3)).first.wait_for()
+    assert page.locator("details").evaluate("part => part.open")
+
+
+def test_a_new_poll_is_previewed_as_voters_see_it(page, site):
+    page.goto("/host/new")
+    page.get_by_label("Or write it here").fill(ROAD)
+    page.get_by_role("button", name="Check and preview").click()
+    page.locator(".dilemmas svg.road").nth(3).wait_for()
+    page.get_by_role("button", name="Put it to voters").click()
+    page.wait_for_url("**/host/polls/road")
+    assert site[0].polls.known("road").study.name == "moral-machine"
+
+
+def test_everybody_can_use_every_page(page, site):
+    """On a screen of 320 pixels nothing has to be scrolled sideways, and axe finds nothing, by day and by night."""
+    store, _ = site
+    page.goto("/host/polls/untrusted/releases")
+    page.get_by_role("button", name="Look first").click()
+    page.get_by_role("button", name="Make the release").click()
+    page.wait_for_url("**/host/releases/*")
+    made = store.releases.all("untrusted")[0].id
+    pages = ["/host/", "/host/password", "/host/new", f"/host/releases/{made}"]
+    pages += [f"/host/polls/trusted{part}" for part in ("", "/releases", "/recruit", "/data")]
+    pages += [f"/host/polls/untrusted/compare?first={made}&second={made}"]
+    axe = Axe()
+    for path in pages:
+        page.goto(path)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 320, f"{path} is {wide} pixels wide"
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found = axe.run(page)["violations"]
+            assert not found, f"{path} ({scheme}): {[(v['id'], [n['html'] for n in v['nodes']][:3]) for v in found]}"
