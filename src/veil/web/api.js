@@ -5,7 +5,12 @@ const PATIENCE = 20_000; // milliseconds until a request counts as lost
 
 /** A request that did not get what it asked for. `reason` is the server's, or "unreachable". */
 export class Refusal extends Error {
-  /** @param {string} reason @param {number} status 0 if there was no response @param {number} wait seconds to wait before asking again */
+  /**
+   * @param {string} reason
+   * @param {string} message
+   * @param {number} status 0 if there was no response
+   * @param {number} wait seconds to wait before asking again
+   */
   constructor(reason, message, status = 0, wait = 0) {
     super(message);
     this.reason = reason;
@@ -23,7 +28,8 @@ export class Refusal extends Error {
 export const getPoll = (poll) => ask(`polls/${encodeURIComponent(poll)}`);
 
 /** @param {string} poll @param {string} language @returns {Promise<any>} */
-export const getWords = (poll, language) => ask(`polls/${encodeURIComponent(poll)}/words/${encodeURIComponent(language)}`);
+export const getWords = (poll, language) =>
+  ask(`polls/${encodeURIComponent(poll)}/words/${encodeURIComponent(language)}`);
 
 /** @param {string} poll @returns {Promise<{dilemmas: {left: number[], right: number[]}[]}>} */
 export const getSession = (poll) => ask(`polls/${encodeURIComponent(poll)}/session`);
@@ -45,7 +51,10 @@ export function put(poll, kind, token, body) {
 
 /** Delete what was sent. @param {string} poll @param {string} token */
 export function withdraw(poll, token) {
-  return ask(`polls/${encodeURIComponent(poll)}/participation`, { method: "DELETE", headers: { "Veil-Ballot": token } });
+  return ask(`polls/${encodeURIComponent(poll)}/participation`, {
+    method: "DELETE",
+    headers: { "Veil-Ballot": token },
+  });
 }
 
 async function ask(path, options = {}) {
@@ -67,7 +76,12 @@ async function ask(path, options = {}) {
   const data = parsed(text);
   if (response.ok && data !== null) return data;
   const { reason = "unexpected", message = response.statusText } = data?.error ?? {};
-  throw new Refusal(reason, message, response.ok ? 502 : response.status, Number(response.headers.get("Retry-After")) || 0);
+  throw new Refusal(
+    reason,
+    message,
+    response.ok ? 502 : response.status,
+    Number(response.headers.get("Retry-After")) || 0,
+  );
 }
 
 function parsed(text) {

@@ -51,7 +51,11 @@ function average(names) {
 export function compare(study, words, release, preference, onRoad) {
   const names = study.features.map((feature) => feature.name);
   const respects = onRoad
-    ? ON_THE_ROAD.map(({ name, more, less }) => ({ name, label: null, v: names.map((f) => (more[f] ?? 0) - (less[f] ?? 0)) }))
+    ? ON_THE_ROAD.map(({ name, more, less }) => ({
+        name,
+        label: null,
+        v: names.map((f) => (more[f] ?? 0) - (less[f] ?? 0)),
+      }))
     : names.map((name, k) => ({ name, label: words.features[name].label, v: names.map((_, i) => (i === k ? 1 : 0)) }));
   return respects.map(({ name, label, v }) => {
     const crowd = sum(v, (k) => release.parameter[names[k]]);
@@ -75,7 +79,7 @@ export function ownPreference(poll, dilemmas, choices) {
 /** Phi(t): as phi / Phi is the inverse Mills ratio, Phi is phi over it. @param {number} t */
 export function normalShare(t) {
   if (t > 0) return 1 - normalShare(-t);
-  return (Math.exp((-t * t) / 2) / Math.sqrt(2 * Math.PI)) / mills(t);
+  return Math.exp((-t * t) / 2) / Math.sqrt(2 * Math.PI) / mills(t);
 }
 
 function sum(v, value) {

@@ -54,8 +54,8 @@ export function beside(poll, step, direction) {
 }
 
 /**
- * What is left of a remembered state when the page opens. A receipt stays. What may have been sent must be sent again as
- * it is. Anything else is kept only if it still fits the poll.
+ * What is left of a remembered state when the page opens. A receipt stays. What may have been sent must be sent again
+ * as it is. Anything else is kept only if it still fits the poll.
  * @param {any} poll
  * @param {State | null} stored
  * @param {string | null} token
@@ -80,7 +80,12 @@ export function changed(state, change) {
   return { ...state, ...change, body: null };
 }
 
-/** After the server has it, the device forgets the answers. @param {State} state @param {any} receipt @returns {State} */
+/**
+ * After the server has it, the device forgets the answers.
+ * @param {State} state
+ * @param {any} receipt
+ * @returns {State}
+ */
 export function delivered(state, receipt) {
   return { ...state, step: "done", dilemmas: [], choices: [], about: {}, body: null, receipt };
 }
@@ -96,7 +101,11 @@ export function withdrawn(state) {
  * @param {State} state
  */
 export function ballotText(poll, state) {
-  const answers = state.dilemmas.map((dilemma, i) => ({ left: dilemma.left, right: dilemma.right, chosen: state.choices[i] }));
+  const answers = state.dilemmas.map((dilemma, i) => ({
+    left: dilemma.left,
+    right: dilemma.right,
+    chosen: state.choices[i],
+  }));
   const about = poll.questions.length > 0 ? { about: state.about } : {};
   return JSON.stringify({ format: "veil ballot 1", study: poll.study_fingerprint, answers, ...about });
 }

@@ -22,7 +22,8 @@ export const LANGUAGES = {
 export function pickLanguage(offered, wanted) {
   for (const tag of wanted) {
     if (!tag) continue;
-    const found = offered.find((language) => language === tag) ?? offered.find((language) => primary(language) === primary(tag));
+    const found =
+      offered.find((language) => language === tag) ?? offered.find((language) => primary(language) === primary(tag));
     if (found) return found;
   }
   return offered[0] ?? "en";

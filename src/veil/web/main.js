@@ -1,7 +1,7 @@
 /** Opens the page: finds the poll, the ballot and the language, and shows the step where the voter left off. */
 
 import { getPoll, getWords } from "./api.js";
-import { Language, languageName, pickLanguage } from "./language.js";
+import { Language, LANGUAGES, languageName, pickLanguage } from "./language.js";
 import { h } from "./markup.js";
 import { reportId } from "./mechanisms/report.js";
 import { Page } from "./page.js";
@@ -13,14 +13,7 @@ const TOKEN = /^[A-Za-z0-9_-]{22}$/;
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const wanted = () => [new URLSearchParams(location.search).get("lang"), chosenLanguage(), ...navigator.languages];
 
-open().catch(async (problem) => {
-  const language = await Language.load(pickLanguage(["en", "ar", "zh", "fr", "de", "ja", "ko", "pt", "ru", "es"], wanted())).catch(() => null);
-  const unknown = problem.reason === "unknown-poll";
-  const words = language?.say(unknown ? "refused_unknown_poll" : "refused_unreachable") ?? String(problem.message);
-  const heading = language?.say("problem_title") ?? "veil";
-  main.replaceChildren(h("section", { class: "page" }, h("h1", {}, heading), h("p", { class: "lead", role: "alert" }, words), h("p", {}, h("a", { class: "primary", href: location.href, onclick: () => location.reload() }, language?.say("try_again") ?? "↻"))));
-  main.removeAttribute("aria-busy");
-});
+open().catch(apologise);
 
 async function open() {
   const poll = await getPoll(pollName());
@@ -41,7 +34,7 @@ function pollName() {
   return decodeURIComponent(location.pathname.match(/\/p\/([^/]+)/)?.[1] ?? "");
 }
 
-/** A personal link carries its token behind the #, where no server sees it. It is taken out of sight once it is stored. */
+/** A personal link carries its token behind the #, where no server sees it. Once stored, it is taken out of sight. */
 function linkToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("ballot");
   if (given && TOKEN.test(given)) return given;
@@ -70,15 +63,39 @@ function header(page, tag) {
   const { poll, language } = page;
   const choose = async (event) => {
     rememberLanguage(event.target.value);
-    await speak(page, event.target.value);
+    try {
+      await speak(page, event.target.value);
+    } catch (refusal) {
+      return page.problem(refusal);
+    }
     page.show();
-    document.getElementById("language")?.focus();
+    return document.getElementById("language")?.focus();
   };
-  const options = poll.languages.map((name) => h("option", { value: name, lang: name, selected: name === tag }, languageName(name)));
-  document.getElementById("top")?.replaceChildren(
-    h("span", { class: "brand" }, "veil"),
-    h("label", { class: "away", for: "language" }, language.say("language")),
-    h("select", { id: "language", onchange: choose }, options),
+  const options = poll.languages.map((name) =>
+    h("option", { value: name, lang: name, selected: name === tag }, languageName(name)),
   );
+  const label = h("label", { class: "away", for: "language" }, language.say("language"));
+  const select = h("select", { id: "language", onchange: choose }, options);
+  document.getElementById("top")?.replaceChildren(h("span", { class: "brand" }, "veil"), label, select);
   document.getElementById("foot")?.replaceChildren(h("p", { class: "note" }, language.say("foot")));
+}
+
+/** Say that the poll could not be opened, if possible in the voter's language. */
+async function apologise(problem) {
+  const language = await Language.load(pickLanguage(Object.keys(LANGUAGES), wanted())).catch(() => null);
+  const key = problem.reason === "unknown-poll" ? "refused_unknown_poll" : "refused_unreachable";
+  main.replaceChildren(
+    h(
+      "section",
+      { class: "page" },
+      h("h1", {}, language?.say("problem_title") ?? "veil"),
+      h("p", { class: "lead", role: "alert" }, language?.say(key) ?? String(problem.message)),
+      h(
+        "button",
+        { class: "primary", type: "button", onclick: () => location.reload() },
+        language?.say("try_again") ?? "↻",
+      ),
+    ),
+  );
+  main.removeAttribute("aria-busy");
 }

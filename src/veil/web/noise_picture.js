@@ -8,7 +8,7 @@ const BASE = 100;
 const REACH = 3.2; // how far the picture shows, in distances between the two answers
 
 /**
- * Two Laplace curves, one distance apart, for an epsilon: the height of one is nowhere more than e^epsilon times the other.
+ * Two Laplace curves, one distance apart: the height of one is nowhere more than e^epsilon times that of the other.
  * @param {number} epsilon
  */
 export function curves(epsilon) {
@@ -37,7 +37,12 @@ export function curves(epsilon) {
  */
 export function coins(kept) {
   const dots = Array.from({ length: 100 }, (_, i) =>
-    svg("circle", { class: i < kept ? "one" : "other", cx: 9 + (i % 20) * 15.9, cy: 12 + Math.floor(i / 20) * 20, r: 5.5 }),
+    svg("circle", {
+      class: i < kept ? "one" : "other",
+      cx: 9 + (i % 20) * 15.9,
+      cy: 12 + Math.floor(i / 20) * 20,
+      r: 5.5,
+    }),
   );
   return svg("svg", { class: "noise", viewBox: "0 0 320 104", "aria-hidden": "true", focusable: "false" }, dots);
 }

@@ -3,7 +3,7 @@
 import { getSession, put, withdraw } from "./api.js";
 import { ownPreference } from "./comparison.js";
 import { deliver } from "./delivery.js";
-import { ballotText, beside, delivered, resumed, withdrawn } from "./journey.js";
+import { ballotText, beside, delivered, newState, resumed, withdrawn } from "./journey.js";
 import { h } from "./markup.js";
 import { makeReport, newToken, reportId } from "./mechanisms/report.js";
 import { systemRandom } from "./mechanisms/random.js";
@@ -17,10 +17,22 @@ import { review } from "./steps/review.js";
 import { sending } from "./steps/sending.js";
 import { welcome } from "./steps/welcome.js";
 
+/** Steps at which there are answers on the device and nothing has been sent. */
+const ANSWERING = ["dilemmas", "about", "review"];
+
 const STEPS = { welcome, level, dilemmas, about, review, sending, done };
 
 /** Reasons of the server that the interface has words for. */
-const REASONS = ["unreachable", "closed", "full", "not-open-yet", "unknown-ballot", "different-report", "nothing-stored", "too-many-requests"];
+const REASONS = [
+  "unreachable",
+  "closed",
+  "full",
+  "not-open-yet",
+  "unknown-ballot",
+  "different-report",
+  "nothing-stored",
+  "too-many-requests",
+];
 
 export class Page {
   /** The voter's own preference: in memory only, and gone with the page. @type {number[] | null} */
@@ -28,6 +40,7 @@ export class Page {
   /** What is said in place of all steps, for a poll that takes no answers. @type {string | null} */
   notice = null;
   #delivery = null;
+  #pause = null;
 
   /**
    * @param {any} poll
@@ -59,6 +72,7 @@ export class Page {
   /** Draw the step where the voter is, and take the keyboard and the screen reader there. */
   show() {
     const section = this.notice ? this.#noticed() : STEPS[this.state.step](this);
+    if (!this.notice && ANSWERING.includes(this.state.step)) section.append(this.#forgetting());
     this.main.replaceChildren(section);
     this.main.removeAttribute("aria-busy");
     document.title = `${this.words.title} · veil`;
@@ -68,7 +82,22 @@ export class Page {
 
   #noticed() {
     const words = this.language.say(this.notice);
-    return h("section", { class: "page" }, h("h1", { tabindex: "-1" }, this.words.title), h("p", { class: "lead" }, words));
+    return h(
+      "section",
+      { class: "page" },
+      h("h1", { tabindex: "-1" }, this.words.title),
+      h("p", { class: "lead" }, words),
+    );
+  }
+
+  /** A way out that leaves nothing behind, for a device that somebody else uses, too. */
+  #forgetting() {
+    const forget = () => {
+      if (!window.confirm(this.language.say("forget_sure"))) return;
+      this.update(newState(this.poll, this.state.token));
+      this.show();
+    };
+    return h("p", {}, h("button", { class: "plain", type: "button", onclick: forget }, this.language.say("forget")));
   }
 
   /** Another tab has sent, or is about to: its report is the only one, and this tab goes along. */
@@ -81,6 +110,7 @@ export class Page {
 
   /** Go to the step after this one. */
   async next() {
+    if (this.main.hasAttribute("aria-busy")) return;
     const step = beside(this.poll, this.state.step, 1);
     if (step === "dilemmas" && this.state.dilemmas.length === 0 && !(await this.#begin())) return;
     this.update({ ...this.state, step });
@@ -126,18 +156,25 @@ export class Page {
     return this.state.body;
   }
 
-  /** Send what is stored until it is there. A second call joins the first. @param {(seconds: number) => Promise<void>} pause */
+  /**
+   * Send what is stored until it is there. A second call, after a change of language, joins the first.
+   * @param {(seconds: number) => Promise<void>} pause how to wait before another try
+   */
   send(pause) {
-    this.#delivery ??= this.#deliver(pause).finally(() => (this.#delivery = null));
+    this.#pause = pause;
+    this.#delivery ??= this.#deliver().finally(() => (this.#delivery = null));
     return this.#delivery;
   }
 
-  async #deliver(pause) {
+  async #deliver() {
     this.makeBody();
     this.update({ ...this.state, sealed: true });
     const { token, body, dilemmas, choices, epsilonMicro } = this.state;
     const kind = isCentral(this.poll) ? "ballot" : "report";
-    const answer = await deliver(() => put(this.poll.id, kind, token, body), pause);
+    const answer = await deliver(
+      () => put(this.poll.id, kind, token, body),
+      (seconds) => this.#pause(seconds),
+    );
     this.preference = choices.length > 0 ? ownPreference(this.poll, dilemmas, choices) : null;
     const day = new Date().toISOString().slice(0, 10);
     const receipt = { id: reportId(token), day, epsilonMicro, code: answer.completion_code, url: answer.return_url };
@@ -155,9 +192,21 @@ export class Page {
 
   /** Say what went wrong, with a way to try again. */
   problem(refusal) {
-    const retry = h("button", { class: "primary", type: "button", onclick: () => this.show() }, this.language.say("try_again"));
+    const retry = h(
+      "button",
+      { class: "primary", type: "button", onclick: () => this.show() },
+      this.language.say("try_again"),
+    );
     const heading = h("h1", { tabindex: "-1" }, this.language.say("problem_title"));
-    this.main.replaceChildren(h("section", { class: "page" }, heading, h("p", { class: "lead", role: "alert" }, this.refusalWords(refusal)), retry));
+    this.main.replaceChildren(
+      h(
+        "section",
+        { class: "page" },
+        heading,
+        h("p", { class: "lead", role: "alert" }, this.refusalWords(refusal)),
+        retry,
+      ),
+    );
     heading.focus();
   }
 

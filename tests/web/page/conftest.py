@@ -19,6 +19,7 @@ from veil.service.service import Service
 from veil.service.settings import Settings
 from veil.service.store.store import open_store
 from veil.sources.simulated import simulate_crowd
+from veil.studies import load_study
 
 PHONE = {"width": 360, "height": 640}
 
@@ -32,6 +33,8 @@ AGE = {
     ],
 }
 LEVEL = {"levels": {"balanced": "1"}}
+DILEMMAS = 5
+"""A session is this short, so that the tests are, too; the central poll has the study as it is."""
 DISTRIBUTED_POLLS = {
     "score": {"paradigm": "rldp", "mechanism": "score", "questions": [AGE], "about_epsilon": "1"},
     "algorithm-3": {"paradigm": "rldp", "mechanism": "algorithm-3", **LEVEL},
@@ -66,7 +69,10 @@ def service(tmp_path_factory):
     directory = tmp_path_factory.mktemp("service")
     with open_store(f"sqlite:///{directory / 'veil.sqlite'}") as store:
         for name, given in {**DISTRIBUTED_POLLS, **OTHER_POLLS}.items():
-            store.polls.add(poll_from_dict({"name": name, "study": "moral-machine", **given}))
+            study = load_study(given.get("study", "moral-machine")).as_dict()
+            if name != "central":
+                study["drawing"]["dilemmas"] = DILEMMAS
+            store.polls.add(poll_from_dict({**given, "name": name, "study": study}))
         store.polls.close("closed")
         store.releases.put("released", crowds_release(store.polls.known("released")), date(2026, 1, 2), None)
         yield Service(store, Settings(port=0))

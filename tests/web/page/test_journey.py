@@ -5,6 +5,9 @@ import json
 import pytest
 from tests.web.page.conftest import DISTRIBUTED_POLLS
 
+from veil.studies import load_study
+from veil.translations import INTERFACE_LANGUAGES, words
+
 FIELDS = {
     "algorithm-2": {"values"},
     "algorithm-3": {"values"},
@@ -20,7 +23,7 @@ ALWAYS = {"format", "study", "mechanism", "epsilon_micro"}
 @pytest.mark.parametrize("mechanism", DISTRIBUTED_POLLS)
 def test_in_a_distributed_poll_nothing_but_the_report_leaves_the_device(mechanism, visit, stored, address):
     voter = visit(mechanism)
-    dilemmas, sides = voter.to_review(1_000_000 if mechanism == "score" else None)
+    dilemmas, _ = voter.to_review(1_000_000 if mechanism == "score" else None)
     before = list(voter.requests)
     body = voter.shown_body()
     voter.press_primary()
@@ -60,6 +63,22 @@ def test_the_chosen_level_is_the_one_that_is_sent(visit):
     voter = visit("score")
     voter.to_review(500_000)
     assert json.loads(voter.shown_body())["epsilon_micro"] == 500_000
+
+
+def test_the_level_cannot_be_changed_after_the_first_answer(visit):
+    """A choice made afterwards could tell something about the answers."""
+    voter = visit("score")
+    voter.to_dilemmas(500_000)
+    voter.go_back()
+    voter.choose_level(2_000_000)
+    voter.page.locator(".dilemma").wait_for()
+    voter.page.locator("label.left").click()
+    assert not voter.page.get_by_role("button", name="Back").is_visible()
+    voter.press_primary()
+    voter.go_back()
+    voter.page.locator("progress[value='1']").wait_for()
+    assert not voter.page.get_by_role("button", name="Back").is_visible()
+    assert voter.memory()["epsilonMicro"] == 2_000_000
 
 
 def test_in_a_central_poll_the_exact_answers_are_sent_once_under_a_consent_that_says_so(visit, stored):
@@ -197,7 +216,7 @@ def test_a_choice_shows_what_it_means_before_it_counts(visit):
 def test_touching_a_group_in_the_picture_spares_it(visit):
     voter = visit("algorithm-2")
     voter.to_dilemmas()
-    voter.page.locator(".road .group[data-side=left] .figures").click()
+    voter.page.locator(".road .group[data-side=left]").click()
     assert voter.memory()["choices"][0] == "left"
 
 
@@ -211,6 +230,24 @@ def test_the_language_can_be_changed_on_the_way(visit):
     assert voter.page.locator("html").get_attribute("lang") == "de"
     voter.page.reload()
     voter.page.get_by_text("Die Bremsen haben versagt").wait_for()
+
+
+def test_a_dilemma_is_asked_in_every_language(visit):
+    """In the words of Python's translation, put together by the page."""
+    study = load_study("moral-machine")
+    voter = visit("algorithm-2")
+    voter.to_dilemmas()
+    (dilemma, *_) = voter.memory()["dilemmas"]
+    for code in INTERFACE_LANGUAGES:
+        said = words(study, code)
+        voter.page.select_option("#language", code)
+        voter.page.locator("h1").get_by_text(said["question"]).wait_for()
+        name = voter.page.locator("#choose-left").get_attribute("aria-label")
+        for feature, value in zip(study.features, dilemma["left"], strict=True):
+            table = said["features"][feature.name]["words"]
+            phrase = table.get(f"{value:g}", table.get("other"))
+            assert phrase.replace("{n}", f"{value:g}") in name
+        assert voter.page.locator("html").get_attribute("dir") == said["direction"]
 
 
 def test_the_voter_beside_the_crowd(visit, service):

@@ -15,7 +15,12 @@ export function facts(study, words, values, others, language) {
   const rows = study.features.map((feature, k) => {
     const phrase = phraseOf(words.features[feature.name], values[k], language);
     if (!phrase) return null;
-    return h("span", { class: values[k] === others[k] ? "fact same" : "fact" }, h("span", {}, phrase), bar(feature, values[k], study.drawing.method === "gaussian"));
+    return h(
+      "span",
+      { class: values[k] === others[k] ? "fact same" : "fact" },
+      h("span", {}, phrase),
+      bar(feature, values[k], study.drawing.method === "gaussian"),
+    );
   });
   return h("span", { class: "facts-of-card" }, rows);
 }

@@ -69,7 +69,9 @@ export function seated(name, x, y, width) {
 /** A few of them on a crossing, for the welcome. */
 export function passersBy() {
   const names = ["old_man", "girl", "female_doctor", "dog", "man", "pregnant", "boy", "homeless", "cat"];
-  const stripes = Array.from({ length: 13 }, (_, i) => svg("rect", { x: 8 + i * 28, y: 58, width: 16, height: 22, rx: 1.5 }));
+  const stripes = Array.from({ length: 13 }, (_, i) =>
+    svg("rect", { x: 8 + i * 28, y: 58, width: 16, height: 22, rx: 1.5 }),
+  );
   return svg(
     "svg",
     { viewBox: "0 0 368 84", class: "road passers-by", "aria-hidden": "true", focusable: "false" },

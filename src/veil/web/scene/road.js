@@ -2,8 +2,8 @@
  * The road: a car whose brakes have failed, and two lanes. In each lane stands a group, or the barrier that would kill
  * those in the car. The lane on the left belongs to the left alternative, the lane on the right to the right one.
  *
- * Both groups are drawn to the same scale, so that neither looks larger than it is. The picture repeats what the words say. It
- * is hidden from screen readers, which get the words.
+ * Both groups are drawn to the same scale, so that neither looks larger than it is. The picture repeats what the words
+ * say. It is hidden from screen readers, which get the words.
  */
 
 import { svg } from "../markup.js";
@@ -13,7 +13,7 @@ const WIDTH = 360;
 const HEIGHT = 326;
 const LANE = { left: 97, right: 263 }; // the middles of the lanes
 const KERB = { left: 9, right: 351 };
-/** By the number of people in the larger group: how tall a figure stands, how wide it sits, and the room it takes. */
+/** By the number of people in the larger group: how tall a figure stands and how wide it sits. */
 const SIZES = { 1: [96, 60], 2: [92, 54], 3: [72, 42], 4: [68, 39], 5: [68, 39] };
 const SIDES = /** @type {const} */ (["left", "right"]);
 
@@ -49,7 +49,12 @@ export function drawRoad(study, dilemma, tags, pick) {
   const inCar = SIDES.find((side) => groups[side].barrier === 1);
   const people = { left: everybody(groups.left), right: everybody(groups.right) };
   const [tall, wide] = SIZES[Math.max(people.left.length, people.right.length)];
-  const element = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "road", "aria-hidden": "true", focusable: "false" });
+  const element = svg("svg", {
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    class: "road",
+    "aria-hidden": "true",
+    focusable: "false",
+  });
   element.append(...ground());
   for (const side of SIDES) {
     element.append(groups[side].barrier === 1 ? barrier(LANE[side]) : crossing(side));
@@ -84,12 +89,16 @@ function ground() {
 
 function crossing(side) {
   const left = side === "left" ? 21 : 187;
-  const stripes = Array.from({ length: 6 }, (_, i) => svg("rect", { x: left + 3 + i * 26, y: 30, width: 15, height: 126, rx: 1.5 }));
+  const stripes = Array.from({ length: 6 }, (_, i) =>
+    svg("rect", { x: left + 3 + i * 26, y: 30, width: 15, height: 126, rx: 1.5 }),
+  );
   return svg("g", { class: "zebra" }, stripes);
 }
 
 function barrier(x) {
-  const stripes = Array.from({ length: 6 }, (_, i) => svg("path", { class: "hazard", d: `M${x - 66 + i * 24} 96h12l-9 22h-12z` }));
+  const stripes = Array.from({ length: 6 }, (_, i) =>
+    svg("path", { class: "hazard", d: `M${x - 66 + i * 24} 96h12l-9 22h-12z` }),
+  );
   return svg(
     "g",
     { class: "barrier" },
@@ -111,8 +120,14 @@ function light(x, green) {
     svg("rect", { class: "case", x: x - 9, y: 38, width: 18, height: 36, rx: 5 }),
     lamp(48, !green, "red"),
     lamp(64, green, "green"),
-    svg("path", { class: green ? "sign" : "sign on", d: `M${x} 44.500v3M${x - 1.6} 47h3.200M${x - 1} 47v4.500M${x + 1} 47v4.500` }),
-    svg("path", { class: green ? "sign on" : "sign", d: `M${x} 60.500v3.500M${x - 2.4} 63.500l4.800-1M${x} 64l-2 4M${x} 64l2.200 4` }),
+    svg("path", {
+      class: green ? "sign" : "sign on",
+      d: `M${x} 44.500v3M${x - 1.6} 47h3.200M${x - 1} 47v4.500M${x + 1} 47v4.500`,
+    }),
+    svg("path", {
+      class: green ? "sign on" : "sign",
+      d: `M${x} 60.500v3.500M${x - 2.4} 63.500l4.800-1M${x} 64l-2 4M${x} 64l2.200 4`,
+    }),
   );
 }
 
@@ -132,7 +147,8 @@ function path(side, ahead) {
 function pedestrians(side, names, tall, tags, pick) {
   const x = LANE[side];
   const [back, front] = rows(names);
-  const place = (list, y) => list.map((name, i) => standing(name, x + (i - (list.length - 1) / 2) * (tall * 0.7), y, tall));
+  const place = (list, y) =>
+    list.map((name, i) => standing(name, x + (i - (list.length - 1) / 2) * (tall * 0.7), y, tall));
   const figures = [...place(back, 82), ...place(front, back.length > 0 ? 153 : 92 + tall / 2)];
   return svg(
     "g",
@@ -156,15 +172,27 @@ function car(x, names, wide, side, tags, pick) {
   const glass = "M-56 19c36-7 76-7 112 0 5 20 8 45 8 78 0 6-3 9-9 10-36 4-74 4-110 0-6-1-9-4-9-10 0-33 3-58 8-78z";
   return svg(
     "g",
-    { class: side ? "car group" : "car", transform: `translate(${x} 201)`, ...(side && { "data-side": side, onclick: () => pick(side) }) },
+    {
+      class: side ? "car group" : "car",
+      transform: `translate(${x} 201)`,
+      ...(side && { "data-side": side, onclick: () => pick(side) }),
+    },
     svg("ellipse", { class: "shade", cx: 0, cy: 118, rx: 76, ry: 9 }),
     svg("path", { class: "tyre", d: "M-74 26h12v26h-12zM62 26h12v26h-12zM-75 88h13v30h-13zM62 88h13v30h-13z" }),
-    svg("path", { class: "body", d: "M-48 2C-30-4 30-4 48 2c14 4 20 14 21 30l3 68c0 12-8 20-22 21-32 3-68 3-100 0-14-1-22-9-22-21l3-68C-68 16-62 6-48 2z" }),
+    svg("path", {
+      class: "body",
+      d: "M-48 2C-30-4 30-4 48 2c14 4 20 14 21 30l3 68c0 12-8 20-22 21-32 3-68 3-100 0-14-1-22-9-22-21l3-68C-68 16-62 6-48 2z",
+    }),
     svg("path", { class: "bonnet", d: "M-44 6C-28 1 28 1 44 6c7 2 10 5 12 9-36-6-76-6-112 0 2-4 5-7 12-9z" }),
     svg("path", { class: "glass", d: glass }),
     side ? svg("path", { class: "plate-of-group", d: glass }) : null,
-    svg("path", { class: "lamps", d: "M-69 100c6 2 12 3 17 7-2 5-6 9-11 10-4-3-6-9-6-17zM69 100c-6 2-12 3-17 7 2 5 6 9 11 10 4-3 6-9 6-17z" }),
-    names.length === 0 ? svg("path", { class: "seats", d: "M-46 44h38v22h-38zM8 44h38v22H8zM-48 76h96v24h-96z" }) : null,
+    svg("path", {
+      class: "lamps",
+      d: "M-69 100c6 2 12 3 17 7-2 5-6 9-11 10-4-3-6-9-6-17zM69 100c-6 2-12 3-17 7 2 5 6 9 11 10 4-3 6-9 6-17z",
+    }),
+    names.length === 0
+      ? svg("path", { class: "seats", d: "M-46 44h38v22h-38zM8 44h38v22H8zM-48 76h96v24h-96z" })
+      : null,
     svg("g", { class: "figures" }, seats(back, 60), seats(front, back.length > 0 ? 101 : 63 + wide / 2)),
     side ? badge(x < WIDTH / 2 ? -62 : 62, 10, tags[side]) : null,
   );

@@ -1,6 +1,7 @@
 /** About you: only if the poll asks, and every question can be left open. */
 
 import { changed } from "../journey.js";
+import { actions } from "../controls.js";
 import { h } from "../markup.js";
 import { epsilonOf, isCentral, odds } from "../promise.js";
 
@@ -26,14 +27,19 @@ export function about(page) {
       "form",
       { onsubmit: submit },
       poll.questions.map((question) => fieldset(question, state.about[question.id], language)),
-      h("div", { class: "actions" }, h("button", { class: "quiet", type: "button", onclick: () => page.back() }, say("back")), h("button", { class: "primary", type: "submit" }, say("next"))),
+      actions(page),
     ),
   );
 }
 
 function fieldset(question, given, language) {
   const option = (id, text) =>
-    h("label", { class: "option" }, h("input", { type: "radio", name: question.id, value: id, checked: id === (given ?? "") }), h("span", {}, text));
+    h(
+      "label",
+      { class: "option" },
+      h("input", { type: "radio", name: question.id, value: id, checked: id === (given ?? "") }),
+      h("span", {}, text),
+    );
   return h(
     "fieldset",
     {},

@@ -29,11 +29,15 @@ export function dilemmas(page) {
     show(side);
   }
 
+  /** The level of protection is chosen before the first answer, and stays. */
+  const canGoBack = () => place > 0 || page.state.choices.every((choice) => choice === null);
+
   function show(side) {
     page.update(changed(page.state, { choices: page.state.choices.with(place, side) }));
     draw(side);
     outcome.textContent = outcomeWords(poll.study, dilemma, side, tags, onRoad, say);
     missing.textContent = "";
+    back.hidden = !canGoBack();
   }
 
   function draw(side) {
@@ -48,6 +52,11 @@ export function dilemmas(page) {
     page.update({ ...page.state, place: place + move });
     page.show();
   };
+  const back = h(
+    "button",
+    { class: "quiet", type: "button", hidden: !canGoBack(), onclick: () => (place > 0 ? step(-1) : page.back()) },
+    say("back"),
+  );
   const submit = (event) => {
     event.preventDefault();
     if (!page.state.choices[place]) {
@@ -72,19 +81,30 @@ export function dilemmas(page) {
     "section",
     { class: "page dilemma", onkeydown: keys },
     progress(place, total, say),
-    h("h1", { tabindex: "-1", id: "heading", class: "asked" }, away(say("dilemma_of", { place: place + 1, total })), " ", words.question),
+    h(
+      "h1",
+      { tabindex: "-1", id: "heading", class: "asked" },
+      away(say("dilemma_of", { place: place + 1, total })),
+      " ",
+      words.question,
+    ),
     h(
       "form",
       { onsubmit: submit, novalidate: true, class: onRoad ? "with-road" : "with-cards" },
       scene?.element,
-      h("div", { class: "choices", role: "radiogroup", "aria-labelledby": "heading", dir: "ltr", onchange: (event) => show(event.target.value) }, cards),
-      h("div", { class: "said" }, outcome, missing),
       h(
         "div",
-        { class: "actions" },
-        h("button", { class: "quiet", type: "button", onclick: () => (place > 0 ? step(-1) : page.back()) }, say("back")),
-        h("button", { class: "primary", type: "submit" }, say("next")),
+        {
+          class: "choices",
+          role: "radiogroup",
+          "aria-labelledby": "heading",
+          dir: "ltr",
+          onchange: (event) => show(event.target.value),
+        },
+        cards,
       ),
+      h("div", { class: "said" }, outcome, missing),
+      h("div", { class: "actions" }, back, h("button", { class: "primary", type: "submit" }, say("next"))),
       onRoad ? inWords(page, dilemma, tags) : null,
       h("p", { class: "note keys" }, say("keys")),
     ),
@@ -93,7 +113,12 @@ export function dilemmas(page) {
 
 function progress(place, total, say) {
   const words = say("dilemma_of", { place: place + 1, total });
-  return h("div", { class: "progress" }, h("progress", { max: total, value: place + 1, "aria-label": words }), h("span", { "aria-hidden": "true" }, words));
+  return h(
+    "div",
+    { class: "progress" },
+    h("progress", { max: total, value: place + 1, "aria-label": words }),
+    h("span", { "aria-hidden": "true" }, words),
+  );
 }
 
 /** A radio button that is a card. What it shows depends on the scene; what it says is always everything. */
@@ -108,7 +133,13 @@ function choiceCard(page, dilemma, side, tag, onRoad) {
   return h(
     "label",
     { class: `choice side ${side}`, for: `choose-${side}`, dir: page.direction },
-    h("input", { type: "radio", name: "choice", id: `choose-${side}`, value: side, "aria-label": `${tag}. ${verb}: ${whole}` }),
+    h("input", {
+      type: "radio",
+      name: "choice",
+      id: `choose-${side}`,
+      value: side,
+      "aria-label": `${tag}. ${verb}: ${whole}`,
+    }),
     h(
       "span",
       { class: "choice-title" },
@@ -136,6 +167,12 @@ function inWords(page, dilemma, tags) {
     "details",
     { class: "in-words" },
     h("summary", {}, language.say("in_words")),
-    h("dl", {}, SIDES.map((side) => h("div", {}, h("dt", {}, tags[side]), h("dd", {}, describe(poll.study, words, dilemma[side], language))))),
+    h(
+      "dl",
+      {},
+      SIDES.map((side) =>
+        h("div", {}, h("dt", {}, tags[side]), h("dd", {}, describe(poll.study, words, dilemma[side], language))),
+      ),
+    ),
   );
 }

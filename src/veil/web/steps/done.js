@@ -11,7 +11,12 @@ export function done(page) {
   const { language, state } = page;
   const say = (key, values) => language.say(key, values);
   if (state.withdrawn) {
-    return h("section", { class: "page" }, h("h1", { tabindex: "-1" }, say("withdrawn_title")), h("p", { class: "lead" }, say("withdrawn")));
+    return h(
+      "section",
+      { class: "page" },
+      h("h1", { tabindex: "-1" }, say("withdrawn_title")),
+      h("p", { class: "lead" }, say("withdrawn")),
+    );
   }
   return h(
     "section",
@@ -50,17 +55,31 @@ function receipt(page, say) {
   const { id, day, epsilonMicro } = page.state.receipt;
   const level = poll.levels.find((entry) => entry.epsilon_micro === epsilonMicro);
   const epsilon = epsilonOf(epsilonMicro);
-  const protection = say("receipt_protection_words", { what: say(protectedKey(poll)), odds: odds(epsilon, language), epsilon });
+  const protection = say("receipt_protection_words", {
+    what: say(protectedKey(poll)),
+    odds: odds(epsilon, language),
+    epsilon,
+  });
   const facts = [
     [say("receipt_id"), h("code", { dir: "ltr" }, id)],
-    [say("receipt_day"), new Intl.DateTimeFormat(language.tag, { dateStyle: "long", timeZone: "UTC" }).format(new Date(day))],
-    [say("receipt_protection"), (poll.levels.length > 1 && level ? `${levelName(level.name, language)}: ` : "") + protection],
+    [
+      say("receipt_day"),
+      new Intl.DateTimeFormat(language.tag, { dateStyle: "long", timeZone: "UTC" }).format(new Date(day)),
+    ],
+    [
+      say("receipt_protection"),
+      (poll.levels.length > 1 && level ? `${levelName(level.name, language)}: ` : "") + protection,
+    ],
   ];
   return h(
     "div",
     { class: "part" },
     h("h2", {}, say("receipt")),
-    h("dl", { class: "facts" }, facts.map(([term, meaning]) => h("div", {}, h("dt", {}, term), h("dd", {}, meaning)))),
+    h(
+      "dl",
+      { class: "facts" },
+      facts.map(([term, meaning]) => h("div", {}, h("dt", {}, term), h("dd", {}, meaning))),
+    ),
     copy(id, say),
   );
 }
@@ -108,19 +127,30 @@ function comparison(page, release, say) {
   const { poll, words, language, preference } = page;
   const rows = compare(poll.study, words, release, preference, page.road);
   return [
-    h("p", {}, say("crowd_lead", { voters: release.guarantee.voters }), " ", say(preference ? "crowd_own" : "crowd_own_gone")),
+    h(
+      "p",
+      {},
+      say("crowd_lead", { voters: release.guarantee.voters }),
+      " ",
+      say(preference ? "crowd_own" : "crowd_own_gone"),
+    ),
     h("ul", { class: "crowd-legend" }, [
       h("li", {}, mark("crowd-mark"), say("the_crowd")),
       preference ? h("li", {}, mark("own-mark"), say("you")) : null,
       h("li", {}, mark("noise-mark"), say("noise_band")),
     ]),
-    h("ul", { class: "comparison" }, rows.map((row) => comparisonRow(row, language, page.direction))),
+    h(
+      "ul",
+      { class: "comparison" },
+      rows.map((row) => comparisonRow(row, language, page.direction)),
+    ),
   ];
 }
 
 function comparisonRow(row, language, direction) {
   const say = (key, values) => language.say(key, values);
-  const [less, more] = row.label === null ? [say(`less_${row.name}`), say(`more_${row.name}`)] : [say("less"), say("more")];
+  const [less, more] =
+    row.label === null ? [say(`less_${row.name}`), say(`more_${row.name}`)] : [say("less"), say("more")];
   const percent = (share) => language.number(share, { style: "percent" });
   const x = (share) => (direction === "rtl" ? 100 - 100 * share : 100 * share);
   const [from, to] = [x(row.low), x(row.high)].sort((a, b) => a - b);
@@ -137,13 +167,22 @@ function comparisonRow(row, language, direction) {
       svg("path", { class: "middle", d: "M50 2V12" }),
       svg("rect", { class: "noise-mark", x: from, y: 4.5, width: Math.max(to - from, 0.5), height: 5, rx: 2.5 }),
       svg("circle", { class: "crowd-mark", cx: x(row.crowd), cy: 7, r: 3.2 }),
-      row.own === null ? null : svg("path", { class: "own-mark", d: `M${x(row.own)} 2.600l4.400 4.400-4.400 4.400-4.400-4.400z` }),
+      row.own === null
+        ? null
+        : svg("path", { class: "own-mark", d: `M${x(row.own)} 2.600l4.400 4.400-4.400 4.400-4.400-4.400z` }),
     ),
     h("p", { class: "shares" }, say(row.own === null ? "row_crowd" : "row_both", values)),
   );
 }
 
+const KEYS = {
+  "crowd-mark": ["circle", { cx: 7, cy: 7, r: 4.5 }],
+  "own-mark": ["path", { d: "M7 1l6 6-6 6-6-6z" }],
+  "noise-mark": ["rect", { y: 4, width: 14, height: 6, rx: 3 }],
+};
+
 function mark(kind) {
-  const shape = { "crowd-mark": ["circle", { cx: 7, cy: 7, r: 4.5 }], "own-mark": ["path", { d: "M7 1l6 6-6 6-6-6z" }], "noise-mark": ["rect", { y: 4, width: 14, height: 6, rx: 3 }] }[kind];
-  return svg("svg", { class: "key", viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" }, svg(shape[0], { ...shape[1], class: kind }));
+  const [tag, shape] = KEYS[kind];
+  const frame = { class: "key", viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" };
+  return svg("svg", frame, svg(tag, { ...shape, class: kind }));
 }

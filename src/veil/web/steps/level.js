@@ -1,5 +1,6 @@
 /** How much protection: chosen before answering, so that the choice cannot say anything about the answers. */
 
+import { actions } from "../controls.js";
 import { h } from "../markup.js";
 import { coins, curves } from "../noise_picture.js";
 import { epsilonOf, odds, protectedKey, rightOf100, tossesCoins } from "../promise.js";
@@ -36,10 +37,14 @@ export function level(page) {
     h(
       "form",
       { onsubmit: submit, novalidate: true },
-      h("div", { class: "levels", role: "radiogroup", "aria-labelledby": "heading" }, poll.levels.map((entry) => card(poll, entry, state.epsilonMicro, language))),
+      h(
+        "div",
+        { class: "levels", role: "radiogroup", "aria-labelledby": "heading" },
+        poll.levels.map((entry) => card(poll, entry, state.epsilonMicro, language)),
+      ),
       missing,
       h("p", { class: "note" }, say("level_note")),
-      h("div", { class: "actions" }, h("button", { class: "quiet", type: "button", onclick: () => page.back() }, say("back")), h("button", { class: "primary", type: "submit" }, say("next"))),
+      actions(page),
     ),
   );
 }
@@ -51,8 +56,20 @@ function card(poll, entry, chosen, language) {
   return h(
     "label",
     { class: "choice level", for: id },
-    h("input", { type: "radio", name: "level", id, value: entry.epsilon_micro, checked: entry.epsilon_micro === chosen }),
-    h("span", { class: "choice-title" }, levelName(entry.name, language), " ", h("span", { class: "epsilon", dir: "ltr" }, `ε = ${language.number(epsilon, { maximumFractionDigits: 6 })}`)),
+    h("input", {
+      type: "radio",
+      name: "level",
+      id,
+      value: entry.epsilon_micro,
+      checked: entry.epsilon_micro === chosen,
+    }),
+    h(
+      "span",
+      { class: "choice-title" },
+      levelName(entry.name, language),
+      " ",
+      h("span", { class: "epsilon", dir: "ltr" }, `ε = ${language.number(epsilon, { maximumFractionDigits: 6 })}`),
+    ),
     tossesCoins(poll) ? coins(rightOf100(epsilon)) : curves(epsilon),
     h("span", { class: "choice-words" }, language.say("level_bet", values)),
     h("span", { class: "choice-rest" }, language.say("level_guess", values)),

@@ -1,5 +1,6 @@
 /** Review: the exact text that will be sent, made and stored before it is shown. */
 
+import { actions } from "../controls.js";
 import { h } from "../markup.js";
 import { isCentral, protectedKey } from "../promise.js";
 
@@ -17,18 +18,25 @@ export function review(page) {
     "section",
     { class: "page" },
     h("h1", { tabindex: "-1" }, say("review_title")),
-    h("p", { class: "lead" }, say(central ? "review_central" : "review_distributed", { count: page.state.choices.length, what: say(protectedKey(poll)) })),
+    h(
+      "p",
+      { class: "lead" },
+      say(central ? "review_central" : "review_distributed", {
+        count: page.state.choices.length,
+        what: say(protectedKey(poll)),
+      }),
+    ),
     h(
       "details",
       { class: "sent" },
       h("summary", {}, say("show_sent")),
-      h("p", { class: "note" }, say(central ? "sent_central" : "sent_distributed", { bytes: new TextEncoder().encode(body).length })),
+      h(
+        "p",
+        { class: "note" },
+        say(central ? "sent_central" : "sent_distributed", { bytes: new TextEncoder().encode(body).length }),
+      ),
       h("pre", { dir: "ltr", tabindex: "0", "aria-label": say("show_sent") }, body),
     ),
-    h(
-      "form",
-      { onsubmit: send },
-      h("div", { class: "actions" }, h("button", { class: "quiet", type: "button", onclick: () => page.back() }, say("change")), h("button", { class: "primary", type: "submit" }, say("send"))),
-    ),
+    h("form", { onsubmit: send }, actions(page, { back: "change", onward: "send" })),
   );
 }

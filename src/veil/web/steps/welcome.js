@@ -28,21 +28,41 @@ export function welcome(page) {
     h("p", { class: "eyebrow" }, say("eyebrow")),
     h("h1", { tabindex: "-1" }, words.title),
     h("p", { class: "question" }, words.question),
-    h("p", { class: "lead" }, say("what_you_do", { dilemmas, minutes: Math.max(1, Math.ceil((dilemmas * SECONDS_A_DILEMMA) / 60)) })),
+    h(
+      "p",
+      { class: "lead" },
+      say("what_you_do", { dilemmas, minutes: Math.max(1, Math.ceil((dilemmas * SECONDS_A_DILEMMA) / 60)) }),
+    ),
     h(
       "div",
       { class: "beside" },
       h("div", {}, h("h2", {}, say("what_happens")), promises(poll, say)),
       picture(poll, language),
     ),
-    h("details", {}, h("summary", {}, say("not_hidden")), h("ul", { class: "promise" }, limits(poll).map((key) => h("li", {}, say(key))))),
-    poll.consent ? h("div", { class: "card" }, h("h2", {}, say("from_the_host")), ...paragraphs(language.among(poll.consent))) : null,
+    h(
+      "details",
+      {},
+      h("summary", {}, say("not_hidden")),
+      h(
+        "ul",
+        { class: "promise" },
+        limits(poll).map((key) => h("li", {}, say(key))),
+      ),
+    ),
+    poll.consent
+      ? h("div", { class: "card" }, h("h2", {}, say("from_the_host")), ...paragraphs(language.among(poll.consent)))
+      : null,
     poll.contact ? h("p", { class: "note" }, say("contact", { contact: poll.contact })) : null,
     page.store.lasting ? null : h("p", { class: "warning" }, say("no_storage")),
     h(
       "form",
       { class: "consent", novalidate: true, onsubmit: begin },
-      h("label", { class: "check", for: "agree" }, agreed, h("span", {}, say(isCentral(poll) ? "agree_central" : "agree_distributed"))),
+      h(
+        "label",
+        { class: "check", for: "agree" },
+        agreed,
+        h("span", {}, say(isCentral(poll) ? "agree_central" : "agree_distributed")),
+      ),
       missing,
       h("button", { class: "primary", type: "submit" }, say("start")),
     ),
@@ -54,7 +74,11 @@ function promises(poll, say) {
     ? ["central_collected", "central_published", "central_deleted"]
     : ["distributed_stays", "distributed_sent", "distributed_published"];
   const asked = poll.questions.length > 0 ? [isCentral(poll) ? "questions_central" : "questions_distributed"] : [];
-  return h("ul", { class: "promise" }, [...keys, ...asked].map((key) => h("li", {}, say(key))));
+  return h(
+    "ul",
+    { class: "promise" },
+    [...keys, ...asked].map((key) => h("li", {}, say(key))),
+  );
 }
 
 function limits(poll) {
@@ -80,6 +104,12 @@ export function picture(poll, language) {
     tossesCoins(poll)
       ? legend(language.say("coins_kept"), language.say("coins_turned"))
       : legend(language.say("curve_one"), language.say("curve_other")),
-    h("figcaption", {}, language.say(tossesCoins(poll) ? "picture_coins" : `picture_${seen}`, values), " ", language.say(`bet_${seen}`, values)),
+    h(
+      "figcaption",
+      {},
+      language.say(tossesCoins(poll) ? "picture_coins" : `picture_${seen}`, values),
+      " ",
+      language.say(`bet_${seen}`, values),
+    ),
   );
 }

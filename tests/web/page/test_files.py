@@ -1,0 +1,100 @@
+"""The page's files: every language says everything, and all of it is small and from here."""
+
+import gzip
+import json
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from veil.studies import load_study
+from veil.translations import INTERFACE_LANGUAGES
+
+WEB = Path(str(resources.files("veil"))) / "web"
+MODULES = sorted(WEB.rglob("*.js"))
+ENGLISH = json.loads((WEB / "languages" / "en.json").read_text(encoding="utf-8"))
+LARGEST = 150_000
+
+
+def strings(code):
+    return json.loads((WEB / "languages" / f"{code}.json").read_text(encoding="utf-8"))
+
+
+def holes(text):
+    return sorted(re.findall(r"\{(\w+)\}", text))
+
+
+def test_there_is_a_file_for_every_language():
+    assert {file.stem for file in (WEB / "languages").iterdir()} == set(INTERFACE_LANGUAGES)
+
+
+@pytest.mark.parametrize("code", INTERFACE_LANGUAGES)
+def test_every_language_says_everything(code):
+    said = strings(code)
+    assert list(said) == list(ENGLISH)
+    assert [key for key, text in said.items() if not text.strip() or holes(text) != holes(ENGLISH[key])] == []
+
+
+@pytest.mark.parametrize("code", INTERFACE_LANGUAGES[1:])
+def test_nothing_was_left_in_english(code):
+    """Words that are the same in two languages are few and short."""
+    same = {key for key, text in strings(code).items() if text == ENGLISH[key]}
+    assert same <= {"comma", "tag_left", "tag_right", "receipt_protection", "in_words", "dilemma_of", "row_crowd"}
+
+
+def test_every_key_that_the_page_asks_for_is_there_and_no_other():
+    code = "\n".join(module.read_text(encoding="utf-8") for module in MODULES)
+    asked = {key for key in ENGLISH if re.search(rf'"{key}"', code)}
+    made = {  # keys that are put together, by what they begin with
+        "protected_": ("voter", "record", "answer"),
+        "picture_": ("central", "distributed"),
+        "bet_": ("central", "distributed"),
+        "level_": ("strong", "balanced", "light"),
+        "refused_": (
+            *("unreachable", "closed", "full", "not_open_yet", "unknown_ballot", "different_report"),
+            *("nothing_stored", "too_many_requests"),
+        ),
+        "more_": (respects := re.findall(r'\{\s*name: "(\w+)",\s*more:', code)),
+        "less_": respects,
+    }
+    put_together = {f"{start}{end}" for start, ends in made.items() for end in ends}
+    assert len(respects) == 9
+    assert all(f"{start}${{" in code for start in made)
+    assert asked | put_together == set(ENGLISH)
+    literal = set(re.findall(r'\bsay\("(\w+)"', code))
+    assert literal <= set(ENGLISH)
+
+
+def test_every_character_of_the_study_is_drawn():
+    drawings = (WEB / "scene" / "characters.svg").read_text(encoding="utf-8")
+    drawn = set(re.findall(r'<symbol id="character-(\w+)"', drawings))
+    assert drawn == {feature.name for feature in load_study("moral-machine").features if feature.part == "characters"}
+    parts = set(re.findall(r'href="#([\w-]+)"', drawings))
+    assert parts <= set(re.findall(r'id="([\w-]+)"', drawings))
+
+
+def test_the_page_is_small():
+    """Everything that a voter loads, with the largest language, compressed as it is served."""
+    files = [path for path in WEB.rglob("*") if path.is_file() and path.parent.name != "languages"]
+    sizes = {path: len(gzip.compress(path.read_bytes())) for path in files}
+    largest = max(len(gzip.compress(path.read_bytes())) for path in (WEB / "languages").iterdir())
+    assert sum(sizes.values()) + largest < LARGEST
+
+
+def test_no_file_names_another_place():
+    """No third-party origin: the only address is the name of SVG."""
+    for path in WEB.rglob("*"):
+        if path.is_file():
+            found = set(re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s\"'`]*", path.read_text(encoding="utf-8")))
+            assert found <= {"http://www.w3.org/2000/svg"}, path
+
+
+def test_there_is_no_inline_script_or_style():
+    page = (WEB / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r"<script(?![^>]*\ssrc=)", page) == []
+    assert re.findall(r"<style|\sstyle=|\son\w+=", page) == []
+    for module in MODULES:
+        code = module.read_text(encoding="utf-8")
+        assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", code) == []
+        assert re.findall(r"Math\.random\(", code) == []

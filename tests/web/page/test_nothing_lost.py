@@ -1,0 +1,215 @@
+"""Reloads, lost connections, double clicks and second tabs: nothing is lost, and nothing is sent twice or differently."""
+
+import json
+
+import pytest
+
+REPORT = "**/api/polls/*/report"
+
+NO_STORAGE = """
+Object.defineProperty(window, "localStorage", { get() { throw new DOMException("denied", "SecurityError"); } });
+Object.defineProperty(window, "sessionStorage", { get() { throw new DOMException("denied", "SecurityError"); } });
+"""
+
+
+def test_a_reload_in_the_middle_goes_on_at_the_same_place(visit):
+    voter = visit("algorithm-2")
+    voter.to_dilemmas()
+    voter.answer("left")
+    voter.answer("right")
+    before = voter.memory()
+    asked = voter.page.locator("label.left").inner_text()
+    voter.page.reload()
+    voter.page.locator("progress[value='3']").wait_for()
+    assert voter.memory() == before
+    assert voter.page.locator("label.left").inner_text() == asked
+    voter.go_back()
+    voter.page.locator("progress[value='2']").wait_for()
+    assert voter.page.locator("#choose-right").is_checked()
+
+
+def test_a_reload_before_sending_keeps_the_same_report(visit):
+    voter = visit("algorithm-2")
+    voter.to_review()
+    body = voter.shown_body()
+    voter.page.reload()
+    voter.page.locator(".sent").wait_for()
+    assert voter.shown_body() == body
+
+
+def test_after_sending_the_answers_are_gone_and_the_receipt_stays(visit):
+    voter = visit("algorithm-2")
+    voter.to_review()
+    voter.press_primary()
+    report_id = voter.done()
+    memory = voter.memory()
+    assert (memory["dilemmas"], memory["choices"], memory["about"], memory["body"]) == ([], [], {}, None)
+    voter.page.reload()
+    assert voter.done() == report_id
+    assert len(voter.sent()) == 1
+
+
+def test_the_report_is_stored_before_it_is_sent_and_sent_again_byte_for_byte(visit, stored):
+    """The connection drops twice, then the page is reloaded, then the connection is back."""
+    voter = visit("algorithm-2")
+    voter.to_review()
+    body = voter.shown_body()
+    remembered = []
+
+    def drop(route):
+        remembered.append(voter.memory()["body"])
+        route.abort()
+
+    voter.page.route(REPORT, drop)
+    voter.press_primary()
+    voter.page.get_by_text("Nothing is lost").wait_for()
+    voter.page.get_by_role("button", name="Try now").click()
+    voter.page.wait_for_function("performance.now() > 0 && document.querySelector('main button.primary:not([hidden])')")
+    voter.page.reload()
+    voter.page.get_by_text("Nothing is lost").wait_for()
+    voter.page.unroute(REPORT)
+    voter.page.get_by_role("button", name="Try now").click()
+    report_id = voter.done()
+    assert len(voter.sent()) >= 4
+    assert {request.post_data for request in voter.sent()} == {body}
+    assert len({request.headers["veil-ballot"] for request in voter.sent()}) == 1
+    assert set(remembered) == {body}
+    assert report_id in stored("algorithm-2")
+    voter.complaints.clear()  # The browser reports each lost connection itself.
+
+
+def test_a_lost_answer_of_the_server_makes_no_second_report(visit, stored):
+    """The server stores the report, but its answer does not arrive."""
+    voter = visit("algorithm-3")
+    voter.to_review()
+    before = set(stored("algorithm-3"))
+    tries = []
+
+    def lose_the_first_answer(route):
+        tries.append(route)
+        if len(tries) > 1:
+            return route.continue_()
+        route.fetch()
+        return route.abort()
+
+    voter.page.route(REPORT, lose_the_first_answer)
+    voter.press_primary()
+    report_id = voter.done()
+    first, second = voter.sent()
+    assert first.post_data == second.post_data
+    assert second.response().status == 200
+    assert json.loads(second.response().text())["status"] == "already-stored"
+    assert set(stored("algorithm-3")) - before == {report_id}
+    voter.complaints.clear()
+
+
+def test_a_busy_server_is_asked_again_after_the_time_that_it_names(visit):
+    voter = visit("algorithm-2")
+    voter.to_review()
+    busy = {"error": {"reason": "too-many-requests", "message": "slower, please"}}
+    voter.page.route(REPORT, lambda route: route.fulfill(status=429, headers={"Retry-After": "7"}, json=busy), times=1)
+    voter.press_primary()
+    voter.page.get_by_text("the next try is in 7 s").wait_for()
+    voter.page.get_by_role("button", name="Try now").click()
+    voter.done()
+    voter.complaints.clear()
+
+
+def test_offline_is_said_and_sending_goes_on_by_itself(visit):
+    voter = visit("algorithm-2")
+    voter.to_review()
+    voter.page.context.set_offline(True)
+    voter.press_primary()
+    voter.page.get_by_text("You are offline").wait_for()
+    voter.page.context.set_offline(False)
+    voter.done()
+    voter.complaints.clear()
+
+
+def test_a_double_click_sends_once(visit):
+    voter = visit("algorithm-2")
+    voter.to_review()
+    voter.page.locator("main button.primary").dblclick()
+    voter.done()
+    assert len(voter.sent()) == 1
+
+
+def test_a_report_that_may_have_been_sent_cannot_be_changed(visit):
+    voter = visit("algorithm-2")
+    voter.to_review()
+    body = voter.shown_body()
+    voter.page.route(REPORT, lambda route: route.abort())
+    voter.press_primary()
+    voter.page.get_by_text("Nothing is lost").wait_for()
+    assert voter.page.locator("main .actions").count() == 0
+    voter.page.reload()
+    voter.page.get_by_text("Nothing is lost").wait_for()
+    assert voter.memory()["body"] == body
+    voter.complaints.clear()
+
+
+def test_a_second_tab_goes_along_with_the_first(visit, stored):
+    """Whoever answers in two tabs has sent once."""
+    voter = visit("algorithm-2")
+    voter.to_review()
+    before = set(stored("algorithm-2"))
+    other = voter.page.context.new_page()
+    other.goto(voter.page.url)
+    other.locator(".sent").wait_for()
+    voter.press_primary()
+    report_id = voter.done()
+    other.get_by_text(report_id).wait_for()
+    assert set(stored("algorithm-2")) - before == {report_id}
+
+
+@pytest.mark.parametrize("poll", ["algorithm-2", "central"])
+def test_without_storage_it_works_and_warns(poll, browser, address, stored):
+    context = browser.new_context(viewport={"width": 360, "height": 640})
+    context.add_init_script(NO_STORAGE)
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    page.goto(f"{address}/p/{poll}/")
+    page.get_by_text("keep this page open until you are done").wait_for()
+    page.locator("#agree").check()
+    page.locator("main button.primary").click()
+    page.locator(".dilemma").wait_for()
+    for place in range(int(page.locator("progress").get_attribute("max"))):
+        page.locator(f"progress[value='{place + 1}']").wait_for()
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("Enter")
+    page.locator(".sent, fieldset").first.wait_for()
+    if poll == "central":
+        page.locator("main button.primary").click()
+    page.locator(".sent").wait_for()
+    page.locator("main button.primary").click()
+    assert page.locator(".facts code").inner_text() in stored(poll)
+    context.close()
+
+
+def test_a_changed_poll_starts_anew(visit):
+    """What was remembered for another study is not carried over."""
+    voter = visit("algorithm-2")
+    voter.to_dilemmas()
+    voter.answer("left")
+    voter.page.evaluate(
+        """() => {
+          const [key] = Object.keys(localStorage).filter((name) => name.startsWith("veil:algorithm"));
+          const stored = JSON.parse(localStorage.getItem(key));
+          stored.state.fingerprint = "0".repeat(64);
+          localStorage.setItem(key, JSON.stringify(stored));
+        }"""
+    )
+    voter.page.reload()
+    voter.page.locator("#agree").wait_for()
+
+
+def test_whoever_stops_leaves_nothing_behind(visit):
+    voter = visit("algorithm-2")
+    voter.to_dilemmas()
+    voter.answer("left")
+    voter.page.on("dialog", lambda dialog: dialog.accept())
+    voter.page.get_by_role("button", name="Stop, and delete my answers from this device").click()
+    voter.page.locator("#agree").wait_for()
+    memory = voter.memory()
+    assert (memory["dilemmas"], memory["choices"], memory["step"]) == ([], [], "welcome")
+    assert voter.sent() == []

@@ -1,0 +1,97 @@
+"""The picture of a dilemma says what the dilemma says. Dilemmas are drawn by Python, pictures by the page."""
+
+import numpy as np
+import pytest
+
+from veil.drawing import draw_session
+from veil.studies import load_study
+from veil.studies.moral_machine_sessions import CHARACTERS
+
+DRAW = """async ([study, dilemmas]) => {
+  const { drawRoad, fitsRoad } = await import("/web/scene/road.js");
+  const { loadCharacters } = await import("/web/scene/characters.js");
+  await loadCharacters();
+  return dilemmas.map((dilemma) => {
+    if (!fitsRoad(study, dilemma)) return null;
+    const { element, mark } = drawRoad(study, dilemma, { left: "A", right: "B" }, () => {});
+    document.body.replaceChildren(element, document.getElementById("characters"));
+    const names = (root) => [...root.querySelectorAll(".figure use:not(.halo)")].map((use) => use.getAttribute("href").slice(11));
+    const middle = (found) => { const box = found.getBoundingClientRect(); return box.left + box.width / 2; };
+    const half = (found) => (middle(found) < middle(element) ? "left" : "right");
+    const car = element.querySelector(".car");
+    mark("left");
+    return {
+      groups: Object.fromEntries([...element.querySelectorAll(".group")].map((group) => [group.dataset.side, names(group)])),
+      inCar: car.dataset.side ?? null,
+      carLane: half(car),
+      pedestrians: [...element.querySelectorAll(".group:not(.car)")].map((group) => [group.dataset.side, half(group)]),
+      barrier: [...element.querySelectorAll(".barrier")].map(half),
+      lights: [...element.querySelectorAll(".light")].map((light) => [half(light), light.querySelector(".lamp.green") ? 1 : -1]),
+      way: element.querySelector(".way.hit").classList.contains("swerves"),
+      spared: [...element.querySelectorAll(".group.spared")].map((group) => group.dataset.side),
+      hit: [...element.querySelectorAll(".group.hit")].map((group) => group.dataset.side),
+    };
+  });
+}"""
+
+
+@pytest.fixture(scope="module")
+def drawn(browser, address):
+    """Dilemmas of the Moral Machine, by feature name, each with what its picture shows."""
+    study, rng = load_study("moral-machine"), np.random.default_rng(7)
+    sessions = [dilemma for _ in range(12) for dilemma in draw_session(study, rng)]
+    dilemmas = [{a.name: list(a.values) for a in dilemma.alternatives} for dilemma in sessions]
+    page = browser.new_page()
+    page.goto(f"{address}/p/algorithm-2/")
+    shown = page.evaluate(DRAW, [study.as_dict(), dilemmas])
+    page.close()
+    named = [{side: dict(zip(study.feature_names, d[side], strict=True)) for side in d} for d in dilemmas]
+    return list(zip(named, shown, strict=True))
+
+
+def test_everybody_is_in_the_picture_once(drawn):
+    for dilemma, picture in drawn:
+        for side in ("left", "right"):
+            counted = {name: picture["groups"][side].count(name) for name in CHARACTERS}
+            assert counted == {name: dilemma[side][name] for name in CHARACTERS}
+
+
+def test_each_stands_where_the_dilemma_says(drawn):
+    for dilemma, picture in drawn:
+        riding = [side for side in dilemma if dilemma[side]["barrier"] == 1]
+        assert picture["inCar"] == (riding[0] if riding else None)
+        assert picture["barrier"] == riding  # The lane of those in the car has the barrier that would kill them.
+        assert sorted(picture["pedestrians"]) == sorted([side, side] for side in dilemma if side not in riding)
+        (ahead,) = (side for side in dilemma if dilemma[side]["intervention"] == 0)
+        assert picture["carLane"] == ahead
+
+
+def test_the_lights_show_who_may_cross(drawn):
+    for dilemma, picture in drawn:
+        expected = [[side, dilemma[side]["legality"]] for side in dilemma if dilemma[side]["legality"] != 0]
+        assert sorted(picture["lights"]) == sorted(expected)
+
+
+def test_sparing_one_group_shows_the_way_into_the_other(drawn):
+    for dilemma, picture in drawn:
+        assert (picture["spared"], picture["hit"]) == (["left"], ["right"])
+        assert picture["way"] == (dilemma["right"]["intervention"] == 1)
+
+
+def test_a_dilemma_that_cannot_happen_on_the_road_is_not_drawn_there(browser, address):
+    study = load_study("moral-machine")
+    names = study.feature_names
+
+    def side(**features):
+        return [features.get(name, 0) for name in names]
+
+    impossible = [
+        {"left": side(man=1), "right": side(woman=1)},  # nobody beside the road
+        {"left": side(man=1, barrier=1), "right": side(woman=1, barrier=1, intervention=1)},  # all in the car
+        {"left": side(), "right": side(woman=1, intervention=1)},  # nobody at all
+        {"left": side(man=6), "right": side(woman=1, intervention=1)},  # too many
+    ]
+    page = browser.new_page()
+    page.goto(f"{address}/p/algorithm-2/")
+    assert page.evaluate(DRAW, [study.as_dict(), impossible]) == [None] * len(impossible)
+    page.close()
