@@ -1,8 +1,10 @@
 """Finds a browser: an installed Chromium or Chrome, else Playwright's own, else Debian's package where it may be installed."""
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -27,9 +29,18 @@ def find_browser(playwright):
     if installed is None and Path(playwright.chromium.executable_path).exists():
         installed = playwright.chromium.executable_path
     if installed is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "install", "--yes", "--quiet", "chromium"], check=False, capture_output=True)
-        installed = _installed()
+        installed = _install()
     return installed
+
+
+def _install():
+    """Install Debian's package, one test process at a time."""
+    with (Path(tempfile.gettempdir()) / "veil-browser.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _installed() is None:
+            for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):
+                subprocess.run(["apt-get", "--quiet", *command], check=False, capture_output=True)
+        return _installed()
 
 
 def _installed():
