@@ -23,7 +23,7 @@ FEWEST_DRAWS = 20_000
 MOST_DRAWS = 1_000_000
 MOST_FOR_MISTAKES = Epsilon.parse("1")
 """Mistakes are made at an epsilon of at most this: a few 10,000 outputs cannot prove an epsilon above 7 or so."""
-_MOST_FOR_SLOW_TESTS = 50_000
+MOST_FOR_SLOW_TESTS = 50_000
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def pieces(order: Order) -> list[Callable[[], Iterator[Trial | LawTest]]]:
     def of_curve(target: CurveTarget) -> Callable[[], Iterator[Trial]]:
         return lambda: iter([try_curve(target.subject, some, target.bug)])
 
-    some, harmful = min(order.draws, _MOST_FOR_SLOW_TESTS), min(order.epsilon, MOST_FOR_MISTAKES)
+    some, harmful = min(order.draws, MOST_FOR_SLOW_TESTS), min(order.epsilon, MOST_FOR_MISTAKES)
     todo: list[Callable[[], Iterator[Trial | LawTest]]] = [
         of(target) for target in promises(order.epsilon) if wanted(target)
     ]

@@ -195,6 +195,7 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
             else []
         ),
         Target(_algorithm_3(epsilon, 5), lambda: TooLittleNoise(2), bug="Delta halved"),
+        Target(_linear_part(epsilon, 1), lambda: TooLittleNoise(2), bug="one side of an answer forgotten"),
         Target(
             _subset_selection(SOME_SIGNS, ", two axes"),
             lambda: WrongOdds(among, Odds(size, size, size, 4)),

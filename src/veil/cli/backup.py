@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from veil.cli.terminal import AsJson, out, show
 from veil.errors import VeilError
-from veil.service.host.backup import Backup, back_up
-from veil.service.host.backup import restore as restore_from
-from veil.service.settings import read_settings
+
+if TYPE_CHECKING:
+    from veil.service.host.backup import Backup
 
 Data = Annotated[str | None, typer.Option(help="The directory of the SQLite database. Default: ./veil-data.")]
 DatabaseAddress = Annotated[
@@ -32,6 +32,9 @@ def backup(
     The file holds what the database holds: in a central poll, the exact answers. Nobody but you can read it; keep it so.
     Sessions and sign-in links are left out.
     """
+    # Here, and not above: other commands should not wait for a web server to load.
+    from veil.service.host.backup import back_up
+
     address = _address(data, database)
     _check_there(address)
     made = back_up(address, out_path)
@@ -50,6 +53,9 @@ def restore(
 
     A backup of SQLite can be restored into PostgreSQL, and the other way round. Stop the website first.
     """
+    from veil.service.host.backup import restore as restore_from
+    from veil.service.settings import read_settings
+
     settings = read_settings({"data": data, "database": database})
     if not settings.database:
         Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,6 +64,8 @@ def restore(
 
 
 def _address(data: str | None, database: str | None) -> str:
+    from veil.service.settings import read_settings
+
     return read_settings({"data": data, "database": database}).database_address
 
 

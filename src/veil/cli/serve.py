@@ -9,10 +9,6 @@ from typing import Annotated
 import typer
 
 from veil.cli.terminal import err, out
-from veil.service.poll_file import find_poll
-from veil.service.serving import prepare
-from veil.service.serving import serve as run
-from veil.service.settings import read_settings
 
 
 def serve(
@@ -43,6 +39,12 @@ def serve(
     Without arguments: the Moral Machine study, noise on every voter's device, SQLite in ./veil-data. Every setting can
     also be given by a file or by the environment (VEIL_PORT=8001).
     """
+    # Here, and not above: other commands should not wait for a web server to load.
+    from veil.service.poll_file import find_poll
+    from veil.service.serving import prepare
+    from veil.service.serving import serve as run
+    from veil.service.settings import read_settings
+
     given = {
         "database": database,
         "data": data,

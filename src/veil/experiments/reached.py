@@ -64,10 +64,10 @@ def _headline(results: Results, where: AcrossEpsilons, paradigm: Paradigm) -> Cl
 
 
 WHY = {
-    "vlcp": "voter-score, and algorithm-1 where ballots are long and Nε is large. The noise that hides one voter of N "
-    "shrinks with Nε: with few voters a small ε hides the crowd as well.",
+    "vlcp": "voter-score, and algorithm-1 where ballots are long and Nε is large, or short and Nε is small. The "
+    "noise that hides one voter of N shrinks with Nε: with few voters a small ε hides the crowd as well.",
     "rlcp": "pooled-score. What has to be hidden is one record of all voters' records, not one voter.",
-    "vldp": "subset-selection, whose error is near the least that any purely private report of a preference has. Every "
+    "vldp": "subset-selection, whose error is the least that any purely private report of a corner of the ball has. Every "
     "voter's whole ballot is hidden from everybody: only more voters help.",
     "rldp": "score. Each voter hides one record among her own, so that many records per voter help; the Moral Machine's "
     "voters have about 11, against 23 features.",
@@ -76,7 +76,7 @@ WHY = {
 }
 """Which mechanism it is, and what decides how far it comes."""
 _WHY_REAL = (
-    " It fits one preference to everybody's answers, which predicts people better than the paper's society, the mean of "
-    "bounded fits, and so agrees with that society less, with or without noise. Of predictions even a coin has 0.75 of "
-    "what there is without privacy."
+    " Mechanisms of scores and answers fit one preference to everybody, which predicts people better than the paper's "
+    "society, the mean of bounded fits, does, and so agrees with that society less, with or without noise. Of "
+    "predictions even a coin has 0.75 of what there is without privacy."
 )

@@ -51,8 +51,10 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: IntArray) -> str:
     match paradigm.name:
         case "vlcp":
             # Long ballots and little noise let the fits of single voters tell more than their clipped scores.
-            fits_tell = study.drawing.dilemmas >= 2 * study.dimension and voters * epsilon > 10 * study.dimension
-            return "algorithm-1" if fits_tell else "voter-score"
+            # Short ballots and much noise do, too: noise on the cube grows with the number of features, Laplace noise
+            # on a coordinate does not. Where to change over was measured (docs/best-accuracy.md).
+            long_ballots, heard = study.drawing.dilemmas >= 2 * study.dimension, voters * epsilon / study.dimension
+            return "algorithm-1" if (heard > 10 if long_ballots else heard < 5) else "voter-score"
         case "rlcp":
             return "pooled-score"
         case "vldp":
