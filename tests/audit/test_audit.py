@@ -46,6 +46,7 @@ def test_every_mistake_is_caught(done):
         "clipping left out",
         "same noise after a fork",
         "floating-point noise",
+        "one side of an answer forgotten",
         "deviation halved",
         "bound of a larger crowd",
         "delta forgotten",
