@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow lint bench docs clean
+.PHONY: demo test test-slow lint bench bench-service docs clean
 
 demo: $(VENV)/installed            ## simulate a crowd, release it under each paradigm, decide a dilemma
 	$(BIN)/veil demo
@@ -23,6 +23,12 @@ lint: $(VENV)/installed-dev
 bench: $(VENV)/installed-bench     ## side by side, as ratios
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/liars.py
+	$(BIN)/python benchmarks/import.py
+	$(BIN)/python benchmarks/scale.py
+
+bench-service: $(VENV)/installed-dev  ## durable reports a second, beside the same service without a database
+	$(BIN)/python benchmarks/service.py
 
 docs: $(VENV)/installed-dev        ## write docs/reference from the code
 	$(BIN)/python docs/generate_reference.py

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from veil.ballots import BallotFile, Ballots, open_ballots, write_ballots
+    from veil.client.client import Client
     from veil.decide import Decision, Ranked, decide
     from veil.errors import BudgetExceeded, VeilError
+    from veil.gather import release_from_reports
     from veil.preference.fit import Preferences, fit_voters
     from veil.preference.society import Society, society
     from veil.privacy.accuracy import Plan, plan
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from veil.privacy.personal_epsilons import read_personal_epsilons
     from veil.publish import Prepared, Request, experiment, prepare, publish
     from veil.release import Release, load_release, save_release
+    from veil.report import RefusedReport, Terms, check_report
     from veil.sources.import_report import Imported, ImportReport
     from veil.sources.moral_machine import import_moral_machine
     from veil.sources.simulated import simulate_crowd, synthetic_crowd
@@ -44,6 +47,7 @@ __all__ = [
     "BallotFile",
     "Ballots",
     "BudgetExceeded",
+    "Client",
     "Concentrated",
     "Decision",
     "Dilemma",
@@ -59,12 +63,15 @@ __all__ = [
     "Preferences",
     "Prepared",
     "Ranked",
+    "RefusedReport",
     "Release",
     "Request",
     "Society",
     "Study",
     "TableMapping",
+    "Terms",
     "VeilError",
+    "check_report",
     "decide",
     "experiment",
     "fit_voters",
@@ -78,6 +85,7 @@ __all__ = [
     "prepare",
     "publish",
     "read_personal_epsilons",
+    "release_from_reports",
     "save_release",
     "simulate_crowd",
     "society",
@@ -87,8 +95,10 @@ __all__ = [
 
 _ROOMS = {
     "ballots": ("BallotFile", "Ballots", "open_ballots", "write_ballots"),
+    "client.client": ("Client",),
     "decide": ("Decision", "Ranked", "decide"),
     "errors": ("BudgetExceeded", "VeilError"),
+    "gather": ("release_from_reports",),
     "preference.fit": ("Preferences", "fit_voters"),
     "preference.society": ("Society", "society"),
     "privacy.accuracy": ("Plan", "plan"),
@@ -99,6 +109,7 @@ _ROOMS = {
     "privacy.personal_epsilons": ("read_personal_epsilons",),
     "publish": ("Prepared", "Request", "experiment", "prepare", "publish"),
     "release": ("Release", "load_release", "save_release"),
+    "report": ("RefusedReport", "Terms", "check_report"),
     "sources.import_report": ("ImportReport", "Imported"),
     "sources.moral_machine": ("import_moral_machine",),
     "sources.simulated": ("simulate_crowd", "synthetic_crowd"),
