@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from memory import peak_memory
 
 from veil.ballots import open_ballots
 from veil.privacy.epsilon import Epsilon
@@ -163,7 +164,7 @@ def run(way: str, source: str, target: str) -> None:
     told = {
         "seconds": time.perf_counter() - begun,
         "cpu": usage.ru_utime + usage.ru_stime,
-        "memory": usage.ru_maxrss * 1024,
+        "memory": peak_memory(),
     }
     print(json.dumps(told))
 

@@ -2,14 +2,13 @@
 
 Each point is a process of its own that opens a ballot file, counts it, and releases it: by Algorithm 1 (VLCP: every
 voter is fitted), by Algorithm 2 (VLDP: every voter is fitted and draws exact noise) and by scores (RLDP: nobody is
-fitted). Written to docs/scale.png. With --spark, the same work on two Spark worker processes beside all cores here.
+fitted). Times are of the processor, all threads together. Written to docs/scale.png. With --spark, the same work on two Spark worker processes beside all cores here.
 
 Run: python benchmarks/scale.py [--voters 10000 100000 1000000 4000000] [--spark]
 """
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from memory import peak_memory
 
 from veil.ballots import open_ballots, write_ballots
 from veil.engines.crowd import Crowd
@@ -41,7 +41,7 @@ MASTER = "local-cluster[2,1,2048]"
 PICTURE = Path(__file__).parents[1] / "docs" / "scale.png"
 
 Points = dict[float, dict[str, tuple[float, float]]]
-"""Seconds and bytes, by the number that grows and by release."""
+"""Processor seconds and bytes, by the number that grows and by release."""
 
 
 def simulate(path: Path, study: Study, voters: int) -> None:
@@ -49,14 +49,18 @@ def simulate(path: Path, study: Study, voters: int) -> None:
 
 
 def release(path: str, paradigm: str) -> None:
-    """Make one release, and print what it took; loading the program is not counted, its memory is."""
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger.create(Path(folder) / "ledger", 10**6)
-        begun = time.perf_counter()
-        request = Request(PARADIGMS[paradigm], Epsilon(10**6), MECHANISM[paradigm])
-        publish(open_ballots(path), request, ledger, Path(folder) / "release.json")
-        took = time.perf_counter() - begun
-    print(json.dumps([took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]))
+    """Make one release, and print what it took: processor time of all threads, and memory.
+
+    Loading the program is not counted, its memory is. A small release comes first, so that everything is compiled.
+    """
+    for source in (open_ballots(path).piece(0).of(slice(0, 50)), open_ballots(path)):
+        with tempfile.TemporaryDirectory() as folder:
+            ledger = Ledger.create(Path(folder) / "ledger", 10**6)
+            begun = time.process_time()
+            request = Request(PARADIGMS[paradigm], Epsilon(10**6), MECHANISM[paradigm])
+            publish(source, request, ledger, Path(folder) / "release.json")
+            took = time.process_time() - begun
+    print(json.dumps([took, peak_memory()]))
 
 
 def measured(path: Path, paradigm: str) -> tuple[float, float]:
@@ -67,7 +71,7 @@ def measured(path: Path, paradigm: str) -> tuple[float, float]:
 
 
 def grow(name: str, crowds: dict[float, tuple[Study, int]], folder: Path) -> Points:
-    print(f"\n{name:>10} " + "".join(f"{title:>32}" for title in RELEASES))
+    print(f"\n{name}\n{'':>10} " + "".join(f"{title:>32}" for title in RELEASES))
     points: Points = {}
     for number, (study, voters) in crowds.items():
         path = folder / "crowd"
@@ -80,19 +84,22 @@ def grow(name: str, crowds: dict[float, tuple[Study, int]], folder: Path) -> Poi
 
 def draw(series: dict[str, Points]) -> None:
     figure = Figure(figsize=(11, 5.6), layout="constrained")
-    places = figure.subplots(2, len(series), sharey="row")
+    places = figure.subplots(2, len(series), sharex="col", sharey="row")
     for column, (name, points) in zip(places.T, series.items(), strict=True):
-        for part, (axes, words) in enumerate(zip(column, ("seconds", "memory, GB"), strict=True)):
+        for part, axes in enumerate(column):
             for title, colour in zip(RELEASES, COLOURS, strict=True):
                 heights = [of[title][part] / (1, 1e9)[part] for of in points.values()]
                 axes.plot(list(points), heights, marker="o", markersize=4, color=colour, label=title)
-            axes.set(xscale="log", yscale="log" if part == 0 else "linear")
+            axes.set(xscale="log", yscale=("log", "linear")[part])
+            axes.set_xticks(list(points), [f"{number:,}" for number in points])
+            axes.minorticks_off()
             axes.grid(color="#e4e4e4", linewidth=0.7)
             axes.spines[["top", "right"]].set_visible(False)
-            if column is places.T[0]:
-                axes.set_ylabel(words)
-        column[1].set_ylim(bottom=0)
         column[1].set_xlabel(name)
+    places[0, 0].set_ylabel("processor seconds")
+    places[1, 0].set_ylabel("memory, GB")
+    most = max(memory for points in series.values() for of in points.values() for _, memory in of.values())
+    places[1, 0].set_ylim(0, 1.1 * most / 1e9)
     places[0, 0].legend(frameon=False, fontsize=8)
     figure.savefig(PICTURE, dpi=110)
     print(f"\nWrote {PICTURE.name}")
