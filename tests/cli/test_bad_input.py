@@ -139,7 +139,9 @@ def test_files_that_are_no_moral_machine(folder, name, content, said):
 def test_directories_and_missing_files(folder):
     refused(veil("import", "moral-machine", folder, "--out", folder / "x.parquet"), "directory")
     refused(veil("import", "moral-machine", folder / "none.csv", "--out", folder / "x.parquet"), "none.csv")
-    refused(veil("describe", folder), "directory")
+    refused(veil("describe", folder), "not a ballot file")  # of the files in it, the first that is none
+    (folder / "empty").mkdir()
+    refused(veil("describe", folder / "empty"), "empty")
     refused(veil("describe", folder / "none.parquet"), "veil import")
     refused(veil("decide", folder, "[]"), "directory")
     refused(veil("fit", folder / "l"), "not a ballot file")

@@ -64,7 +64,7 @@ def test_the_report_is_stored_before_it_is_sent_and_sent_again_byte_for_byte(vis
     voter.press_primary()
     voter.page.get_by_text("Nothing is lost").wait_for()
     voter.page.get_by_role("button", name="Try now").click()
-    voter.page.wait_for_function("performance.now() > 0 && document.querySelector('main button.primary:not([hidden])')")
+    voter.page.locator("main button.primary:not([hidden])").first.wait_for()
     voter.page.reload()
     voter.page.get_by_text("Nothing is lost").wait_for()
     voter.page.unroute(REPORT)
