@@ -28,6 +28,8 @@ def test_worker_processes_get_the_same_settings() -> None:
     ("environment", "told"),
     [
         ({"VEIL_PORT": "http"}, "VEIL_PORT must be a whole number"),
+        ({"VEIL_PORT": "65536"}, "65535 or less"),
+        ({"VEIL_PUBLIC_URL": "vote.example"}, "must start with https://"),
         ({"VEIL_WORKERS": "2"}, "need PostgreSQL"),
         ({"VEIL_WORKERS": "0"}, "1 or more"),
         ({"VEIL_LOG_LEVEL": "loud"}, "debug, info"),

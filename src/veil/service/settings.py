@@ -12,6 +12,7 @@ from typing import Any
 from veil.errors import VeilError
 
 PREFIX = "VEIL_"
+LARGEST_PORT = 65_535
 
 
 def _setting(default: Any, told: str) -> Any:
@@ -45,6 +46,10 @@ class Settings:
         for name, lowest in least.items():
             if not getattr(self, name) >= lowest:
                 raise VeilError(f"setting {name} must be {lowest} or more, got {getattr(self, name)}")
+        if not self.port <= LARGEST_PORT:
+            raise VeilError(f"setting port must be {LARGEST_PORT} or less, got {self.port}")
+        if self.public_url and not self.public_url.startswith(("https://", "http://")):
+            raise VeilError(f"setting public_url must start with https:// or http://, got {self.public_url!r}")
         if self.log_level not in ("debug", "info", "warning", "error"):
             raise VeilError(f"setting log_level must be debug, info, warning or error, got {self.log_level!r}")
         if self.workers > 1 and not self.database_address.startswith("postgres"):
