@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 .PHONY: demo test test-slow lint bench bench-service docs clean
 
 demo: $(VENV)/installed            ## simulate a crowd, release it under each paradigm, decide a dilemma
-	$(BIN)/veil demo
+	$(BIN)/crowdveil demo
 
 test: $(VENV)/installed-dev lint   ## lint, types, import direction, tests
 	$(BIN)/pytest -n auto

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
-from veil.ballots import Ballots, concatenate
-from veil.preference.l1_ball import GAP_LIMIT, fit_in_ball, project_onto_l1_ball
-from veil.preference.probit import gradient, log_likelihood
-from veil.sources.simulated import simulate_crowd, synthetic_crowd
-from veil.studies import load_study
+from crowdveil.ballots import Ballots, concatenate
+from crowdveil.estimation.l1_ball import GAP_LIMIT, fit_in_ball, project_onto_l1_ball
+from crowdveil.estimation.probit import gradient, log_likelihood
+from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
+from crowdveil.study.bundled import load_study
 
 Floats = NDArray[np.float64]
 Solver = Callable[[Floats], Floats]

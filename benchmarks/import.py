@@ -3,7 +3,7 @@
 Each reads the same file, applies the same checks to every row, pairs rows by dilemma, groups pairs by voter and writes
 Parquet; the results are compared answer by answer. polars and duckdb get the shortest way that does this, with typed
 columns and their own streaming. Each runs in a process of its own, after one run that warms the file cache and the
-compiled code. ``polars, bare read`` only parses all columns: what reading alone costs. ``veil, to a release`` goes on
+compiled code. ``polars, bare read`` only parses all columns: what reading alone costs. ``crowdveil, to a release`` goes on
 to a VLCP release by Algorithm 1.
 
 Run: python benchmarks/import.py [--voters 20000 100000] [--folder FOLDER] [--only NAME ...]
@@ -26,20 +26,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from memory import peak_memory
 
-from veil.ballots import open_ballots
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import PARADIGMS
-from veil.privacy.ledger import Ledger
-from veil.publish import Request, publish
-from veil.sources.moral_machine import stream_moral_machine
-from veil.sources.public_layout import DILEMMA, GROUP, HIGHEST, SAVED, SIGNAL, SIZE, VOTER
-from veil.sources.simulated_layout import write_public_layout
-from veil.studies import load_study
+from crowdveil.ballots import open_ballots
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.publish import Request, publish
+from crowdveil.sources.moral_machine.moral_machine import stream_moral_machine
+from crowdveil.sources.moral_machine.public_layout import DILEMMA, GROUP, HIGHEST, SAVED, SIGNAL, SIZE, VOTER
+from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
+from crowdveil.study.bundled import load_study
 
 NUMBERS = [SAVED, SIZE, *HIGHEST]
 
 
-def veil(source: str, target: str) -> None:
+def crowdveil(source: str, target: str) -> None:
     stream_moral_machine(source, target)
 
 
@@ -114,7 +114,7 @@ def bare_read(source: str, target: str) -> None:
 
 
 def to_a_release(source: str, target: str) -> None:
-    """Do what ``veil release`` does with a file of answers: import, census, fit, charge, noise, write."""
+    """Do what ``crowdveil release`` does with a file of answers: import, census, fit, charge, noise, write."""
     stream_moral_machine(source, target)
     beside = Path(target).parent
     for name in ("ledger", "release.json"):
@@ -124,8 +124,8 @@ def to_a_release(source: str, target: str) -> None:
 
 
 WAYS = {
-    "veil": veil,
-    "veil, to a release": to_a_release,
+    "crowdveil": crowdveil,
+    "crowdveil, to a release": to_a_release,
     "polars": polars,
     "duckdb": duckdb,
     "polars, bare read": bare_read,
@@ -173,17 +173,17 @@ def compare(voters: int, folder: Path, ways: list[str]) -> None:
     source = folder / f"{voters}.csv"
     if not source.exists():
         write_public_layout(source, load_study("moral-machine"), voters, np.random.default_rng(0))
-    first = measured("veil", source, folder / "warm")
+    first = measured("crowdveil", source, folder / "warm")
     size, rows = source.stat().st_size, int(open_ballots(folder / "warm").origin["rows"])
     print(f"\n{voters:,} voters, {rows:,} rows, {size / 1e9:.2f} GB of CSV")
-    heads = ("seconds", "rows/s", "CPU s", "memory GB", "time / veil", "memory / veil")
+    heads = ("seconds", "rows/s", "CPU s", "memory GB", "time / crowdveil", "memory / crowdveil")
     print(f"{'':>18} {heads[0]:>8} {heads[1]:>12} {heads[2]:>7} {heads[3]:>10} {heads[4]:>12} {heads[5]:>14}")
     results = {}
     for way in ways:
         target = folder / "result"
         target.unlink(missing_ok=True)
         told = measured(way, source, target)
-        first = told if way == "veil" else first
+        first = told if way == "crowdveil" else first
         if target.exists():
             results[way] = fingerprint(target)
         print(

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from veil.experiments.intervals import mean
-from veil.preference.design import public_design
-from veil.privacy.float_noise import FloatNoiseForExperiments
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.privacy.mechanisms.mechanism import Reports, Settings
-from veil.privacy.mechanisms.score import ScoreReports
-from veil.sources.simulated import synthetic_crowd
+from crowdveil.estimation.design import public_design
+from crowdveil.evaluation.paper.intervals import mean
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
+from crowdveil.privacy.mechanisms.score import ScoreReports
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.sources.simulated import synthetic_crowd
 
 VOTERS, RECORDS, FEATURES, CROWDS = 2000, 50, 10, 20
 LIARS, ROBUST, EPSILON = 0.01, 0.02, 1_000_000

@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.float_noise import FloatNoiseForExperiments
-from veil.privacy.noise import Noise
-from veil.privacy.odds import Odds
-from veil.privacy.opendp_noise import OpenDPNoise
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
+from crowdveil.privacy.noise.source import Noise
 
 COLUMNS = 23
 EPSILON = 1_000_000

@@ -20,18 +20,18 @@ import numpy as np
 from matplotlib.figure import Figure
 from memory import peak_memory
 
-from veil.ballots import open_ballots, write_ballots
-from veil.engines.crowd import Crowd
-from veil.engines.local import LocalEngine
-from veil.engines.spark import spark_engine
-from veil.preference.society import society
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import PARADIGMS
-from veil.privacy.ledger import Ledger
-from veil.publish import Request, publish
-from veil.sources.simulated import simulate_crowd
-from veil.studies import load_study, synthetic_study
-from veil.study import Study
+from crowdveil.ballots import open_ballots, write_ballots
+from crowdveil.engines.crowd import Crowd
+from crowdveil.engines.local import LocalEngine
+from crowdveil.engines.spark import spark_engine
+from crowdveil.estimation.society import society
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.publish import Request, publish
+from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.study.bundled import load_study, synthetic_study
+from crowdveil.study.study import Study
 
 RELEASES = {"VLCP, Algorithm 1": "vlcp", "VLDP, Algorithm 2": "vldp", "RLDP, scores": "rldp"}
 MECHANISM = {"vlcp": "algorithm-1", "vldp": "algorithm-2", "rldp": "score"}

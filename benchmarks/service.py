@@ -26,19 +26,19 @@ from multiprocessing.connection import Connection
 import numpy as np
 import uvicorn
 
-from veil.ballots import concatenate
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.report import write_reports
-from veil.service.app import create_app
-from veil.service.logs import logging_config
-from veil.service.poll_file import find_poll
-from veil.service.service import Service
-from veil.service.settings import Settings
-from veil.service.store.sent import Outcome, Sent
-from veil.service.store.store import open_store
-from veil.service.tokens import new_token, report_id
-from veil.sources.simulated import simulate_crowd
+from crowdveil.ballots import concatenate
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.protocol.report import write_reports
+from crowdveil.protocol.tokens import new_token, report_id
+from crowdveil.service.app import create_app
+from crowdveil.service.logs import logging_config
+from crowdveil.service.poll_file import find_poll
+from crowdveil.service.service import Service
+from crowdveil.service.settings import Settings
+from crowdveil.service.store.sent import Outcome, Sent
+from crowdveil.service.store.store import open_store
+from crowdveil.sources.simulated import simulate_crowd
 
 CONNECTIONS = 32
 ASKED = 0.60
@@ -140,7 +140,7 @@ async def _load(port: int, bodies: Sequence[bytes], seconds: float) -> tuple[lis
             token, body = new_token(), bodies[position % len(bodies)]
             position += CONNECTIONS
             writer.write(
-                b"PUT /api/polls/moral-machine/report HTTP/1.1\r\nHost: 127.0.0.1\r\nVeil-Ballot: %s\r\n"
+                b"PUT /api/polls/moral-machine/report HTTP/1.1\r\nHost: 127.0.0.1\r\nCrowdveil-Ballot: %s\r\n"
                 b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (token.encode(), len(body), body)
             )
             head = await reader.readuntil(b"\r\n\r\n")

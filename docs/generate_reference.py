@@ -22,7 +22,7 @@ from typing import Any
 import typer
 from typer.models import OptionInfo
 
-from veil.cli.app import app
+from crowdveil.cli.app import app
 
 DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src"
@@ -62,7 +62,7 @@ class Command:
     group: bool
 
 
-def commands(program: typer.Typer = app, words: str = "veil") -> Iterator[Command]:
+def commands(program: typer.Typer = app, words: str = "crowdveil") -> Iterator[Command]:
     """Walk all commands of the program, groups before what is in them."""
     callback = program.registered_callback.callback if program.registered_callback else None
     told = inspect.getdoc(callback) if callback else str(program.info.help)
@@ -174,11 +174,11 @@ class Public:
 
 def public_names() -> list[Public]:
     """Read the package's front page, and find each of its names where it is defined."""
-    front = ast.parse((SOURCE / "veil" / "__init__.py").read_text(encoding="utf-8"))
+    front = ast.parse((SOURCE / "crowdveil" / "__init__.py").read_text(encoding="utf-8"))
     return [
         _definition(alias.name, statement.module)
         for statement in ast.walk(front)
-        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("veil.")
+        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("crowdveil.")
         for alias in statement.names
     ]
 
@@ -201,7 +201,7 @@ def api_page() -> str:
     parts = [
         "# Python API\n",
         _NOTICE,
-        "Everything here can be imported from `veil`. What is not listed is internal and may change without notice.\n",
+        "Everything here can be imported from `crowdveil`. What is not listed is internal and may change without notice.\n",
     ]
     module = None
     for public in public_names():

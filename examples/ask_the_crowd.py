@@ -5,8 +5,8 @@ Usage: python examples/ask_the_crowd.py https://crowd.example
 
 import sys
 
-from veil import VeilError
-from veil.client import Client
+from crowdveil import CrowdveilError
+from crowdveil.client import Client
 
 DILEMMA = [
     {"name": "Ana", "features": {"life_years_gained": 20, "years_waiting": 1}},
@@ -30,5 +30,5 @@ def main(url: str) -> None:
 if __name__ == "__main__":
     try:
         main(*sys.argv[1:])
-    except (VeilError, TypeError) as error:
+    except (CrowdveilError, TypeError) as error:
         sys.exit(f"{error}\n{__doc__}")

@@ -8,7 +8,8 @@ RELEASE is a release of the study "kidney".
 import sys
 from pathlib import Path
 
-from veil import Decision, VeilError, decide, load_release
+from crowdveil import CrowdveilError, Decision, load_release
+from crowdveil import decision as decide
 
 PATIENTS = [
     {"name": "Ana", "features": {"life_years_gained": 20, "years_waiting": 1}},
@@ -33,7 +34,7 @@ def main() -> int:
             print(f"{pair[0]['name']} or {pair[1]['name']}: {act_on(decide(release, release.study.dilemma(pair)))}")
         everybody = decide(release, release.study.dilemma(PATIENTS), certainty=0.95)
         print(f"All three, in order: {', '.join(ranked.name for ranked in everybody.ranking)}; {act_on(everybody)}")
-    except VeilError as error:
+    except CrowdveilError as error:
         print(f"cannot decide: {error}", file=sys.stderr)
         return 2
     return 0

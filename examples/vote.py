@@ -5,8 +5,8 @@ Usage: python examples/vote.py https://crowd.example POLL
 
 import sys
 
-from veil import Dilemma, VeilError
-from veil.client import Client
+from crowdveil import CrowdveilError, Dilemma
+from crowdveil.client import Client
 
 
 def main(url: str, name: str) -> None:
@@ -34,5 +34,5 @@ def main(url: str, name: str) -> None:
 if __name__ == "__main__":
     try:
         main(*sys.argv[1:])
-    except (VeilError, TypeError) as error:
+    except (CrowdveilError, TypeError) as error:
         sys.exit(f"{error}\n{__doc__}")

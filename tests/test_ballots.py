@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from veil import ballots as module
-from veil.ballots import Ballots, census, concatenate, open_ballots, smallest_type, write_ballots
-from veil.errors import VeilError
-from veil.studies import load_study
-from veil.study import Drawing, Feature, Study
+from crowdveil import ballots as module
+from crowdveil.ballots import Ballots, census, concatenate, open_ballots, smallest_type, write_ballots
+from crowdveil.errors import CrowdveilError
+from crowdveil.study.bundled import load_study
+from crowdveil.study.study import Drawing, Feature, Study
 
 STUDY = Study(
     "toy",
@@ -69,7 +69,7 @@ def test_a_crowd_is_counted() -> None:
     ],
 )
 def test_ballots_that_do_not_fit_are_refused(offsets: list[int], differences: Any, message: str) -> None:
-    with pytest.raises(VeilError, match=message):
+    with pytest.raises(CrowdveilError, match=message):
         Ballots(STUDY, np.array(offsets, np.int64), differences)
 
 
@@ -94,7 +94,7 @@ def test_pieces_join_to_the_whole() -> None:
     ballots = crowd([2, 1, 3, 2], ["ann", "bob", "cy", "dee"])
     pieces = [ballots.of(slice(0, 1)), ballots.of(slice(1, 3)), ballots.of(slice(3, 4))]
     assert same(concatenate(STUDY, pieces), ballots)
-    with pytest.raises(VeilError, match="no voters"):
+    with pytest.raises(CrowdveilError, match="no voters"):
         concatenate(STUDY, [])
 
 
@@ -143,7 +143,7 @@ def test_pieces_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_voter_with_more_answers_than_a_cell_can_hold_is_refused(tmp_path: Path) -> None:
     records = 2**30  # of two bytes each: one more byte than Parquet's offsets reach
     endless = Ballots(STUDY, np.array([0, 1, 1 + records]), np.broadcast_to(np.int8(1), (1 + records, 2)))
-    with pytest.raises(VeilError, match=r"voter 2 has 1073741824 answers, 2\.1 GB: .* at most 2 GB a voter"):
+    with pytest.raises(CrowdveilError, match=r"voter 2 has 1073741824 answers, 2\.1 GB: .* at most 2 GB a voter"):
         write_ballots(tmp_path / "crowd", STUDY, [endless], {})
     assert list(tmp_path.iterdir()) == []
 
@@ -161,7 +161,7 @@ def test_a_folder_of_ballot_files_is_one_crowd(tmp_path: Path) -> None:
     assert census(folder) == census(ballots)
     other = Ballots(load_study("synthetic-2"), np.array([0, 1]), np.zeros((1, 2)))
     write_ballots(tmp_path / "folder" / "z.parquet", other.study, [other], {})
-    with pytest.raises(VeilError, match=r"z\.parquet is of another study than .*part-0\.parquet"):
+    with pytest.raises(CrowdveilError, match=r"z\.parquet is of another study than .*part-0\.parquet"):
         open_ballots(tmp_path / "folder")
 
 
@@ -172,7 +172,7 @@ def test_a_ballot_file_is_sent_as_where_it_is(tmp_path: Path) -> None:
     assert len(sent) < 1000
     assert same(pickle.loads(sent).load(), ballots)
     write_ballots(tmp_path / "crowd", STUDY, [ballots.of(slice(0, 2))], {})
-    with pytest.raises(VeilError, match="another file here than where the program runs"):
+    with pytest.raises(CrowdveilError, match="another file here than where the program runs"):
         pickle.loads(sent)
 
 
@@ -212,9 +212,9 @@ def test_the_census_counts_and_names_exactly_these_answers(monkeypatch: pytest.M
 
 
 def test_a_crowd_of_nobody_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(VeilError, match="not one usable answer"):
+    with pytest.raises(CrowdveilError, match="not one usable answer"):
         write_ballots(tmp_path / "crowd", STUDY, [], {})
-    with pytest.raises(VeilError, match="not one usable answer"):
+    with pytest.raises(CrowdveilError, match="not one usable answer"):
         write_ballots(tmp_path / "crowd", STUDY, [crowd([])], {})
     assert list(tmp_path.iterdir()) == []
 
@@ -235,7 +235,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def parquet(path: Path, columns: dict[str, Any], header: bytes | None) -> Path:
-    metadata = {} if header is None else {b"veil": header}
+    metadata = {} if header is None else {b"crowdveil": header}
     pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path)
     return path
 
@@ -261,7 +261,7 @@ CELLS = pa.array([b"\1\2"], pa.binary())
 def test_what_is_no_ballot_file_is_not_opened(
     tmp_path: Path, columns: dict[str, Any], header: bytes | None, message: str
 ) -> None:
-    with pytest.raises(VeilError, match=message):
+    with pytest.raises(CrowdveilError, match=message):
         open_ballots(parquet(tmp_path / "file", columns, header))
 
 
@@ -276,18 +276,18 @@ def test_what_is_no_ballot_file_is_not_opened(
 def test_a_damaged_ballot_file_is_refused_when_read(tmp_path: Path, answers: list[Any], message: str) -> None:
     columns = {"voter": ["a", "b"], "differences": pa.array(answers, pa.binary())}
     file = open_ballots(parquet(tmp_path / "file", columns, HEADER))
-    with pytest.raises(VeilError, match=message):
+    with pytest.raises(CrowdveilError, match=message):
         file.load()
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"voter,chosen\n", bytes(1000)])
 def test_other_files_are_no_ballot_files(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(VeilError, match="not a ballot file"):
+    with pytest.raises(CrowdveilError, match="not a ballot file"):
         open_ballots(tmp_path / "file")
-    with pytest.raises(VeilError, match="directory"):
+    with pytest.raises(CrowdveilError, match="directory"):
         open_ballots(tmp_path)
-    with pytest.raises(VeilError, match="no ballot file"):
+    with pytest.raises(CrowdveilError, match="no ballot file"):
         open_ballots(tmp_path / "absent")
 
 

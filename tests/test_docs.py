@@ -29,12 +29,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import veil
-from veil.cli import main
-from veil.drawing import draw_dilemmas
-from veil.preference import design
-from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, PAPERS_MECHANISM
-from veil.studies import load_study
+import crowdveil
+from crowdveil.cli import main
+from crowdveil.estimation import design
+from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, PAPERS_MECHANISM
+from crowdveil.study.bundled import load_study
+from crowdveil.study.drawing import draw_dilemmas
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -86,8 +86,12 @@ def complete(command):
 
 
 def test_commands_are_read_as_a_shell_would():
-    text = "$ veil a \\\n    --b 1\nprinted\n$ veil c '[1,\n2]'\n$ veil d > e\n"
-    assert commands_of(text) == [("veil a \n    --b 1", "printed"), ("veil c '[1,\n2]'", ""), ("veil d > e", "")]
+    text = "$ crowdveil a \\\n    --b 1\nprinted\n$ crowdveil c '[1,\n2]'\n$ crowdveil d > e\n"
+    assert commands_of(text) == [
+        ("crowdveil a \n    --b 1", "printed"),
+        ("crowdveil c '[1,\n2]'", ""),
+        ("crowdveil d > e", ""),
+    ]
 
 
 # --- Running a page -----------------------------------------------------------------------------------------------
@@ -105,7 +109,7 @@ def run(command):
             contextlib.redirect_stdout(printed),
             contextlib.redirect_stderr(printed if target is None else io.StringIO()),
         ):
-            if words[0] == "veil":
+            if words[0] == "crowdveil":
                 main()
             elif words[0] == "python":
                 sys.argv = words[1:]
@@ -231,46 +235,52 @@ def test_every_command_appears_in_what_people_read(generator):
 
 
 def test_the_front_page_lists_what_it_imports(generator):
-    assert sorted(public.name for public in generator.public_names()) == sorted(veil.__all__)
+    assert sorted(public.name for public in generator.public_names()) == sorted(crowdveil.__all__)
     for public in generator.public_names():
-        assert getattr(veil, public.name) is getattr(sys.modules[public.module], public.name)
+        assert getattr(crowdveil, public.name) is getattr(sys.modules[public.module], public.name)
 
 
 def test_a_program_that_decides_loads_nothing_that_reads_answers():
-    code = "import sys; from veil import decide, load_release; print(callable(decide), *sys.modules)"
+    code = "import sys; from crowdveil import decide, load_release; print(callable(decide), *sys.modules)"
     told, *loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert told == "True"
-    assert not {"veil.ballots", "veil.sources", "veil.preference", "veil.privacy.mechanisms", "pyarrow"} & set(loaded)
+    assert not {
+        "crowdveil.ballots",
+        "crowdveil.sources",
+        "crowdveil.estimation",
+        "crowdveil.privacy.mechanisms",
+        "pyarrow",
+    } & set(loaded)
 
 
 def test_a_module_does_not_hide_the_function_of_its_name():
-    """Python would set ``veil.decide`` to the module as soon as anybody imports it."""
-    importlib.import_module("veil.decide")
-    importlib.import_module("veil.publish")
-    assert veil.decide is sys.modules["veil.decide"].decide
-    assert veil.publish is sys.modules["veil.publish"].publish
+    """Python would set ``crowdveil.decision`` to the module as soon as anybody imports it."""
+    importlib.import_module("crowdveil.decision")
+    importlib.import_module("crowdveil.publish")
+    assert crowdveil.decision is sys.modules["crowdveil.decision"].decide
+    assert crowdveil.publish is sys.modules["crowdveil.publish"].publish
 
 
 def test_every_public_name_is_explained(generator):
     page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
     for public in generator.public_names():
         assert f"### `{public.name}`" in page
-        value = getattr(veil, public.name)
+        value = getattr(crowdveil, public.name)
         if callable(value):
             assert value.__module__ == public.module
             assert value.__doc__, f"{public.name} has no docstring"
 
 
 def test_nothing_inside_imports_the_front_page():
-    for path in (ROOT / "src" / "veil").rglob("*.py"):
+    for path in (ROOT / "src" / "crowdveil").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
                 assert node.level == 0, f"{path}: relative import"
-                assert node.module != "veil", path
+                assert node.module != "crowdveil", path
             elif isinstance(node, ast.Import):
-                assert "veil" not in [alias.name for alias in node.names], path
+                assert "crowdveil" not in [alias.name for alias in node.names], path
 
 
 # --- Links, paths and examples ------------------------------------------------------------------------------------
@@ -347,9 +357,9 @@ def test_every_mechanism_has_its_section():
 def test_the_release_format_lists_every_key(folder):
     """The table of docs/file-formats.md against a release that was just made."""
     for command in (
-        "veil simulate synthetic-3 --voters 30 --records 5 --out b.parquet",
-        "veil ledger create l --budget 5",
-        "veil release b.parquet --paradigm vlcp --mechanism algorithm-1 --epsilon 1 --ledger l --out r.json",
+        "crowdveil simulate synthetic-3 --voters 30 --records 5 --out b.parquet",
+        "crowdveil ledger create l --budget 5",
+        "crowdveil release b.parquet --paradigm vlcp --mechanism algorithm-1 --epsilon 1 --ledger l --out r.json",
     ):
         assert run(command)[0] == 0
     made = json.loads(Path("r.json").read_text(encoding="utf-8"))

@@ -10,15 +10,15 @@ import time
 import numpy as np
 import pytest
 
-from veil.ballots import census, open_ballots, write_ballots
-from veil.errors import BudgetExceeded, VeilError
-from veil.preference.fit import fit_voters
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import PARADIGMS
-from veil.privacy.ledger import Ledger
-from veil.publish import Request, experiment, prepare, publish
-from veil.release import load_release
-from veil.sources.simulated import synthetic_crowd
+from crowdveil.ballots import census, open_ballots, write_ballots
+from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.estimation.fit import fit_voters
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.publish import Request, experiment, prepare, publish
+from crowdveil.releases import load_release
+from crowdveil.sources.simulated import synthetic_crowd
 
 ONE = Epsilon(1_000_000)
 
@@ -76,13 +76,13 @@ def test_what_can_fail_early_costs_nothing(crowd, ledger, tmp_path):
         (Request(PARADIGMS["vlcp"], np.full(200, 10**6)), tmp_path / "r.json"),
         (Request(PARADIGMS["vldp"], np.full(3, 10**6)), tmp_path / "r.json"),
     ]:
-        with pytest.raises(VeilError):
+        with pytest.raises(CrowdveilError):
             publish(crowd, request, ledger, path)
     assert ledger.statement().accounts == ()
 
 
 def test_one_voter_is_not_a_crowd(crowd):
-    with pytest.raises(VeilError, match="not a crowd"):
+    with pytest.raises(CrowdveilError, match="not a crowd"):
         prepare(crowd.of(slice(0, 1)), Request(PARADIGMS["vlcp"], ONE))
 
 
@@ -122,11 +122,11 @@ def test_the_release_does_not_depend_on_how_the_crowd_is_cut(crowd, tmp_path):
 RELEASE_FOREVER = """
 import sys
 from pathlib import Path
-from veil.ballots import open_ballots
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import PARADIGMS
-from veil.privacy.ledger import Ledger
-from veil.publish import Request, publish
+from crowdveil.ballots import open_ballots
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.publish import Request, publish
 folder = Path(sys.argv[1])
 source, ledger = open_ballots(folder / "b.parquet"), Ledger.open(folder / "l")
 for i in range(10**6):

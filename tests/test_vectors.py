@@ -13,10 +13,10 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr
 from vectors import generate
 
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.report import Terms, check_report
-from veil.study import Study
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.protocol.report import Terms, check_report
+from crowdveil.study.study import Study
 
 FOLDER = Path(generate.__file__).parent
 getcontext().prec = 60
@@ -50,7 +50,7 @@ def test_a_report_from_scripted_bytes_is_one_that_the_service_takes():
 
 def test_report_ids_are_half_a_sha256():
     for case in load("report-ids")["cases"]:
-        digest = hashlib.sha256(b"veil report " + case["token"].encode()).digest()
+        digest = hashlib.sha256(b"crowdveil report " + case["token"].encode()).digest()
         assert bytes.fromhex(case["id"]) == digest[:16]
 
 

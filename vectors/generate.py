@@ -19,22 +19,22 @@ from typing import Any
 import numpy as np
 from vectors.scripted_reports import scripted_reports
 
-from veil.ballots import Ballots
-from veil.preference.design import CLIP, Design
-from veil.preference.fit import fit_voters
-from veil.privacy.cube_noise import Shift, eulerian_numbers
-from veil.privacy.grid import STEPS, to_steps
-from veil.privacy.laplace_coins import LaplaceCoins
-from veil.privacy.mechanisms.algorithm3 import RECORD_STEPS, objective_coefficients
-from veil.privacy.mechanisms.algorithm3_answers import linear_sensitivity
-from veil.privacy.mechanisms.randomised_response import FLIP, answers_to_report, oriented
-from veil.privacy.mechanisms.scores import RECORD_SENSITIVITY, SCORE_STEPS, record_scores
-from veil.privacy.mechanisms.subset_selection import subset_size
-from veil.privacy.noise import exact_scale
-from veil.privacy.odds import Coin, Odds
-from veil.privacy.sensitivity import coefficient_steps, papers_delta, sum_of_preferences, tight_delta
-from veil.sources.simulated import simulate_crowd
-from veil.studies import load_study, synthetic_study
+from crowdveil.ballots import Ballots
+from crowdveil.estimation.design import CLIP, Design
+from crowdveil.estimation.fit import fit_voters
+from crowdveil.privacy.grid import STEPS, to_steps
+from crowdveil.privacy.mechanisms.algorithm3 import RECORD_STEPS, objective_coefficients
+from crowdveil.privacy.mechanisms.algorithm3_answers import linear_sensitivity
+from crowdveil.privacy.mechanisms.randomised_response import FLIP, answers_to_report, oriented
+from crowdveil.privacy.mechanisms.scores import RECORD_SENSITIVITY, SCORE_STEPS, record_scores
+from crowdveil.privacy.mechanisms.subset_selection import subset_size
+from crowdveil.privacy.noise.cube_noise import Shift, eulerian_numbers
+from crowdveil.privacy.noise.laplace_coins import LaplaceCoins
+from crowdveil.privacy.noise.odds import Coin, Odds
+from crowdveil.privacy.noise.source import exact_scale
+from crowdveil.privacy.sensitivity import coefficient_steps, papers_delta, sum_of_preferences, tight_delta
+from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.study.bundled import load_study, synthetic_study
 
 FOLDER = Path(__file__).parent
 EPSILONS = (100_000, 300_000, 1_000_000, 2_500_000, 10_000_000)
@@ -137,7 +137,7 @@ def about() -> dict[str, Any]:
 def report_ids() -> dict[str, Any]:
     """Under which id the report of a ballot token is stored: 16 bytes of SHA-256, in hexadecimal digits."""
     tokens = ["AAAAAAAAAAAAAAAAAAAAAA", "-_0123456789abcdefghij", "x" * 43, "x" * 44, "x" * 52]
-    ids = [hashlib.sha256(f"veil report {token}".encode()).hexdigest()[:32] for token in tokens]
+    ids = [hashlib.sha256(f"crowdveil report {token}".encode()).hexdigest()[:32] for token in tokens]
     return {"cases": [{"token": token, "id": name} for token, name in zip(tokens, ids, strict=True)]}
 
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from veil.privacy.cube_noise import Shift
-from veil.privacy.laplace_coins import LaplaceCoins
-from veil.privacy.noise import exact_scale
-from veil.privacy.odds import Coin, Odds
-from veil.privacy.uniform import uniform_integer
+from crowdveil.privacy.noise.cube_noise import Shift
+from crowdveil.privacy.noise.laplace_coins import LaplaceCoins
+from crowdveil.privacy.noise.odds import Coin, Odds
+from crowdveil.privacy.noise.source import exact_scale
+from crowdveil.privacy.noise.uniform import uniform_integer
 
 IntArray = npt.NDArray[np.int64]
 

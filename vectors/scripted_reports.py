@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from vectors.scripted_noise import ScriptedNoise
 
-from veil.ballots import Ballots
-from veil.drawing import draw_session
-from veil.preference.design import CLIP, public_design
-from veil.preference.fit import fit_voters
-from veil.privacy.grid import STEPS
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.privacy.mechanisms.randomised_response import answers_to_report
-from veil.privacy.mechanisms.score import coordinates_to_report
-from veil.privacy.mechanisms.subset_selection import subset_size
-from veil.privacy.odds import Odds
-from veil.report import write_reports
-from veil.study import Drawing, Feature, Study
+from crowdveil.ballots import Ballots
+from crowdveil.estimation.design import CLIP, public_design
+from crowdveil.estimation.fit import fit_voters
+from crowdveil.privacy.grid import STEPS
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.randomised_response import answers_to_report
+from crowdveil.privacy.mechanisms.score import coordinates_to_report
+from crowdveil.privacy.mechanisms.subset_selection import subset_size
+from crowdveil.privacy.noise.odds import Odds
+from crowdveil.protocol.report import write_reports
+from crowdveil.study.drawing import draw_session
+from crowdveil.study.study import Drawing, Feature, Study
 
 STUDY = Study(
     name="vectors",

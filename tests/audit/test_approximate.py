@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from veil.audit.approximate import Point, try_curve
-from veil.audit.bounds import least_epsilon
-from veil.audit.gaussian import GaussianTrial
-from veil.audit.noise_laws import gaussian_fit
-from veil.audit.shuffled import ShuffledTrial
-from veil.audit.subjects import Central
-from veil.audit.targets import curves
-from veil.audit.trial import Flaw, Verdict
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import paradigm
-from veil.privacy.mechanisms import CENTRAL
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.privacy.zcdp import OpenDPGaussian
-from veil.studies import synthetic_study
+from crowdveil.audit.approximate import Point, try_curve
+from crowdveil.audit.bounds import least_epsilon
+from crowdveil.audit.gaussian import GaussianTrial
+from crowdveil.audit.noise_laws import gaussian_fit
+from crowdveil.audit.shuffled import ShuffledTrial
+from crowdveil.audit.subjects import Central
+from crowdveil.audit.targets import curves
+from crowdveil.audit.trial import Flaw, Verdict
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import paradigm
+from crowdveil.privacy.mechanisms import CENTRAL
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.zcdp import OpenDPGaussian
+from crowdveil.study.bundled import synthetic_study
 
 ONE = Epsilon.parse("1")
 DRAWS = 20_000
@@ -138,7 +138,7 @@ def test_a_broken_point_is_the_one_that_is_shown():
 
 
 def test_a_release_that_depends_on_more_than_the_noisy_sum_is_noticed(monkeypatch):
-    from veil.audit import gaussian as module
+    from crowdveil.audit import gaussian as module
 
     class CountsRecords(type(module.GAUSSIAN_MEAN)):
         def release(self, measurement, settings, rho, noise):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from veil.audit.attack import attack, choose_event, discriminant, frequencies
+from crowdveil.audit.attack import attack, choose_event, discriminant, frequencies
 
 DRAWS = 40_000
 

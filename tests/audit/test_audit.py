@@ -7,16 +7,16 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from veil.audit import targets
-from veil.audit.audit import FEWEST_DRAWS, Order, audit
-from veil.audit.picture import draw
-from veil.audit.trial import Flaw, Verdict
-from veil.cli.app import app
-from veil.errors import VeilError
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED
-from veil.privacy.mechanisms.pooled_answers import PooledAnswers
+from crowdveil.audit import targets
+from crowdveil.audit.audit import FEWEST_DRAWS, Order, audit
+from crowdveil.audit.picture import draw
+from crowdveil.audit.trial import Flaw, Verdict
+from crowdveil.cli.app import app
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.mechanisms.pooled_answers import PooledAnswers
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
 
 ONE = Epsilon.parse("1")
 
@@ -150,5 +150,5 @@ def test_promises_with_a_delta_say_so():
 )
 def test_mistakes_of_the_user_are_refused_before_anything_runs(words, said):
     result = CliRunner().invoke(app, ["audit", *words])
-    assert isinstance(result.exception, VeilError)
+    assert isinstance(result.exception, CrowdveilError)
     assert said in str(result.exception)

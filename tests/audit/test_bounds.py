@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from veil.audit.bounds import at_least, at_most, least_epsilon
+from crowdveil.audit.bounds import at_least, at_most, least_epsilon
 
 
 @pytest.mark.parametrize("hits", [0, 1, 7, 500, 999, 1000])

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from veil.audit.float_grid import grain, grid_noise, holes, last_bits_trial, textbook_noise
-from veil.audit.trial import Verdict
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.epsilon import Epsilon
+from crowdveil.audit.float_grid import grain, grid_noise, holes, last_bits_trial, textbook_noise
+from crowdveil.audit.trial import Verdict
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0])

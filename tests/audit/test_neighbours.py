@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from veil.audit.neighbours import on_two_axes, worst_neighbours
-from veil.audit.subjects import Central, Distributed
-from veil.audit.targets import promises
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import paradigm
-from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.studies import synthetic_study
+from crowdveil.audit.neighbours import on_two_axes, worst_neighbours
+from crowdveil.audit.subjects import Central, Distributed
+from crowdveil.audit.targets import promises
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import paradigm
+from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.study.bundled import synthetic_study
 
 ONE = Epsilon.parse("1")
 

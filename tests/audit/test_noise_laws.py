@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from veil.audit import noise_laws
-from veil.audit.noise_laws import FALSE_ALARM, all_kinds, cube_fit, laplace_fit, laplace_only
-from veil.audit.sabotage import NoisePerCoordinate, OneDrawForTwo, TooLittleNoise, WrongOdds
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.odds import Odds
-from veil.privacy.opendp_noise import OpenDPNoise
+from crowdveil.audit import noise_laws
+from crowdveil.audit.noise_laws import FALSE_ALARM, all_kinds, cube_fit, laplace_fit, laplace_only
+from crowdveil.audit.sabotage import NoisePerCoordinate, OneDrawForTwo, TooLittleNoise, WrongOdds
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
 
 DRAWS = 20_000
 

@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veil.audit.noiseless import Kind
-from veil.audit.sabotage import SignedZeros
-from veil.audit.subjects import Central, Distributed, likelihood
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import paradigm
-from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
-from veil.studies import synthetic_study
+from crowdveil.audit.noiseless import Kind
+from crowdveil.audit.sabotage import SignedZeros
+from crowdveil.audit.subjects import Central, Distributed, likelihood
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import paradigm
+from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.study.bundled import synthetic_study
 
 ONE = Epsilon.parse("1")
 STUDY = synthetic_study(3, 4)

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from veil.ballots import Ballots, write_ballots
-from veil.privacy.ledger import Ledger
-from veil.sources.simulated import synthetic_crowd
+from crowdveil.ballots import Ballots, write_ballots
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.sources.simulated import synthetic_crowd
 
 
-def veil(*words, stdin=""):
+def crowdveil(*words, stdin=""):
     """Run the real program."""
     return subprocess.run(
-        [sys.executable, "-c", "from veil.cli import main; main()", *map(str, words)],
+        [sys.executable, "-c", "from crowdveil.cli import main; main()", *map(str, words)],
         input=stdin, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
 
@@ -28,7 +28,7 @@ def refused(result, *said):
     assert "Traceback" not in result.stderr
     lines = result.stderr.strip().splitlines()
     assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("veil: ")
+    assert lines[0].startswith("crowdveil: ")
     for words in said:
         assert words in lines[0], lines[0]
     assert result.stdout == ""
@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
 
 
 def release(folder, *more, ballots="b.parquet", epsilon="1", paradigm="vlcp", ledger="l", out="r.json"):
-    return veil("release", folder / ballots, "--paradigm", paradigm, "--epsilon", epsilon,
+    return crowdveil("release", folder / ballots, "--paradigm", paradigm, "--epsilon", epsilon,
                 "--ledger", folder / ledger, "--out", folder / out, *more)  # fmt: skip
 
 
@@ -66,8 +66,8 @@ def test_one_voter(folder):
 def rewritten(folder, name, cells):
     """Write the ballots of b.parquet again, with other cells."""
     table = pq.read_table(folder / "b.parquet").set_column(1, "differences", pa.array(cells, pa.binary()))
-    header = pq.read_metadata(folder / "b.parquet").metadata[b"veil"]
-    pq.write_table(table.replace_schema_metadata({b"veil": header}), folder / name)
+    header = pq.read_metadata(folder / "b.parquet").metadata[b"crowdveil"]
+    pq.write_table(table.replace_schema_metadata({b"crowdveil": header}), folder / name)
 
 
 def test_voters_without_records(folder):
@@ -105,17 +105,17 @@ def test_no_such_ledger(folder, ledger):
 
 def test_a_release_needs_a_ledger_and_a_place(folder):
     words = ["release", folder / "b.parquet", "--paradigm", "vlcp", "--epsilon", "1"]
-    refused(veil(*words, "--out", folder / "r2.json"), "veil ledger create")
-    refused(veil(*words, "--ledger", folder / "l"), "--out")
+    refused(crowdveil(*words, "--out", folder / "r2.json"), "crowdveil ledger create")
+    refused(crowdveil(*words, "--ledger", folder / "l"), "--out")
 
 
 def test_unknown_words(folder):
     refused(release(folder, paradigm="xyz"), "vlcp, rlcp, vldp, rldp")
     refused(release(folder, "--mechanism", "algorithm-9"), "algorithm-1")
     refused(release(folder, "--delta", "loose"), "tight or paper")
-    refused(veil("relaese"), "relaese")
-    refused(veil("release"), "veil release --help")
-    refused(veil("studies", "mars"), "moral-machine")
+    refused(crowdveil("relaese"), "relaese")
+    refused(crowdveil("release"), "crowdveil release --help")
+    refused(crowdveil("studies", "mars"), "moral-machine")
 
 
 @pytest.mark.parametrize(
@@ -132,52 +132,52 @@ def test_unknown_words(folder):
 )
 def test_files_that_are_no_moral_machine(folder, name, content, said):
     (folder / name).write_bytes(content)
-    refused(veil("import", "moral-machine", folder / name, "--out", folder / "x.parquet"), name, said)
+    refused(crowdveil("import", "moral-machine", folder / name, "--out", folder / "x.parquet"), name, said)
     assert not (folder / "x.parquet").exists()
 
 
 def test_directories_and_missing_files(folder):
-    refused(veil("import", "moral-machine", folder, "--out", folder / "x.parquet"), "directory")
-    refused(veil("import", "moral-machine", folder / "none.csv", "--out", folder / "x.parquet"), "none.csv")
-    refused(veil("describe", folder), "not a ballot file")  # of the files in it, the first that is none
+    refused(crowdveil("import", "moral-machine", folder, "--out", folder / "x.parquet"), "directory")
+    refused(crowdveil("import", "moral-machine", folder / "none.csv", "--out", folder / "x.parquet"), "none.csv")
+    refused(crowdveil("describe", folder), "not a ballot file")  # of the files in it, the first that is none
     (folder / "empty").mkdir()
-    refused(veil("describe", folder / "empty"), "empty")
-    refused(veil("describe", folder / "none.parquet"), "veil import")
-    refused(veil("decide", folder, "[]"), "directory")
-    refused(veil("fit", folder / "l"), "not a ballot file")
+    refused(crowdveil("describe", folder / "empty"), "empty")
+    refused(crowdveil("describe", folder / "none.parquet"), "crowdveil import")
+    refused(crowdveil("decide", folder, "[]"), "directory")
+    refused(crowdveil("fit", folder / "l"), "not a ballot file")
 
 
 def test_ballots_of_another_kind(folder):
     pq.write_table(pa.table({"a": [1, 2]}), folder / "other.parquet")
-    refused(veil("describe", folder / "other.parquet"), "no ballot file")
+    refused(crowdveil("describe", folder / "other.parquet"), "no ballot file")
 
 
 def test_dilemmas_that_are_none(folder):
     assert release(folder, out="d.json", epsilon="0.5").returncode == 0
     made = folder / "d.json"
-    refused(veil("decide", made, "nowhere.json"), "nowhere.json")
-    refused(veil("decide", made, "[1, 2"), "not JSON")
-    refused(veil("decide", made, "[]"), "two or more")
-    refused(veil("decide", made, '[{"features": {"x9": 1}}, {"features": {}}]'), "x1")
-    refused(veil("decide", made, '[{"features": {"x1": 99}}, {"features": {}}]'), "-8 to 8")
-    refused(veil("decide", made, '[{"features": {"x1": NaN}}, {"features": {}}]'), "-8 to 8")
-    refused(veil("decide", made, '[{"features": {"x1": "many"}}, {"features": {}}]'), "number")
-    refused(veil("decide", made, '{"question": "?"}'), "alternatives")
-    refused(veil("decide", made, '[{"features": {}}, {"features": {}}]', "--certainty", "2"), "certainty")
+    refused(crowdveil("decide", made, "nowhere.json"), "nowhere.json")
+    refused(crowdveil("decide", made, "[1, 2"), "not JSON")
+    refused(crowdveil("decide", made, "[]"), "two or more")
+    refused(crowdveil("decide", made, '[{"features": {"x9": 1}}, {"features": {}}]'), "x1")
+    refused(crowdveil("decide", made, '[{"features": {"x1": 99}}, {"features": {}}]'), "-8 to 8")
+    refused(crowdveil("decide", made, '[{"features": {"x1": NaN}}, {"features": {}}]'), "-8 to 8")
+    refused(crowdveil("decide", made, '[{"features": {"x1": "many"}}, {"features": {}}]'), "number")
+    refused(crowdveil("decide", made, '{"question": "?"}'), "alternatives")
+    refused(crowdveil("decide", made, '[{"features": {}}, {"features": {}}]', "--certainty", "2"), "certainty")
     text = json.loads(made.read_text())
     text["parameter"]["x1"] = 9.0
     made.write_text(json.dumps(text))
-    refused(veil("decide", made, '[{"features": {}}, {"features": {}}]'), "edited")
+    refused(crowdveil("decide", made, '[{"features": {}}, {"features": {}}]'), "edited")
 
 
 @pytest.mark.parametrize("budget", ["0", "-1", "nan", "1e3", "abc", "0.0000001"])
 def test_budgets_that_are_none(folder, budget):
-    refused(veil("ledger", "create", folder / "new.ledger", "--budget", budget), "budget")
+    refused(crowdveil("ledger", "create", folder / "new.ledger", "--budget", budget), "budget")
     assert not (folder / "new.ledger").exists()
 
 
 def test_an_existing_ledger_is_never_overwritten(folder):
-    refused(veil("ledger", "create", folder / "l", "--budget", "3"), "exists")
+    refused(crowdveil("ledger", "create", folder / "l", "--budget", "3"), "exists")
 
 
 def test_no_leftovers(folder):

@@ -1,4 +1,4 @@
-"""veil compare: one JSON object, a table, a picture; mistakes are told before anything is computed."""
+"""crowdveil compare: one JSON object, a table, a picture; mistakes are told before anything is computed."""
 
 import json
 import re
@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from veil.ballots import write_ballots
-from veil.cli.app import app
-from veil.comparison import compare
-from veil.comparison.runs import collect
-from veil.errors import VeilError
-from veil.sources.simulated import synthetic_crowd
+from crowdveil.ballots import write_ballots
+from crowdveil.cli.app import app
+from crowdveil.errors import CrowdveilError
+from crowdveil.evaluation.comparison import compare
+from crowdveil.evaluation.comparison.runs import collect
+from crowdveil.sources.simulated import synthetic_crowd
 
 SMALL = ["compare", "--voters", "8", "--records", "4", "--features", "2", "--crowds", "2"]
 
@@ -34,13 +34,13 @@ def in_this_process(monkeypatch):
     )
 
 
-def veil(*words):
+def crowdveil(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def test_one_json_object_and_a_picture(tmp_path):
     picture = tmp_path / "compare.svg"
-    result = veil(*SMALL, "--epsilon", "0.5,20", "--paradigm", "vldp", "--all", "--plot", picture, "--json")
+    result = crowdveil(*SMALL, "--epsilon", "0.5,20", "--paradigm", "vldp", "--all", "--plot", picture, "--json")
     assert result.exit_code == 0, result.output
     data = json.loads(result.stdout)
     asked = {"paradigm", "mechanism", "recommended", "epsilon", "accuracy", "ratio", "low", "high", "squared_error"}
@@ -59,7 +59,7 @@ def test_one_json_object_and_a_picture(tmp_path):
 
 def test_a_file_is_compared_by_what_it_predicts_in_words(ballots, tmp_path):
     picture = tmp_path / "compare.png"
-    result = veil("compare", ballots, "--epsilon", "1", "--paradigm", "alcp", "--splits", "2", "--plot", picture)
+    result = crowdveil("compare", ballots, "--epsilon", "1", "--paradigm", "alcp", "--splits", "2", "--plot", picture)
     assert result.exit_code == 0, result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert re.search(r"no privacy, pooled: predicted 0\.\d+ \[", result.stdout)
@@ -86,14 +86,14 @@ def test_a_file_is_compared_by_what_it_predicts_in_words(ballots, tmp_path):
     ],
 )
 def test_mistakes_are_refused_at_once(words, said):
-    result = veil("compare", *words)
-    assert isinstance(result.exception, VeilError), result.output
+    result = crowdveil("compare", *words)
+    assert isinstance(result.exception, CrowdveilError), result.output
     assert said in str(result.exception)
 
 
 def test_options_of_synthetic_crowds_do_not_go_with_a_file(ballots):
     for option in ("--voters", "--records", "--features", "--crowds"):
-        result = veil("compare", ballots, option, "5")
-        assert isinstance(result.exception, VeilError)
+        result = crowdveil("compare", ballots, option, "5")
+        assert isinstance(result.exception, CrowdveilError)
         assert option in str(result.exception)
-    assert "veil simulate" in str(veil("compare", ballots.with_name("none.parquet")).exception)
+    assert "crowdveil simulate" in str(crowdveil("compare", ballots.with_name("none.parquet")).exception)

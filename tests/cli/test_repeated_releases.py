@@ -1,4 +1,4 @@
-"""veil plan with its two questions, a zCDP ledger, and a release with Gaussian noise: from the command line."""
+"""crowdveil plan with its two questions, a zCDP ledger, and a release with Gaussian noise: from the command line."""
 
 import io
 import json
@@ -10,9 +10,9 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from veil.ballots import write_ballots
-from veil.cli import main
-from veil.sources.simulated import synthetic_crowd
+from crowdveil.ballots import write_ballots
+from crowdveil.cli import main
+from crowdveil.sources.simulated import synthetic_crowd
 
 
 class Result(NamedTuple):
@@ -21,11 +21,11 @@ class Result(NamedTuple):
     stderr: str
 
 
-def veil(*words):
+def crowdveil(*words):
     """Run the program in this process: its own process would start seventeen times."""
     said, complained = io.StringIO(), io.StringIO()
     with (
-        mock.patch.object(sys, "argv", ["veil", *map(str, words)]),
+        mock.patch.object(sys, "argv", ["crowdveil", *map(str, words)]),
         redirect_stdout(said),
         redirect_stderr(complained),
         pytest.raises(SystemExit) as ended,
@@ -35,7 +35,7 @@ def veil(*words):
 
 
 def answer(*words):
-    result = veil(*words, "--json")
+    result = crowdveil(*words, "--json")
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
@@ -43,7 +43,7 @@ def answer(*words):
 def refused(result, said):
     assert result.returncode == 2
     (line,) = result.stderr.strip().splitlines()
-    assert line.startswith("veil: ")
+    assert line.startswith("crowdveil: ")
     assert said in line
 
 
@@ -58,17 +58,17 @@ def folder(tmp_path_factory):
 def test_plan_solves_the_theorem_as_before():
     solved = answer("plan", "--features", 10, "--bound", 2, "--epsilon", 1, "--confidence", 0.95, "--error", 0.1)
     assert solved["voters"] == 212  # 4 ln(200) / 0.1, rounded up
-    refused(veil("plan"), "leave out exactly one")
+    refused(crowdveil("plan"), "leave out exactly one")
 
 
 def test_plan_shuffle():
     found = answer("plan", "shuffle", "--epsilon", 1, "--voters", 10_000, "--delta", "1e-8")
     assert 0.067 < found["epsilon"] <= 0.070
-    said = veil("plan", "shuffle", "--epsilon", 1, "--voters", 100, "--delta", 0.1).stdout
+    said = crowdveil("plan", "shuffle", "--epsilon", 1, "--voters", 100, "--delta", 0.1).stdout
     assert "trusted shuffler" in said
     assert "the same epsilon" in said
     assert "too large for 100 voters" in said
-    refused(veil("plan", "shuffle", "--epsilon", 1, "--voters", 0, "--delta", "1e-8"), "number of voters must be")
+    refused(crowdveil("plan", "shuffle", "--epsilon", 1, "--voters", 0, "--delta", "1e-8"), "number of voters must be")
 
 
 def test_plan_repeat():
@@ -76,8 +76,8 @@ def test_plan_repeat():
     many, few = answer("plan", "repeat", "--releases", 52, *words), answer("plan", "repeat", "--releases", 3, *words)
     assert (many["better"], few["better"]) == ("gaussian", "laplace")
     assert many["laplace"]["error_bar"] == pytest.approx(4 * 52 / 10_000 * np.log(20))
-    refused(veil("plan", "repeat", "--releases", 0, *words), "number of releases must be 1 or more")
-    assert "--rho 0.000468 --ledger L" in veil("plan", "repeat", "--releases", 52, *words).stdout
+    refused(crowdveil("plan", "repeat", "--releases", 0, *words), "number of releases must be 1 or more")
+    assert "--rho 0.000468 --ledger L" in crowdveil("plan", "repeat", "--releases", 52, *words).stdout
 
 
 def test_a_zcdp_ledger_and_two_kinds_of_releases(folder):
@@ -92,14 +92,16 @@ def test_a_zcdp_ledger_and_two_kinds_of_releases(folder):
     assert "delta" not in pure["guarantee"]
     shown = answer("ledger", "show", ledger)
     assert [entry["rho"] for entry in shown["accounts"][0]["entries"]] == [0.000468, 0.00045]
-    assert "are together (0.17" in veil("ledger", "show", ledger).stdout
-    refused(veil(*release, "--rho", "1", "--out", folder / "x.json"), "requested rho 1, remaining 0.023437 of 0.024355")
-    refused(veil(*release, "--rho", "1", "--epsilon", 1, "--out", folder / "x.json"), "give one of --epsilon")
+    assert "are together (0.17" in crowdveil("ledger", "show", ledger).stdout
+    refused(
+        crowdveil(*release, "--rho", "1", "--out", folder / "x.json"), "requested rho 1, remaining 0.023437 of 0.024355"
+    )
+    refused(crowdveil(*release, "--rho", "1", "--epsilon", 1, "--out", folder / "x.json"), "give one of --epsilon")
     assert not (folder / "x.json").exists()
 
 
 def test_a_rho_needs_a_zcdp_ledger(folder):
     answer("ledger", "create", folder / "pure", "--budget", 1)
     release = ("release", folder / "b.parquet", "--paradigm", "vlcp", "--rho", "0.000468", "--out", folder / "y.json")
-    refused(veil(*release, "--ledger", folder / "pure"), "--rho needs a zCDP ledger")
-    refused(veil(*release), "--rho needs a zCDP ledger")
+    refused(crowdveil(*release, "--ledger", folder / "pure"), "--rho needs a zCDP ledger")
+    refused(crowdveil(*release), "--rho needs a zCDP ledger")

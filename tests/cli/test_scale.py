@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veil.ballots import census, open_ballots
-from veil.cli import main
-from veil.privacy.ledger import Ledger
-from veil.release import load_release
-from veil.sources.simulated_layout import write_public_layout
-from veil.studies import load_study
+from crowdveil.ballots import census, open_ballots
+from crowdveil.cli import main
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.releases import load_release
+from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
+from crowdveil.study.bundled import load_study
 
 VOTERS = 120
 
@@ -30,11 +30,11 @@ class Done:
     stderr: str
 
 
-def veil(*words: object) -> Done:
+def crowdveil(*words: object) -> Done:
     """Run the program, in this process: starting one for each command would take most of the time."""
     told, complained, code = io.StringIO(), io.StringIO(), 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(told), redirect_stderr(complained):
-        patch.setattr(sys, "argv", ["veil", *map(str, words)])
+        patch.setattr(sys, "argv", ["crowdveil", *map(str, words)])
         try:
             main()
         except SystemExit as ended:
@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 def release(folder: Path, source: str, *more: object) -> Done:
     private = ("--paradigm", "vlcp", "--epsilon", "1", "--ledger", folder / "l")
-    return veil("release", folder / source, *private, "--out", folder / "r.json", *more)
+    return crowdveil("release", folder / source, *private, "--out", folder / "r.json", *more)
 
 
 def test_from_answers_to_a_release_in_one_command(folder: Path) -> None:
@@ -61,7 +61,7 @@ def test_from_answers_to_a_release_in_one_command(folder: Path) -> None:
     made = load_release(folder / "r.json")
     assert made.guarantee.voters == VOTERS
     assert {p.name for p in folder.iterdir()} == {"a.csv", "l", "r.json"}, "private answers lie beside the release"
-    assert veil("import", "moral-machine", folder / "a.csv", "--out", folder / "b").returncode == 0
+    assert crowdveil("import", "moral-machine", folder / "a.csv", "--out", folder / "b").returncode == 0
     (account,) = Ledger.open(folder / "l").statement().accounts
     assert account.dataset == census(open_ballots(folder / "b")).fingerprint, "other answers than those of an import"
 
@@ -70,7 +70,7 @@ def test_a_look_at_the_cost_leaves_nothing(folder: Path, monkeypatch: pytest.Mon
     (folder / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder / "temporary"))
     private = ("--paradigm", "vlcp", "--epsilon", "1", "--ledger", folder / "l", "--dry-run", "--json")
-    done = veil("release", folder / "a.csv", *private)
+    done = crowdveil("release", folder / "a.csv", *private)
     assert json.loads(done.stdout)["guarantee"]["voters"] == VOTERS
     assert {p.name for p in folder.iterdir()} == {"a.csv", "l", "temporary"}
     assert list((folder / "temporary").iterdir()) == []
@@ -91,7 +91,7 @@ def test_the_ballots_may_be_kept(folder: Path) -> None:
 def test_what_is_wrong_is_said_before_a_long_import(folder: Path, wrong: tuple[str, str]) -> None:
     words = {"--paradigm": "vlcp", "--epsilon": "1", "--ledger": folder / "l", "--out": folder / "r.json"}
     words |= {wrong[0]: wrong[1]} if wrong != ("--epsilon", "2") else {"--epsilons": "both.csv"}
-    done = veil("release", folder / "a.csv", *(word for pair in words.items() for word in pair))
+    done = crowdveil("release", folder / "a.csv", *(word for pair in words.items() for word in pair))
     assert done.returncode == 2
     assert "Imported" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -99,13 +99,13 @@ def test_what_is_wrong_is_said_before_a_long_import(folder: Path, wrong: tuple[s
 
 def test_commands_read_shards_as_one_crowd(folder: Path) -> None:
     for words in (("--out", folder / "one"), ("--out", folder / "many", "--shards")):
-        assert veil("import", "moral-machine", folder / "a.csv", *words).returncode == 0
+        assert crowdveil("import", "moral-machine", folder / "a.csv", *words).returncode == 0
     assert [p.name for p in (folder / "many").iterdir()] == ["part-000000.parquet"]
     for command in ("describe", "fit"):
-        one, many = (json.loads(veil(command, folder / name, "--json").stdout) for name in ("one", "many"))
+        one, many = (json.loads(crowdveil(command, folder / name, "--json").stdout) for name in ("one", "many"))
         assert one == many
     assert release(folder, "many").returncode == 0
-    refused = veil(
+    refused = crowdveil(
         "import", "moral-machine", folder / "a.csv", "--out", folder / "x", "--shards", "--refused", folder / "y"
     )
     assert (refused.returncode, "--refused is for an import into one file" in refused.stderr) == (2, True)
@@ -115,8 +115,8 @@ def test_commands_read_shards_as_one_crowd(folder: Path) -> None:
 def test_the_same_by_spark(folder: Path) -> None:
     pytest.importorskip("pyspark")
     spark = ("--engine", "spark", "--master", "local[2]")
-    assert veil("import", "moral-machine", folder / "a.csv", "--out", folder / "many", *spark).returncode == 0
-    here, there = (json.loads(veil("fit", folder / "many", *words, "--json").stdout) for words in ((), spark))
+    assert crowdveil("import", "moral-machine", folder / "a.csv", "--out", folder / "many", *spark).returncode == 0
+    here, there = (json.loads(crowdveil("fit", folder / "many", *words, "--json").stdout) for words in ((), spark))
     assert here == there
     done = release(folder, "a.csv", *spark)
     assert done.returncode == 0, done.stderr

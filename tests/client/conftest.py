@@ -6,13 +6,13 @@ import httpx
 import numpy as np
 import pytest
 
-from veil.client import Client
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import PARADIGMS
-from veil.privacy.ledger import Ledger
-from veil.publish import Request, publish
-from veil.sources.simulated import simulate_crowd
-from veil.studies import load_study
+from crowdveil.client import Client
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.publish import Request, publish
+from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.study.bundled import load_study
 
 
 @pytest.fixture(scope="session")

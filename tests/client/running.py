@@ -6,16 +6,16 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from veil.service.app import create_app
-from veil.service.service import Service
-from veil.service.settings import Settings
-from veil.service.store.store import open_store
+from crowdveil.service.app import create_app
+from crowdveil.service.service import Service
+from crowdveil.service.settings import Settings
+from crowdveil.service.store.store import open_store
 
 
 @contextmanager
 def running(folder, polls):
     """Serve polls from a new SQLite database; yield the store and the address."""
-    with open_store(f"sqlite:///{folder / 'veil.sqlite'}") as store:
+    with open_store(f"sqlite:///{folder / 'crowdveil.sqlite'}") as store:
         for poll in polls:
             store.polls.add(poll)
         server = uvicorn.Server(uvicorn.Config(create_app(Service(store, Settings())), port=0, log_level="error"))

@@ -3,9 +3,9 @@
 import httpx
 import pytest
 
-from veil.client import Client, Refused, Sealed, Unreachable
-from veil.client.connection import TRIES
-from veil.errors import VeilError
+from crowdveil.client import Client, Refused, Sealed, Unreachable
+from crowdveil.client.connection import TRIES
+from crowdveil.errors import CrowdveilError
 
 VOTE = Sealed("kidney", "report", "A" * 22, b'{"values":[9007199254740993]}')
 STORED = {"id": "0" * 32, "status": "stored", "completion_code": None, "return_url": None}
@@ -16,7 +16,7 @@ def test_a_lost_connection_resends_the_same_bytes_and_token(talking):
     assert client.send(VOTE).status == "stored"
     assert len(heard) == 3
     assert {body for *_, body in heard} == {VOTE.body}
-    assert {headers["veil-ballot"] for _, _, headers, _ in heard} == {VOTE.token}
+    assert {headers["crowdveil-ballot"] for _, _, headers, _ in heard} == {VOTE.token}
     assert {(method, path) for method, path, *_ in heard} == {("PUT", "/api/polls/kidney/report")}
 
 
@@ -50,12 +50,12 @@ def test_a_refusal_is_raised_in_the_servers_words_and_not_repeated(talking):
 )
 def test_another_kind_of_server_is_recognised(talking, answer):
     client, _ = talking(answer)
-    with pytest.raises(VeilError, match=r"veil"):
+    with pytest.raises(CrowdveilError, match=r"crowdveil"):
         client.polls()
 
 
 def test_an_address_must_be_one():
-    with pytest.raises(VeilError, match="must begin with http"):
+    with pytest.raises(CrowdveilError, match="must begin with http"):
         Client("crowd.example")
 
 

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from veil.client import Client
-from veil.decide import decide
-from veil.errors import VeilError
-from veil.release import load_release
+from crowdveil.client import Client
+from crowdveil.decision import decide
+from crowdveil.errors import CrowdveilError
+from crowdveil.releases import load_release
 
 DILEMMA = [
     {"name": "Ana", "features": {"life_years_gained": 20, "years_waiting": 1}},
@@ -42,19 +42,21 @@ def test_a_release_from_a_website_is_checked_as_a_file_is(talking, release_file)
     data = json.loads(release_file.read_text())
     client, _ = talking((200, data), (200, {**data, "mechanism": "none"}))
     assert client.release().digest == data["checksum"]
-    with pytest.raises(VeilError, match="checksum does not match"):
+    with pytest.raises(CrowdveilError, match="checksum does not match"):
         client.release()
 
 
 def test_what_is_not_plain_data_is_not_sent(talking):
     client, heard = talking()
-    with pytest.raises(VeilError, match="not plain data"):
+    with pytest.raises(CrowdveilError, match="not plain data"):
         client.decide([{"features": {"age": float("nan")}}, {"features": {}}])
     assert heard == []
 
 
 def test_a_program_that_asks_loads_nothing_that_reads_answers():
-    code = "import sys; from veil.client import Client; print(*sys.modules)"
+    code = "import sys; from crowdveil.client import Client; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"veil.ballots", "veil.sources", "veil.preference", "veil.privacy.mechanisms"} & set(ran.stdout.split())
+    assert not {"crowdveil.ballots", "crowdveil.sources", "crowdveil.estimation", "crowdveil.privacy.mechanisms"} & set(
+        ran.stdout.split()
+    )
     assert Client.__module__ in ran.stdout.split()

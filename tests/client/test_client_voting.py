@@ -12,24 +12,24 @@ import pytest
 from mcp import Client as McpClient
 from tests.client.running import running
 
-from veil.cli import main
-from veil.client import Client, Refused
-from veil.client.polls import read_poll
-from veil.client.voting import _perturbed, read_session, seal
-from veil.crowd import find_poll, send_crowd, tokens_of_links
-from veil.drawing import draw_session
-from veil.errors import VeilError
-from veil.mcp_server import mcp_server
-from veil.preference.society import society
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.privacy.odds import Coin
-from veil.service.description import describe
-from veil.service.poll_file import poll_from_dict
-from veil.service.releasing import make_release
-from veil.service.store.polls import Standing
-from veil.service.tokens import report_id
+from crowdveil.cli import main
+from crowdveil.client import Client, Refused
+from crowdveil.client.polls import read_poll
+from crowdveil.client.voting import _perturbed, read_session, seal
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.society import society
+from crowdveil.mcp import mcp_server
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.odds import Coin
+from crowdveil.protocol.tokens import report_id
+from crowdveil.service.description import describe
+from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.releasing import make_release
+from crowdveil.service.store.polls import Standing
+from crowdveil.simulated_voters import find_poll, send_crowd, tokens_of_links
+from crowdveil.study.drawing import draw_session
 
 AGE = {"id": "age", "text": "Age?", "options": [{"id": id, "text": id} for id in ("young", "middle", "old")]}
 BY_MECHANISM = {
@@ -91,7 +91,7 @@ def test_only_the_report_is_sent(site):
 def test_without_a_level_the_most_private_one_is_taken(client):
     poll = client.poll("score")
     assert json.loads(client.seal(poll, left).body)["epsilon_micro"] == 500_000
-    with pytest.raises(VeilError, match="no level of privacy 'none'"):
+    with pytest.raises(CrowdveilError, match="no level of privacy 'none'"):
         client.seal(poll, left, "none")
 
 
@@ -148,9 +148,9 @@ def test_a_vote_is_withdrawn_for_good(client):
 
 def test_what_is_not_offered_is_refused_before_anything_is_sent(client):
     poll = client.poll("central")
-    with pytest.raises(VeilError, match="no option 'ancient'"):
+    with pytest.raises(CrowdveilError, match="no option 'ancient'"):
         client.seal(poll, left, about={"age": "ancient"})
-    with pytest.raises(VeilError, match="choose 'left' or 'right'"):
+    with pytest.raises(CrowdveilError, match="choose 'left' or 'right'"):
         client.seal(client.poll("score"), lambda dilemma: "middle")
 
 
@@ -177,7 +177,7 @@ def described():
     ],
 )
 def test_a_description_that_does_not_hold_is_refused(described, change, said):
-    with pytest.raises(VeilError, match=said):
+    with pytest.raises(CrowdveilError, match=said):
         read_poll({**described, **change})
 
 
@@ -187,14 +187,14 @@ def test_a_description_that_does_not_hold_is_refused(described, change, said):
 def test_a_mechanism_that_does_not_keep_the_promise_is_refused(described, mechanism, said):
     poll = read_poll({**described, "mechanism": mechanism})
     dilemmas = draw_session(poll.study, np.random.default_rng(0))
-    with pytest.raises(VeilError, match=said):
+    with pytest.raises(CrowdveilError, match=said):
         seal(poll, dilemmas, ["left"] * len(dilemmas), poll.levels[0], {}, "A" * 22, BulkNoise())
 
 
 @pytest.mark.parametrize("values", [[0, 5, 0, 0], [0, 5, 0, 0, 1e9], [0, "5", 0, 0, 1], [0, math.nan, 0, 0, 1]])
 def test_dilemmas_outside_the_study_are_refused(described, values):
     good = [0, 5, 0, 0, 1]
-    with pytest.raises(VeilError):
+    with pytest.raises(CrowdveilError):
         read_session(read_poll(described).study, {"dilemmas": [{"left": good, "right": values}]})
 
 
@@ -234,7 +234,7 @@ def test_about_you_answers_keep_the_odds(described, epsilon):
 
 def test_about_you_answers_of_a_distributed_poll_are_never_sent_without_their_epsilon(described):
     poll = read_poll({**described, "about_epsilon_micro": None})
-    with pytest.raises(VeilError, match="names no epsilon"):
+    with pytest.raises(CrowdveilError, match="names no epsilon"):
         _perturbed(poll, "age", "old", BulkNoise())
 
 
@@ -258,7 +258,7 @@ def test_a_crowd_with_links_and_levels(site, client):
     store, address = site
     tokens = store.participation.create_links("by-link", 12)
     poll = client.poll("by-link")
-    with pytest.raises(VeilError, match="by links only"):
+    with pytest.raises(CrowdveilError, match="by links only"):
         send_crowd(client, poll, 5)
     links = [f"{report_id(token)},{address}/p/by-link/#ballot={token}" for token in tokens]
     assert tokens_of_links(["report,link", *links]) == tokens
@@ -270,14 +270,26 @@ def test_a_crowd_with_links_and_levels(site, client):
 
 
 def test_which_poll_must_be_said_where_there_are_many(client):
-    with pytest.raises(VeilError, match="--poll"):
+    with pytest.raises(CrowdveilError, match="--poll"):
         find_poll(client, None)
-    with pytest.raises(VeilError, match="no voter's link"):
+    with pytest.raises(CrowdveilError, match="no voter's link"):
         tokens_of_links(["voter,link"])
 
 
 def test_the_crowd_command(site, monkeypatch, capsys):
-    words = ["veil", "crowd", "--url", site[1], "--voters", "5", "--poll", "algorithm-3", "--level", "light", "--json"]
+    words = [
+        "crowdveil",
+        "crowd",
+        "--url",
+        site[1],
+        "--voters",
+        "5",
+        "--poll",
+        "algorithm-3",
+        "--level",
+        "light",
+        "--json",
+    ]
     monkeypatch.setattr(sys, "argv", words)
     with pytest.raises(SystemExit) as end:
         main()

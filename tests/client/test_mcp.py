@@ -7,8 +7,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from veil.decide import decide
-from veil.release import load_release
+from crowdveil.decision import decide
+from crowdveil.releases import load_release
 
 DILEMMA = [
     {"name": "Ana", "features": {"life_years_gained": 20, "years_waiting": 1}},
@@ -17,10 +17,10 @@ DILEMMA = [
 
 
 def session(*words):
-    """Start ``veil`` with these words as an agent's program would, and return what was said."""
+    """Start ``crowdveil`` with these words as an agent's program would, and return what was said."""
 
     async def talk(requests):
-        program = "from veil.cli import main; main()"
+        program = "from crowdveil.cli import main; main()"
         started = StdioServerParameters(command=sys.executable, args=["-c", program, "mcp", *map(str, words)])
         async with Client(stdio_client(started)) as client:
             tools = await client.list_tools()

@@ -8,12 +8,12 @@ import httpx
 import pytest
 from tests.client.running import running
 
-from veil.cli import main
-from veil.client.page_check import check_page
-from veil.errors import VeilError
-from veil.service.poll_file import poll_from_dict
+from crowdveil.cli import main
+from crowdveil.client.page_check import check_page
+from crowdveil.errors import CrowdveilError
+from crowdveil.service.poll_file import poll_from_dict
 
-WEB = Path(str(resources.files("veil"))) / "web"
+WEB = Path(str(resources.files("crowdveil"))) / "web"
 FILES = {f"/web/{path.relative_to(WEB).as_posix()}" for path in WEB.rglob("*") if path.is_file()}
 
 
@@ -54,15 +54,15 @@ def test_one_byte_is_enough(address, path):
 
 def test_a_poll_that_is_not_there_and_a_server_that_is_not(address):
     with httpx.Client() as http:
-        with pytest.raises(VeilError, match="no poll"):
+        with pytest.raises(CrowdveilError, match="no poll"):
             check_page(http, address, "nothing")
-        with pytest.raises(VeilError, match="cannot reach"):
+        with pytest.raises(CrowdveilError, match="cannot reach"):
             check_page(http, "http://127.0.0.1:1", "kidney")
 
 
 def test_the_command(address, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["veil", "check-page", "--url", address, "--poll", "kidney"])
+    monkeypatch.setattr(sys, "argv", ["crowdveil", "check-page", "--url", address, "--poll", "kidney"])
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 0
-    assert f"{len(FILES) + 1} files, all as this veil ships them" in capsys.readouterr().out
+    assert f"{len(FILES) + 1} files, all as this crowdveil ships them" in capsys.readouterr().out

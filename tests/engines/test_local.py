@@ -7,20 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veil import ballots as ballots_module
-from veil.ballots import BallotFile, Ballots, concatenate, open_ballots, write_ballots
-from veil.engines.choice import chosen_engine
-from veil.engines.crowd import Crowd, add_up, each_piece
-from veil.engines.local import LocalEngine
-from veil.errors import VeilError
-from veil.preference.fit import fit_voters
-from veil.preference.society import society
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.grid import to_steps
-from veil.privacy.mechanisms import CENTRAL
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.sources.simulated import simulate_crowd, synthetic_crowd
-from veil.studies import load_study
+from crowdveil import ballots as ballots_module
+from crowdveil.ballots import BallotFile, Ballots, concatenate, open_ballots, write_ballots
+from crowdveil.engines.choice import chosen_engine
+from crowdveil.engines.crowd import Crowd, add_up, each_piece
+from crowdveil.engines.local import LocalEngine
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.fit import fit_voters
+from crowdveil.estimation.society import society
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.grid import to_steps
+from crowdveil.privacy.mechanisms import CENTRAL
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
+from crowdveil.study.bundled import load_study
 
 STUDY = load_study("moral-machine")
 VOTERS, BOUND, ONE = 700, 2.0, Epsilon(1_000_000)
@@ -89,10 +89,10 @@ def test_results_come_in_order_and_a_failure_is_not_lost() -> None:
 
     def fail(number: int) -> int:
         if number == 7:
-            raise VeilError("this piece is damaged")
+            raise CrowdveilError("this piece is damaged")
         return number
 
-    with pytest.raises(VeilError, match="this piece is damaged"):
+    with pytest.raises(CrowdveilError, match="this piece is damaged"):
         list(LocalEngine(2).each(fail, 20))
 
 
@@ -118,7 +118,10 @@ def test_a_crowd_that_can_only_be_walked_is_added_up_too(crowd: Ballots) -> None
 def test_an_engine_is_chosen_by_name() -> None:
     with chosen_engine("local") as engine:
         assert isinstance(engine, LocalEngine)
-    with pytest.raises(VeilError, match="no engine 'dask': use local or spark"), chosen_engine("dask"):
+    with pytest.raises(CrowdveilError, match="no engine 'dask': use local or spark"), chosen_engine("dask"):
         pass
-    with pytest.raises(VeilError, match="--master is for --engine spark"), chosen_engine("local", "spark://host:7077"):
+    with (
+        pytest.raises(CrowdveilError, match="--master is for --engine spark"),
+        chosen_engine("local", "spark://host:7077"),
+    ):
         pass

@@ -15,20 +15,20 @@ import numpy as np
 import pytest
 from tests.engines.test_local import BOUND, ONE, STUDY, VOTERS, crowd, cut
 
-from veil.ballots import Ballots, census, open_ballots
-from veil.engines.crowd import Crowd, IntArray, add_up
-from veil.engines.spark import SparkEngine, spark_engine
-from veil.errors import VeilError
-from veil.preference.society import society
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.guarantee import PARADIGMS
-from veil.privacy.ledger import Ledger
-from veil.privacy.mechanisms import CENTRAL
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.publish import Request, publish
-from veil.sources.moral_machine import spread_moral_machine, stream_moral_machine
-from veil.sources.simulated_layout import write_public_layout
-from veil.sources.streaming import workplace
+from crowdveil.ballots import Ballots, census, open_ballots
+from crowdveil.engines.crowd import Crowd, IntArray, add_up
+from crowdveil.engines.spark import SparkEngine, spark_engine
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.society import society
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.privacy.mechanisms import CENTRAL
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.publish import Request, publish
+from crowdveil.sources.moral_machine import workplace
+from crowdveil.sources.moral_machine.moral_machine import spread_moral_machine, stream_moral_machine
+from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
 
 cloudpickle = pytest.importorskip("pyspark.cloudpickle")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have the tests
@@ -78,7 +78,7 @@ def test_workers_draw_their_own_noise(tmp_path: Path, crowd: Ballots, spark: Spa
 def test_what_goes_wrong_is_said_in_one_line(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:
     file = cut(crowd, tmp_path / "crowd", 90)
     cut(crowd.of(slice(0, VOTERS)), tmp_path / "crowd", 100)
-    with pytest.raises(VeilError, match=r"^Spark: .*crowd is another file here than where the program runs$"):
+    with pytest.raises(CrowdveilError, match=r"^Spark: .*crowd is another file here than where the program runs$"):
         society(Crowd(file, spark), BOUND)
 
 

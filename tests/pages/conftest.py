@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import Guarantee, paradigm
-from veil.privacy.noise_distribution import LaplaceSum
-from veil.release import Release
-from veil.studies import load_study
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import Guarantee, paradigm
+from crowdveil.privacy.noise.distribution import LaplaceSum
+from crowdveil.releases import Release
+from crowdveil.study.bundled import load_study
 
 MakeRelease = Callable[..., Release]
 

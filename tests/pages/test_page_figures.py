@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from veil.pages.figures import MOST_ROWS, forest_plot, guess_picture
-from veil.pages.reading import Reading
+from crowdveil.pages.figures import MOST_ROWS, forest_plot, guess_picture
+from crowdveil.pages.reading import Reading
 
 ROWS = (
     Reading("girls", 0.5, 0.1),

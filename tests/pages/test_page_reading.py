@@ -6,10 +6,10 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from veil.pages.reading import Lean, Reading, decimals, one_line, readings, signed
-from veil.privacy.noise_distribution import Spread
-from veil.release import Release
-from veil.studies import load_study
+from crowdveil.pages.reading import Lean, Reading, decimals, one_line, readings, signed
+from crowdveil.privacy.noise.distribution import Spread
+from crowdveil.releases import Release
+from crowdveil.study.bundled import load_study
 
 
 def test_readings_are_sorted_and_keep_their_error_bars(make_release: Callable[..., Release]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from veil.pages.plain_words import (
+from crowdveil.pages.plain_words import (
     attacker_odds,
     devices_sentences,
     error_bar_sentence,
@@ -24,11 +24,11 @@ from veil.pages.plain_words import (
     protected_words,
     trusted_words,
 )
-from veil.pages.reading import Reading
-from veil.privacy.epsilon import GREATEST_MICRO, LEAST_MICRO
-from veil.privacy.guarantee import PARADIGMS, Guarantee
-from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED
-from veil.privacy.noise_distribution import LaplaceSum, Spread
+from crowdveil.pages.reading import Reading
+from crowdveil.privacy.epsilon import GREATEST_MICRO, LEAST_MICRO
+from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
+from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.noise.distribution import LaplaceSum, Spread
 
 MakeGuarantee = Callable[..., Guarantee]
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veil.decide import Decision, Ranked, decide
-from veil.pages.figures import MOST_ROWS
-from veil.pages.release_page import CONTENT_SECURITY_POLICY, release_page
-from veil.privacy.noise_distribution import LaplaceSum, Spread
-from veil.release import Release, load_release, save_release
-from veil.studies import load_study, synthetic_study
-from veil.study import Dilemma, Study
+from crowdveil.decision import Decision, Ranked, decide
+from crowdveil.pages.figures import MOST_ROWS
+from crowdveil.pages.release_page import CONTENT_SECURITY_POLICY, release_page
+from crowdveil.privacy.noise.distribution import LaplaceSum, Spread
+from crowdveil.releases import Release, load_release, save_release
+from crowdveil.study.bundled import load_study, synthetic_study
+from crowdveil.study.study import Dilemma, Study
 
 MakeRelease = Callable[..., Release]
 
@@ -233,11 +233,11 @@ def test_provenance_names_everything(make_release: MakeRelease) -> None:
         "voters without a maximum",
         "2090",
         "[1, 2]",
-        "veil 9.8.7",
+        "crowdveil 9.8.7",
         release.noise.description,
         release.sampler,
         "id 0f4b3f2f, entry 7",
-        "veil decide 'my release.json' dilemma.json",
+        "crowdveil decide 'my release.json' dilemma.json",
     ):
         assert said in words
 
@@ -327,7 +327,7 @@ def test_lists_that_do_not_match_are_a_bug(
 
 def style_colours() -> dict[str, dict[str, str]]:
     """Read the named colours of each scheme from the style sheet."""
-    style = resources.files("veil.pages").joinpath("release_page.css").read_text(encoding="utf-8")
+    style = resources.files("crowdveil.pages").joinpath("release_page.css").read_text(encoding="utf-8")
     blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
     schemes = [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block)) for block in blocks]
     return dict(zip(("light", "dark", "print"), schemes, strict=True))

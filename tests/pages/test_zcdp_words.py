@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from veil.pages.plain_words import guarantee_sentences, guess_text, limit_sentences, mechanism_words, odds_text
-from veil.pages.release_page import release_page
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import Guarantee, paradigm
+from crowdveil.pages.plain_words import guarantee_sentences, guess_text, limit_sentences, mechanism_words, odds_text
+from crowdveil.pages.release_page import release_page
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import Guarantee, paradigm
 
 # OpenDP converts rho = 0.02 to epsilon 0.89994 at delta 1e-6, and rho = 2 (ten voters) to 11.5.
 CONCENTRATED = Guarantee(paradigm("vlcp"), Epsilon(899_936), Epsilon(899_936), 2.0, 2097, 1e-6, 20_000)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veil.errors import VeilError
-from veil.privacy.epsilon import Epsilon
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
 
 micros = st.integers(min_value=100, max_value=50_000_000)
 
@@ -57,19 +57,19 @@ def test_numbers_are_read_as_they_are_written(value, micro):
     ],
 )
 def test_everything_else_is_refused_and_named(value):
-    with pytest.raises(VeilError, match=r"from 0\.0001 to 50 with at most six decimals") as refusal:
+    with pytest.raises(CrowdveilError, match=r"from 0\.0001 to 50 with at most six decimals") as refusal:
         Epsilon.parse(value)
     assert repr(value) in str(refusal.value)
 
 
 @pytest.mark.parametrize("micro", [99, 0, -1, 50_000_001, 1.0, True, None, "300000"])
 def test_a_wrong_number_of_millionths_cannot_be_built(micro):
-    with pytest.raises(VeilError):
+    with pytest.raises(CrowdveilError):
         Epsilon(micro)
 
 
 def test_the_text_of_a_refused_epsilon_keeps_its_sign():
-    with pytest.raises(VeilError, match=r"epsilon is -0\.3:"):
+    with pytest.raises(CrowdveilError, match=r"epsilon is -0\.3:"):
         Epsilon(-300_000)
 
 
@@ -96,5 +96,5 @@ def test_epsilons_are_ordered_like_their_values(a, b):
 
 @given(st.decimals(min_value="0.0001", max_value=50, places=7).filter(lambda d: d * 10**6 % 1 != 0))
 def test_a_seventh_decimal_is_refused(value):
-    with pytest.raises(VeilError, match="more than six decimals"):
+    with pytest.raises(CrowdveilError, match="more than six decimals"):
         Epsilon.parse(value)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from veil.privacy.grid import STEPS, from_steps, to_steps
+from crowdveil.privacy.grid import STEPS, from_steps, to_steps
 
 
 @given(arrays(np.float64, (3, 4), elements=st.floats(-1e6, 1e6)), st.floats(1e-3, 1e3))

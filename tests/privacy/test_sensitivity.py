@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veil.privacy.grid import STEPS
-from veil.privacy.mechanisms.algorithm3 import objective_coefficients
-from veil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
+from crowdveil.privacy.grid import STEPS
+from crowdveil.privacy.mechanisms.algorithm3 import objective_coefficients
+from crowdveil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
 
 
 def coefficients(v):

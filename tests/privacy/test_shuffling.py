@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 from scipy.stats import binom
 
-from veil.errors import VeilError
-from veil.privacy.shuffling import Clones, amplified_epsilon
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.shuffling import Clones, amplified_epsilon
 
 
 def enumerated_pair(local_epsilon, voters):
@@ -147,5 +147,5 @@ def test_a_delta_that_allows_everything_needs_no_epsilon():
      (1.0, 10, math.nan), (1.0, 10**11, 1e-6)],
 )  # fmt: skip
 def test_numbers_outside_their_range_are_refused(local_epsilon, voters, delta):
-    with pytest.raises(VeilError, match="must be"):
+    with pytest.raises(CrowdveilError, match="must be"):
         amplified_epsilon(local_epsilon, voters, delta)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from veil.errors import VeilError
-from veil.privacy.grid import STEPS
-from veil.privacy.sensitivity import sum_of_preferences
-from veil.privacy.zcdp import OpenDPGaussian, epsilon_of, gaussian_variance, pure_rho, rho_of, root_above
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.grid import STEPS
+from crowdveil.privacy.sensitivity import sum_of_preferences
+from crowdveil.privacy.zcdp import OpenDPGaussian, epsilon_of, gaussian_variance, pure_rho, rho_of, root_above
 
 dp.enable_features("contrib")
 
@@ -145,24 +145,24 @@ def test_l2_sensitivity_is_reached_and_never_passed():
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_amounts_out_of_range(bad):
-    with pytest.raises(VeilError, match="must be a positive number"):
+    with pytest.raises(CrowdveilError, match="must be a positive number"):
         epsilon_of(bad, 1e-6)
-    with pytest.raises(VeilError, match="must be a positive number"):
+    with pytest.raises(CrowdveilError, match="must be a positive number"):
         rho_of(bad, 1e-6)
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.0, math.nan])
 def test_deltas_out_of_range(bad):
-    with pytest.raises(VeilError, match="delta must be between 0 and 1"):
+    with pytest.raises(CrowdveilError, match="delta must be between 0 and 1"):
         rho_of(1.0, bad)
 
 
 def test_noise_that_does_not_fit_into_64_bits():
-    with pytest.raises(VeilError, match="too near the end of 64-bit integers"):
+    with pytest.raises(CrowdveilError, match="too near the end of 64-bit integers"):
         OpenDPGaussian().gaussian(2**53, Fraction(1, 2), 1)
 
 
 @pytest.mark.parametrize(("sensitivity", "rho", "columns"), [(0, 1, 1), (1, 0, 1), (1, -1, 1), (1, 1, 0)])
 def test_requests_for_no_noise_at_all(sensitivity, rho, columns):
-    with pytest.raises(VeilError, match="must be"):
+    with pytest.raises(CrowdveilError, match="must be"):
         OpenDPGaussian().gaussian(sensitivity, Fraction(rho), columns)

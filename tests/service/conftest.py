@@ -13,9 +13,9 @@ import pytest
 from fastapi.testclient import TestClient
 from psycopg import sql
 
-from veil.service.app import create_app
-from veil.service.service import Service
-from veil.service.store.store import Store, open_store
+from crowdveil.service.app import create_app
+from crowdveil.service.service import Service
+from crowdveil.service.store.store import Store, open_store
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +39,7 @@ def postgres() -> Iterator[str]:
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty database."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'veil.sqlite'}"
+        return f"sqlite:///{tmp_path / 'crowdveil.sqlite'}"
     server, name = str(request.getfixturevalue("postgres")), f"t{secrets.token_hex(6)}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
@@ -55,11 +55,11 @@ def store(address: str) -> Iterator[Store]:
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     """A service on SQLite."""
-    with open_store(f"sqlite:///{tmp_path / 'veil.sqlite'}") as opened:
+    with open_store(f"sqlite:///{tmp_path / 'crowdveil.sqlite'}") as opened:
         yield Service(opened)
 
 
 @pytest.fixture
 def client(service: Service) -> Iterator[TestClient]:
-    with TestClient(create_app(service), base_url="http://veil.test") as made:
+    with TestClient(create_app(service), base_url="http://crowdveil.test") as made:
         yield made

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import httpx
 
-COMMAND = "import sys; from veil.cli import main; sys.argv[0] = 'veil'; main()"
+COMMAND = "import sys; from crowdveil.cli import main; sys.argv[0] = 'crowdveil'; main()"
 
 
 class Server:
-    """``veil serve`` with some options, answering requests."""
+    """``crowdveil serve`` with some options, answering requests."""
 
     def __init__(self, log: Path, *options: str) -> None:
         self._log = log.open("wb")

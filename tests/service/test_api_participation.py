@@ -10,13 +10,13 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from tests.service.voters import ballot, poll, reports
 
-from veil.report import Reason as OfReports
-from veil.service.api.errors import Reason
-from veil.service.api.models import BallotBody, ReportBody
-from veil.service.poll import Poll
-from veil.service.poll_file import poll_from_dict
-from veil.service.service import Service
-from veil.service.tokens import new_token, report_id
+from crowdveil.protocol.report import Reason as OfReports
+from crowdveil.protocol.tokens import new_token, report_id
+from crowdveil.service.api.errors import Reason
+from crowdveil.service.api.models import BallotBody, ReportBody
+from crowdveil.service.poll import Poll
+from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.service import Service
 
 DISTRIBUTED = [
     ("vldp", "algorithm-2"),
@@ -32,7 +32,7 @@ QUESTION = {"id": "age", "text": "How old?", "options": [{"id": "young", "text":
 
 def put(client: TestClient, kind: str, body: Any, token: str | None = None, name: str = "p") -> Response:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    headers = {"Veil-Ballot": new_token() if token is None else token} if token != "" else {}
+    headers = {"Crowdveil-Ballot": new_token() if token is None else token} if token != "" else {}
     return client.put(f"/api/polls/{name}/{kind}", content=raw, headers=headers)
 
 
@@ -104,7 +104,7 @@ def changed(**change: Any) -> dict[str, Any]:
         (lambda: b"[" * 50_000, "malformed"),
         (lambda: b'{"epsilon_micro": 1' + b"0" * 5000 + b"}", "malformed"),
         (lambda: changed(extra=1), "malformed"),
-        (lambda: changed(format="veil report 2"), "malformed"),
+        (lambda: changed(format="crowdveil report 2"), "malformed"),
         (lambda: changed(values=["1"]), "malformed"),
         (lambda: changed(values=None), "malformed"),
         (lambda: changed(study="0" * 64), "wrong-study"),
@@ -146,7 +146,7 @@ def answers(change: dict[str, Any]) -> dict[str, Any]:
         (lambda: {**answers({}), "answers": answers({})["answers"] * 2}, "wrong-size"),
         (lambda: {**answers({}), "answers": 1}, "malformed"),
         (lambda: {**answers({}), "study": "x"}, "wrong-study"),
-        (lambda: {**answers({}), "format": "veil ballot 2"}, "malformed"),
+        (lambda: {**answers({}), "format": "crowdveil ballot 2"}, "malformed"),
     ],
 )
 def test_ballots_that_the_study_does_not_have_are_refused(
@@ -185,9 +185,9 @@ def test_links_closing_and_withdrawing(client: TestClient, service: Service) -> 
     service.store.polls.close("p")
     assert reason(put(client, "report", body, third)) == (410, "closed")
     assert put(client, "report", body, first).status_code == 200  # A resend is still answered.
-    gone = client.delete("/api/polls/p/participation", headers={"Veil-Ballot": first})
+    gone = client.delete("/api/polls/p/participation", headers={"Crowdveil-Ballot": first})
     assert (gone.status_code, gone.content) == (204, b"")
-    assert reason(client.delete("/api/polls/p/participation", headers={"Veil-Ballot": first})) == (
+    assert reason(client.delete("/api/polls/p/participation", headers={"Crowdveil-Ballot": first})) == (
         404,
         "nothing-stored",
     )
@@ -202,7 +202,7 @@ def test_too_large(client: TestClient, service: Service) -> None:
     assert reason(put(client, "report", b" " * largest)) == (422, "malformed")
     assert reason(put(client, "report", b" " * (largest + 1))) == (413, "too-large")
     in_pieces = client.put(
-        "/api/polls/p/report", content=iter([b" " * 1000] * 100), headers={"Veil-Ballot": new_token()}
+        "/api/polls/p/report", content=iter([b" " * 1000] * 100), headers={"Crowdveil-Ballot": new_token()}
     )
     assert reason(in_pieces) == (413, "too-large")
 

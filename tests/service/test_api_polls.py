@@ -6,9 +6,9 @@ import numpy as np
 from fastapi.testclient import TestClient
 from tests.service.voters import poll
 
-from veil.preference.design import public_design
-from veil.service.service import Service
-from veil.translations import INTERFACE_LANGUAGES
+from crowdveil.estimation.design import public_design
+from crowdveil.service.service import Service
+from crowdveil.study.translations import INTERFACE_LANGUAGES
 
 
 def test_polls_are_listed(client: TestClient, service: Service) -> None:

@@ -8,11 +8,11 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.service.voters import poll, sent_ballot, sent_report
 
-from veil.decide import decide
-from veil.privacy.epsilon import Epsilon
-from veil.release import Release, release_from_dict
-from veil.service.releasing import make_release
-from veil.service.service import Service
+from crowdveil.decision import decide
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.releases import Release, release_from_dict
+from crowdveil.service.releasing import make_release
+from crowdveil.service.service import Service
 
 TODAY = date(2026, 5, 4)
 DILEMMA = [

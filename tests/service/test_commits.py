@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 from tests.service.voters import poll, sent_report
 
-from veil.service.commits import GroupCommit
-from veil.service.store.sent import Outcome, Refusals, Sent
+from crowdveil.service.commits import GroupCommit
+from crowdveil.service.store.sent import Outcome, Refusals, Sent
 
 
 def sent(number: int) -> Sent:

@@ -13,10 +13,10 @@ from fastapi.testclient import TestClient
 from tests.service.running import Server
 from tests.service.voters import poll, reports
 
-from veil.service.app import create_app
-from veil.service.service import Service
-from veil.service.store.store import open_store
-from veil.service.tokens import new_token, report_id
+from crowdveil.protocol.tokens import new_token, report_id
+from crowdveil.service.app import create_app
+from crowdveil.service.service import Service
+from crowdveil.service.store.store import open_store
 
 VOTERS_AT_ONCE = 12
 
@@ -37,7 +37,7 @@ class Voters:
             while True:
                 token, body = new_token(), self._bodies[number]
                 self.sent[token] = body
-                answer = client.put(f"{url}/api/polls/kidney/report", content=body, headers={"Veil-Ballot": token})
+                answer = client.put(f"{url}/api/polls/kidney/report", content=body, headers={"Crowdveil-Ballot": token})
                 assert answer.status_code == 201
                 self.acknowledged.append(token)
 
@@ -67,7 +67,7 @@ def test_every_acknowledged_report_survives_a_kill_and_none_is_there_twice(addre
         # Whoever got no answer sends the same again: each is there once in the end.
         with TestClient(create_app(Service(store))) as client:
             for token, body in voters.sent.items():
-                answer = client.put("/api/polls/kidney/report", content=body, headers={"Veil-Ballot": token})
+                answer = client.put("/api/polls/kidney/report", content=body, headers={"Crowdveil-Ballot": token})
                 assert answer.status_code == (200 if report_id(token) in kept else 201)
         again = [report.id for chunk in store.reports("kidney") for report in chunk]
         assert sorted(again) == sorted(report_id(token) for token in voters.sent)

@@ -12,11 +12,11 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.service.voters import poll, reports
 
-from veil.service.app import create_app
-from veil.service.logs import logging_config
-from veil.service.service import Service
-from veil.service.store.polls import Polls
-from veil.service.tokens import new_token, report_id
+from crowdveil.protocol.tokens import new_token, report_id
+from crowdveil.service.app import create_app
+from crowdveil.service.logs import logging_config
+from crowdveil.service.service import Service
+from crowdveil.service.store.polls import Polls
 
 ADDRESS = "203.0.113.77"
 
@@ -40,7 +40,7 @@ def test_requests_are_logged_without_personal_data(service: Service, log: io.Str
     service.store.polls.add(poll())
     token, body = new_token(), reports(poll(), 12)[0]
     with TestClient(create_app(service), client=(ADDRESS, 4711)) as client:
-        headers = {"Veil-Ballot": token, "User-Agent": "a-rare-browser", "X-Forwarded-For": "198.51.100.99"}
+        headers = {"Crowdveil-Ballot": token, "User-Agent": "a-rare-browser", "X-Forwarded-For": "198.51.100.99"}
         assert client.put("/api/polls/p/report", json=body, headers=headers).status_code == 201
         assert client.put("/api/polls/p/report", json={**body, "records": 77_777}, headers=headers).status_code == 422
         assert client.get(f"/p/p/?ballot={token}").status_code == 200

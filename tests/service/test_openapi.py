@@ -21,10 +21,10 @@ from schemathesis.specs.openapi.checks import (
 )
 from tests.service.voters import poll, sent_report
 
-from veil.service.app import create_app
-from veil.service.releasing import make_release
-from veil.service.service import Service
-from veil.service.store.store import open_store
+from crowdveil.service.app import create_app
+from crowdveil.service.releasing import make_release
+from crowdveil.service.service import Service
+from crowdveil.service.store.store import open_store
 
 TODAY = date(2026, 5, 4)
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -49,7 +49,7 @@ OPERATIONS = [
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
     """A service with a poll of each kind and a release."""
     directory: Path = tmp_path_factory.mktemp("described")
-    with open_store(f"sqlite:///{directory / 'veil.sqlite'}") as store:
+    with open_store(f"sqlite:///{directory / 'crowdveil.sqlite'}") as store:
         store.polls.add(poll())
         store.polls.add(poll("c", "vlcp"))
         store.participation.put([sent_report(poll(), number) for number in range(12)], TODAY)

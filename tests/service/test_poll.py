@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from tests.service.voters import poll, reports
 
-from veil.errors import VeilError
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.service.description import describe, report_size
-from veil.service.poll import State
-from veil.service.poll_file import default_poll, find_poll, load_poll, poll_as_dict, poll_from_dict
-from veil.service.store.polls import Standing
-from veil.studies import load_study
-from veil.study import canonical_json
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.service.description import describe, report_size
+from crowdveil.service.poll import State
+from crowdveil.service.poll_file import default_poll, find_poll, load_poll, poll_as_dict, poll_from_dict
+from crowdveil.service.store.polls import Standing
+from crowdveil.study.bundled import load_study
+from crowdveil.study.study import canonical_json
 
 QUESTION = {
     "id": "age",
@@ -90,12 +90,12 @@ def test_what_is_not_said_is_as_the_docs_say() -> None:
     ],
 )
 def test_mistakes_are_told(change: dict[str, Any], told: str) -> None:
-    with pytest.raises(VeilError, match=told):
+    with pytest.raises(CrowdveilError, match=told):
         poll_from_dict({**FULL, **change})
 
 
 def test_a_central_poll_has_a_budget_and_no_levels() -> None:
-    with pytest.raises(VeilError, match="has a budget"):
+    with pytest.raises(CrowdveilError, match="has a budget"):
         poll_from_dict({"name": "p", "study": "kidney", "paradigm": "vlcp", "levels": {"only": 1}})
     assert poll(paradigm="vlcp").budget is not None
     assert poll().budget is None
@@ -119,7 +119,7 @@ def test_a_poll_file_names_files_beside_it(tmp_path: Path) -> None:
     assert made == find_poll(str(tmp_path / "poll.toml")) == poll_from_dict(poll_as_dict(made))
     assert made.study.name == "mine"
     assert [translation.language for translation in made.translations] == ["nl"]
-    with pytest.raises(VeilError, match="leave the options out"):
+    with pytest.raises(CrowdveilError, match="leave the options out"):
         find_poll(str(tmp_path / "poll.toml"), paradigm="vldp")
     assert find_poll(str(tmp_path / "mine.toml"), "vldp").paradigm.name == "vldp"
 

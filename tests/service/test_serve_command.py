@@ -1,4 +1,4 @@
-"""``veil serve`` as a person runs it."""
+"""``crowdveil serve`` as a person runs it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from tests.service.running import Server
 from tests.service.voters import poll, reports
 
-from veil.errors import VeilError
-from veil.service.poll_file import find_poll
-from veil.service.serving import prepare, serve
-from veil.service.settings import Settings
-from veil.service.store.store import open_store
-from veil.service.tokens import new_token
+from crowdveil.errors import CrowdveilError
+from crowdveil.protocol.tokens import new_token
+from crowdveil.service.poll_file import find_poll
+from crowdveil.service.run import prepare, serve
+from crowdveil.service.settings import Settings
+from crowdveil.service.store.store import open_store
 
 
 def test_it_says_where_it_is_and_stops_in_good_order(tmp_path: Path) -> None:
@@ -27,12 +27,12 @@ def test_it_says_where_it_is_and_stops_in_good_order(tmp_path: Path) -> None:
     voters, host, database = server.told
     assert voters.startswith("Voters:")
     assert "/host/sign-in#link=" in host
-    assert str(data / "veil.sqlite") in database
+    assert str(data / "crowdveil.sqlite") in database
     assert httpx.get(server.page).status_code == 200
     body, answers = reports(poll("kidney"), 12)[0], []
 
     def vote() -> None:
-        headers = {"Veil-Ballot": new_token()}
+        headers = {"Crowdveil-Ballot": new_token()}
         answers.append(httpx.put(f"{server.url}/api/polls/kidney/report", json=body, headers=headers).status_code)
 
     threads = [threading.Thread(target=vote) for _ in range(8)]
@@ -41,12 +41,12 @@ def test_it_says_where_it_is_and_stops_in_good_order(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     # Refused, which is counted without anybody waiting for it: it must be there after the stop.
-    httpx.put(f"{server.url}/api/polls/kidney/report", content=b"{}", headers={"Veil-Ballot": new_token()})
+    httpx.put(f"{server.url}/api/polls/kidney/report", content=b"{}", headers={"Crowdveil-Ballot": new_token()})
     assert server.stop() == 0
     assert answers == [201] * 8
     assert all(json.loads(line)["level"] == "info" for line in log.read_text().splitlines() if line.startswith("{"))
     assert not list(data.glob("*-wal"))  # Everything is in the one file.
-    with open_store(f"sqlite:///{data / 'veil.sqlite'}") as store:
+    with open_store(f"sqlite:///{data / 'crowdveil.sqlite'}") as store:
         assert sum(len(chunk) for chunk in store.reports("kidney")) == 8
         assert [(count.reason, count.times) for count in store.participation.refusals("kidney")] == [("malformed", 1)]
 
@@ -56,17 +56,17 @@ def test_the_same_poll_again_is_the_same_poll(tmp_path: Path) -> None:
     first, second = (prepare(settings, find_poll("kidney"), now=1) for _ in range(2))
     assert first.database == second.database
     assert first.sign_in_token != second.sign_in_token
-    with pytest.raises(VeilError, match="a poll never changes"):
+    with pytest.raises(CrowdveilError, match="a poll never changes"):
         prepare(settings, find_poll("kidney", "vlcp"), now=1)
 
 
 def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(VeilError, match="cannot make the directory"):
+    with pytest.raises(CrowdveilError, match="cannot make the directory"):
         prepare(Settings(data=str(tmp_path / "file" / "data")), find_poll("kidney"), now=1)
-    with pytest.raises(VeilError, match="cannot open the database"):
+    with pytest.raises(CrowdveilError, match="cannot open the database"):
         prepare(Settings(database=f"sqlite:///{tmp_path / 'nowhere' / 'x.sqlite'}"), find_poll("kidney"), now=1)
-    with pytest.raises(VeilError, match="cannot open the database"):
+    with pytest.raises(CrowdveilError, match="cannot open the database"):
         prepare(Settings(database="postgresql://nobody@127.0.0.1:1/none"), find_poll("kidney"), now=1)
 
 
@@ -75,5 +75,5 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     prepare(settings, find_poll("kidney"), now=1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(VeilError, match=f"cannot listen at 127.0.0.1:{port}"):
+        with pytest.raises(CrowdveilError, match=f"cannot listen at 127.0.0.1:{port}"):
             serve(replace(settings, port=port), lambda _: None)

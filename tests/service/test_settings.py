@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from veil.errors import VeilError
-from veil.service.settings import Settings, read_settings, settings_table
+from crowdveil.errors import CrowdveilError
+from crowdveil.service.settings import Settings, read_settings, settings_table
 
 
 def test_what_is_given_first_counts(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text('port = 1\nhost = "::"\nlargest_report = 2048\n', encoding="utf-8")
-    environment = {"VEIL_PORT": "2", "VEIL_HOST": "0.0.0.0", "HOME": "/"}
+    environment = {"CROWDVEIL_PORT": "2", "CROWDVEIL_HOST": "0.0.0.0", "HOME": "/"}
     made = read_settings({"port": 3, "host": None}, environment, file)
     assert (made.port, made.host, made.largest_report) == (3, "0.0.0.0", 2048)
     assert read_settings({}, {}) == Settings()
@@ -27,16 +27,16 @@ def test_worker_processes_get_the_same_settings() -> None:
 @pytest.mark.parametrize(
     ("environment", "told"),
     [
-        ({"VEIL_PORT": "http"}, "VEIL_PORT must be a whole number"),
-        ({"VEIL_PORT": "65536"}, "65535 or less"),
-        ({"VEIL_PUBLIC_URL": "vote.example"}, "must start with https://"),
-        ({"VEIL_WORKERS": "2"}, "need PostgreSQL"),
-        ({"VEIL_WORKERS": "0"}, "1 or more"),
-        ({"VEIL_LOG_LEVEL": "loud"}, "debug, info"),
+        ({"CROWDVEIL_PORT": "http"}, "CROWDVEIL_PORT must be a whole number"),
+        ({"CROWDVEIL_PORT": "65536"}, "65535 or less"),
+        ({"CROWDVEIL_PUBLIC_URL": "vote.example"}, "must start with https://"),
+        ({"CROWDVEIL_WORKERS": "2"}, "need PostgreSQL"),
+        ({"CROWDVEIL_WORKERS": "0"}, "1 or more"),
+        ({"CROWDVEIL_LOG_LEVEL": "loud"}, "debug, info"),
     ],
 )
 def test_mistakes_in_the_environment(environment: dict[str, str], told: str) -> None:
-    with pytest.raises(VeilError, match=told):
+    with pytest.raises(CrowdveilError, match=told):
         read_settings({}, environment)
 
 
@@ -46,7 +46,7 @@ def test_mistakes_in_the_environment(environment: dict[str, str], told: str) -> 
 def test_mistakes_in_the_file(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(VeilError, match=told):
+    with pytest.raises(CrowdveilError, match=told):
         read_settings({}, {}, file)
 
 

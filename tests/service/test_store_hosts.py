@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import text
 
-from veil.errors import VeilError
-from veil.service.store.hosts import FIRST_HOST, LINK_SECONDS, SESSION_SECONDS
-from veil.service.store.store import Store
+from crowdveil.errors import CrowdveilError
+from crowdveil.service.store.hosts import FIRST_HOST, LINK_SECONDS, SESSION_SECONDS
+from crowdveil.service.store.store import Store
 
 NOW = 1_000_000
 PASSWORD = "correct horse battery"
@@ -33,7 +33,7 @@ def test_passwords(store: Store) -> None:
     assert not store.hosts.check_password(FIRST_HOST, "")
     store.hosts.create_sign_in_link(NOW)
     assert not store.hosts.has_password(FIRST_HOST)
-    with pytest.raises(VeilError, match="12 to 200"):
+    with pytest.raises(CrowdveilError, match="12 to 200"):
         store.hosts.set_password(FIRST_HOST, "short")
     store.hosts.set_password(FIRST_HOST, PASSWORD)
     assert store.hosts.has_password(FIRST_HOST)

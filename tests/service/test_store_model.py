@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.service.voters import poll, sent_report
 
-from veil.service.store.sent import Outcome
-from veil.service.store.store import open_store
+from crowdveil.service.store.sent import Outcome
+from crowdveil.service.store.store import open_store
 
 TODAY = date(2026, 5, 4)
 QUOTA = 3

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.service.voters import poll, sent_ballot, sent_report
 
-from veil.errors import VeilError
-from veil.service.store.participation import DayCount, RefusalCount
-from veil.service.store.sent import Outcome
-from veil.service.store.store import Store, open_store
-from veil.service.tokens import is_token, new_token, report_id
+from crowdveil.errors import CrowdveilError
+from crowdveil.protocol.tokens import is_token, new_token, report_id
+from crowdveil.service.store.participation import DayCount, RefusalCount
+from crowdveil.service.store.sent import Outcome
+from crowdveil.service.store.store import Store, open_store
 
 TODAY = date(2026, 5, 4)
 TOKEN = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -90,7 +90,7 @@ def test_withdrawn_for_good(store: Store) -> None:
 
 
 def test_nothing_of_what_was_withdrawn_is_left_in_the_files(tmp_path: Path) -> None:
-    with open_store(f"sqlite:///{tmp_path / 'veil.sqlite'}") as store:
+    with open_store(f"sqlite:///{tmp_path / 'crowdveil.sqlite'}") as store:
         store.polls.add(poll())
         sent, other = sent_report(poll(), 0), sent_report(poll(), 1)
         store.participation.put([sent, other], TODAY)
@@ -151,7 +151,7 @@ def test_no_token_of_a_link_is_in_the_database(store: Store) -> None:
 
 def test_an_open_poll_takes_no_links(store: Store) -> None:
     store.polls.add(poll())
-    with pytest.raises(VeilError, match="takes no links"):
+    with pytest.raises(CrowdveilError, match="takes no links"):
         store.participation.create_links("p", 1)
 
 
@@ -187,6 +187,6 @@ def test_refusals_are_counted(store: Store) -> None:
 
 def test_a_poll_keeps_its_name(store: Store) -> None:
     store.polls.add(poll())
-    with pytest.raises(VeilError, match="another name"):
+    with pytest.raises(CrowdveilError, match="another name"):
         store.polls.add(poll(paradigm="vlcp"))
     assert [standing.poll for standing in store.polls.all()] == [poll()]

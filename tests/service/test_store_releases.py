@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import text
 from tests.service.voters import poll, sent_ballot, sent_report
 
-from veil.errors import BudgetExceeded, VeilError
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import Unit
-from veil.service import releasing
-from veil.service.releasing import dry_run, make_release
-from veil.service.store.store import Store, open_store
+from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import Unit
+from crowdveil.service import releasing
+from crowdveil.service.releasing import dry_run, make_release
+from crowdveil.service.store.store import Store, open_store
 
 TODAY = date(2026, 5, 4)
 
@@ -63,7 +63,7 @@ def test_the_last_millionth_can_be_spent(store: Store) -> None:
 def test_a_distributed_poll_has_nothing_to_charge(store: Store) -> None:
     store.polls.add(poll("d"))
     assert store.releases.account("d") is None
-    with pytest.raises(VeilError, match="no central poll"):
+    with pytest.raises(CrowdveilError, match="no central poll"):
         store.releases.book("d", TODAY).charge("", 1, Unit.VOTER, 1, "x")
 
 
@@ -159,16 +159,16 @@ def test_one_voter_is_not_a_crowd(store: Store) -> None:
     central(store, voters=1)
     store.polls.add(poll("d"))
     for name, epsilon in (("c", Epsilon.parse(1)), ("d", None)):
-        with pytest.raises(VeilError, match="at least 2"):
+        with pytest.raises(CrowdveilError, match="at least 2"):
             dry_run(store, name, epsilon)
-        with pytest.raises(VeilError, match="at least 2"):
+        with pytest.raises(CrowdveilError, match="at least 2"):
             make_release(store, name, TODAY, epsilon)
 
 
 def test_what_is_spent_must_be_said_where_something_is_spent(store: Store) -> None:
     central(store)
     store.polls.add(poll("d"))
-    with pytest.raises(VeilError, match="how much of the budget"):
+    with pytest.raises(CrowdveilError, match="how much of the budget"):
         make_release(store, "c", TODAY)
-    with pytest.raises(VeilError, match="chose their epsilons"):
+    with pytest.raises(CrowdveilError, match="chose their epsilons"):
         make_release(store, "d", TODAY, Epsilon.parse(1))

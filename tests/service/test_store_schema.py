@@ -13,9 +13,9 @@ from sqlalchemy import Date, DateTime, Time, insert, inspect, text
 from sqlalchemy.exc import IntegrityError
 from tests.service.voters import poll
 
-from veil.errors import VeilError
-from veil.service.store import schema
-from veil.service.store.store import Store, open_store
+from crowdveil.errors import CrowdveilError
+from crowdveil.service.store import schema
+from crowdveil.service.store.store import Store, open_store
 
 FROM_VOTERS = {
     "report": {"poll", "id", "place", "epsilon_micro", "body", "about", "day"},
@@ -83,7 +83,7 @@ def test_the_migrations_make_the_tables_of_the_program(store: Store) -> None:
 def test_a_database_of_a_newer_version_is_refused(address: str) -> None:
     with open_store(address) as store, store.database.writing() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(VeilError, match="newer veil"), open_store(address):
+    with pytest.raises(CrowdveilError, match="newer crowdveil"), open_store(address):
         pass
 
 
@@ -102,7 +102,7 @@ def _open(address: str) -> None:
 
 def test_a_second_process_is_kept_out_of_a_sqlite_file(tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path / 'x.sqlite'}"
-    with open_store(address), pytest.raises(VeilError, match="in use by another process"), open_store(address):
+    with open_store(address), pytest.raises(CrowdveilError, match="in use by another process"), open_store(address):
         pass
     with open_store(address):
         pass
@@ -110,5 +110,5 @@ def test_a_second_process_is_kept_out_of_a_sqlite_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["mysql://x/y", "sqlite://", "nonsense", ""])
 def test_other_databases_are_refused(address: str) -> None:
-    with pytest.raises(VeilError, match="postgresql://"), open_store(address):
+    with pytest.raises(CrowdveilError, match="postgresql://"), open_store(address):
         pass

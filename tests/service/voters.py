@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from veil.ballots import concatenate
-from veil.drawing import draw_session
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.report import write_reports
-from veil.service.incoming import read_sent_ballot, read_sent_report
-from veil.service.poll import Poll
-from veil.service.poll_file import poll_from_dict
-from veil.service.store.sent import SentBallot, SentReport
-from veil.service.tokens import new_token, report_id
-from veil.sources.simulated import simulate_crowd
-from veil.study import canonical_json
+from crowdveil.ballots import concatenate
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.protocol.report import write_reports
+from crowdveil.protocol.tokens import new_token, report_id
+from crowdveil.service.incoming import read_sent_ballot, read_sent_report
+from crowdveil.service.poll import Poll
+from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.store.sent import SentBallot, SentReport
+from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.study.drawing import draw_session
+from crowdveil.study.study import canonical_json
 
 
 @lru_cache(maxsize=64)
@@ -40,7 +40,7 @@ def ballot(asked: Poll, seed: int) -> dict[str, Any]:
     """A ballot whose voter always chooses the left."""
     drawn = draw_session(asked.study, np.random.default_rng(seed))
     answers = [{**{a.name: list(a.values) for a in d.alternatives}, "chosen": "left"} for d in drawn]
-    return {"format": "veil ballot 1", "study": asked.study.fingerprint, "answers": answers}
+    return {"format": "crowdveil ballot 1", "study": asked.study.fingerprint, "answers": answers}
 
 
 def sent_report(asked: Poll, number: int = 0, token: str | None = None) -> SentReport:

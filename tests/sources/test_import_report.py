@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from veil.errors import VeilError
-from veil.sources.import_report import write_refused
-from veil.sources.table import TableMapping, import_table
-from veil.studies import load_study
+from crowdveil.errors import CrowdveilError
+from crowdveil.sources.import_report import write_refused
+from crowdveil.sources.table import TableMapping, import_table
+from crowdveil.study.bundled import load_study
 
 
 def test_the_report_is_plain_data(tmp_path: Path) -> None:
@@ -37,5 +37,5 @@ def test_the_report_is_plain_data(tmp_path: Path) -> None:
 def test_refused_rows_cannot_be_written_where_nothing_can(tmp_path: Path) -> None:
     (tmp_path / "answers.csv").write_text("voter,chosen,left_x1,right_x1\n")
     imported = import_table(tmp_path / "answers.csv", TableMapping(load_study("synthetic-1")))
-    with pytest.raises(VeilError, match="cannot write"):
+    with pytest.raises(CrowdveilError, match="cannot write"):
         write_refused(tmp_path, imported)

@@ -9,12 +9,12 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from veil.ballots import census, concatenate, open_ballots, write_ballots
-from veil.errors import VeilError
-from veil.sources import simulated
-from veil.sources.simulated import simulate_crowd, synthetic_crowd
-from veil.studies import load_study, synthetic_study
-from veil.study import Drawing, Feature, Study
+from crowdveil.ballots import census, concatenate, open_ballots, write_ballots
+from crowdveil.errors import CrowdveilError
+from crowdveil.sources import simulated
+from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
+from crowdveil.study.bundled import load_study, synthetic_study
+from crowdveil.study.study import Drawing, Feature, Study
 
 UNLIKELY = 1e-7
 
@@ -112,15 +112,15 @@ def test_levels_between_whole_numbers_are_kept() -> None:
 
 @pytest.mark.parametrize("voters", [0, -1])
 def test_a_crowd_needs_a_voter(voters: int) -> None:
-    with pytest.raises(VeilError, match="at least one voter"):
+    with pytest.raises(CrowdveilError, match="at least one voter"):
         simulate_crowd(load_study("kidney"), voters, np.random.default_rng(1))
-    with pytest.raises(VeilError, match="at least one voter"):
+    with pytest.raises(CrowdveilError, match="at least one voter"):
         synthetic_crowd(voters, 5, 5, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("spread", [-0.1, float("nan"), float("inf")])
 def test_a_spread_is_a_finite_number(spread: float) -> None:
-    with pytest.raises(VeilError, match="spread"):
+    with pytest.raises(CrowdveilError, match="spread"):
         simulate_crowd(load_study("kidney"), 1, np.random.default_rng(1), spread)
 
 

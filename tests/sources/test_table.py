@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from veil.errors import VeilError
-from veil.sources.import_report import Imported, Refusal, write_refused
-from veil.sources.table import TableMapping, import_table, load_mapping
-from veil.studies import load_study
-from veil.study import Drawing, Feature, Study
+from crowdveil.errors import CrowdveilError
+from crowdveil.sources.import_report import Imported, Refusal, write_refused
+from crowdveil.sources.table import TableMapping, import_table, load_mapping
+from crowdveil.study.bundled import load_study
+from crowdveil.study.study import Drawing, Feature, Study
 
 ROOT = Path(__file__).parents[2]
 KIDNEY_FILE = ROOT / "../shared/data/kidney/exp2_82_voters.csv.gz"
@@ -196,17 +196,17 @@ def test_a_study_file_is_found_beside_its_mapping(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_mapping_says_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(VeilError, match=message):
+    with pytest.raises(CrowdveilError, match=message):
         load_mapping(mapping_file(tmp_path, text))
 
 
 def test_a_mapping_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(VeilError, match="cannot read the mapping file"):
+    with pytest.raises(CrowdveilError, match="cannot read the mapping file"):
         load_mapping(tmp_path / "absent.toml")
 
 
 def test_columns_that_the_mapping_names_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(VeilError, match="lacks the columns kind"):
+    with pytest.raises(CrowdveilError, match="lacks the columns kind"):
         import_text(tmp_path, HEADER, TableMapping(STUDY, drop={"kind": "*"}))
 
 

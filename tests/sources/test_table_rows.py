@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from veil.errors import VeilError
-from veil.sources import table_rows
-from veil.sources.table_rows import TableRows
+from crowdveil.errors import CrowdveilError
+from crowdveil.sources import table_rows
+from crowdveil.sources.table_rows import TableRows
 
 GOOD = b"voter,chosen,extra\nann,left,1\nbob,right,2\n"
 
@@ -121,7 +121,7 @@ def test_text_split_between_blocks_stays_whole(tmp_path: Path, monkeypatch: pyte
     ],
 )
 def test_what_is_no_table_is_refused_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
-    with pytest.raises(VeilError, match=message) as caught:
+    with pytest.raises(CrowdveilError, match=message) as caught:
         read(written(tmp_path, content))
     assert len(str(caught.value).splitlines()) == 1
     assert str(tmp_path) in str(caught.value)
@@ -131,14 +131,14 @@ def test_a_quote_that_is_never_closed_is_refused_in_a_long_file_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_rows, "_BLOCK_BYTES", 64)
-    with pytest.raises(VeilError, match="opens a quote and does not close it"):
+    with pytest.raises(CrowdveilError, match="opens a quote and does not close it"):
         read(written(tmp_path, GOOD + b'"cy,left,1\n' + b"dee,left,1\n" * 50))
 
 
 def test_a_directory_or_nothing_is_no_table(tmp_path: Path) -> None:
-    with pytest.raises(VeilError, match="is a directory"):
+    with pytest.raises(CrowdveilError, match="is a directory"):
         TableRows(tmp_path, [])
-    with pytest.raises(VeilError, match="No such file"):
+    with pytest.raises(CrowdveilError, match="No such file"):
         TableRows(tmp_path / "absent", [])
 
 
@@ -154,7 +154,7 @@ def test_parquet_cells_become_text(tmp_path: Path) -> None:
 
 def test_parquet_of_lists_is_refused(tmp_path: Path) -> None:
     pl.DataFrame({"voter": [[1], [2]]}).write_parquet(tmp_path / "file")
-    with pytest.raises(VeilError, match="neither numbers nor text"):
+    with pytest.raises(CrowdveilError, match="neither numbers nor text"):
         read(tmp_path / "file", ("voter",))
 
 

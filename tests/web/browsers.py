@@ -35,7 +35,7 @@ def find_browser(playwright):
 
 def _install():
     """Install Debian's package, one test process at a time."""
-    with (Path(tempfile.gettempdir()) / "veil-browser.lock").open("w") as lock:
+    with (Path(tempfile.gettempdir()) / "crowdveil-browser.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _installed() is None:
             for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):

@@ -10,20 +10,20 @@ from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 from scipy import stats
 
-from veil.ballots import Ballots
-from veil.preference.fit import fit_voters
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.float_noise import FloatNoiseForExperiments
-from veil.privacy.grid import STEPS, to_steps
-from veil.privacy.mechanisms.algorithm1 import Algorithm1
-from veil.privacy.mechanisms.algorithm2 import Algorithm2
-from veil.privacy.mechanisms.algorithm3 import Algorithm3, clipped_records, objective_coefficients, solve
-from veil.privacy.mechanisms.algorithm3_answers import Algorithm3Answers, linear_sensitivity
-from veil.privacy.mechanisms.mechanism import Reports, Settings
-from veil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
-from veil.sources.simulated import synthetic_crowd
-from veil.studies import synthetic_study
+from crowdveil.ballots import Ballots
+from crowdveil.estimation.fit import fit_voters
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.grid import STEPS, to_steps
+from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
+from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
+from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3, clipped_records, objective_coefficients, solve
+from crowdveil.privacy.mechanisms.algorithm3_answers import Algorithm3Answers, linear_sensitivity
+from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
+from crowdveil.sources.simulated import synthetic_crowd
+from crowdveil.study.bundled import synthetic_study
 
 MICRO = 1_000_000
 

@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from veil.errors import BudgetExceeded, VeilError
-from veil.preference.fit import fit_voters
-from veil.privacy.concentrated import Concentrated
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import PARADIGMS, Guarantee
-from veil.privacy.ledger import Ledger
-from veil.privacy.mechanisms import GAUSSIAN_MEAN
-from veil.privacy.mechanisms.mechanism import Measurement, Settings
-from veil.privacy.noise_distribution import Gaussian, noise_from_dict
-from veil.privacy.zcdp import OpenDPGaussian
-from veil.publish import Request, experiment, prepare, publish
-from veil.release import load_release, release_from_dict
-from veil.sources.simulated import synthetic_crowd
-from veil.studies import synthetic_study
+from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.estimation.fit import fit_voters
+from crowdveil.privacy.concentrated import Concentrated
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.privacy.mechanisms import GAUSSIAN_MEAN
+from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
+from crowdveil.privacy.noise.distribution import Gaussian, noise_from_dict
+from crowdveil.privacy.zcdp import OpenDPGaussian
+from crowdveil.publish import Request, experiment, prepare, publish
+from crowdveil.releases import load_release, release_from_dict
+from crowdveil.sources.simulated import synthetic_crowd
+from crowdveil.study.bundled import synthetic_study
 
 FALSE_ALARM = 1e-8
 DELTA = 1e-6
@@ -76,14 +76,14 @@ def test_the_second_one_does_not_fit(crowd, ledger, tmp_path):
 
 def test_a_pure_ledger_refuses_it(crowd, tmp_path):
     pure = Ledger.create(tmp_path / "pure", 4_000_000)
-    with pytest.raises(VeilError, match="adds up pure epsilons"):
+    with pytest.raises(CrowdveilError, match="adds up pure epsilons"):
         publish(crowd, Request(PARADIGMS["vlcp"], ASKED), pure, tmp_path / "r.json")
     assert not (tmp_path / "r.json").exists()
     assert pure.statement().accounts == ()
 
 
 def test_the_delta_is_the_ledgers(crowd, ledger, tmp_path):
-    with pytest.raises(VeilError, match="the ledger's delta is 1e-06"):
+    with pytest.raises(CrowdveilError, match="the ledger's delta is 1e-06"):
         publish(crowd, Request(PARADIGMS["vlcp"], Concentrated(20_000, 1e-5)), ledger, tmp_path / "r.json")
     assert ledger.statement().accounts == ()
 
@@ -104,7 +104,7 @@ def test_a_pure_release_in_a_zcdp_ledger_stays_pure(crowd, ledger, tmp_path):
     ],
 )
 def test_requests_that_do_not_go_together(crowd, request_, said):
-    with pytest.raises(VeilError, match=said):
+    with pytest.raises(CrowdveilError, match=said):
         prepare(crowd, request_)
 
 
@@ -128,7 +128,7 @@ def test_a_file_with_an_impossible_promise_is_refused(crowd, key, value):
     changed = {"delta": made.guarantee.delta, "rho_micro": made.guarantee.rho_micro}
     changed["rho_micro" if key == "rho" else key] = round(value * 1e6) if key == "rho" else value
     broken = replace(made, guarantee=replace(made.guarantee, **changed))
-    with pytest.raises(VeilError, match="must be between 0 and 1, and its rho positive"):
+    with pytest.raises(CrowdveilError, match="must be between 0 and 1, and its rho positive"):
         release_from_dict(broken.as_dict(), allow_experiment=True)
 
 
@@ -155,14 +155,14 @@ def test_a_deviation_that_is_none(deviation):
 
 @pytest.mark.parametrize("rho", ["0", "-1", "nan", "inf", "x", "", "0.0000001", "0.0000015", "1251", "1e999999"])
 def test_rhos_out_of_range(rho):
-    with pytest.raises(VeilError, match=r"a rho is a number from 0\.000001 to 1250"):
+    with pytest.raises(CrowdveilError, match=r"a rho is a number from 0\.000001 to 1250"):
         Concentrated.parse(rho, DELTA)
 
 
 def test_rhos_are_read_exactly():
     assert Concentrated.parse("0.000468", DELTA) == Concentrated(468, DELTA)
     assert Concentrated.parse("0.3", DELTA).rho == Fraction(3, 10)
-    with pytest.raises(VeilError, match="delta must be between 0 and 1"):
+    with pytest.raises(CrowdveilError, match="delta must be between 0 and 1"):
         Concentrated.parse("0.3", math.nan)
-    with pytest.raises(VeilError, match=r"epsilon is .* 0\.0001 to 50"):
+    with pytest.raises(CrowdveilError, match=r"epsilon is .* 0\.0001 to 50"):
         _ = Concentrated.parse("1000", DELTA).epsilon

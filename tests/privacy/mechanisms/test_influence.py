@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from veil.privacy.mechanisms.influence import MOST_INFLUENCE, influence
+from crowdveil.privacy.mechanisms.influence import MOST_INFLUENCE, influence
 
 variances = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=60).map(np.array)
 

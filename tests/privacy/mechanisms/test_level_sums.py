@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from veil.privacy.float_noise import FloatNoiseForExperiments
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.privacy.mechanisms.level_sums import LevelSums, unsummed
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.privacy.noise_distribution import spread_of
-from veil.sources.simulated import synthetic_crowd
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.level_sums import LevelSums, unsummed
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.noise.distribution import spread_of
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.sources.simulated import synthetic_crowd
 
 VOTERS = 60
 CUTS = (slice(0, 1), slice(1, 23), slice(23, VOTERS))

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scripted_noise import RecordingNoise
 
-from veil.ballots import Ballots
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.float_noise import FloatNoiseForExperiments
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.privacy.mechanisms.randomised_response import (
+from crowdveil.ballots import Ballots
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.randomised_response import (
     OneAnswer,
     RandomisedResponse,
     answers_to_report,
     oriented,
 )
-from veil.privacy.odds import Odds
-from veil.sources.simulated import synthetic_crowd
-from veil.studies import load_study, synthetic_study
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.odds import Odds
+from crowdveil.sources.simulated import synthetic_crowd
+from crowdveil.study.bundled import load_study, synthetic_study
 
 MICRO = 1_000_000
 Q = Fraction(1, 3)

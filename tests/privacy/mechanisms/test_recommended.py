@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veil.errors import VeilError
-from veil.privacy.guarantee import PARADIGMS
-from veil.privacy.mechanisms import CENTRAL, DISTRIBUTED, PAPERS_MECHANISM, mechanism_name, recommended
-from veil.studies import load_study, synthetic_study
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED, PAPERS_MECHANISM, mechanism_name, recommended
+from crowdveil.study.bundled import load_study, synthetic_study
 
 MECHANISMS = CENTRAL | DISTRIBUTED
 STUDIES = [load_study("moral-machine"), load_study("kidney"), synthetic_study(1), synthetic_study(10, 400)]
@@ -43,7 +43,7 @@ def test_every_mechanism_is_found_by_its_own_name():
 
 def test_a_mechanism_of_another_paradigm_is_refused():
     for wanted in ("algorithm-3", "score", "nonsense"):
-        with pytest.raises(VeilError, match="choose algorithm-1 or voter-score"):
+        with pytest.raises(CrowdveilError, match="choose algorithm-1 or voter-score"):
             mechanism_name(PARADIGMS["vlcp"], wanted, STUDIES[0], np.array([1_000_000] * 2))
 
 

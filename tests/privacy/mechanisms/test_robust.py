@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats.mstats import winsorize
 
-from veil.errors import VeilError
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.guarantee import PARADIGMS
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.privacy.mechanisms.robust import winsorised, within_reach
-from veil.publish import Request, prepare
-from veil.sources.simulated import synthetic_crowd
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.robust import winsorised, within_reach
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.publish import Request, prepare
+from crowdveil.sources.simulated import synthetic_crowd
 
 MICRO = 1_000_000
 
@@ -97,7 +97,7 @@ def test_a_robust_mean_moves_less(name, crowd):
 
 
 def test_a_robust_mean_is_refused_where_it_means_nothing(crowd):
-    with pytest.raises(VeilError, match="needs no robust mean"):
+    with pytest.raises(CrowdveilError, match="needs no robust mean"):
         prepare(crowd.ballots, Request(PARADIGMS["vlcp"], Epsilon(MICRO), robust=0.1))
-    with pytest.raises(VeilError, match="below"):
+    with pytest.raises(CrowdveilError, match="below"):
         prepare(crowd.ballots, Request(PARADIGMS["rldp"], Epsilon(MICRO), robust=0.7))

@@ -10,17 +10,15 @@ from hypothesis import strategies as st
 from scipy import stats
 from scripted_noise import RecordingNoise
 
-from veil.ballots import Ballots
-from veil.preference.design import public_design
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.epsilon import Epsilon
-from veil.privacy.float_noise import FloatNoiseForExperiments
-from veil.privacy.mechanisms import score as score_module
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.privacy.mechanisms.pooled_answers import PooledAnswers
-from veil.privacy.mechanisms.pooled_score import PooledScore, VoterScore, voter_clip
-from veil.privacy.mechanisms.score import ScoreRelease, coordinates_to_report
-from veil.privacy.mechanisms.scores import (
+from crowdveil.ballots import Ballots
+from crowdveil.estimation.design import public_design
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms import score as score_module
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.pooled_answers import PooledAnswers
+from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore, voter_clip
+from crowdveil.privacy.mechanisms.score import ScoreRelease, coordinates_to_report
+from crowdveil.privacy.mechanisms.scores import (
     DISAGREEMENT,
     RECORD_SENSITIVITY,
     SCORE_STEPS,
@@ -28,8 +26,10 @@ from veil.privacy.mechanisms.scores import (
     record_scores,
     voter_scores,
 )
-from veil.sources.simulated import simulate_crowd, synthetic_crowd
-from veil.studies import load_study, synthetic_study
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
+from crowdveil.study.bundled import load_study, synthetic_study
 
 MICRO = 1_000_000
 SYNTHETIC, MACHINE, KIDNEY = synthetic_study(3, 8), load_study("moral-machine"), load_study("kidney")

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from scripted_noise import EveryOutcome
 
-from veil.ballots import Ballots
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.mechanisms import subset_selection
-from veil.privacy.mechanisms.mechanism import Reports, Settings
-from veil.privacy.mechanisms.subset_selection import (
+from crowdveil.ballots import Ballots
+from crowdveil.privacy.mechanisms import subset_selection
+from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
+from crowdveil.privacy.mechanisms.subset_selection import (
     FLIP,
     SubsetSelection,
     _corners,
@@ -23,8 +22,9 @@ from veil.privacy.mechanisms.subset_selection import (
     mean_squared_error,
     subset_size,
 )
-from veil.privacy.odds import Odds
-from veil.studies import synthetic_study
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.odds import Odds
+from crowdveil.study.bundled import synthetic_study
 
 Q = Fraction(1, 3)
 """exp(-epsilon): epsilon = ln 3."""

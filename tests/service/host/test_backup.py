@@ -11,17 +11,17 @@ import pytest
 from sqlalchemy import select
 from tests.service.host.website import CENTRAL, DISTRIBUTED
 
-from veil.cli import main
-from veil.errors import VeilError
-from veil.privacy.epsilon import Epsilon
-from veil.service.host.backup import TABLES, back_up, check_backup, restore
-from veil.service.poll_file import poll_from_dict
-from veil.service.releasing import make_release
-from veil.service.store.sent import SentBallot, SentReport
-from veil.service.store.store import open_store
-from veil.service.tokens import report_id
-from veil.studies import load_study
-from veil.study import canonical_json
+from crowdveil.cli import main
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.protocol.tokens import report_id
+from crowdveil.service.host.backup import TABLES, back_up, check_backup, restore
+from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.releasing import make_release
+from crowdveil.service.store.sent import SentBallot, SentReport
+from crowdveil.service.store.store import open_store
+from crowdveil.study.bundled import load_study
+from crowdveil.study.study import canonical_json
 
 TODAY = date(2026, 3, 1)
 
@@ -34,7 +34,7 @@ def fill(store):
     tokens = participation.create_links("trusted", 3)
     shown = {"left": [0.0, 5.0, 0.0, 0.0, 1.0], "right": [0.0, 10.0, 0.0, 0.0, 1.0], "chosen": "left"}
     ballots = [SentBallot("trusted", report_id(t), canonical_json([shown]), '{"age":"old"}') for t in tokens]
-    body = {"format": "veil report 1", "study": study.fingerprint, "values": [2**62, -(2**62)], "word": "日本語"}
+    body = {"format": "crowdveil report 1", "study": study.fingerprint, "values": [2**62, -(2**62)], "word": "日本語"}
     reports = [SentReport("untrusted", f"{n:032x}", 500_000, canonical_json(body), "{}") for n in range(2500)]
     participation.put([*ballots, *reports], TODAY, {("untrusted", "malformed"): 3})
     participation.withdraw("untrusted", f"{7:032x}")
@@ -57,10 +57,10 @@ def test_what_is_restored_is_what_was_backed_up(store, address, tmp_path):
     fill(store)
     before = contents(store)
     assert all(before.values()), "the test must put something into every table"
-    made = back_up(address, tmp_path / "b.veil.gz")
+    made = back_up(address, tmp_path / "b.crowdveil.gz")
     assert made.rows == {name: len(rows) for name, rows in before.items()}
     other = f"sqlite:///{tmp_path / 'restored.sqlite'}"
-    restore(tmp_path / "b.veil.gz", other)
+    restore(tmp_path / "b.crowdveil.gz", other)
     with open_store(other) as restored:
         assert contents(restored) == before
 
@@ -71,8 +71,8 @@ def test_a_restored_database_goes_on(address, tmp_path):
     with open_store(source) as store:
         fill(store)
         before = contents(store)
-    back_up(source, tmp_path / "b.veil.gz")
-    restore(tmp_path / "b.veil.gz", address)
+    back_up(source, tmp_path / "b.crowdveil.gz")
+    restore(tmp_path / "b.crowdveil.gz", address)
     with open_store(address) as restored:
         assert contents(restored) == before
         make_release(restored, "trusted", TODAY, Epsilon.parse("1"))
@@ -84,19 +84,19 @@ def test_a_restored_database_goes_on(address, tmp_path):
 
 def test_nothing_is_overwritten(store, address, tmp_path):
     fill(store)
-    back_up(address, tmp_path / "b.veil.gz")
+    back_up(address, tmp_path / "b.crowdveil.gz")
     other = f"sqlite:///{tmp_path / 'other.sqlite'}"
     with open_store(other) as full:
         full.polls.add(poll_from_dict({**DISTRIBUTED, "name": "mine"}))
-    with pytest.raises(VeilError, match="not empty"):
-        restore(tmp_path / "b.veil.gz", other)
+    with pytest.raises(CrowdveilError, match="not empty"):
+        restore(tmp_path / "b.crowdveil.gz", other)
     with open_store(other) as full:
         assert [standing.poll.name for standing in full.polls.all()] == ["mine"]
 
 
 def test_sessions_and_links_stay_out_and_the_file_is_private(store, address, tmp_path):
     fill(store)
-    path = tmp_path / "b.veil.gz"
+    path = tmp_path / "b.crowdveil.gz"
     back_up(address, path)
     tables = {json.loads(line)[0] for line in lines_of(path)[1:-1]}
     assert tables == {table.name for table in TABLES}
@@ -109,8 +109,8 @@ def backup_file(tmp_path):
     source = f"sqlite:///{tmp_path / 'source.sqlite'}"
     with open_store(source) as store:
         store.polls.add(poll_from_dict(DISTRIBUTED))
-    back_up(source, tmp_path / "b.veil.gz")
-    return tmp_path / "b.veil.gz"
+    back_up(source, tmp_path / "b.crowdveil.gz")
+    return tmp_path / "b.crowdveil.gz"
 
 
 def lines_of(path):
@@ -136,14 +136,14 @@ def rewritten(path, change):
 )
 def test_a_damaged_backup_is_refused_and_nothing_is_restored(backup_file, tmp_path, change, said):
     rewritten(backup_file, change)
-    with pytest.raises(VeilError, match=said):
+    with pytest.raises(CrowdveilError, match=said):
         restore(backup_file, f"sqlite:///{tmp_path / 'new.sqlite'}")
     assert not (tmp_path / "new.sqlite").exists()
 
 
 def test_a_backup_cut_short_is_refused(backup_file):
     backup_file.write_bytes(backup_file.read_bytes()[:-20])
-    with pytest.raises(VeilError, match="cannot read the backup"):
+    with pytest.raises(CrowdveilError, match="cannot read the backup"):
         check_backup(backup_file)
 
 
@@ -154,16 +154,16 @@ def test_a_backup_of_other_tables_is_refused(backup_file, tmp_path):
         return [*kept, json.dumps(end) + "\n"]
 
     rewritten(backup_file, older)
-    with pytest.raises(VeilError, match="restore it with veil"):
+    with pytest.raises(CrowdveilError, match="restore it with crowdveil"):
         restore(backup_file, f"sqlite:///{tmp_path / 'new.sqlite'}")
 
 
 @pytest.fixture
-def veil(monkeypatch, capsys):
+def crowdveil(monkeypatch, capsys):
     """The program, in this process: its exit code and what it said."""
 
     def run(*words):
-        monkeypatch.setattr(sys, "argv", ["veil", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["crowdveil", *map(str, words)])
         with pytest.raises(SystemExit) as end:
             main()
         said = capsys.readouterr()
@@ -172,19 +172,21 @@ def veil(monkeypatch, capsys):
     return run
 
 
-def test_the_commands(tmp_path, veil):
+def test_the_commands(tmp_path, crowdveil):
     folder = tmp_path / "data"
     folder.mkdir()
-    with open_store(f"sqlite:///{folder / 'veil.sqlite'}") as store:
+    with open_store(f"sqlite:///{folder / 'crowdveil.sqlite'}") as store:
         fill(store)
         before = contents(store)
-        code, said = veil("backup", "--data", folder, "--out", tmp_path / "b.veil.gz", "--json")  # while it is open
+        code, said = crowdveil(
+            "backup", "--data", folder, "--out", tmp_path / "b.crowdveil.gz", "--json"
+        )  # while it is open
     assert code == 0, said
     assert json.loads(said)["rows"]["report"] == 2499
-    assert veil("restore", tmp_path / "b.veil.gz", "--data", tmp_path / "new")[0] == 0
-    with open_store(f"sqlite:///{tmp_path / 'new' / 'veil.sqlite'}") as restored:
+    assert crowdveil("restore", tmp_path / "b.crowdveil.gz", "--data", tmp_path / "new")[0] == 0
+    with open_store(f"sqlite:///{tmp_path / 'new' / 'crowdveil.sqlite'}") as restored:
         assert contents(restored) == before
-    code, said = veil("restore", tmp_path / "b.veil.gz", "--data", tmp_path / "new")
+    code, said = crowdveil("restore", tmp_path / "b.crowdveil.gz", "--data", tmp_path / "new")
     assert (code, "not empty" in said) == (2, True)
-    code, said = veil("backup", "--data", tmp_path / "nothing", "--out", tmp_path / "c.veil.gz")
+    code, said = crowdveil("backup", "--data", tmp_path / "nothing", "--out", tmp_path / "c.crowdveil.gz")
     assert (code, "there is no database" in said) == (2, True)

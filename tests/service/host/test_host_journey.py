@@ -10,16 +10,16 @@ import polars as pl
 import pytest
 from tests.service.host.website import CENTRAL, website
 
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.release import release_from_dict
-from veil.report import read_reports
-from veil.service.api.errors import Reason
-from veil.service.host.editor import EXAMPLE
-from veil.service.host.overview import REASONS
-from veil.service.tokens import report_id
-from veil.sources.table import TableMapping, import_table
-from veil.studies import load_study
-from veil.study import canonical_json
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.protocol.report import read_reports
+from crowdveil.protocol.tokens import report_id
+from crowdveil.releases import release_from_dict
+from crowdveil.service.api.errors import Reason
+from crowdveil.service.host.editor import EXAMPLE
+from crowdveil.service.host.overview import REASONS
+from crowdveil.sources.table import TableMapping, import_table
+from crowdveil.study.bundled import load_study
+from crowdveil.study.study import canonical_json
 
 
 def numbers(page):
@@ -55,7 +55,7 @@ def test_participation_is_shown_by_day_and_level(hosted):
 
 def test_refusals_are_counted_with_their_meaning(hosted):
     for body in ({"format": "?"}, {}):
-        hosted.browser.put("/api/polls/untrusted/report", json=body, headers={"Veil-Ballot": "A" * 22})
+        hosted.browser.put("/api/polls/untrusted/report", json=body, headers={"Crowdveil-Ballot": "A" * 22})
     hosted.vote("untrusted", 1)  # refusals are written with the next vote at the latest
     page = hosted.get("/host/polls/untrusted").text
     assert numbers(page)["refused"] == "2"
@@ -204,7 +204,7 @@ def test_a_withdrawal_deletes_by_report_id_or_token(hosted):
     assert hosted.store.polls.get("trusted").participants == 0
     assert "nothing is stored" in hosted.submit(page, action, 400, report=by_token).text.lower()
     assert "32 digits" in hosted.submit(page, action, 400, report="?").text
-    again = hosted.browser.put("/api/polls/trusted/ballot", json={}, headers={"Veil-Ballot": by_token})
+    again = hosted.browser.put("/api/polls/trusted/ballot", json={}, headers={"Crowdveil-Ballot": by_token})
     assert again.status_code >= 400
 
 

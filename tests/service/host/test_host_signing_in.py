@@ -5,10 +5,10 @@ import re
 import pytest
 from tests.service.host.website import PASSWORD, website
 
-from veil.service.host.attempts import MOST_ATTEMPTS, WINDOW_SECONDS, Attempts
-from veil.service.host.routes import _PAGES
-from veil.service.settings import Settings
-from veil.service.store.hosts import LINK_SECONDS, SESSION_SECONDS
+from crowdveil.service.host.attempts import MOST_ATTEMPTS, WINDOW_SECONDS, Attempts
+from crowdveil.service.host.routes import _PAGES
+from crowdveil.service.settings import Settings
+from crowdveil.service.store.hosts import LINK_SECONDS, SESSION_SECONDS
 
 
 def link_of(site):
@@ -64,19 +64,19 @@ def test_a_password_is_chosen_and_then_signs_in(site):
 
 def test_a_new_password_ends_every_other_session(site):
     site.sign_in()
-    other = site.browser.cookies["veil-host"]
+    other = site.browser.cookies["crowdveil-host"]
     set_password(site)
-    assert site.browser.cookies["veil-host"] != other
+    assert site.browser.cookies["crowdveil-host"] != other
     forget_cookies(site)
-    site.browser.cookies.set("veil-host", other, domain="crowd.example", path="/host")
+    site.browser.cookies.set("crowdveil-host", other, domain="crowd.example", path="/host")
     assert site.get("/host/").url.path == "/host/sign-in"
 
 
 def test_a_session_ends_by_signing_out_and_by_time(site):
     site.sign_in()
-    kept = site.browser.cookies["veil-host"]
+    kept = site.browser.cookies["crowdveil-host"]
     assert site.submit("/host/", "/host/sign-out").url.path == "/host/sign-in"
-    site.browser.cookies.set("veil-host", kept, domain="crowd.example", path="/host")
+    site.browser.cookies.set("crowdveil-host", kept, domain="crowd.example", path="/host")
     assert site.get("/host/").url.path == "/host/sign-in"
     forget_cookies(site)
     site.sign_in()
@@ -132,7 +132,7 @@ def test_a_form_sent_by_another_website_is_refused(hosted):
 
 def test_signing_in_needs_the_pages_token_too(site):
     site.post("/host/sign-in", {"link": link_of(site)}, 403)
-    assert "veil-host" not in site.browser.cookies
+    assert "crowdveil-host" not in site.browser.cookies
 
 
 @pytest.mark.parametrize(("url", "secure"), [("", False), ("https://crowd.example", True)])
@@ -143,7 +143,7 @@ def test_the_cookie_is_out_of_reach(tmp_path, url, secure):
         answer = site.browser.post(
             "/host/sign-in", data={"form_token": hidden, "link": link_of(site)}, follow_redirects=False
         )
-        (cookie,) = (c for c in answer.headers.get_list("set-cookie") if c.startswith("veil-host="))
+        (cookie,) = (c for c in answer.headers.get_list("set-cookie") if c.startswith("crowdveil-host="))
         flags = {part.strip().lower() for part in cookie.split(";")[1:]}
         assert {"httponly", "samesite=strict", "path=/host"} <= flags
         assert ("secure" in flags) is secure
@@ -151,7 +151,7 @@ def test_the_cookie_is_out_of_reach(tmp_path, url, secure):
 
 def test_the_database_cannot_be_used_to_sign_in(hosted):
     """Whoever reads the tables finds hashes: neither the session nor the link is in them."""
-    cookie, link = hosted.browser.cookies["veil-host"], link_of(hosted)
+    cookie, link = hosted.browser.cookies["crowdveil-host"], link_of(hosted)
     with hosted.store.database.engine.connect() as connection:
         tables = ("host", "session", "sign_in_link")
         held = str([connection.exec_driver_sql(f"SELECT * FROM {table}").all() for table in tables])

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from veil.service.poll_file import _KNOWN
-from veil.service.settings import settings_table
+from crowdveil.service.poll_file import _KNOWN
+from crowdveil.service.settings import settings_table
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
 

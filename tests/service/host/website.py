@@ -9,16 +9,16 @@ import numpy as np
 from argon2 import PasswordHasher
 from starlette.testclient import TestClient
 
-from veil.client.polls import read_poll
-from veil.client.votes import new_token
-from veil.client.voting import read_session, seal
-from veil.crowd import SimulatedVoter
-from veil.privacy.bulk_noise import BulkNoise
-from veil.service.app import create_app
-from veil.service.poll_file import poll_from_dict
-from veil.service.service import Service
-from veil.service.store.hosts import Hosts
-from veil.service.store.store import open_store
+from crowdveil.client.polls import read_poll
+from crowdveil.client.votes import new_token
+from crowdveil.client.voting import read_session, seal
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.service.app import create_app
+from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.service import Service
+from crowdveil.service.store.hosts import Hosts
+from crowdveil.service.store.store import open_store
+from crowdveil.simulated_voters import SimulatedVoter
 
 CENTRAL = {
     "name": "trusted",
@@ -101,14 +101,14 @@ class Site:
             level = poll.level(voter.level())
             sealed = seal(poll, dilemmas, [choose(d) for d in dilemmas], level, voter.about(), token, BulkNoise())
             path = f"/api/polls/{name}/{sealed.kind}"
-            sent = self.browser.put(path, content=sealed.body, headers={"Veil-Ballot": token})
+            sent = self.browser.put(path, content=sealed.body, headers={"Crowdveil-Ballot": token})
             assert sent.status_code == 201, sent.text
         return tokens
 
 
 @contextmanager
 def website(folder, base_url="http://crowd.example", **settings):
-    with open_store(f"sqlite:///{folder}/veil.sqlite") as store:
+    with open_store(f"sqlite:///{folder}/crowdveil.sqlite") as store:
         for poll in (CENTRAL, DISTRIBUTED):
             store.polls.add(poll_from_dict(poll))
         quick = Hosts(store.database, PasswordHasher(time_cost=1, memory_cost=64))

@@ -9,10 +9,10 @@ from axe_core_python.sync_playwright import Axe
 from tests.client.running import running
 from tests.service.host.website import CENTRAL, DISTRIBUTED
 
-from veil.client import Client
-from veil.crowd import send_crowd
-from veil.release import release_from_dict
-from veil.service.poll_file import poll_from_dict
+from crowdveil.client import Client
+from crowdveil.releases import release_from_dict
+from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.simulated_voters import send_crowd
 
 PASSWORD = "correct horse battery"
 ROAD = 'name = "road"\nstudy = "moral-machine"\n'

@@ -3,7 +3,7 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-export const MODULES = new URL("../../../src/veil/web/mechanisms/", import.meta.url).href;
+export const MODULES = new URL("../../../src/crowdveil/web/mechanisms/", import.meta.url).href;
 
 /** @returns {Record<string, any>} vectors/*.json by name */
 export function readVectors() {

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 
-import { fit } from "../../../src/veil/web/mechanisms/fit.js";
+import { fit } from "../../../src/crowdveil/web/mechanisms/fit.js";
 
 const cases = JSON.parse(readFileSync(0, "utf8"));
 console.log(JSON.stringify(cases.map(({ records, norm_bound: bound }) => fit(records, bound))));

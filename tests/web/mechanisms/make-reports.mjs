@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 
-import { makeReport } from "../../../src/veil/web/mechanisms/report.js";
+import { makeReport } from "../../../src/crowdveil/web/mechanisms/report.js";
 
 const { poll, epsilon_micro: epsilon, voters } = JSON.parse(readFileSync(0, "utf8"));
 const start = performance.now();

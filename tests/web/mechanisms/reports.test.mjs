@@ -24,7 +24,7 @@ function make(mechanism, { poll = {}, method = {}, level = {}, epsilon = EPSILON
 
 test("a report is JSON with its fields in order, and whole numbers of any size", () => {
   const text = make("algorithm-2", { epsilon: 100 });
-  assert.match(text, /^\{"format":"veil report 1","study":"[0-9a-f]{64}","mechanism":"algorithm-2"/);
+  assert.match(text, /^\{"format":"crowdveil report 1","study":"[0-9a-f]{64}","mechanism":"algorithm-2"/);
   assert.match(text, /"mechanism":"algorithm-2","epsilon_micro":100,"values"/);
   assert.match(text, /"values":\[-?\d+,-?\d+,-?\d+,-?\d+\],"about":\{"age":"(young|old|in between)"\}\}$/);
   assert.deepEqual(Object.keys(JSON.parse(make("score"))).slice(4), ["records", "coordinates", "values", "about"]);

@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veil.preference.design import CLIP, public_design
-from veil.preference.l1_ball import fit_in_ball
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.privacy.mechanisms.mechanism import Settings
-from veil.privacy.mechanisms.randomised_response import answers_to_report
-from veil.privacy.mechanisms.score import coordinates_to_report
-from veil.privacy.mechanisms.subset_selection import subset_size
-from veil.report import Terms, check_report, read_reports
-from veil.sources.simulated import simulate_answers
-from veil.studies import load_study
+from crowdveil.estimation.design import CLIP, public_design
+from crowdveil.estimation.l1_ball import fit_in_ball
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.randomised_response import answers_to_report
+from crowdveil.privacy.mechanisms.score import coordinates_to_report
+from crowdveil.privacy.mechanisms.subset_selection import subset_size
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.protocol.report import Terms, check_report, read_reports
+from crowdveil.sources.simulated import simulate_answers
+from crowdveil.study.bundled import load_study
 
 HERE = Path(__file__).parent
-MODULES = HERE.parents[2] / "src/veil/web/mechanisms"
+MODULES = HERE.parents[2] / "src/crowdveil/web/mechanisms"
 VOTERS = 400
 MICRO = 6_000_000
 DEVIATIONS = 7

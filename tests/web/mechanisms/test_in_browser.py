@@ -5,8 +5,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-FOLDERS = {"web": ROOT / "src/veil/web", "checks": HERE / "checks"}
-SITE = "http://veil.test"
+FOLDERS = {"web": ROOT / "src/crowdveil/web", "checks": HERE / "checks"}
+SITE = "http://crowdveil.test"
 
 CHECK = """async (vectors) => {
   const { checkVectors } = await import("/checks/vectors.js");

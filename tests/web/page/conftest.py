@@ -9,17 +9,17 @@ import pytest
 import uvicorn
 from tests.web.page.voter import Voter
 
-from veil.gather import release_from_reports
-from veil.privacy.bulk_noise import BulkNoise
-from veil.privacy.mechanisms import DISTRIBUTED
-from veil.report import write_reports
-from veil.service.app import create_app
-from veil.service.poll_file import poll_from_dict
-from veil.service.service import Service
-from veil.service.settings import Settings
-from veil.service.store.store import open_store
-from veil.sources.simulated import simulate_crowd
-from veil.studies import load_study
+from crowdveil.gather import release_from_reports
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.protocol.report import write_reports
+from crowdveil.service.app import create_app
+from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.service import Service
+from crowdveil.service.settings import Settings
+from crowdveil.service.store.store import open_store
+from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.study.bundled import load_study
 
 PHONE = {"width": 360, "height": 640}
 
@@ -67,7 +67,7 @@ OTHER_POLLS = {
 def service(tmp_path_factory):
     """The service on a database of its own, with every poll."""
     directory = tmp_path_factory.mktemp("service")
-    with open_store(f"sqlite:///{directory / 'veil.sqlite'}") as store:
+    with open_store(f"sqlite:///{directory / 'crowdveil.sqlite'}") as store:
         for name, given in {**DISTRIBUTED_POLLS, **OTHER_POLLS}.items():
             study = load_study(given.get("study", "moral-machine")).as_dict()
             if name != "central":

@@ -6,8 +6,8 @@ from importlib import resources
 
 import pytest
 
-from veil.studies import load_study
-from veil.study import Alternative
+from crowdveil.study.bundled import load_study
+from crowdveil.study.study import Alternative
 
 AXE = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from veil.ballots import Ballots
-from veil.drawing import draw_session
-from veil.preference.fit import fit_voters
-from veil.studies import load_study
+from crowdveil.ballots import Ballots
+from crowdveil.estimation.fit import fit_voters
+from crowdveil.study.bundled import load_study
+from crowdveil.study.drawing import draw_session
 
 
 @pytest.fixture(scope="module")

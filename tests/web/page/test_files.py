@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from veil.studies import load_study
-from veil.translations import INTERFACE_LANGUAGES
+from crowdveil.study.bundled import load_study
+from crowdveil.study.translations import INTERFACE_LANGUAGES
 
-WEB = Path(str(resources.files("veil"))) / "web"
+WEB = Path(str(resources.files("crowdveil"))) / "web"
 MODULES = sorted(WEB.rglob("*.js"))
 ENGLISH = json.loads((WEB / "languages" / "en.json").read_text(encoding="utf-8"))
 LARGEST = 150_000

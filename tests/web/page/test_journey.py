@@ -5,8 +5,8 @@ import json
 import pytest
 from tests.web.page.conftest import DISTRIBUTED_POLLS
 
-from veil.studies import load_study
-from veil.translations import INTERFACE_LANGUAGES, words
+from crowdveil.study.bundled import load_study
+from crowdveil.study.translations import INTERFACE_LANGUAGES, words
 
 FIELDS = {
     "algorithm-2": {"values"},
@@ -300,7 +300,7 @@ def test_a_personal_link_stays_out_of_every_address(visit, service, stored):
     voter.press_primary()
     assert voter.done() in stored("by-link")
     (sent,) = voter.sent()
-    assert sent.headers["veil-ballot"] == token
+    assert sent.headers["crowdveil-ballot"] == token
     assert not any(token in request.url for request in voter.requests)
 
 

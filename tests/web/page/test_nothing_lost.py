@@ -72,7 +72,7 @@ def test_the_report_is_stored_before_it_is_sent_and_sent_again_byte_for_byte(vis
     report_id = voter.done()
     assert len(voter.sent()) >= 4
     assert {request.post_data for request in voter.sent()} == {body}
-    assert len({request.headers["veil-ballot"] for request in voter.sent()}) == 1
+    assert len({request.headers["crowdveil-ballot"] for request in voter.sent()}) == 1
     assert set(remembered) == {body}
     assert report_id in stored("algorithm-2")
     voter.complaints.clear()  # The browser reports each lost connection itself.
@@ -193,7 +193,7 @@ def test_a_changed_poll_starts_anew(visit):
     voter.answer("left")
     voter.page.evaluate(
         """() => {
-          const [key] = Object.keys(localStorage).filter((name) => name.startsWith("veil:algorithm"));
+          const [key] = Object.keys(localStorage).filter((name) => name.startsWith("crowdveil:algorithm"));
           const stored = JSON.parse(localStorage.getItem(key));
           stored.state.fingerprint = "0".repeat(64);
           localStorage.setItem(key, JSON.stringify(stored));

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from veil.drawing import draw_session
-from veil.studies import load_study
-from veil.studies.moral_machine_sessions import CHARACTERS
+from crowdveil.study.bundled import load_study
+from crowdveil.study.drawing import draw_session
+from crowdveil.study.moral_machine_sessions import CHARACTERS
 
 DRAW = """async ([study, dilemmas]) => {
   const { drawRoad, fitsRoad } = await import("/web/scene/road.js");

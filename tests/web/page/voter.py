@@ -29,7 +29,7 @@ class Voter:
     def memory(self):
         """What the browser remembers of the ballot."""
         stored = self.page.evaluate(
-            "Object.keys(localStorage).filter(k => k.startsWith('veil:') && k !== 'veil:language')"
+            "Object.keys(localStorage).filter(k => k.startsWith('crowdveil:') && k !== 'crowdveil:language')"
             ".map(k => localStorage.getItem(k))"
         )
         assert len(stored) == 1

@@ -1,0 +1,113 @@
+"""The attack: learn from one sample which event gives a side away, and count it on a fresh one.
+
+A sample is a matrix with a row for each independent run, which holds everything that leaves, as numbers. An attacker
+orders the rows by a score and bets on one side from some threshold on. Scores that use the known law of the noise come
+with what is attacked; the ones here are learned from the outputs alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.audit.bounds import JUDGED, SHOWN, FloatArray, least_epsilon
+
+Rows = npt.NDArray[Any]
+Score = Callable[[Rows], FloatArray]
+
+_THRESHOLDS = 256
+_ROWS_TO_LOOK_AT = 4096
+_LEAST_REPEATS = 10
+_RIDGE = 1e-12
+
+
+@dataclass(frozen=True)
+class Event:
+    """Outputs whose score is at least the threshold (or below it), and the side on which they are more frequent."""
+
+    score: Score
+    threshold: float
+    above: bool
+    on_the_left: bool
+
+    def hits(self, rows: Rows) -> int:
+        """Count the rows in the event."""
+        return int(np.sum((self.score(rows) >= self.threshold) == self.above))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an attack proves: epsilon is no less than these."""
+
+    shown: float
+    """At 99.9 %."""
+    judged: float
+    """So surely that a verdict may rest on it."""
+
+
+def attack(train: tuple[Rows, Rows], fresh: tuple[Rows, Rows], scores: Sequence[Score], delta: float = 0.0) -> Evidence:
+    """Choose the event by the first pair of samples (left, right), count it on the second one."""
+    event = choose_event(train, [*scores, *learned_scores(train)], delta)
+    left, right = event.hits(fresh[0]), event.hits(fresh[1])
+    more, less = np.array([left, right] if event.on_the_left else [right, left])[:, None]
+    shown, judged = (float(least_epsilon(more, less, len(fresh[0]), miss, delta)[0]) for miss in (SHOWN, JUDGED))
+    return Evidence(shown, judged)
+
+
+def choose_event(train: tuple[Rows, Rows], scores: Sequence[Score], delta: float = 0.0) -> Event:
+    """Return the event that would prove the largest epsilon on this sample.
+
+    It is chosen by the sure bound, under which a rare event has to be very lucky to look better than it is.
+    """
+    draws, found = len(train[0]), list[tuple[float, Event]]()
+    for score in scores:
+        left, right = (np.sort(score(rows)) for rows in train)
+        pooled = np.unique(np.concatenate([left, right]))
+        if len(pooled) > _THRESHOLDS:
+            # Thresholds are values that occurred, so that an atom of the law is not split.
+            both, at = np.concatenate([left, right]), np.linspace(0.001, 0.999, _THRESHOLDS)
+            pooled = np.unique(np.quantile(both, at, method="lower"))
+        below = [np.searchsorted(side, pooled) for side in (left, right)]
+        for above in (True, False):
+            hits = [draws - count if above else count for count in below]
+            for on_the_left in (True, False):
+                more, less = hits if on_the_left else hits[::-1]
+                proved = least_epsilon(more, less, draws, JUDGED, delta)
+                best = int(np.argmax(proved))
+                found.append((float(proved[best]), Event(score, float(pooled[best]), above, on_the_left)))
+    return max(found, key=lambda pair: pair[0])[1]
+
+
+def learned_scores(train: tuple[Rows, Rows]) -> list[Score]:
+    """Learn from outputs alone: the best linear score and, where outputs repeat, how often each was seen."""
+    some = train[0][:_ROWS_TO_LOOK_AT]
+    repeats = len(some) / len(np.unique(some, axis=0))
+    return [discriminant(train)] + ([frequencies(train)] if repeats >= _LEAST_REPEATS else [])
+
+
+def discriminant(train: tuple[Rows, Rows]) -> Score:
+    """Fisher's linear discriminant: the direction in which the sides lie furthest apart for their spread.
+
+    Where a combination of outputs carries no noise at all, this is the direction it finds.
+    """
+    left, right = (np.asarray(rows, np.float64) for rows in train)
+    varies = np.flatnonzero(np.ptp(np.concatenate([left, right]), axis=0))
+    left, right = left[:, varies], right[:, varies]
+    size = np.maximum(np.abs(left).max(axis=0), np.abs(right).max(axis=0))
+    left, right = left / size, right / size
+    spread = np.atleast_2d(np.cov(left, rowvar=False)) + np.atleast_2d(np.cov(right, rowvar=False))
+    ridge = _RIDGE * np.eye(len(varies))
+    direction = np.linalg.solve(spread + ridge, left.mean(axis=0) - right.mean(axis=0)) / size
+    return lambda rows: np.asarray(rows[:, varies], np.float64) @ direction
+
+
+def frequencies(train: tuple[Rows, Rows]) -> Score:
+    """Score each output by how much more often it was seen on the left than on the right."""
+    left, right = (Counter(row.tobytes() for row in np.ascontiguousarray(rows)) for rows in train)
+    known = {output: np.log((left[output] + 0.5) / (right[output] + 0.5)) for output in left | right}
+    return lambda rows: np.array([known.get(row.tobytes(), 0.0) for row in np.ascontiguousarray(rows)])

@@ -1,0 +1,162 @@
+"""The worst neighbours we can find: random restarts and hill climbing over what one voter may have answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from crowdveil.audit.noiseless import Kind
+from crowdveil.audit.subjects import Subject, claimed_distance
+from crowdveil.privacy.guarantee import Unit
+from crowdveil.privacy.mechanisms.mechanism import FloatArray, IntArray
+
+_SEED = 7
+_MOST_RECORDS = 12
+_SECOND_WISH = 0.01
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two voters, of whom one may stand in for the other, and how they were found."""
+
+    left: FloatArray
+    right: FloatArray
+    how: str
+    reach: float | None = None
+    """How far apart they are, as a share of what the noise covers: 1 is the worst that a promise allows."""
+    too_far: bool = False
+    """Whether that is more than the noise covers, compared in integers."""
+
+
+def worst_neighbours(subject: Subject, restarts: int, rounds: int) -> Neighbours:
+    """Search for the neighbours whose exact integers lie furthest apart, in the norm of the mechanism's theorem."""
+    return _search(subject, restarts, rounds)
+
+
+@lru_cache(maxsize=64)
+def _search(subject: Subject, restarts: int, rounds: int) -> Neighbours:
+    rng = np.random.default_rng(_SEED)
+    best = max((_climb(subject, rng, rounds) for _ in range(restarts)), key=lambda found: found.wish)
+    left, right = best.pair.sides
+    kind, claimed = claimed_distance(subject, left)
+    distance = int(kind.distance(best.ours - best.theirs))
+    how = f"the worst of {restarts * rounds:,} searched"
+    return Neighbours(left, right, how, distance / claimed, distance > claimed)
+
+
+def on_two_axes(subject: Subject, restarts: int, rounds: int) -> Neighbours:
+    """Set the left one of the worst neighbours against itself with the features renamed in a circle.
+
+    Where the worst neighbours are opposite corners of the l1 ball, these are corners on two axes, just as far apart.
+    """
+    left = worst_neighbours(subject, restarts, rounds).left
+    right = np.roll(left, 1, axis=1)
+    kind, claimed = claimed_distance(subject, left)
+    distance = int(kind.distance(subject.exact(left) - subject.exact(right)))
+    return Neighbours(left, right, "corners on two axes", distance / claimed, distance > claimed)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """What differs (all records of a voter, or one), and what does not."""
+
+    ours: FloatArray
+    theirs: FloatArray
+    shared: FloatArray
+
+    @property
+    def sides(self) -> tuple[FloatArray, FloatArray]:
+        return np.concatenate([self.ours, self.shared]), np.concatenate([self.theirs, self.shared])
+
+
+@dataclass(frozen=True)
+class _Found:
+    pair: _Pair
+    ours: IntArray
+    theirs: IntArray
+    wish: float
+
+
+def _climb(subject: Subject, rng: np.random.Generator, rounds: int) -> _Found:
+    """Start anywhere, change something at random, keep what brings the sides no nearer."""
+    best = _judge(subject, _start(subject, rng))
+    for _ in range(rounds):
+        found = _judge(subject, _step(best.pair, subject, rng), best)
+        if found.wish >= best.wish:
+            best = found
+    return best
+
+
+def _judge(subject: Subject, pair: _Pair, before: _Found | None = None) -> _Found:
+    """Measure a pair. Among pairs equally far apart, wish for one that an attack on this noise sees best.
+
+    Against Laplace noise that is a difference in few coordinates, against the cube's in many.
+    """
+    left, right = pair.sides
+    known = before if before is not None and pair.shared is before.pair.shared else None
+    ours = known.ours if known is not None and pair.ours is known.pair.ours else subject.exact(left)
+    theirs = known.theirs if known is not None and pair.theirs is known.pair.theirs else subject.exact(right)
+    kind, claimed = _claim(subject)
+    size = np.abs(ours - theirs).astype(np.float64)
+    few = float(size.max()) / max(float(size.sum()), 1.0)
+    second = -few if kind is Kind.CUBE else few
+    return _Found(pair, ours, theirs, int(kind.distance(ours - theirs)) / claimed + _SECOND_WISH * second)
+
+
+@lru_cache(maxsize=64)
+def _claim(subject: Subject) -> tuple[Kind, int]:
+    """The noise that is asked for: it may depend on what is public, which is the same for all pairs."""
+    return claimed_distance(subject, np.ones((1, subject.settings.study.dimension)))
+
+
+def _start(subject: Subject, rng: np.random.Generator) -> _Pair:
+    d, unit = subject.settings.study.dimension, subject.paradigm.unit
+    own = int(rng.integers(1, _MOST_RECORDS)) if unit is Unit.VOTER else 1
+    ours, theirs = rng.normal(0.0, 2.0, (own, d)), rng.normal(0.0, 2.0, (own, d))
+    shared = rng.normal(0.0, 2.0, (0 if unit is Unit.VOTER else int(rng.integers(0, 3)), d))
+    return _Pair(ours, turned(ours) if unit is Unit.ANSWER else theirs, shared)
+
+
+def _step(pair: _Pair, subject: Subject, rng: np.random.Generator) -> _Pair:
+    unit, reach = subject.paradigm.unit, subject.settings.study.reach
+    part = rng.choice(["ours", "theirs", "shared", "opposite"], p=[0.35, 0.35, 0.15, 0.15])
+    if part == "opposite":
+        return replace(pair, theirs=turned(pair.ours))
+    if part == "shared":
+        return replace(pair, shared=_changed(pair.shared, reach, False, rng)) if len(pair.shared) else pair
+    if unit is Unit.ANSWER:
+        ours = _changed(pair.ours, reach, False, rng)
+        return replace(pair, ours=ours, theirs=turned(ours))
+    return replace(pair, **{part: _changed(getattr(pair, part), reach, unit is Unit.VOTER, rng)})
+
+
+def turned(records: FloatArray) -> FloatArray:
+    """Turn answers over: Z - X instead of X - Z. (Not -(X - Z), where a zero would keep a sign.)"""
+    return 0.0 - records
+
+
+def _changed(records: FloatArray, reach: FloatArray, may_grow: bool, rng: np.random.Generator) -> FloatArray:
+    """Change one record in one of several ways, within the study's public ranges."""
+    made, row, d = records.copy(), int(rng.integers(len(records))), records.shape[1]
+    match int(rng.integers(8 if may_grow else 6)):
+        case 0:
+            made[row] += rng.normal(0.0, 10 ** rng.uniform(-3, 0.5), d)
+        case 1:
+            made[row] = rng.normal(0.0, 10 ** rng.uniform(-1, 1.5), d)
+        case 2:
+            made[row] = turned(made[row])
+        case 3:
+            made[row] *= 2 ** rng.uniform(-2, 2)
+        case 4:
+            made[row] = np.where(np.arange(d) == rng.integers(d), made[row], 0.0)
+        case 5:
+            made[row, rng.integers(d)] *= rng.choice([-1.0, 0.0, 0.5, 2.0])
+        case 6 if len(made) < _MOST_RECORDS:
+            made = np.concatenate([made, made[row : row + 1]])
+        case 7 if len(made) > 1:
+            made = np.delete(made, row, axis=0)
+        case _:
+            pass
+    return np.clip(made, -reach, reach) + 0.0

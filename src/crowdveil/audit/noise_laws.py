@@ -1,0 +1,196 @@
+"""The samplers against the exact laws that the proofs are about, cell by cell.
+
+The expected frequencies come from closed forms: P(x) = (1 - q) / (1 + q) q^|x| for Laplace, the counts of integer points
+on the cube's shells, the odds' own fraction. A test fails when its p-value is below ``FALSE_ALARM``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import chdtrc, gammainc, kolmogorov, ndtr
+
+from crowdveil.audit.noiseless import Asked, Kind
+from crowdveil.privacy.epsilon import MICROS_PER_UNIT
+from crowdveil.privacy.grid import STEPS
+from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.source import Noise
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+FALSE_ALARM = 1e-9
+"""Of one test. All tests of an audit together stay far below one in a million."""
+
+_FEWEST = 50.0
+"""Cells that expect fewer draws than this are counted together, so that the chi-square law is a good one."""
+_AT_EPSILON = 1_000_000
+
+
+@dataclass(frozen=True)
+class LawTest:
+    """How one sampler did against its law."""
+
+    sampler: str
+    law: str
+    draws: int
+    p_value: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the draws look like the law."""
+        return self.p_value >= FALSE_ALARM
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "sampler": self.sampler,
+            "law": self.law,
+            "draws": self.draws,
+            "p_value": self.p_value,
+            "passed": self.passed,
+        }
+
+
+def all_kinds(noise: Noise, sampler: str, draws: int) -> Iterator[LawTest]:
+    """Test every kind of noise of a source."""
+    tests: list[tuple[str, Callable[[Noise, int], float]]] = [
+        ("Laplace, every value", laplace_values),
+        ("Laplace at the grid's scale", lambda source, n: laplace_fit(_on_grid(Kind.LAPLACE).draw(source, n), STEPS)),
+        ("Laplace at the grid's scale, last four bits", laplace_last_bits),
+        ("Laplace, neighbouring draws", laplace_pairs),
+        ("cube, every point of the plane", cube_points),
+        ("cube of five dimensions, radius", lambda source, n: cube_fit(_on_grid(Kind.CUBE).draw(source, n), STEPS)),
+        ("coins, in threes", coins_in_threes),
+        ("uniform, in pairs", uniform_pairs),
+        ("uniform below 3 * 2^60", uniform_large),
+    ]
+    for law, test in tests:
+        yield LawTest(sampler, law, draws, test(noise, draws))
+
+
+def laplace_only(noise: Noise, sampler: str, draws: int) -> Iterator[LawTest]:
+    """Test the one kind that a source has of its own."""
+    yield LawTest(sampler, "Laplace, every value", draws, laplace_values(noise, draws))
+    yield LawTest(sampler, "Laplace, neighbouring draws", draws, laplace_pairs(noise, draws))
+
+
+def fit_of(asked: Asked, noise: IntArray) -> float:
+    """Return the p-value of noise at a large scale, a row a draw, against the law that was asked for."""
+    scale = asked.sensitivity * MICROS_PER_UNIT / asked.micro
+    return laplace_fit(noise, scale) if asked.kind is Kind.LAPLACE else cube_fit(noise, scale)
+
+
+def laplace_fit(noise: IntArray, scale: float) -> float:
+    """Kolmogorov's test of all coordinates, which are independent."""
+    x = noise.astype(np.float64)
+    tail = np.exp(-np.where(x < 0, -x, x + 1) / scale) / (1 + math.exp(-1 / scale))
+    return _kolmogorov(np.where(x < 0, tail, 1 - tail))
+
+
+def cube_fit(noise: IntArray, scale: float) -> float:
+    """Kolmogorov's test of the largest magnitude in each row.
+
+    At a large scale its law is Gamma(d): the shell of radius r has about 2d (2r)^(d-1) points. What this leaves out is
+    of the order of 1 / scale, far below what any number of draws could see.
+    """
+    radius = np.abs(noise).max(axis=1).astype(np.float64)
+    return _kolmogorov(gammainc(noise.shape[1], (radius + 0.5) / scale))
+
+
+def gaussian_fit(noise: IntArray, deviation: float) -> float:
+    """Kolmogorov's test of Gaussian noise at a large scale, of all coordinates, which are independent.
+
+    At such a scale the discrete law differs from the continuous one, with half a step for the rounding, by far less
+    than any number of draws could see.
+    """
+    return _kolmogorov(ndtr((noise + 0.5) / deviation))
+
+
+def laplace_values(noise: Noise, draws: int) -> float:
+    """Count every value of Laplace noise of scale 3."""
+    q = math.exp(-1 / 3)
+    drawn = noise.laplace(3, np.full(draws, _AT_EPSILON), 1)[:, 0]
+    return _chi_square(drawn, {x: (1 - q) / (1 + q) * q ** abs(x) for x in range(-60, 61)})
+
+
+def laplace_last_bits(noise: Noise, draws: int) -> float:
+    """Count the last four bits at the scale of the grid, where they are uniform to one part in 10^17."""
+    drawn = _on_grid(Kind.LAPLACE).draw(noise, draws)[:, 0] & 15
+    return _chi_square(drawn, dict.fromkeys(range(16), 1 / 16))
+
+
+def laplace_pairs(noise: Noise, draws: int) -> float:
+    """Count what four neighbours, two columns of two rows, say together: minus, zero or plus each."""
+    q = math.exp(-1 / 3)
+    zero = (1 - q) / (1 + q)
+    share = {-1: (1 - zero) / 2, 0: zero, 1: (1 - zero) / 2}
+    signs = np.sign(noise.laplace(3, np.full(draws // 2 * 2, _AT_EPSILON), 2)).reshape(-1, 4)
+    weights = np.array([27, 9, 3, 1])
+    law = {int(four @ weights): math.prod(share[s] for s in four.tolist()) for four in _fours(tuple(share))}
+    return _chi_square(signs @ weights, law)
+
+
+def cube_points(noise: Noise, draws: int) -> float:
+    """Count every point of the plane under cube noise of scale 2."""
+    q, side = math.exp(-1 / 2), 24
+    # There are 8 r points at radius r, so that all weights add up to 1 + 8 q / (1 - q)^2.
+    whole = 1 + 8 * q / (1 - q) ** 2
+    drawn = noise.cube(2, np.full(draws, _AT_EPSILON), 2)
+    inside = np.abs(drawn).max(axis=1) <= side
+    keys = np.where(inside, (drawn[:, 0] + side) * (2 * side + 1) + drawn[:, 1] + side, -1)
+    points = product(range(-side, side + 1), repeat=2)
+    law = {(x + side) * (2 * side + 1) + y + side: q ** max(abs(x), abs(y)) / whole for x, y in points}
+    return _chi_square(keys, law)
+
+
+def coins_in_threes(noise: Noise, draws: int) -> float:
+    """Count what three tosses in a row show, at the odds of a randomised answer."""
+    up = 1 / (1 + math.e)
+    keys = noise.tosses(Odds(0, 1, 1, 1), np.full(draws, _AT_EPSILON), 3) @ np.array([4, 2, 1])
+    return _chi_square(keys, {key: up ** (n := key.bit_count()) * (1 - up) ** (3 - n) for key in range(8)})
+
+
+def uniform_pairs(noise: Noise, draws: int) -> float:
+    """Count pairs of integers below ten."""
+    return _chi_square(noise.uniform(10, draws, 2) @ np.array([10, 1]), dict.fromkeys(range(100), 1 / 100))
+
+
+def uniform_large(noise: Noise, draws: int) -> float:
+    """Count which of 48 equal parts a large uniform integer falls into."""
+    return _chi_square(noise.uniform(3 * 2**60, draws, 1)[:, 0] >> 56, dict.fromkeys(range(48), 1 / 48))
+
+
+def _fours(values: tuple[int, ...]) -> Iterator[IntArray]:
+    return (np.array(four) for four in product(values, repeat=4))
+
+
+def _on_grid(kind: Kind) -> Asked:
+    return Asked(kind, STEPS, _AT_EPSILON, 5)
+
+
+def _chi_square(drawn: IntArray, law: dict[int, float]) -> float:
+    """Return the p-value of Pearson's test; values that are rare, or not in the law's list, make one cell together."""
+    cells = {value: share * len(drawn) for value, share in law.items() if share * len(drawn) >= _FEWEST}
+    values, counts = np.unique(drawn, return_counts=True)
+    seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    observed = np.array([seen.get(value, 0) for value in cells], np.float64)
+    expected = np.array(list(cells.values()))
+    rest = len(drawn) - float(expected.sum())
+    if rest >= _FEWEST:
+        observed, expected = np.append(observed, len(drawn) - observed.sum()), np.append(expected, rest)
+    return float(chdtrc(len(expected) - 1, float(np.sum((observed - expected) ** 2 / expected))))
+
+
+def _kolmogorov(ranks: FloatArray) -> float:
+    """Return the p-value of values that should be uniform between 0 and 1."""
+    ordered = np.sort(ranks.ravel())
+    places = np.arange(len(ordered) + 1) / len(ordered)
+    gap = max(float(np.max(places[1:] - ordered)), float(np.max(ordered - places[:-1])))
+    return float(kolmogorov(math.sqrt(len(ordered)) * gap))

@@ -1,0 +1,87 @@
+"""Stand-ins for a noise source that let the audit see what a mechanism adds its noise to, and how much it asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.source import Noise
+
+IntArray = npt.NDArray[np.int64]
+
+_SEED = 1
+
+
+class Kind(StrEnum):
+    """The two laws of additive noise, by the norm that their theorem measures neighbours in."""
+
+    LAPLACE = "laplace"
+    CUBE = "cube"
+
+    def distance(self, difference: IntArray) -> IntArray:
+        """Measure rows: the sum of magnitudes for Laplace noise, the largest one for the cube."""
+        size = np.abs(difference)
+        return np.asarray(size.sum(axis=-1) if self is Kind.LAPLACE else size.max(axis=-1), np.int64)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a mechanism asked its noise source for: enough to cover neighbours that far apart, at that epsilon."""
+
+    kind: Kind
+    sensitivity: int
+    micro: int
+    columns: int
+
+    def draw(self, noise: Noise, rows: int) -> IntArray:
+        """Draw the same noise many times over."""
+        epsilons = np.full(rows, self.micro)
+        make = noise.laplace if self.kind is Kind.LAPLACE else noise.cube
+        return make(self.sensitivity, epsilons, self.columns)
+
+
+class SilentNoise:
+    """No additive noise at all, and a note of what was asked for. Choices (tosses, places) are always the same."""
+
+    name = "none: exact values, for the audit only"
+    exact = False
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self._choices = FloatNoiseForExperiments(_SEED)
+
+    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+        """Return zeros."""
+        return self._note(Kind.LAPLACE, sensitivity, epsilons, columns)
+
+    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+        """Return zeros."""
+        return self._note(Kind.CUBE, sensitivity, epsilons, columns)
+
+    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> npt.NDArray[np.bool_]:
+        """Toss, always the same."""
+        return self._choices.tosses(odds, epsilons, columns)
+
+    def uniform(self, below: int, rows: int, columns: int) -> IntArray:
+        """Draw, always the same."""
+        return self._choices.uniform(below, rows, columns)
+
+    def _note(self, kind: Kind, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+        self.asked += [Asked(kind, sensitivity, int(micro), columns) for micro in np.unique(epsilons)]
+        return np.zeros((len(epsilons), columns), np.int64)
+
+
+class ReplayedNoise(SilentNoise):
+    """Additive noise that was drawn before, given out once more."""
+
+    def __init__(self, drawn: IntArray) -> None:
+        super().__init__()
+        self._drawn = drawn
+
+    def _note(self, kind: Kind, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+        return super()._note(kind, sensitivity, epsilons, columns) + self._drawn

@@ -1,0 +1,112 @@
+"""Mistakes made on purpose, in copies of our own parts: an audit that misses one of them is worth nothing.
+
+Most are a noise source that does not quite do what it was asked for, under an untouched mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.estimation.design import public_design
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
+from crowdveil.privacy.mechanisms.pooled_score import VoterScore
+from crowdveil.privacy.mechanisms.randomised_response import AnswerReports, RandomisedResponse, oriented
+from crowdveil.privacy.mechanisms.scores import voter_scores
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.source import Noise
+
+IntArray = npt.NDArray[np.int64]
+
+
+class TooLittleNoise(BulkNoise):
+    """The scale is too small by a factor: 2 (one side of the ball forgotten), sqrt 2 (a wrong norm)."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self._factor = factor
+
+    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+        """Draw with too small a sensitivity."""
+        return super().laplace(math.floor(sensitivity / self._factor), epsilons, columns)
+
+    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+        """Draw with too small a sensitivity."""
+        return super().cube(math.floor(sensitivity / self._factor), epsilons, columns)
+
+
+class NoisePerCoordinate(BulkNoise):
+    """Each coordinate gets Laplace noise for how far it can move by itself, as if the others did not move too."""
+
+    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+        """Draw independent coordinates."""
+        return super().laplace(sensitivity, epsilons, columns)
+
+
+class OneDrawForTwo(BulkNoise):
+    """The first two coordinates share one draw."""
+
+    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+        """Draw, and use the first column twice."""
+        noise = super().laplace(sensitivity, epsilons, columns)
+        noise[:, 1] = noise[:, 0]
+        return noise
+
+
+class WrongOdds(BulkNoise):
+    """One kind of coin is tossed with other odds."""
+
+    def __init__(self, right: Odds, wrong: Odds) -> None:
+        super().__init__()
+        self._right, self._wrong = right, wrong
+
+    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> npt.NDArray[np.bool_]:
+        """Toss, with the wrong odds where the right ones were asked for."""
+        return super().tosses(self._wrong if odds == self._right else odds, epsilons, columns)
+
+
+class WholeBudgetForEach(BulkNoise):
+    """Every one of two answers is turned over as if it were the only one."""
+
+    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> npt.NDArray[np.bool_]:
+        """Toss with twice the epsilon."""
+        return super().tosses(odds, 2 * epsilons, columns)
+
+
+class SeededOnce:
+    """Random bytes from a generator that keeps its state, which a fork copies."""
+
+    def __init__(self) -> None:
+        self._generator = np.random.default_rng()
+
+    def take(self, count: int) -> npt.NDArray[np.uint8]:
+        """Return the next bytes."""
+        return np.frombuffer(self._generator.bytes(count), np.uint8)
+
+
+class SignedZeros(RandomisedResponse):
+    """The dilemma that a report names is the record or its negative, whose zeros are -0.0: so they tell the answer."""
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> AnswerReports:
+        """Report as usual, and let the zeros keep their sign."""
+        honest, answers = super().report(ballots, settings, epsilons, noise), oriented(ballots)[1]
+        zeros = np.copysign(0.0, answers)[:, None]
+        return replace(honest, dilemmas=np.where(honest.dilemmas == 0, zeros, honest.dilemmas))
+
+
+class UnclippedVoterScore(VoterScore):
+    """The sum of voters' scores, none of them clipped."""
+
+    def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
+        """Add up, and forget to clip."""
+        total, voters, records = np.zeros(public_design(settings.study).directions, np.int64), 0, 0
+        for chunk in source.chunks():
+            total += voter_scores(chunk, settings).sum(axis=0)
+            voters, records = voters + chunk.voters, records + chunk.records
+        return Measurement(total, voters, records)

@@ -1,0 +1,92 @@
+"""crowdveil backup and restore: everything that a website keeps, in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from crowdveil.cli.terminal import AsJson, out, show
+from crowdveil.errors import CrowdveilError
+
+if TYPE_CHECKING:
+    from crowdveil.service.host.backup import Backup
+
+Data = Annotated[str | None, typer.Option(help="The directory of the SQLite database. Default: ./crowdveil-data.")]
+DatabaseAddress = Annotated[
+    str | None, typer.Option(help="sqlite:///PATH or postgresql://USER@HOST/NAME. Default: SQLite in --data.")
+]
+
+
+def backup(
+    out_path: Annotated[Path, typer.Option("--out", help="Where to write the backup (.crowdveil.gz).")],
+    data: Data = None,
+    database: DatabaseAddress = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write everything that a website keeps to one file, from either kind of database, while it runs.
+
+    Example: `crowdveil backup --data crowdveil-data --out monday.crowdveil.gz`
+
+    The file holds what the database holds: in a central poll, the exact answers. Nobody but you can read it; keep it so.
+    Sessions and sign-in links are left out.
+    """
+    # Here, and not above: other commands should not wait for a web server to load.
+    from crowdveil.service.host.backup import back_up
+
+    address = _address(data, database)
+    _check_there(address)
+    made = back_up(address, out_path)
+    _show(made, out_path, as_json, f"Wrote {out_path}: {_words(made)}.")
+
+
+def restore(
+    path: Annotated[Path, typer.Argument(metavar="BACKUP", help="A file from `crowdveil backup`.")],
+    data: Data = None,
+    database: DatabaseAddress = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fill a new, empty database from a backup; one with anything in it is refused.
+
+    Example: `crowdveil restore monday.crowdveil.gz --data crowdveil-data-new`
+
+    A backup of SQLite can be restored into PostgreSQL, and the other way round. Stop the website first.
+    """
+    from crowdveil.service.host.backup import restore as restore_from
+    from crowdveil.service.settings import read_settings
+
+    settings = read_settings({"data": data, "database": database})
+    if not settings.database:
+        Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = restore_from(path, settings.database_address)
+    _show(
+        made, path, as_json, f"Restored {path}: {_words(made)}. Next: crowdveil serve, which prints a new sign-in link."
+    )
+
+
+def _address(data: str | None, database: str | None) -> str:
+    from crowdveil.service.settings import read_settings
+
+    return read_settings({"data": data, "database": database}).database_address
+
+
+def _check_there(address: str) -> None:
+    """SQLite would make a database that is not there."""
+    scheme, _, path = address.partition(":///")
+    if scheme == "sqlite" and not Path(path).is_file():
+        raise CrowdveilError(f"there is no database {path}: say where it is with --data or --database")
+
+
+def _words(made: Backup) -> str:
+    counted = {
+        "poll": made.rows["poll"],
+        "vote": made.rows["report"] + made.rows["ballot"],
+        "release": made.rows["release"],
+    }
+    return ", ".join(f"{number:,} {word}{'' if number == 1 else 's'}" for word, number in counted.items())
+
+
+def _show(made: Backup, path: Path, as_json: bool, words: str) -> None:
+    said = {"backup": str(path), "crowdveil": made.version, "tables": made.tables, "rows": made.rows}
+    show(said, as_json, lambda: out.print(words, markup=False))

@@ -1,0 +1,154 @@
+"""crowdveil plan: what a promise costs in accuracy, and what it is worth, before anything is asked or spent."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from crowdveil.cli.terminal import AsJson, out, show, table
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.ledger.statement import decimal_text
+from crowdveil.privacy.planning import accuracy
+from crowdveil.privacy.planning.repeated import Repeated, repeated
+from crowdveil.privacy.shuffling import amplified_epsilon
+
+planning = typer.Typer(invoke_without_command=True)
+
+Delta = Annotated[float, typer.Option(help="Probability that the promise may fail: far below 1 / voters, like 1e-8.")]
+
+SHUFFLER = (
+    "a trusted shuffler strips each report of its sender's name, address and time, and passes the reports on in random "
+    "order; it need not read them"
+)
+SAME_EPSILON = (
+    "all voters make their reports by the same mechanism with the same epsilon, and it protects all that a voter "
+    "answered (vldp); personal epsilons and reports that protect one record or answer at a time (rldp, aldp) are not "
+    "covered"
+)
+
+
+@planning.callback()
+def plan(
+    context: typer.Context,
+    voters: Annotated[
+        int | None, typer.Option(help="Number of voters N; 1 for one voter's report (Theorem 4).")
+    ] = None,
+    features: Annotated[int | None, typer.Option(help="Number of features d.")] = None,
+    bound: Annotated[float | None, typer.Option(help="Norm bound B of a preference.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy parameter.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="Probability that the error stays below, like 0.95.")] = None,
+    error: Annotated[float | None, typer.Option(help="Largest error of any coordinate.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Solve the paper's accuracy theorem for the one number that you leave out.
+
+    Theorem 2 (Algorithm 1): with the given confidence, privacy moves no coordinate by more than
+    2B / (N epsilon) ln(d / (1 - confidence)). Algorithm 3 has no such theorem in the paper.
+
+    Example, "how many voters do I need?":
+    `crowdveil plan --features 23 --bound 2 --epsilon 1 --confidence 0.95 --error 0.05`
+    """
+    if context.invoked_subcommand is not None:
+        return
+    solved = accuracy.plan(
+        voters=voters, features=features, norm_bound=bound, epsilon=epsilon, confidence=confidence, error=error
+    )
+    show(solved.as_dict(), as_json, lambda: _print_plan(solved))
+
+
+@planning.command()
+def shuffle(
+    epsilon: Annotated[str, typer.Option(help="Epsilon of each report by itself (vldp).")],
+    voters: Annotated[int, typer.Option(help="Number of voters whose reports are shuffled together.")],
+    delta: Delta,
+    as_json: AsJson = False,
+) -> None:
+    """Compute how private distributed reports become when a trusted shuffler hides whose is whose.
+
+    The bound is numerical (Feldman, McMillan and Talwar 2021) and rounded up. It holds for every mechanism of vldp, with
+    one epsilon for all voters.
+
+    Example: `crowdveil plan shuffle --epsilon 1 --voters 10000 --delta 1e-8`
+    """
+    local = Epsilon.parse(epsilon)
+    amplified = amplified_epsilon(local.value, voters, delta)
+    data = {
+        "local_epsilon": local.value,
+        "voters": voters,
+        "delta": delta,
+        "epsilon": amplified,
+        "needs": [SHUFFLER, SAME_EPSILON],
+    }
+
+    def in_words() -> None:
+        out.print(
+            f"{voters:,} reports, each of epsilon {local}, are together ({amplified:.4g}, {delta:g})-differentially "
+            "private for whoever sees them only after the shuffling."
+        )
+        out.print(f"This needs: {SHUFFLER}.")
+        out.print(f"It also needs: {SAME_EPSILON}.")
+        out.print(f"Against the shuffler itself each voter is protected by the report's own epsilon, {local}.")
+        _warn_of_large_delta(delta, voters)
+
+    show(data, as_json, in_words)
+
+
+@planning.command()
+def repeat(
+    releases: Annotated[int, typer.Option(help="How many times the same crowd's mean is published, like 52.")],
+    epsilon: Annotated[str, typer.Option(help="Epsilon of all releases together.")],
+    delta: Delta,
+    voters: Annotated[int, typer.Option(help="Number of voters N.")],
+    features: Annotated[int, typer.Option(help="Number of features d.")],
+    bound: Annotated[float, typer.Option(help="Norm bound B of a preference.")],
+    as_json: AsJson = False,
+) -> None:
+    """Compare two ways to publish many times under one promise: Laplace and Gaussian noise.
+
+    Laplace noise, each release with epsilon / k, promises pure epsilon-differential privacy and needs no delta.
+    Gaussian noise, accounted as zCDP, promises (epsilon, delta)-differential privacy.
+
+    Example: `crowdveil plan repeat --releases 52 --epsilon 1 --delta 1e-6 --voters 10000 --features 23 --bound 2`
+    """
+    compared = repeated(releases, Epsilon.parse(epsilon).value, delta, voters, features, bound)
+    show(compared.as_dict(), as_json, lambda: _print_repeated(compared, voters))
+
+
+def _print_plan(solved: accuracy.Plan) -> None:
+    out.print(
+        f"With {solved.voters:g} voters, {solved.features:g} features, norm bound {solved.norm_bound:.4g} and epsilon "
+        f"{solved.epsilon:.4g}, privacy moves no coordinate of the society by more than {solved.error:.4g} with "
+        f"probability {solved.confidence:.4g} or more (Theorem 2; exactly: {solved.exact_confidence:.4g})."
+    )
+
+
+def _print_repeated(compared: Repeated, voters: int) -> None:
+    rows = table(
+        f"{compared.releases:,} releases of one crowd's mean, together epsilon {compared.epsilon:g}",
+        "noise", "promise", "each release costs", "± a coordinate (95 %)", "± any coordinate (95 %)", numbers=3,
+    )  # fmt: skip
+    for name, promise, unit, bars in (
+        ("Laplace", "pure", "epsilon", compared.laplace),
+        ("Gaussian", f"delta {compared.delta:g}", "rho", compared.gaussian),
+    ):
+        rows.add_row(name, promise, f"{unit} {bars.charge:.4g}", f"{bars.error_bar:.4g}", f"{bars.largest_error:.4g}")
+    out.print(rows)
+    out.print(
+        f"Better here: {compared.better.capitalize()} noise. Gaussian noise has the smaller error bar from "
+        f"{compared.gaussian_better_from:,} releases on; below that, the pure promise is also the more accurate one."
+    )
+    if compared.better == "gaussian" and compared.rho_micro_each:
+        out.print(
+            f"To publish so: crowdveil ledger create L --budget {compared.epsilon} --delta {compared.delta}, then each time "
+            f"crowdveil release BALLOTS --paradigm vlcp --rho {decimal_text(compared.rho_micro_each)} --ledger L --out FILE"
+        )
+    _warn_of_large_delta(compared.delta, voters)
+
+
+def _warn_of_large_delta(delta: float, voters: int) -> None:
+    if not delta < 1 / voters:
+        out.print(
+            f"A delta of {delta:g} is too large for {voters:,} voters: 1 / voters or more would allow to publish "
+            "one of them whole."
+        )

@@ -1,0 +1,127 @@
+"""crowdveil reproduce: the paper's whole evaluation, claim by claim."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crowdveil.cli.terminal import AsJson, err, out, progress, show, table
+from crowdveil.evaluation.paper.docs import write_docs
+from crowdveil.evaluation.paper.figures import check_figure_name
+from crowdveil.evaluation.paper.page import reproduction_page, summary
+from crowdveil.evaluation.paper.reproduction import (
+    Order,
+    Reproduction,
+    figure_files,
+    make_order,
+    reproduce,
+    reproduce_figure,
+)
+from crowdveil.evaluation.paper.settings import FULL_CROWDS, QUICK_CROWDS
+from crowdveil.files import write_text
+
+Quick = Annotated[
+    bool, typer.Option("--quick", help=f"{QUICK_CROWDS} crowds instead of {FULL_CROWDS}: minutes, not more.")
+]
+Folder = Annotated[Path, typer.Option("--out", help="Folder for the page, the figures and their numbers.")]
+Data = Annotated[Path | None, typer.Option("--data", help="A file in the public Moral Machine layout.")]
+Workers = Annotated[int | None, typer.Option(help="Processes. Default: one per core. The results are the same.")]
+Crowds = Annotated[int | None, typer.Option(help=f"Crowds per curve. Default: {FULL_CROWDS}.")]
+
+reproducing = typer.Typer(
+    invoke_without_command=True,
+    no_args_is_help=False,
+    help="Run the paper's evaluation again: every figure, every claim, with a verdict.",
+)
+
+
+@reproducing.callback()
+def everything(
+    context: typer.Context,
+    quick: Quick = False,
+    folder: Folder = Path("reproduction"),
+    data: Data = None,
+    workers: Workers = None,
+    crowds: Crowds = None,
+    docs: Annotated[Path | None, typer.Option(help="Also write the report as Markdown with pictures here.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the paper's evaluation again: every figure, every claim, with a verdict.
+
+    Interrupted, it goes on where it stopped; run again, it computes only what changed.
+
+    Example: `crowdveil reproduce --quick`, or `crowdveil reproduce figure compare-no-privacy`
+    """
+    if context.invoked_subcommand is not None:
+        return
+    words = [*(["--docs", str(docs)] if docs is not None else [])]
+    order = _order(quick, folder, data, workers, crowds, words)
+    _say_if_left_out(order)
+    made = reproduce(order, lambda total: progress("reproducing", total, "pieces"))
+    page = folder / "index.html"
+    write_text(page, reproduction_page(made))
+    if docs is not None:
+        write_docs(made, docs)
+    show(made.as_dict(), as_json, lambda: _print(made, page))
+
+
+@reproducing.command("figure")
+def figure(
+    name: Annotated[str, typer.Argument(help="The figure's name, as on the page.")],
+    quick: Quick = False,
+    folder: Folder = Path("reproduction"),
+    data: Data = None,
+    workers: Workers = None,
+    crowds: Crowds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make one figure alone, with its numbers.
+
+    Example: `crowdveil reproduce figure compare-no-privacy --quick`
+    """
+    check_figure_name(name)
+    order = _order(quick, folder, data, workers, crowds, ["figure", name])
+    if name == "compare-no-privacy":
+        _say_if_left_out(order)
+    made = reproduce_figure(order, name, lambda total: progress(name, total, "pieces"))
+    files = {kind: str(path) for kind, path in figure_files(folder, name).items()}
+
+    def in_words() -> None:
+        out.print(f"[bold]{made.plan.title}[/bold] ({made.plan.paper}), {order.crowds} crowds")
+        out.print(made.plan.beside_the_paper, markup=False)
+        for path in files.values():
+            out.print(f"  {path}", markup=False)
+
+    show({"figure": name, "crowds": order.crowds, "command": order.command, "files": files}, as_json, in_words)
+
+
+def _order(
+    quick: bool, folder: Path, data: Path | None, workers: int | None, crowds: int | None, words: list[str]
+) -> Order:
+    """Check the options, and write down the command that gives the same numbers again."""
+    number = crowds if crowds is not None else QUICK_CROWDS if quick else FULL_CROWDS
+    said = ["crowdveil", "reproduce", *words, "--crowds", str(number)]
+    if data is not None:
+        said += ["--data", data.name]
+    return make_order(folder, number, workers if workers is not None else os.cpu_count() or 1, data, shlex.join(said))
+
+
+def _say_if_left_out(order: Order) -> None:
+    if order.data is None:
+        err.print(f"crowdveil: {order.data_words}", markup=False)
+
+
+def _print(made: Reproduction, page: Path) -> None:
+    rows = table(None, "section", "claim", "verdict")
+    for claim in made.claims:
+        rows.add_row(claim.section, claim.quote, claim.verdict.value)
+    out.print(rows)
+    ours = table("\nThe same headline, asked of the recommended mechanisms", "paradigm", "verdict")
+    for claim in made.reached:
+        ours.add_row(claim.section, claim.verdict.value)
+    out.print(ours)
+    out.print(f"\n{summary(made)}\nWhy, and every figure: {page}", markup=False)

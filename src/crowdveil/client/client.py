@@ -1,0 +1,182 @@
+"""The client of a website of crowdveil.
+
+>>> from crowdveil.client import Client
+>>> client = Client("https://crowd.example")  # doctest: +SKIP
+>>> client.decide([{"features": {"girl": 1}}, {"features": {"dog": 2}}]).choice  # doctest: +SKIP
+'A'
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from crowdveil.client.connection import FIRST_PAUSE, Connection, Refused
+from crowdveil.client.polls import Listed, Poll, read_poll
+from crowdveil.client.votes import Receipt, Sealed, new_token
+from crowdveil.decision import DEFAULT_CERTAINTY, Decision, Ranked
+from crowdveil.errors import CrowdveilError
+from crowdveil.releases import Release, release_from_dict
+from crowdveil.study.study import Dilemma
+
+if TYPE_CHECKING:
+    from crowdveil.client.voting import Choose
+
+Alternatives = Sequence[Mapping[str, Any]]
+"""Two or more of ``{"name": ..., "features": {...}}``; names are optional."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteDecision(Decision):
+    """A decision that a website made."""
+
+    release: str
+    """The checksum of the release that decided: keep it with the decision."""
+
+
+class Client:
+    """A website of crowdveil at an address.
+
+    Lost connections and a busy server are tried again; what the server refuses is raised as ``Refused``, in its words.
+    One client may be used by several threads.
+    """
+
+    def __init__(self, url: str, *, http: httpx.Client | None = None, first_pause: float = FIRST_PAUSE) -> None:
+        """Use the website at ``url``; ``http`` is for those who need a proxy, certificates or another transport."""
+        if not url.startswith(("http://", "https://")):
+            raise CrowdveilError(f"{url!r} is no address of a website: it must begin with http:// or https://")
+        http = http or httpx.Client(timeout=30)
+        http.base_url = httpx.URL(url)
+        self._connection = Connection(http, first_pause)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._connection.close()
+
+    # --- Asking the crowd
+
+    def releases(self, poll: str | None = None) -> list[dict[str, Any]]:
+        """List the releases, newest first: id, poll, study, title, paradigm, mechanism, epsilon, voters, made_on."""
+        where = "" if poll is None else f"?poll={quote(poll, safe='')}"
+        return list(self._get(f"/api/releases{where}")["releases"])
+
+    def release(self, id: str = "latest") -> Release:
+        """Get a release and check it, as ``load_release`` checks a file."""
+        return release_from_dict(self._get(f"/api/releases/{quote(id, safe='')}"))
+
+    def decide(
+        self, alternatives: Alternatives, *, release: str = "latest", certainty: float = DEFAULT_CERTAINTY
+    ) -> RemoteDecision:
+        """Ask what the crowd would choose, how likely, and how sure that is despite the noise."""
+        path = f"/api/releases/{quote(release, safe='')}/decisions"
+        return _decision(self._post(path, {"alternatives": list(alternatives), "certainty": certainty}))
+
+    def decide_many(
+        self, dilemmas: Sequence[Alternatives], *, release: str = "latest", certainty: float = DEFAULT_CERTAINTY
+    ) -> list[RemoteDecision]:
+        """Decide up to 1,000 dilemmas from one release, in their order."""
+        path = f"/api/releases/{quote(release, safe='')}/decisions/batch"
+        asked = {"dilemmas": [{"alternatives": list(given)} for given in dilemmas], "certainty": certainty}
+        return [_decision(made) for made in self._post(path, asked)["decisions"]]
+
+    # --- Taking part
+
+    def polls(self) -> list[Listed]:
+        """List the website's polls."""
+        names = Listed.__dataclass_fields__
+        return [Listed(**{name: poll[name] for name in names}) for poll in self._get("/api/polls")["polls"]]
+
+    def poll(self, id: str) -> Poll:
+        """Get what a poll asks, and on what terms."""
+        return read_poll(self._get(f"/api/polls/{quote(id, safe='')}"))
+
+    def session(self, poll: Poll) -> list[Dilemma]:
+        """Draw a voter's dilemmas, each between an alternative named left and one named right."""
+        from crowdveil.client.voting import read_session  # loaded by voters only: it can read answers
+
+        return read_session(poll.study, self._get(f"/api/polls/{quote(poll.id, safe='')}/session"))
+
+    def vote(
+        self,
+        poll: Poll,
+        choose: Choose,
+        level: str | None = None,
+        *,
+        about: Mapping[str, str] | None = None,
+        token: str | None = None,
+    ) -> Receipt:
+        """Answer a ballot and send it.
+
+        In a distributed poll the answers do not leave this machine: exact noise is added here, for the level of privacy
+        (by name; None takes the most private one). ``token`` is that of a voter's link, where the poll has links.
+        """
+        return self.send(self.seal(poll, choose, level, about=about, token=token))
+
+    def seal(
+        self,
+        poll: Poll,
+        choose: Choose,
+        level: str | None = None,
+        *,
+        about: Mapping[str, str] | None = None,
+        token: str | None = None,
+    ) -> Sealed:
+        """Answer a ballot without sending it: the first half of ``vote``."""
+        from crowdveil.client.voting import seal
+        from crowdveil.privacy.noise.bulk_noise import BulkNoise
+
+        dilemmas = self.session(poll)
+        choices = [choose(dilemma) for dilemma in dilemmas]
+        return seal(poll, dilemmas, choices, poll.level(level), about or {}, token or new_token(), BulkNoise())
+
+    def send(self, sealed: Sealed) -> Receipt:
+        """Send a sealed vote. It may be sent again, and counts once."""
+        path = f"/api/polls/{quote(sealed.poll, safe='')}/{sealed.kind}"
+        said = self._connection.ask("PUT", path, body=sealed.body, ballot=sealed.token)
+        return Receipt(said["id"], said["status"], sealed.token, said["completion_code"], said["return_url"])
+
+    def withdraw(self, poll: str, token: str) -> bool:
+        """Have a vote deleted; False if there was none. The token cannot be used again."""
+        try:
+            self._connection.ask("DELETE", f"/api/polls/{quote(poll, safe='')}/participation", ballot=token)
+        except Refused as refusal:
+            if refusal.reason == "nothing-stored":
+                return False
+            raise
+        return True
+
+    def _get(self, path: str) -> Any:
+        return self._connection.ask("GET", path)
+
+    def _post(self, path: str, data: Mapping[str, Any]) -> Any:
+        try:
+            body = json.dumps(data, allow_nan=False).encode()
+        except (TypeError, ValueError) as error:
+            raise CrowdveilError(f"this cannot be asked, as it is not plain data: {error}") from None
+        return self._connection.ask("POST", path, body=body)
+
+
+def _decision(data: Mapping[str, Any]) -> RemoteDecision:
+    guarantee = data["guarantee"]
+    return RemoteDecision(
+        ranking=tuple(Ranked(r["name"], r["score"], r["description"]) for r in data["ranking"]),
+        probability=data["probability"],
+        certainty=data["certainty"],
+        threshold=data["threshold"],
+        reason=data["reason"],
+        epsilon=guarantee["epsilon"],
+        paradigm=guarantee["paradigm"],
+        delta=guarantee.get("delta", 0.0),
+        release=data["release"],
+    )

@@ -1,0 +1,58 @@
+"""Does a website serve the voter's page that crowdveil ships, byte for byte?
+
+A voter in a distributed poll has to trust the page that runs on the device, and a server could serve another one. Whoever
+watches can compare what is served with what is installed. It is evidence, not proof: a server may show one page to
+whoever watches and another one to a voter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from urllib.parse import quote
+
+import httpx
+
+from crowdveil.client.connection import Unreachable
+from crowdveil.errors import CrowdveilError
+
+
+@dataclass(frozen=True)
+class PageCheck:
+    """What was compared, and what is not as it should be."""
+
+    same: tuple[str, ...]
+    different: tuple[str, ...]
+    """Paths on the website whose content is not that of the installed crowdveil."""
+
+
+def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
+    """Fetch the voter's page of a poll with all its modules, and compare each with the installed one."""
+    same: list[str] = []
+    different: list[str] = []
+    for path, expected in _shipped(poll):
+        try:
+            answer = http.get(url.rstrip("/") + path)
+        except httpx.TransportError as error:
+            raise Unreachable(f"cannot reach {url} ({error})") from None
+        if answer.status_code == 404 and not path.startswith("/web/"):
+            raise CrowdveilError(f"{url} has no poll {poll!r}")
+        (same if answer.is_success and answer.content == expected else different).append(path)
+    return PageCheck(tuple(same), tuple(different))
+
+
+def _shipped(poll: str) -> Iterator[tuple[str, bytes]]:
+    """Walk the page and everything that it can load, with the path that it is served at."""
+    web = resources.files("crowdveil").joinpath("web")
+    yield f"/p/{quote(poll, safe='')}/", web.joinpath("index.html").read_bytes()
+    yield from _files(web, "/web")
+
+
+def _files(folder: Traversable, at: str) -> Iterator[tuple[str, bytes]]:
+    for item in sorted(folder.iterdir(), key=lambda found: found.name):
+        if item.is_dir():
+            yield from _files(item, f"{at}/{item.name}")
+        else:
+            yield f"{at}/{item.name}", item.read_bytes()

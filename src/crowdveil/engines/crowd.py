@@ -1,0 +1,125 @@
+"""Work on a whole crowd: piece by piece, by an engine.
+
+A sum of integers does not depend on the order of its terms. So what is added up here is the same bit for bit, however
+the crowd is cut, whoever works on a piece, and whether a piece had to be done again because a worker was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain, islice
+from typing import Generic, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.engines.engine import Engine
+from crowdveil.engines.local import LocalEngine
+from crowdveil.engines.threads import in_order, usable_cores
+from crowdveil.study.study import Study
+
+IntArray = npt.NDArray[np.int64]
+R = TypeVar("R")
+Tally = Callable[[Ballots], IntArray]
+"""What is to be added up, for one piece of a crowd: always as many integers."""
+Work = Callable[[Ballots, int], R]
+"""What is to be done with one piece of a crowd, given how many voters come before it."""
+
+
+@runtime_checkable
+class InPieces(BallotSource, Protocol):
+    """A crowd of which any piece can be read by itself, by any worker."""
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces there are."""
+
+    def piece(self, number: int) -> Ballots:
+        """Read one."""
+
+    def voters_before(self, number: int) -> int:
+        """Return how many voters are in the pieces before this one."""
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """A crowd in pieces, the engine that is to work on it, and who wants to know how far it has come."""
+
+    source: InPieces
+    engine: Engine
+    tell: Callable[[int], None] = lambda voters: None
+
+    @property
+    def study(self) -> Study:
+        """What was asked."""
+        return self.source.study
+
+    @property
+    def voters(self) -> int:
+        """The number of voters."""
+        return self.source.voters
+
+    def chunks(self) -> Iterator[Ballots]:
+        """Walk the crowd here, one piece after another."""
+        for chunk in self.source.chunks():
+            yield chunk
+            self.tell(chunk.voters)
+
+    def each_piece(self, work: Work[R]) -> Iterator[R]:
+        """Let the engine work on every piece; yield the results in the pieces' order."""
+        for number, result in enumerate(self.engine.each(_OnPiece(self.source, work), self.source.pieces)):
+            yield result
+            self.tell(self.source.voters_before(number + 1) - self.source.voters_before(number))
+
+
+@dataclass(frozen=True)
+class _OnPiece(Generic[R]):
+    """What is sent to the workers."""
+
+    source: InPieces
+    work: Work[R]
+
+    def __call__(self, number: int) -> R:
+        return self.work(self.source.piece(number), self.source.voters_before(number))
+
+
+def each_piece(source: BallotSource, work: Work[R]) -> Iterator[R]:
+    """Work on every piece of a crowd, by its engine if it has one, else on all cores here; yield the results in order."""
+    if isinstance(source, Crowd):
+        return source.each_piece(work)
+    if isinstance(source, InPieces):
+        return Crowd(source, LocalEngine()).each_piece(work)
+    return _as_they_come(source, work)
+
+
+def add_up(source: BallotSource, tally: Tally) -> IntArray:
+    """Add up a tally over a crowd. Nothing but sums leaves the workers."""
+    return reduce(np.add, each_piece(source, _Tallied(tally)))
+
+
+@dataclass(frozen=True)
+class _Tallied:
+    tally: Tally
+
+    def __call__(self, ballots: Ballots, before: int) -> IntArray:
+        return self.tally(ballots)
+
+
+def _as_they_come(source: BallotSource, work: Work[R]) -> Iterator[R]:
+    """Work on a crowd that can only be walked from its beginning."""
+    pieces = _with_voters_before(source)
+    few = list(islice(pieces, 2))
+    if len(few) == 1:  # one piece may take all cores itself
+        yield work(*few[0])
+    else:
+        yield from in_order(lambda piece: work(*piece), chain(few, pieces), usable_cores())
+
+
+def _with_voters_before(source: BallotSource) -> Iterator[tuple[Ballots, int]]:
+    before = 0
+    for chunk in source.chunks():
+        yield chunk, before
+        before += chunk.voters

@@ -1,0 +1,115 @@
+"""The engine for crowds that one machine is too small or too slow for: Spark.
+
+Workers read pieces of the ballots by their path, which must lead to the same files on all of them, and send back what
+the work on each piece gives: sums. Nothing else leaves them; exact noise on sums and the ledger stay where the program
+runs. What a lost worker had done is done again by another.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from crowdveil.engines.java import find_java
+from crowdveil.engines.threads import be_one_of_many
+from crowdveil.errors import CrowdveilError
+
+R = TypeVar("R")
+
+TASKS_PER_CORE = 4
+_RESULTS = pa.schema([("number", pa.int64()), ("result", pa.binary())])
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """Works on a Spark cluster."""
+
+    session: Any
+
+    def each(self, work: Callable[[int], R], count: int) -> Iterator[R]:
+        """Do the pieces of some work in Spark's worker processes."""
+        tasks = min(count, TASKS_PER_CORE * self.session.sparkContext.defaultParallelism)
+        numbers = self.session.range(0, count, 1, tasks)
+        with _one_line():
+            rows = numbers.mapInArrow(_Task(work), "number bigint, result binary").collect()
+        results = {row.number: row.result for row in rows}
+        return (pickle.loads(results[number]) for number in range(count))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is sent to the workers."""
+
+    work: Callable[[int], object]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        be_one_of_many()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield pa.record_batch([[number], [pickle.dumps(self.work(number))]], schema=_RESULTS)
+
+
+@contextmanager
+def spark_engine(master: str) -> Iterator[SparkEngine]:
+    """Start a Spark application on a cluster, by its URL, and end it afterwards.
+
+    ``local[2]`` is one process on this machine with two threads, ``local-cluster[2,1,1024]`` two worker processes with
+    a core and 1024 MB each; a cluster has a URL such as ``spark://host:7077``.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise CrowdveilError("the engine spark is not installed: pip install 'crowdveil[spark]'") from None
+    # Workers must run the same Python; other addresses than the loopback are for clusters only.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    find_java()
+    with _one_line():
+        session = (
+            SparkSession.builder.master(master)
+            .appName("crowdveil")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.log.level", "OFF")
+            .getOrCreate()
+        )
+    application = session.sparkContext.applicationId
+    try:
+        yield SparkEngine(session)
+    finally:
+        session.stop()
+        if master.startswith("local-cluster"):
+            _clean_up(application)
+
+
+def _clean_up(application: str) -> None:
+    """Remove what the workers of a cluster on this machine have written, which Spark leaves where it is installed."""
+    import pyspark
+
+    home = Path(os.environ.get("SPARK_HOME", Path(pyspark.__file__).parent))
+    shutil.rmtree(home / "work" / application, ignore_errors=True)
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Turn what Spark says into one line for the user."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        said = [line.strip() for line in str(error).splitlines() if line.strip()]
+        ours = [line for line in said if line.startswith("crowdveil.errors.CrowdveilError:")]
+        causes = [line for line in said if "Exception:" in line]
+        raise CrowdveilError(f"Spark: {ours[-1].split(': ', 1)[1] if ours else (causes or said)[0]}") from None

@@ -1,0 +1,66 @@
+"""The society's preference without privacy: the mean of its voters'. For comparison only, never to release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.engines.crowd import IntArray, add_up
+from crowdveil.errors import ImpossibleEstimate
+from crowdveil.estimation.fit import fit_voters, fit_voters_unbounded
+
+_COARSE, _FINE = 2.0**20, 2.0**32
+_GAPS, _SMALLEST = 64, -56
+
+
+@dataclass(frozen=True)
+class Society:
+    """A mean preference that protects nobody."""
+
+    parameter: npt.NDArray[np.float64]
+    voters: int
+    left_out: int
+    """Voters who have no unconstrained estimate, and so are not in the mean."""
+    largest_gap: float | None
+    """The worst certificate of all voters, rounded up to a power of two; None for the unconstrained estimate."""
+
+
+def society(source: BallotSource, norm_bound: float | None) -> Society:
+    """Average all voters' preferences; ``norm_bound=None`` takes the unconstrained estimates.
+
+    Preferences are added up as whole numbers of 2^-52: the mean is the same bit for bit, however the crowd is cut and
+    whoever works on its pieces.
+    """
+    counted = add_up(source, partial(_tally, norm_bound))
+    (voters, left_out), gaps, sums = counted[:2].tolist(), counted[2 : 2 + _GAPS], counted[2 + _GAPS :]
+    if voters == 0:
+        raise ImpossibleEstimate(
+            f"none of the {left_out} voters has an unconstrained estimate (each voter's answers are separable): "
+            "give a norm bound instead"
+        )
+    coarse, fine = (sums.reshape(2, -1) / voters).tolist()
+    mean = np.array([c / _COARSE + f / (_COARSE * _FINE) for c, f in zip(coarse, fine, strict=True)])
+    gap = float(2.0 ** (int(np.flatnonzero(gaps)[-1]) + _SMALLEST)) if gaps.any() else 0.0
+    return Society(mean, voters, left_out, None if norm_bound is None else gap)
+
+
+def _tally(norm_bound: float | None, ballots: Ballots) -> IntArray:
+    """Count voters, those left out, and gaps by their powers of two; add up preferences, coarsely and the rest."""
+    gaps = np.zeros(_GAPS, np.int64)
+    if norm_bound is None:
+        free = fit_voters_unbounded(ballots)
+        values = free.values[free.exists]
+    else:
+        fit = fit_voters(ballots, norm_bound)
+        values, positive = fit.values, fit.gaps[fit.gaps > 0]
+        # A gap g in (2^(k-1), 2^k] is counted for k: frexp gives g = m 2^e with 1/2 <= m < 1.
+        mantissa, exponent = np.frexp(positive)
+        np.add.at(gaps, np.clip(exponent - (mantissa == 0.5) - _SMALLEST, 0, _GAPS - 1), 1)
+    scaled = values * _COARSE
+    coarse = np.rint(scaled)
+    sums = np.stack([coarse, np.rint((scaled - coarse) * _FINE)]).astype(np.int64).sum(axis=1)
+    return np.concatenate([[len(values), ballots.voters - len(values)], gaps, sums.reshape(-1)])

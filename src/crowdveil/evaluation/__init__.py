@@ -1,0 +1,1 @@
+"""How good the mechanisms are: the paper's experiments, and mechanisms side by side."""

@@ -1,0 +1,66 @@
+"""The picture of a comparison: a panel a paradigm, accuracy against epsilon, with no privacy as a line to reach."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from crowdveil.evaluation.comparison.compare import Comparison
+from crowdveil.evaluation.comparison.entries import Entry
+from crowdveil.evaluation.paper.draw import png, svg
+from crowdveil.privacy.epsilon import MICROS_PER_UNIT
+from crowdveil.privacy.guarantee import Paradigm, Place, Unit
+
+SUFFIXES = (".png", ".svg")
+_COLUMNS = 3
+_PROTECTS = {Unit.VOTER: "voters", Unit.RECORD: "records", Unit.ANSWER: "answers"}
+_TRUSTS = {Place.CENTRAL: "trusted aggregator", Place.DISTRIBUTED: "nobody trusted"}
+_COLOURS = {"paper": "#d55e00", "recommended": "#0072b2"}
+_OTHERS = ("#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
+
+
+def picture(comparison: Comparison, suffix: str) -> bytes:
+    """Draw a comparison as a PNG or SVG file."""
+    paradigms = comparison.order.paradigms
+    columns = min(_COLUMNS, len(paradigms))
+    rows = math.ceil(len(paradigms) / columns)
+    figure = Figure(figsize=(4.2 * columns, 3.0 * rows + 0.4), layout="constrained")
+    places = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for axes, paradigm in zip(places.flat, paradigms, strict=False):
+        _panel(axes, comparison, paradigm)
+    for axes in places.flat[len(paradigms) :]:
+        axes.set_visible(False)
+    for axes in places[:, 0]:
+        axes.set_ylabel("accuracy" if comparison.order.source.quality == "accuracy" else "held-out answers predicted")
+    for column in places.T:
+        column[max(i for i, axes in enumerate(column) if axes.get_visible())].set_xlabel("epsilon")
+    return png(figure) if suffix == ".png" else svg(figure).encode()
+
+
+def _panel(axes: Axes, comparison: Comparison, paradigm: Paradigm) -> None:
+    words = f"{_PROTECTS[paradigm.unit]} protected, {_TRUSTS[paradigm.place]}"
+    axes.set_title(f"{paradigm.name.upper()}: {words}", loc="left", fontsize=9)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.grid(color="#e4e4e4", linewidth=0.7)
+    axes.spines[["top", "right"]].set_visible(False)
+    base, other = comparison.order.source.baselines
+    for entry, dash in ((base, "--"), (other, ":")):
+        height = comparison.quality(entry).estimate
+        axes.axhline(height, color="#444444", linewidth=1, linestyle=dash, label=f"no privacy ({entry.mechanism})")
+    others = iter(_OTHERS * 2)
+    for choice, entries in comparison.curves(paradigm).items():
+        _line(axes, comparison, entries, choice, _COLOURS.get(choice) or next(others))
+    axes.legend(fontsize=7, frameon=False, loc="best")
+
+
+def _line(axes: Axes, comparison: Comparison, entries: list[Entry], choice: str, colour: str) -> None:
+    points = np.array([(entry.micro or 0) / MICROS_PER_UNIT for entry in entries])
+    found = [comparison.quality(entry) for entry in entries]
+    names = dict.fromkeys(entry.mechanism for entry in entries)
+    label = f"{choice}: {', '.join(names)}" if choice in _COLOURS else choice
+    axes.fill_between(points, [i.low for i in found], [i.high for i in found], color=colour, alpha=0.18, linewidth=0)
+    axes.plot(points, [i.estimate for i in found], color=colour, marker="o", markersize=3, linewidth=1.4, label=label)

@@ -1,0 +1,160 @@
+"""Many crowds at once: drawn by name, joined into one set of ballots so that everybody is fitted in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.ballots import Ballots, census, concatenate
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.society import society
+from crowdveil.evaluation.paper.accuracy import on_all_gaussian_pairs, same_side, share, sides
+from crowdveil.evaluation.paper.seeds import generator
+from crowdveil.sources.moral_machine.moral_machine import import_moral_machine
+from crowdveil.sources.simulated import synthetic_crowd
+from crowdveil.study.drawing import draw_dilemmas
+from crowdveil.study.study import Drawing, Study
+
+FloatArray = npt.NDArray[np.float64]
+TEST_PAIRS = 1000
+"""Fresh pairs that each synthetic crowd is judged on."""
+NORM_BOUND = 2.0
+"""B, where it is not what varies."""
+FEATURES, RECORDS = 10, 50
+"""d and n, when not specified."""
+
+Judge = Callable[[FloatArray, FloatArray], Mapping[str, FloatArray]]
+
+
+@dataclass(frozen=True)
+class Crowds:
+    """Crowds of equal size, their voters one after the other, and how their learned parameters are judged."""
+
+    ballots: Ballots
+    crowds: int
+    judge: Judge
+    """Learned parameters (crowds, points, d) and the crowds' own without privacy (crowds, d) -> accuracy per point."""
+    own_preferences: FloatArray | None = None
+    """The voters' true preferences, where they are known."""
+
+    @property
+    def study(self) -> Study:
+        """What was asked."""
+        return self.ballots.study
+
+    @property
+    def voters(self) -> int:
+        """The number of voters in each crowd."""
+        return self.ballots.voters // self.crowds
+
+    def by_crowd(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Cut an array with a row a voter into crowds: (crowds, voters, ...)."""
+        return values.reshape(self.crowds, self.voters, *values.shape[1:])
+
+
+class Source(Protocol):
+    """Where crowds come from."""
+
+    @property
+    def name(self) -> str:
+        """Says everything that the crowds depend on, apart from their size and number."""
+
+    def draw(self, voters: int, crowds: range) -> Crowds:
+        """Draw the crowds with these numbers; a crowd is the same whichever others are drawn with it."""
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """The crowds of Section 5.1, judged against the social parameter m that generated each of them."""
+
+    records: int = RECORDS
+    features: int = FEATURES
+
+    @property
+    def name(self) -> str:
+        """The paper's n and d."""
+        return f"synthetic n={self.records} d={self.features}"
+
+    def draw(self, voters: int, crowds: range) -> Crowds:
+        """Draw crowds, and for each of them fresh test pairs."""
+        drawn, pairs = [], []
+        for crowd in crowds:
+            rng = generator(self.name, f"N={voters}", f"crowd {crowd}")
+            drawn.append(synthetic_crowd(voters, self.records, self.features, rng))
+            test = replace(drawn[-1].ballots.study, drawing=Drawing("gaussian", TEST_PAIRS))
+            pairs.append(np.subtract(*draw_dilemmas(test, 1, rng)))
+        social = np.array([c.social for c in drawn])
+        preferences = np.concatenate([c.preferences for c in drawn])
+        drawn_mean = preferences.reshape(len(crowds), voters, self.features).mean(axis=1)
+
+        def judge(learned: FloatArray, own: FloatArray) -> Mapping[str, FloatArray]:
+            return {
+                "accuracy": np.stack([same_side(*crowd) for crowd in zip(pairs, social, learned, strict=True)]),
+                "accuracy on all pairs": on_all_gaussian_pairs(social[:, None], learned),
+                "against the mean of the drawn preferences": on_all_gaussian_pairs(drawn_mean[:, None], learned),
+                "against the crowd without privacy": on_all_gaussian_pairs(own[:, None], learned),
+            }
+
+        ballots = concatenate(drawn[0].ballots.study, [c.ballots for c in drawn])
+        return Crowds(ballots, len(crowds), judge, preferences)
+
+
+@dataclass(frozen=True)
+class MoralMachine:
+    """Voters sampled from a file in the public Moral Machine layout, judged by two truths on everybody else's dilemmas.
+
+    ``agreement``: decides as the non-private society of all voters in the file (mean of their fits, B = 2) does.
+    ``predicted``: decides as the person did who was asked.
+    """
+
+    path: Path
+    fingerprint: str
+
+    @property
+    def name(self) -> str:
+        """The answers' fingerprint: the path does not matter."""
+        return f"moral-machine {self.fingerprint[:16]}"
+
+    def draw(self, voters: int, crowds: range) -> Crowds:
+        """Sample each crowd from the file without replacement."""
+        everyone, truth = _everyone(self.path)
+        draws = [generator("moral-machine", f"N={voters}", f"crowd {crowd}") for crowd in crowds]
+        members = np.stack([rng.choice(everyone.voters, voters, replace=False) for rng in draws])
+        asked = np.repeat(np.arange(everyone.voters), everyone.counts)
+        differs = (everyone.differences != 0).any(axis=1)
+        answers = everyone.differences.astype(np.float64)
+
+        expected = sides(answers, truth[None])
+
+        def judge(learned: FloatArray, own: FloatArray) -> Mapping[str, FloatArray]:
+            agreement, predicted = [], []
+            for crowd, parameters in zip(members, learned, strict=True):
+                held_out = differs & ~np.isin(asked, crowd)
+                chosen = sides(answers[held_out], parameters)
+                agreement.append(share(chosen, expected[held_out]))
+                predicted.append(share(chosen, 1.0))  # an answer is the chosen side minus the other
+            return {"agreement": np.stack(agreement), "predicted": np.stack(predicted)}
+
+        return Crowds(everyone.choose(members.reshape(-1)), len(crowds), judge)
+
+
+def open_moral_machine(path: Path) -> tuple[MoralMachine, Ballots]:
+    """Read a Moral Machine file once, and name exactly these answers."""
+    everyone, _ = _everyone(path)
+    if everyone.voters < 400:
+        raise CrowdveilError(
+            f"{path} has {everyone.voters} usable voters: the crowds of up to 200 voters need at least 400 to draw from"
+        )
+    return MoralMachine(path, census(everyone).fingerprint), everyone
+
+
+@lru_cache(maxsize=1)
+def _everyone(path: Path) -> tuple[Ballots, FloatArray]:
+    ballots = import_moral_machine(path).ballots
+    return ballots, society(ballots, NORM_BOUND).parameter

@@ -1,0 +1,103 @@
+"""Draws panels with matplotlib: legible on paper and on a screen, and the same file for the same numbers."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from crowdveil.evaluation.paper.panels import Line, Panel
+
+# matplotlib types the keys of its settings one by one.
+_STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#888888",
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "svg.hashsalt": "crowdveil",
+    "svg.fonttype": "none",
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+}
+_NOTHING = dict.fromkeys(("Date", "Creator"))
+
+
+def draw(panels: Sequence[Panel], columns: int) -> Figure:
+    """Draw panels of the same lines row by row, above one legend; the same quantity has the same axis everywhere."""
+    rows = math.ceil(len(panels) / columns)
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(4.1 * columns + 0.2, 2.7 * rows + 0.7), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).flat
+        for place, panel in zip(axes, panels, strict=True):
+            _draw_panel(place, panel)
+            place.set_ylim(_limits([other for other in panels if other.y_label == panel.y_label]))
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        beside = len(labels) if sum(map(len, labels)) < 45 * columns else columns
+        figure.legend(handles, labels, loc="outside lower center", ncols=beside)
+    return figure
+
+
+def png(figure: Figure, dpi: int = 150) -> bytes:
+    """Return the figure as a PNG file."""
+    buffer = io.BytesIO()
+    with mpl.rc_context(_STYLE):
+        figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def svg(figure: Figure) -> str:
+    """Return the figure as an SVG file; its words stay words."""
+    buffer = io.StringIO()
+    with mpl.rc_context(_STYLE):
+        figure.savefig(buffer, format="svg", metadata=_NOTHING)
+    return buffer.getvalue()
+
+
+def _draw_panel(axes: Axes, panel: Panel) -> None:
+    axes.set_title(panel.title, loc="left")
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
+    if panel.log_x:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+    if panel.level is not None:
+        label, height = panel.level
+        axes.axhline(height, color="#444444", linewidth=1, linestyle=(0, (6, 2)), label=label)
+    for x, y in panel.marks:
+        axes.plot([x], [y], marker="*", markersize=13, color="#e69f00", markeredgecolor="black", linestyle="", zorder=5)
+    for one in panel.lines:
+        _draw_line(axes, one)
+
+
+def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
+    """The axis that all these panels fit on, to the next twentieth."""
+    drawn = [(i.low, i.high) for panel in panels for one in panel.lines for i in one.intervals]
+    ends = [end for pair in drawn for end in pair if math.isfinite(end)]
+    ends += [i.estimate for panel in panels for one in panel.lines for i in one.intervals]
+    return math.floor(20 * min(ends)) / 20, math.ceil(20 * max(ends)) / 20
+
+
+def _draw_line(axes: Axes, one: Line) -> None:
+    low, high = (np.array([getattr(i, end) for i in one.intervals]) for end in ("low", "high"))
+    if np.isfinite(low).all():
+        axes.fill_between(one.points, low, high, color=one.look.colour, alpha=0.18, linewidth=0)
+    axes.plot(
+        one.points,
+        [i.estimate for i in one.intervals],
+        color=one.look.colour,
+        marker=one.look.marker,
+        linestyle=one.look.dash,
+        label=one.label,
+    )

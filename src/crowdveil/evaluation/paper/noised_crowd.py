@@ -1,0 +1,77 @@
+"""One crowd, released again and again: by any mechanism at any epsilon, and without noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crowdveil.audit.noiseless import SilentNoise
+from crowdveil.ballots import Ballots
+from crowdveil.estimation.fit import fit_voters
+from crowdveil.privacy.epsilon import GREATEST_MICRO, Epsilon
+from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
+from crowdveil.privacy.mechanisms.mechanism import FloatArray, IntArray, Settings
+from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
+from crowdveil.privacy.noise.source import Noise
+
+_OF_THE_MEAN = ("algorithm-1", "algorithm-2", "algorithm-3", "algorithm-3-answers", "subset-selection")
+"""Mechanisms that estimate the mean of the voters' bounded fits."""
+_WITHOUT_NOISE = {"one-answer": "randomised-response"}
+"""Mechanisms that without noise would be another one."""
+
+
+@dataclass(frozen=True)
+class NoisedCrowd:
+    """A crowd whose voters are fitted already."""
+
+    ballots: Ballots
+    settings: Settings
+    fits: FloatArray
+
+    @property
+    def society(self) -> FloatArray:
+        """The mean of all voters' bounded fits: the paper's society, without privacy."""
+        return np.asarray(self.fits.mean(axis=0), np.float64)
+
+    @property
+    def pooled(self) -> FloatArray:
+        """One fit to everybody's answers, without privacy."""
+        return self.without_noise("randomised-response")
+
+    def release(
+        self, mechanism: str, epsilons: IntArray, draws: int, noise: Noise, equal_votes: bool = False
+    ) -> FloatArray:
+        """Release the crowd several times, each with fresh noise: a parameter a row."""
+        settings = replace(self.settings, equal_votes=equal_votes)
+        if mechanism in CENTRAL:
+            central, epsilon = CENTRAL[mechanism], Epsilon(int(epsilons[0]))
+            measured = central.measure(self.ballots, settings, epsilon)
+            return np.array([central.release(measured, settings, epsilon, noise).parameter for _ in range(draws)])
+        distributed, learned = DISTRIBUTED[mechanism], []
+        for _ in range(draws):
+            if isinstance(distributed, Algorithm2 | SubsetSelection):
+                reports = distributed.perturb(self.fits, settings, epsilons, noise)
+            else:
+                reports = distributed.report(self.ballots, settings, epsilons, noise)
+            learned.append(distributed.aggregate([reports], settings).parameter)
+        return np.array(learned)
+
+    def without_noise(self, mechanism: str) -> FloatArray:
+        """What a mechanism's noise is added to, as a parameter: what its squared error is counted from.
+
+        Mechanisms that estimate the mean of the fits: that mean. Others: their own estimate at the largest epsilon,
+        where they clip and leave out (nearly) nothing, with the noise switched off.
+        """
+        if mechanism in _OF_THE_MEAN:
+            return self.society
+        exact = _WITHOUT_NOISE.get(mechanism, mechanism)
+        released = self.release(exact, np.full(self.ballots.voters, GREATEST_MICRO), 1, SilentNoise())
+        return np.asarray(released[0], np.float64)
+
+
+def noised_crowd(ballots: Ballots) -> NoisedCrowd:
+    """Fit everybody, once for all releases."""
+    settings = Settings(ballots.study, ballots.study.norm_bound)
+    return NoisedCrowd(ballots, settings, fit_voters(ballots, settings.norm_bound, threads=1).values)

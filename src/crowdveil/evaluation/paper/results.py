@@ -1,0 +1,63 @@
+"""Curves out of the table of all results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from crowdveil.evaluation.paper.experiment import Experiment
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One series of one experiment: values (crowds, points)."""
+
+    points: tuple[float, ...]
+    values: FloatArray
+
+    def at(self, point: float) -> FloatArray:
+        """Return the values of all crowds at one point."""
+        return self.values[:, self.points.index(point)]
+
+    @property
+    def only(self) -> FloatArray:
+        """The values of a curve of a single point."""
+        (point,) = self.points
+        return self.at(point)
+
+    @property
+    def overall(self) -> FloatArray:
+        """Each crowd's mean over all points."""
+        result: FloatArray = self.values.mean(axis=1)
+        return result
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> Curve:
+        """Return the curve at some of its points."""
+        points = tuple(point for point, kept in zip(self.points, keep, strict=True) if kept)
+        return replace(self, points=points, values=self.values[:, keep])
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything that was measured."""
+
+    table: pl.DataFrame
+
+    def curve(self, experiment: Experiment, series: str, measure: str) -> Curve:
+        """Return one series, its points and crowds in order."""
+        wide = self._parts[experiment.name, series, measure].pivot("point", index="crowd", values="value").sort("crowd")
+        points = tuple(float(point) for point in wide.columns[1:])
+        order = np.argsort(points)
+        values = wide.drop("crowd").to_numpy()[:, order]
+        return Curve(tuple(points[i] for i in order), values)
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, str, str], pl.DataFrame]:
+        parts = self.table.partition_by("experiment", "series", "measure", as_dict=True)
+        return {(str(a), str(b), str(c)): part for (a, b, c), part in parts.items()}

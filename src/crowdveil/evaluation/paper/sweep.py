@@ -1,0 +1,136 @@
+"""Run experiments on all cores, keep every finished piece on disk, and never compute a piece twice.
+
+A piece is one experiment on a few consecutive crowds. Its random numbers follow from its name, so the results are the
+same for any number of workers and in any order. A finished piece is a file named by a hash of its name and of the
+code that computes it: what is there is not computed again, and what changed has another name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+
+import polars as pl
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.evaluation.paper.code_tag import code_tag
+from crowdveil.evaluation.paper.experiment import Experiment
+from crowdveil.files import replacing
+
+CROWDS_PER_PIECE = 10
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One experiment on a few consecutive crowds: the unit of work and of memory."""
+
+    experiment: Experiment
+    crowds: range
+
+    @property
+    def key(self) -> str:
+        """Names the result: the same key, the same numbers."""
+        name = f"{self.experiment.name} | {self.crowds} | {code_tag(type(self.experiment).__module__)}"
+        return hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def pieces(experiments: Sequence[Experiment], crowds: int) -> list[Piece]:
+    """Cut experiments into pieces; more crowds later only add pieces."""
+    starts = range(0, crowds, CROWDS_PER_PIECE)
+    cuts = [range(start, min(start + CROWDS_PER_PIECE, crowds)) for start in starts]
+    return [Piece(experiment, cut) for experiment in dict.fromkeys(experiments) for cut in cuts]
+
+
+def sweep(
+    experiments: Sequence[Experiment], crowds: int, workers: int, folder: Path, tell: Callable[[int], None]
+) -> pl.DataFrame:
+    """Measure every experiment on crowds 0, 1, ..., and return one table with the experiment's name in front.
+
+    ``tell`` is told of each finished piece, those found on disk first.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = pieces(experiments, crowds)
+    missing = [piece for piece in wanted if not _file(folder, piece).exists()]
+    tell(len(wanted) - len(missing))
+    if missing:
+        _compute(missing, workers, folder, tell)
+    return pl.concat([_read(folder, piece) for piece in wanted])
+
+
+def _compute(missing: list[Piece], workers: int, folder: Path, tell: Callable[[int], None]) -> None:
+    # Fresh processes: a fork would copy the locks of numba's and NumPy's threads in whatever state they are.
+    with (
+        _one_thread_each(),
+        ProcessPoolExecutor(
+            min(workers, len(missing)), mp_context=get_context("spawn"), initializer=_live_and_die_with_parent
+        ) as pool,
+    ):
+        running = [pool.submit(compute, piece, _file(folder, piece)) for piece in missing]
+        try:
+            for finished in as_completed(running):
+                finished.result()
+                tell(1)
+        except BrokenProcessPool:
+            raise CrowdveilError(
+                "a worker process was ended from outside (out of memory?); what is finished is kept: "
+                "run the same command again, perhaps with --workers 1"
+            ) from None
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _live_and_die_with_parent() -> None:
+    """Let an interrupted worker finish its piece, and end a worker whose parent was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def compute(piece: Piece, file: Path) -> None:
+    """Measure one piece and keep it; the file appears whole or not at all."""
+    with replacing(file) as unfinished:
+        piece.experiment.measure(piece.crowds).write_parquet(unfinished)
+
+
+def _file(folder: Path, piece: Piece) -> Path:
+    return folder / f"{piece.key}.parquet"
+
+
+def _read(folder: Path, piece: Piece) -> pl.DataFrame:
+    file = _file(folder, piece)
+    try:
+        table = pl.read_parquet(file)
+    except (OSError, pl.exceptions.PolarsError):
+        raise CrowdveilError(f"{file} is damaged: delete it and run the same command again") from None
+    return table.select(pl.lit(piece.experiment.name).alias("experiment"), pl.all())
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let each worker use one core: the pool is what uses the others."""
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,73 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from crowdveil.errors import CrowdveilError
+
+
+def check_writable(path: Path) -> None:
+    """Refuse early what could not be written later."""
+    if path.is_dir():
+        raise CrowdveilError(f"cannot write {path}: it is a directory")
+    if not path.parent.is_dir():
+        raise CrowdveilError(f"cannot write {path}: there is no directory {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise CrowdveilError(f"cannot write {path}: the directory {path.parent} does not allow it")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary neighbour of ``path`` to write to; rename it over ``path`` when the block succeeds.
+
+    The bytes are on disk before the name is, so a kill or power cut leaves the old file, the new one or none.
+    """
+    check_writable(path)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished")
+    try:
+        unfinished.touch()
+        yield unfinished
+        _flush(unfinished)
+        unfinished.replace(path)
+        _flush(path.parent)
+    except OSError as error:
+        raise CrowdveilError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def put_in_place(finished: Path, path: Path) -> None:
+    """Give a file that is on disk already its name, on the same file system."""
+    try:
+        finished.replace(path)
+        _flush(path.parent)
+    except OSError as error:
+        raise CrowdveilError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder of files, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

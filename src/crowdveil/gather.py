@@ -1,0 +1,86 @@
+"""From reports to a release. There is nothing to charge: every voter's device has added its noise already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import Guarantee, Paradigm
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.protocol.report import Terms, read_reports
+from crowdveil.publish import FEWEST_VOTERS
+from crowdveil.releases import Release
+from crowdveil.version import VERSION
+
+SAMPLER = "exact discrete noise, drawn on every voter's own device from its operating system's randomness"
+REPORTS_MADE_ON = "each voter's own device: nobody else saw an answer"
+
+
+@dataclass
+class _Counted:
+    """What is told of the reports that went by."""
+
+    voters: int = 0
+    smallest: int = 0
+    largest: int = 0
+
+    def add(self, epsilons: Sequence[int]) -> None:
+        self.smallest = min(epsilons) if not self.voters else min(self.smallest, *epsilons)
+        self.largest = max(self.largest, *epsilons)
+        self.voters += len(epsilons)
+
+
+def release_from_reports(chunks: Iterable[Sequence[Mapping[str, Any]]], paradigm: Paradigm, terms: Terms) -> Release:
+    """Estimate the society from checked reports, as they come in chunks (none of them empty).
+
+    Theorem. The release is as private as the reports: for voter i, epsilon_i-differentially private for the unit of the
+    paradigm. Proof. It is computed from the reports and public settings alone (post-processing).
+
+    So the same reports may be released again, and as often as anybody likes.
+    """
+    mechanism = DISTRIBUTED[terms.mechanism]
+    if paradigm.name not in mechanism.paradigms:
+        raise CrowdveilError(f"{terms.mechanism} serves {' and '.join(mechanism.paradigms)}, not {paradigm.name}")
+    counted = _Counted()
+    estimate = mechanism.aggregate(_batches(_enough(chunks), terms, counted), terms.settings)
+    return Release(
+        study=terms.settings.study,
+        parameter=estimate.parameter,
+        guarantee=Guarantee(
+            paradigm,
+            Epsilon(counted.largest),
+            Epsilon(counted.smallest),
+            terms.settings.norm_bound,
+            counted.voters,
+        ),
+        mechanism=terms.mechanism,
+        noise=estimate.noise,
+        sampler=SAMPLER,
+        exact=True,
+        facts={**estimate.facts, "reports_made_on": REPORTS_MADE_ON},
+        ledger=None,
+        version=VERSION,
+    )
+
+
+def _batches(chunks: Iterable[Sequence[Mapping[str, Any]]], terms: Terms, counted: _Counted) -> Iterator[Any]:
+    for chunk in chunks:
+        counted.add([body["epsilon_micro"] for body in chunk])
+        yield read_reports(chunk, terms)
+
+
+def _enough(chunks: Iterable[Sequence[Mapping[str, Any]]]) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Hold reports back until there are enough for a crowd."""
+    first: list[Mapping[str, Any]] = []
+    rest = iter(chunks)
+    for chunk in rest:
+        first.extend(chunk)
+        if len(first) >= FEWEST_VOTERS:
+            break
+    else:
+        raise CrowdveilError(f"a release needs the reports of at least {FEWEST_VOTERS} voters, got {len(first)}")
+    yield first
+    yield from rest

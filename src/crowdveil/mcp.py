@@ -1,0 +1,152 @@
+"""A Model Context Protocol server, so that an AI agent can ask the crowd.
+
+It offers three tools: what the study is about, a decision, and the list of releases. They read releases and nothing else;
+asking costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ParamSpec, Protocol, TypeVar
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel, ConfigDict, Field
+
+from crowdveil.decision import DEFAULT_CERTAINTY, decide
+from crowdveil.errors import CrowdveilError
+from crowdveil.pages.plain_words import guarantee_sentences
+from crowdveil.releases import Release
+from crowdveil.version import VERSION
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+INSTRUCTIONS = (
+    "These tools tell what a crowd of voters would choose in an ethical dilemma, from a release of their preferences under "
+    "differential privacy. Call describe_study first: it lists the features in which alternatives are described. Then "
+    "call decide with two or more alternatives. When it is too close to call, the privacy noise is larger than the "
+    "crowd's margin: do not present the first of the ranking as the crowd's choice."
+)
+
+ReleaseId = Annotated[str, Field(description="A release's id (its checksum), or: latest.")]
+
+
+class Releases(Protocol):
+    """Where releases come from: a website's client, or a file."""
+
+    def releases(self) -> list[dict[str, Any]]:
+        """List what there is, newest first."""
+
+    def release(self, id: str) -> Release:
+        """Get one by its id, or the ``latest``."""
+
+
+@dataclass(frozen=True)
+class OneRelease:
+    """A single release from a file."""
+
+    only: Release
+
+    def releases(self) -> list[dict[str, Any]]:
+        """List the one."""
+        guarantee = self.only.guarantee
+        return [
+            {
+                "id": self.only.digest,
+                "study": self.only.study.name,
+                "title": self.only.study.title,
+                "paradigm": guarantee.paradigm.name,
+                "mechanism": self.only.mechanism,
+                "epsilon": guarantee.epsilon.value,
+                "voters": guarantee.voters,
+            }
+        ]
+
+    def release(self, id: str) -> Release:
+        """Return the one, if it is meant."""
+        if id not in ("latest", self.only.digest):
+            raise CrowdveilError(f"there is no release {id!r} here: use latest, or {self.only.digest}")
+        return self.only
+
+
+class AskedAlternative(BaseModel):
+    """One possible outcome, as an agent describes it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    features: dict[str, float] = Field(
+        description="The study's features by name, with their values. What is left out counts as 0 where 0 is possible."
+    )
+    name: str | None = Field(default=None, description="What to call it in the answer. Default: A, B, C ...")
+
+
+def mcp_server(source: Releases) -> MCPServer:
+    """Make the server; ``run()`` then speaks over standard input and output."""
+    server = MCPServer(
+        "crowdveil", title="Ask the crowd", instructions=INSTRUCTIONS, version=VERSION, log_level="WARNING"
+    )
+    reading = ToolAnnotations(read_only_hint=True, idempotent_hint=True)
+
+    @server.tool(title="What the study is about", annotations=reading)
+    def describe_study(release: ReleaseId = "latest") -> dict[str, Any]:
+        """Describe the study behind a release: its question, the features with their ranges, and what is promised."""
+        return _describe(_told(source.release, release))
+
+    @server.tool(title="Ask the crowd to decide", annotations=reading)
+    def decide_dilemma(
+        alternatives: Annotated[list[AskedAlternative], Field(min_length=2, description="Two or more outcomes.")],
+        release: ReleaseId = "latest",
+        certainty: Annotated[
+            float, Field(ge=0.5, lt=1, description="Below this certainty the answer is: too close to call.")
+        ] = DEFAULT_CERTAINTY,
+    ) -> dict[str, Any]:
+        """Say which alternative the crowd would choose, with ranking, probability, certainty and privacy guarantee.
+
+        ``choice`` is null where it is too close to call; ``reason`` says why.
+        """
+        return _told(_decide, _told(source.release, release), alternatives, certainty)
+
+    @server.tool(title="Releases to ask", annotations=reading)
+    def list_releases() -> dict[str, Any]:
+        """List the releases that can be asked, newest first."""
+        return {"releases": _told(source.releases)}
+
+    return server
+
+
+def _told(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do some work; a mistake that the agent can mend is told to it in words."""
+    try:
+        return work(*args, **kwargs)
+    except CrowdveilError as error:
+        raise ToolError(str(error)) from None
+
+
+def _decide(release: Release, alternatives: Sequence[AskedAlternative], certainty: float) -> dict[str, Any]:
+    dilemma = release.study.dilemma([asked.model_dump(exclude_none=True) for asked in alternatives])
+    return {**decide(release, dilemma, certainty).as_dict(), "release": release.digest}
+
+
+def _describe(release: Release) -> dict[str, Any]:
+    study = release.study
+    return {
+        "release": release.digest,
+        "study": study.name,
+        "title": study.title,
+        "question": study.question,
+        "features": [
+            {
+                "name": feature.name,
+                "meaning": feature.label,
+                "low": feature.low,
+                "high": feature.high,
+                "when_left_out": feature.default,
+                **({"words": dict(feature.words)} if feature.words else {}),
+            }
+            for feature in study.features
+        ],
+        "guarantee": guarantee_sentences(release.guarantee),
+    }

@@ -1,0 +1,40 @@
+"""Pieces of HTML. ``text`` is the only way for words from a file to get into a page."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+from crowdveil.pages.reading import one_line
+
+
+def text(value: object) -> str:
+    """Make any words safe to stand in a page, between tags or in a quoted attribute."""
+    return html.escape(one_line(str(value)))
+
+
+def paragraphs(sentences: Iterable[str], kind: str = "") -> str:
+    """Return each text as a paragraph of its own."""
+    opening = f'<p class="{kind}">' if kind else "<p>"
+    return "\n".join(f"{opening}{text(sentence)}</p>" for sentence in sentences)
+
+
+def bullets(sentences: Iterable[str]) -> str:
+    """Return a list of texts; the first sentence of one that has several is its headline."""
+    return f'<ul class="promise">\n{chr(10).join(map(_bullet, sentences))}\n</ul>'
+
+
+def _bullet(sentence: str) -> str:
+    first, stop, rest = sentence.partition(". ")
+    return f"<li><strong>{text(first)}.</strong> {text(rest)}</li>" if stop else f"<li>{text(sentence)}</li>"
+
+
+def definitions(pairs: Iterable[tuple[str, str]], kind: str) -> str:
+    """Return terms (plain text) and what each means (HTML)."""
+    rows = "\n".join(f"<div><dt>{text(term)}</dt><dd>{meaning}</dd></div>" for term, meaning in pairs)
+    return f'<dl class="{kind}">\n{rows}\n</dl>'
+
+
+def code(value: object) -> str:
+    """Return words as they are typed."""
+    return f"<code>{text(value)}</code>"

@@ -1,0 +1,174 @@
+"""One page, in one file, that shows one or more releases to a person.
+
+It loads nothing from anywhere and runs no script. The same releases always give the same page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from itertools import zip_longest
+
+import numpy as np
+
+from crowdveil.decision import Decision
+from crowdveil.pages import plain_words
+from crowdveil.pages.markup import definitions, text
+from crowdveil.pages.release_parts import EXPERIMENT, Shown, certainty_text, parts
+from crowdveil.releases import ERROR_BAR, Release
+
+CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def release_page(
+    releases: Sequence[Release],
+    *,
+    title: str | None = None,
+    decisions: Sequence[Decision] = (),
+    files: Sequence[str] = (),
+) -> str:
+    """Return an HTML page about releases: what the crowd prefers, what is promised to the voters, where it is from.
+
+    ``decisions`` are dilemmas decided from the releases, and ``files`` the names of the release files: none, or one
+    for each release, in the same order.
+    """
+    if not releases or {len(decisions), len(files)} - {0, len(releases)}:
+        raise ValueError(f"{len(releases)} releases, {len(decisions)} decisions and {len(files)} files do not match")
+    shown = [
+        Shown(release, f"release-{place}", decision, file or "release.json")
+        for place, (release, decision, file) in enumerate(zip_longest(releases, decisions, files), start=1)
+    ]
+    titles = dict.fromkeys(release.study.title for release in releases)
+    heading = title or " and ".join(titles)
+    style = resources.files(__package__).joinpath("release_page.css").read_text(encoding="utf-8")
+    alone = len(shown) == 1
+    body = parts(shown[0], level=2) if alone else "\n".join([_comparison(shown), *map(_article, shown)])
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{text(CONTENT_SECURITY_POLICY)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{text(heading)}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main class="page">
+{_opening(heading, releases)}
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def _opening(heading: str, releases: Sequence[Release]) -> str:
+    questions = dict.fromkeys(release.study.question for release in releases)
+    asked = "\n".join(f'<p class="question">“{text(question)}”</p>' for question in questions)
+    private = all(release.exact for release in releases)
+    how = "released with privacy" if private else "an experiment"
+    ways = f", in {len(releases)} ways" if len(releases) > 1 else ""
+    return f"""<header>
+{"" if private else EXPERIMENT}
+<p class="eyebrow">What a crowd prefers, {how}{ways}</p>
+<h1>{text(heading)}</h1>
+{asked}
+{definitions(_numbers(releases), "numbers")}
+</header>"""
+
+
+def _numbers(releases: Sequence[Release]) -> list[tuple[str, str]]:
+    voters = dict.fromkeys(f"{release.guarantee.voters:,}" for release in releases)
+    features = dict.fromkeys(str(release.study.dimension) for release in releases)
+    numbers = [("voters", " / ".join(voters)), ("features", " / ".join(features))]
+    if len(releases) > 1:
+        return [*numbers, ("releases", str(len(releases)))]
+    promised = releases[0].guarantee
+    best = plain_words.guess_text(promised.epsilon.value, promised.delta)
+    guess = f"50% → {best}" if releases[0].exact else "not limited"
+    return [*numbers, ("epsilon", text(_epsilons(releases[0]))), ("an outsider’s best guess", guess)]
+
+
+def _comparison(shown: Sequence[Shown]) -> str:
+    several_studies = len({one.release.study.fingerprint for one in shown}) > 1
+    decided = any(one.decision is not None for one in shown)
+    columns = [
+        *(["Study"] if several_studies else []),
+        "ε",
+        "Protected",
+        "Trusted",
+        "Noise",
+        f"Typical {ERROR_BAR:.0%} error bar",
+        *(["Decision"] if decided else []),
+    ]
+    typical = [float(np.median([reading.error_bar for reading in one.readings])) for one in shown]
+    rows = []
+    for one, error_bar in zip(shown, typical, strict=True):
+        guarantee = one.release.guarantee
+        cells = [
+            *([f'<span class="own">{text(one.release.study.title)}</span>'] if several_studies else []),
+            text(_epsilons(one.release)),
+            text(plain_words.protected_words(guarantee.paradigm)),
+            text(plain_words.trusted_words(guarantee.paradigm, one.release.facts)),
+            text(plain_words.mechanism_words(one.release.mechanism)),
+            _meter(error_bar, max(typical), one.places),
+            *([_decided(one.decision)] if decided else []),
+        ]
+        rows.append(
+            f'<tr role="row"><th role="rowheader" scope="row"><a href="#{one.key}">{_name(one.release)}</a></th>'
+            + "".join(
+                f'<td role="cell" data-label="{text(column)}">{cell}</td>'
+                for column, cell in zip(columns, cells, strict=True)
+            )
+            + "</tr>"
+        )
+    heads = "".join(f'<th role="columnheader" scope="col">{text(column)}</th>' for column in ("Release", *columns))
+    return f"""<section class="part">
+<h2>Side by side</h2>
+<table class="comparison" role="table">
+<caption>Longer bars: more noise, so that less can be said about the crowd. Each picture below has its own
+scale.</caption>
+<thead role="rowgroup"><tr role="row">{heads}</tr></thead>
+<tbody role="rowgroup">
+{chr(10).join(rows)}
+</tbody>
+</table>
+</section>"""
+
+
+def _article(shown: Shown) -> str:
+    release, paradigm = shown.release, shown.release.guarantee.paradigm
+    above = f"{release.study.title} · {paradigm.name} · epsilon {_epsilons(release)}"
+    return f"""<article class="release" id="{shown.key}">
+{"" if release.exact else EXPERIMENT}
+<p class="eyebrow">{text(above)}</p>
+<h2>{text(plain_words.paradigm_title(paradigm))}</h2>
+{parts(shown, level=3)}
+</article>"""
+
+
+def _name(release: Release) -> str:
+    return f"{text(release.guarantee.paradigm.name.upper())}{'' if release.exact else ' (experiment)'}"
+
+
+def _epsilons(release: Release) -> str:
+    guarantee = release.guarantee
+    if guarantee.personal:
+        return f"{guarantee.smallest_epsilon} to {guarantee.epsilon}"
+    return str(guarantee.epsilon) + (f" (delta {guarantee.delta:g})" if guarantee.delta else "")
+
+
+def _meter(error_bar: float, longest: float, places: int) -> str:
+    share = error_bar / longest if longest > 0 else 0.0
+    bar = f'<span class="meter" aria-hidden="true"><span style="width: {100 * share:.1f}%"></span></span>'
+    return f"<span>± {error_bar:.{places}f}{bar}</span>"
+
+
+def _decided(decision: Decision | None) -> str:
+    if decision is None:
+        return "none"
+    choice = "too close to call" if decision.choice is None else decision.choice
+    sure = certainty_text(decision.certainty)
+    return f'<span><strong class="own">{text(choice)}</strong>, certain to {text(sure)}</span>'

@@ -1,0 +1,136 @@
+"""Who is protected, where the noise is added, and how much: the paper's four paradigms, and two more, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilon
+
+
+class Unit(StrEnum):
+    """What two neighbouring data sets may differ in, strongest protection first."""
+
+    VOTER = "voter"
+    RECORD = "record"
+    ANSWER = "answer"
+
+
+class Place(StrEnum):
+    """Where the noise is added."""
+
+    CENTRAL = "central"
+    DISTRIBUTED = "distributed"
+
+
+_NEIGHBOURS = {
+    Unit.VOTER: "one voter's records are all replaced by any others (bounded: the number of voters stays)",
+    Unit.RECORD: "one record of one voter is replaced by any other (bounded: the numbers of voters and records stay)",
+    Unit.ANSWER: "one answer of one voter is turned over (bounded); which dilemmas were shown to whom is public",
+}
+_TRUST = {
+    Place.CENTRAL: "the aggregator is trusted with the exact answers and adds the noise to their sum",
+    Place.DISTRIBUTED: "nobody is trusted: each voter's device adds the noise before anything leaves it",
+}
+
+
+@dataclass(frozen=True)
+class Paradigm:
+    """One of the paper's granularities of protection (Section 4.1)."""
+
+    name: str
+    unit: Unit
+    place: Place
+
+    @property
+    def neighbours(self) -> str:
+        """Which two data sets nobody can tell apart from the output, up to a factor of e^epsilon."""
+        return _NEIGHBOURS[self.unit]
+
+    @property
+    def trust(self) -> str:
+        """Who has to be trusted."""
+        return _TRUST[self.place]
+
+
+PAPERS_PARADIGMS = ("vlcp", "rlcp", "vldp", "rldp")
+
+PARADIGMS: Mapping[str, Paradigm] = {
+    "vlcp": Paradigm("vlcp", Unit.VOTER, Place.CENTRAL),
+    "rlcp": Paradigm("rlcp", Unit.RECORD, Place.CENTRAL),
+    "vldp": Paradigm("vldp", Unit.VOTER, Place.DISTRIBUTED),
+    "rldp": Paradigm("rldp", Unit.RECORD, Place.DISTRIBUTED),
+    "alcp": Paradigm("alcp", Unit.ANSWER, Place.CENTRAL),
+    "aldp": Paradigm("aldp", Unit.ANSWER, Place.DISTRIBUTED),
+}
+
+
+def paradigm(name: str) -> Paradigm:
+    """Find a paradigm by name."""
+    try:
+        return PARADIGMS[name.lower()]
+    except KeyError:
+        raise CrowdveilError(f"there is no paradigm {name!r}: choose one of {', '.join(PARADIGMS)}") from None
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a release promises: pure epsilon-differential privacy, for whom, against whom.
+
+    With personal epsilons, ``epsilon`` is the largest and ``smallest_epsilon`` the smallest of them: voter i
+    is protected with her own epsilon_i, and everybody at least with ``epsilon``.
+
+    A release with Gaussian noise promises less: (epsilon, delta)-differential privacy, which follows from its rho.
+    """
+
+    paradigm: Paradigm
+    epsilon: Epsilon
+    smallest_epsilon: Epsilon
+    norm_bound: float
+    voters: int
+    delta: float = 0.0
+    """0 for a pure promise. Otherwise each probability may also change by so much, beyond the factor."""
+    rho_micro: int | None = None
+    """Of a zCDP release, in millionths: what a ledger is charged."""
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The exact rho of a zCDP release."""
+        return None if self.rho_micro is None else Fraction(self.rho_micro, MICROS_PER_UNIT)
+
+    @property
+    def personal(self) -> bool:
+        """Whether voters chose their own epsilons."""
+        return self.smallest_epsilon != self.epsilon
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the guarantee in plain words, as it stands in a release file."""
+        return {
+            "paradigm": self.paradigm.name,
+            "unit": self.paradigm.unit.value,
+            "place": self.paradigm.place.value,
+            "epsilon": self.epsilon.value,
+            **({"smallest_epsilon": self.smallest_epsilon.value} if self.personal else {}),
+            **({} if self.rho_micro is None else {"delta": self.delta, "rho": self.rho_micro / MICROS_PER_UNIT}),
+            "neighbours": self.paradigm.neighbours,
+            "trust": self.paradigm.trust,
+            "norm_bound": self.norm_bound,
+            "voters": self.voters,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Guarantee:
+        """Read the guarantee of a release file."""
+        largest = Epsilon.parse(data["epsilon"])
+        smallest = Epsilon.parse(data.get("smallest_epsilon", data["epsilon"]))
+        norm_bound, voters = float(data["norm_bound"]), int(data["voters"])
+        if "rho" not in data:
+            return cls(paradigm(data["paradigm"]), largest, smallest, norm_bound, voters)
+        delta, rho_micro = float(data["delta"]), round(float(data["rho"]) * MICROS_PER_UNIT)
+        if not (0 < delta < 1 and rho_micro > 0):
+            raise ValueError("the delta of a zCDP release must be between 0 and 1, and its rho positive")
+        return cls(paradigm(data["paradigm"]), largest, smallest, norm_bound, voters, delta, rho_micro)

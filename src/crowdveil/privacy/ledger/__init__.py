@@ -1,0 +1,1 @@
+"""What has been spent of a privacy budget."""

@@ -1,0 +1,227 @@
+"""The file behind a privacy ledger: its tables, its transactions, and its failures in plain words.
+
+SQLite with a rollback journal and synchronous=EXTRA. Not WAL, for three reasons. A ledger at rest is one
+file: copying it cannot leave charges behind in a ``-wal`` file. SQLite before 3.51.3 can, rarely, corrupt a
+WAL database that several processes write, and most systems still ship an older one. And a ledger makes a few
+commits per release, so WAL's speed buys nothing. EXTRA, because FULL does not sync the directory after
+deleting the journal: a power cut could then bring the journal back, and undo a charge whose noise is out.
+
+Nothing is ever updated or deleted: budgets and sums are derived from what was appended. Every operation opens
+its own connection, so threads may share a ledger, and a process may fork unless one of its threads is in the
+middle of an operation. POSIX locks belong to the process, and a plain ``open`` and ``close`` of the file
+would drop those of its other threads, so nothing but SQLite opens a ledger once it exists.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from crowdveil.errors import CrowdveilError
+
+PATIENCE_SECONDS = 30.0
+"""How long to wait for another process that is writing to the ledger."""
+
+APPLICATION_ID = int.from_bytes(b"crowdveil", "big")
+PURE_FORMAT, ZCDP_FORMAT = 1, 2
+"""A ledger that adds up epsilons, and one that adds up rhos: an older crowdveil must not charge an epsilon to the latter."""
+
+_HOW_TO_CREATE = "create one with: crowdveil ledger create PATH --budget 3"
+
+_TABLES = (
+    """CREATE TABLE ledger (
+        id TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        opening_budget INTEGER NOT NULL CHECK (opening_budget > 0))""",
+    """CREATE TABLE account (
+        id INTEGER PRIMARY KEY,
+        dataset TEXT NOT NULL UNIQUE,
+        opening_budget INTEGER NOT NULL CHECK (opening_budget > 0))""",
+    """CREATE TABLE budget_raise (
+        id INTEGER PRIMARY KEY,
+        dataset TEXT REFERENCES account (dataset),
+        old_budget INTEGER NOT NULL,
+        new_budget INTEGER NOT NULL CHECK (new_budget > old_budget),
+        note TEXT NOT NULL,
+        raised_at TEXT NOT NULL)""",
+    """CREATE TABLE entry (
+        id INTEGER PRIMARY KEY,
+        dataset TEXT NOT NULL REFERENCES account (dataset),
+        unit TEXT NOT NULL,
+        epsilon INTEGER NOT NULL CHECK (epsilon > 0),
+        records_per_voter INTEGER NOT NULL CHECK (records_per_voter > 0),
+        purpose TEXT NOT NULL,
+        charged_at TEXT NOT NULL)""",
+    "CREATE INDEX entry_dataset ON entry (dataset, epsilon)",
+    """CREATE TABLE delivery (
+        entry INTEGER PRIMARY KEY REFERENCES entry,
+        release_digest TEXT NOT NULL,
+        delivered_at TEXT NOT NULL)""",
+    """CREATE VIEW default_budget AS
+        SELECT coalesce((SELECT max(new_budget) FROM budget_raise WHERE dataset IS NULL), opening_budget)
+            AS budget FROM ledger""",
+    """CREATE VIEW balance AS
+        SELECT id, dataset,
+            coalesce((SELECT max(new_budget) FROM budget_raise r WHERE r.dataset = a.dataset), opening_budget)
+                AS budget,
+            (SELECT coalesce(sum(epsilon), 0) FROM entry e WHERE e.dataset = a.dataset) AS spent
+        FROM account a""",
+    # The second wall: a program that forgets to ask cannot overspend either.
+    """CREATE TRIGGER within_budget AFTER INSERT ON entry
+        WHEN (SELECT spent > budget FROM balance WHERE dataset = NEW.dataset)
+        BEGIN SELECT RAISE(ABORT, 'the budget does not cover this entry'); END""",
+    *(
+        f"""CREATE TRIGGER {table}_no_{action} BEFORE {action} ON {table}
+        BEGIN SELECT RAISE(ABORT, 'a ledger is only ever added to'); END"""
+        for table in ("ledger", "account", "budget_raise", "entry", "delivery")
+        for action in ("UPDATE", "DELETE")
+    ),
+)
+
+_ZCDP_TABLES = (
+    "CREATE TABLE zcdp (delta REAL NOT NULL CHECK (delta > 0 AND delta < 1))",
+    *(
+        f"""CREATE TRIGGER zcdp_no_{action} BEFORE {action} ON zcdp
+        BEGIN SELECT RAISE(ABORT, 'a ledger is only ever added to'); END"""
+        for action in ("UPDATE", "DELETE")
+    ),
+)
+"""A zCDP ledger has one table more. All amounts in its other tables are millionths of rho, not of epsilon."""
+
+
+def now() -> str:
+    """Return the time in UTC, ISO 8601, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def create(path: Path, budget_micro: int, delta: float | None) -> None:
+    """Make a new ledger, whole and on disk when this returns; an existing file is left alone.
+
+    ``delta`` makes it a zCDP ledger, whose budget is in millionths of rho.
+    """
+    try:
+        # O_EXCL: of several processes that create the same ledger, one succeeds.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+    except FileExistsError:
+        raise CrowdveilError(f"{path} already exists: use it as it is, or choose another path") from None
+    except OSError as error:
+        raise CrowdveilError(f"cannot create ledger {path}: {error.strerror}") from None
+    try:
+        with _in_plain_words(path), closing(_connect(path)) as book:
+            book.execute("BEGIN IMMEDIATE")
+            for statement in _TABLES if delta is None else _TABLES + _ZCDP_TABLES:
+                book.execute(statement)
+            if delta is not None:
+                book.execute("INSERT INTO zcdp VALUES (?)", (delta,))
+            book.execute("INSERT INTO ledger VALUES (?, ?, ?)", (str(uuid.uuid4()), now(), budget_micro))
+            book.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            book.execute(f"PRAGMA user_version = {PURE_FORMAT if delta is None else ZCDP_FORMAT}")
+            book.execute("COMMIT")
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def transaction(path: Path, ledger: str | None = None, *, writes: bool) -> Iterator[sqlite3.Connection]:
+    """Run a block on a ledger as one transaction: committed and on disk when it ends well, else undone.
+
+    With ``writes`` the block holds the only write lock from its first line, so what it reads stays true until
+    its commit. Without, it sees one moment of the ledger. ``ledger`` is the id that the file must carry.
+    """
+    _check_path(path)
+    with _in_plain_words(path), closing(_connect(path)) as book:
+        try:
+            book.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            _check_identity(path, book, ledger)
+            yield book
+            book.execute("COMMIT")
+        finally:
+            book.rollback()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open a connection on which a commit is on disk when it returns."""
+    # mode=rw: never conjure up an empty ledger where one is missing.
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    book = sqlite3.connect(uri, uri=True, timeout=PATIENCE_SECONDS, isolation_level=None)
+    try:
+        book.execute("PRAGMA synchronous = EXTRA")
+        book.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone stops at the drive's own cache
+        book.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        book.close()
+        raise
+    return book
+
+
+def _check_path(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise CrowdveilError(f"there is no ledger at {path}: {_HOW_TO_CREATE}") from None
+    except OSError as error:
+        raise CrowdveilError(f"cannot open ledger {path}: {error.strerror}") from None
+    if stat.S_ISDIR(mode):
+        raise CrowdveilError(f"{path} is a directory, not a ledger: give the ledger's file, or {_HOW_TO_CREATE}")
+    if not stat.S_ISREG(mode):
+        raise CrowdveilError(f"{path} is not a file, so not a ledger: {_HOW_TO_CREATE}")
+    # The directory too: the journal that makes a charge durable is written beside the ledger.
+    for place in (path, path.resolve().parent):
+        if not os.access(place, os.W_OK):
+            raise CrowdveilError(
+                f"ledger {path} cannot be charged because {place} is not writable: get write permission to it"
+            )
+
+
+def delta_of(book: sqlite3.Connection) -> float | None:
+    """Return the delta of a zCDP ledger, None for a pure one."""
+    if _format(book) == PURE_FORMAT:
+        return None
+    (delta,) = book.execute("SELECT delta FROM zcdp").fetchone()
+    return float(delta)
+
+
+def _format(book: sqlite3.Connection) -> int:
+    (version,) = book.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def _check_identity(path: Path, book: sqlite3.Connection, ledger: str | None) -> None:
+    if book.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+        raise CrowdveilError(f"{path} is not a crowdveil ledger, or its creation was cut off: {_HOW_TO_CREATE}")
+    if (version := _format(book)) not in (PURE_FORMAT, ZCDP_FORMAT):
+        raise CrowdveilError(
+            f"ledger {path} has format {version}, this crowdveil knows formats {PURE_FORMAT} and {ZCDP_FORMAT}: "
+            "use a newer crowdveil"
+        )
+    (found,) = book.execute("SELECT id FROM ledger").fetchone()
+    if ledger is not None and found != ledger:
+        raise CrowdveilError(f"{path} was replaced by another ledger while in use: restore the first one")
+
+
+@contextmanager
+def _in_plain_words(path: Path) -> Iterator[None]:
+    """Turn what can go wrong with a file into a line for the person who must fix it; bugs pass through."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # The low byte is the family of the error; errors of Python's own making have no code.
+        advice = {
+            sqlite3.SQLITE_BUSY: f"another program keeps it locked ({PATIENCE_SECONDS:g} s waited): try again",
+            sqlite3.SQLITE_FULL: "the disk is full: free some space, then try again",
+            sqlite3.SQLITE_IOERR: "the disk could not be read or written: check it, then look at the ledger",
+            sqlite3.SQLITE_READONLY: "it is not writable: get write permission to it and its directory",
+            sqlite3.SQLITE_CANTOPEN: "it cannot be opened: get write permission to it and its directory",
+            sqlite3.SQLITE_NOTADB: f"it is not a crowdveil ledger: {_HOW_TO_CREATE}",
+            sqlite3.SQLITE_CORRUPT: "it is damaged: restore a backup, then charge what is missing in it",
+        }.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        if advice is None:
+            raise
+        raise CrowdveilError(f"cannot use ledger {path}: {advice}") from error

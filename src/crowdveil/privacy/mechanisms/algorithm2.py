@@ -1,0 +1,96 @@
+"""Algorithm 2 (VLDP, RLDP): Laplace noise on each voter's own preference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+
+from crowdveil.ballots import Ballots
+from crowdveil.estimation.fit import fit_voters
+from crowdveil.privacy.grid import STEPS, from_steps, to_steps
+from crowdveil.privacy.mechanisms.influence import influence
+from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums, unsummed
+from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
+from crowdveil.privacy.mechanisms.robust import BoolArray, winsorised, within_reach
+from crowdveil.privacy.noise.distribution import LaplaceSum, spread_of
+from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.sensitivity import sum_of_preferences
+
+
+class Algorithm2:
+    """Perturb each voter's preference (Section 4.3), on integers, with personal epsilons.
+
+    Theorem 3. With noise of scale 2 STEPS / epsilon_i on each coordinate, voter i's report is
+    epsilon_i-differentially private for VLDP and RLDP.
+
+    Proof. Any two data sets of a voter, neighbours in a record or not, have preferences at most 2 STEPS apart
+    in l1 (``sensitivity.sum_of_preferences``); the rest is as for Theorem 1. Any weighted mean is post-processing.
+    """
+
+    name = "algorithm-2"
+    title = "Algorithm 2: Laplace noise on each voter's preference"
+    paradigms = ("vldp", "rldp")
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+        """Fit each voter, round onto the grid, add the noise."""
+        return self.perturb(fit_voters(ballots, settings.norm_bound).values, settings, epsilons, noise)
+
+    def perturb(self, preferences: FloatArray, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+        """Make reports of preferences that are fitted already, a row a voter: round onto the grid, add the noise."""
+        steps = to_steps(preferences, settings.norm_bound)
+        drawn = noise.laplace(sum_of_preferences(), epsilons, settings.study.dimension)
+        return Reports(epsilons, steps + drawn)
+
+    def acceptable(self, reports: Reports, settings: Settings) -> BoolArray:
+        """Refuse what lies further outside the ball than noise reaches."""
+        largest = np.full(len(reports.epsilons), STEPS)
+        return within_reach(reports.values, largest, sum_of_preferences(), reports.epsilons, terms=1)
+
+    def condense(self, reports: Reports, settings: Settings) -> Reports | LevelSums:
+        """Add the reports up, unless the most extreme of all are to be pulled in."""
+        return reports if settings.robust else _sums(settings, reports)
+
+    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
+        """Average the reports: each voter counts the same, or by what the report's epsilon makes it worth."""
+        if settings.robust:
+            return _robust(unsummed(reports), settings)
+        sums = all_sums(reports, partial(_sums, settings))
+        levels = sums.levels[:, 0]
+        mean = sums.mean(sums.weights(_variances(settings, levels), settings.equal_votes))
+        return Estimate(mean, self.expected_noise(settings, np.repeat(levels, sums.counts)))
+
+    def expected_noise(self, settings: Settings, epsilons: IntArray) -> LaplaceSum:
+        """On each coordinate of the mean, one Laplace variable of scale w_i 2B / epsilon_i from every voter.
+
+        With equal votes, w_i = 1/N, this is the paper's 2B / (N epsilon_i).
+        """
+        levels, first, counts = np.unique(epsilons, return_index=True, return_counts=True)
+        weights = influence(_variances(settings, epsilons), settings.equal_votes)
+        scales = weights[first] * _reach(settings) * 1e6 / levels
+        return LaplaceSum(tuple(scales.tolist()), tuple(counts.tolist()))
+
+
+def _reach(settings: Settings) -> float:
+    """2B: the sensitivity of one voter's preference."""
+    return settings.norm_bound * sum_of_preferences() / STEPS
+
+
+def _variances(settings: Settings, epsilons: IntArray) -> FloatArray:
+    """Variance of a report: that of its noise, and at most B^2/d between voters."""
+    between = settings.norm_bound**2 / settings.study.dimension
+    return np.asarray(2 * (_reach(settings) * 1e6 / epsilons) ** 2 + between)
+
+
+def _sums(settings: Settings, reports: Reports) -> LevelSums:
+    return LevelSums.of(reports.epsilons, from_steps(reports.values, settings.norm_bound))
+
+
+def _robust(batches: list[Reports], settings: Settings) -> Estimate:
+    """Pull the most extreme reports in, for which all must be there at once."""
+    values = from_steps(np.concatenate([batch.values for batch in batches]), settings.norm_bound)
+    epsilons = np.concatenate([batch.epsilons for batch in batches])
+    weights = influence(_variances(settings, epsilons), settings.equal_votes)
+    pulled = winsorised(values, weights, np.ones(values.shape, bool), settings.robust)
+    return Estimate(weights @ pulled, spread_of(pulled, weights), {"robust": settings.robust})

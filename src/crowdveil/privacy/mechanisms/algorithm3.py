@@ -1,0 +1,181 @@
+"""Algorithm 3 (RLDP): the functional mechanism, noise on the coefficients of each voter's objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import numba
+import numpy as np
+
+from crowdveil.ballots import Ballots, Differences
+from crowdveil.estimation.l1_ball import project_onto_l1_ball
+from crowdveil.privacy.grid import STEPS
+from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums
+from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
+from crowdveil.privacy.mechanisms.robust import BoolArray
+from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
+from crowdveil.study.study import Study
+
+RECORD_STEPS = 2**16
+"""Grid of a normalised record: its coordinates are whole multiples of 2^-16, its l2 norm at most 1."""
+
+_LINEAR = math.floor(math.sqrt(2 / math.pi) * STEPS)
+_SQUARE = math.floor(STEPS / math.pi)
+_PRODUCT = math.floor(2 * STEPS / math.pi)
+
+
+class Algorithm3:
+    """Perturb the objective function of each voter (Section 4.4), on integers, with personal epsilons.
+
+    The log-likelihood is expanded to second order at 0 (Eq. 11): ln Phi(t) = ln(1/2) + sqrt(2/pi) t - t^2/pi.
+    So a voter's objective has d linear and d(d+1)/2 quadratic coefficients. The constant never matters for
+    the maximum; it is neither noised nor sent.
+
+    Theorem 5. With noise of scale Delta / epsilon_i on each coefficient, voter i's report is
+    epsilon_i-differentially private for RLDP, for Delta either of ``sensitivity.papers_delta`` and
+    ``sensitivity.tight_delta``, plus the grid's share (``sensitivity.coefficient_steps``).
+
+    Proof. A record enters as integers: it is divided by the study's public bound, scaled down to l2 norm 1 if
+    longer, truncated onto the record grid and its norm checked there. One record then moves the sum of the
+    voter's integer coefficients by at most Delta in l1; discrete Laplace noise does the rest. Finding the
+    maximum is post-processing, so the report is the noisy coefficients, and any repair is free.
+
+    As printed, the maximum almost never exists: the noisy quadratic is indefinite. Without the repair the
+    stationary point is taken, and how many voters have no maximum is among the facts. The repair is that of
+    Zhang et al. 2012: subtract 4 standard deviations of the noise from the diagonal, drop the directions
+    that still curve upwards, and project onto the l1 ball.
+    """
+
+    name = "algorithm-3"
+    title = "Algorithm 3: functional mechanism on each voter's objective"
+    paradigms = ("rldp",)
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+        """Expand each voter's objective into integer coefficients and add the noise."""
+        exact = objective_coefficients(ballots.differences, ballots.offsets, settings.study.record_bound)
+        return self.perturb(exact, settings, epsilons, noise)
+
+    def perturb(self, exact: IntArray, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+        """Make reports of coefficients that are computed already, a row a voter: add the noise."""
+        return Reports(epsilons, exact + noise.laplace(_sensitivity(settings), epsilons, exact.shape[1]))
+
+    def acceptable(self, reports: Reports, settings: Settings) -> BoolArray:
+        """Accept any numbers: however large, the solution that they lead to lies in the l1 ball (with the repair)."""
+        return np.full(len(reports.epsilons), settings.repair)
+
+    def condense(self, reports: Reports, settings: Settings) -> LevelSums:
+        """Solve each voter's noisy objective and add up the solutions."""
+        return _sums(settings, reports)
+
+    def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
+        """Solve each voter's noisy objective and average the solutions.
+
+        A solution's size shrinks with its noise (through the repair), so its worth grows like epsilon only.
+        """
+        sums = all_sums(reports, partial(_sums, settings))
+        epsilons, exists = sums.levels.T
+        weights = sums.weights(1 / epsilons, settings.equal_votes)
+        facts: dict[str, Any] = {
+            "repair": "regularised, trimmed, projected onto the l1 ball" if settings.repair else "none",
+            "sensitivity": "tight" if settings.tight else "paper",
+            "record_norm": settings.study.record_bound,
+            "voters_without_a_maximum": int(sums.counts[exists == 0].sum()),
+        }
+        return Estimate(sums.mean(weights), sums.spread(weights), facts)
+
+    def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
+        """Nothing simple: the noise goes through a maximisation."""
+        return
+
+
+def clipped_records(ballots: Ballots, study: Study) -> int:
+    """Count the records longer than the study's public bound, which get scaled down. Private: not to publish."""
+    lengths = np.sqrt(np.square(ballots.differences, dtype=np.float64).sum(axis=1))
+    return int(np.sum(lengths > study.record_bound))
+
+
+def solve(reports: Reports, settings: Settings) -> tuple[FloatArray, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """Maximise each report's noisy quadratic; also say for which the printed maximum exists at all.
+
+    Works on beta for normalised records; divided by the record bound, it is a preference in model units.
+    """
+    linear, quadratic = quadratic_forms(reports.values, settings.study.dimension)
+    curvature, axes = np.linalg.eigh(quadratic)
+    exists = curvature[:, -1] < 0
+    if settings.repair:
+        deviation = math.sqrt(2) * _sensitivity(settings) / STEPS / (reports.epsilons / 1e6)
+        curvature = curvature - 4 * deviation[:, None]
+        usable = curvature < 0
+    else:
+        usable = curvature != 0
+    along = np.einsum("vkl,vk->vl", axes, linear)
+    steps = np.where(usable, -along / (2 * np.where(usable, curvature, 1.0)), 0.0)
+    solution = np.einsum("vkl,vl->vk", axes, steps) / settings.study.record_bound
+    if settings.repair:
+        solution = project_onto_l1_ball(solution, settings.norm_bound)
+    return solution, exists
+
+
+def _sums(settings: Settings, reports: Reports) -> LevelSums:
+    """Add up the solutions, by epsilon and by whether the maximum exists."""
+    solved, exists = solve(reports, settings)
+    return LevelSums.of(np.stack([reports.epsilons, exists], axis=1), solved)
+
+
+def quadratic_forms(coefficients: IntArray, dimension: int) -> tuple[FloatArray, FloatArray]:
+    """Return integer coefficients as real objectives a . b + b' Q b: the vectors a and the symmetric matrices Q."""
+    real = coefficients / STEPS
+    rows, columns = np.triu_indices(dimension)
+    quadratic = np.zeros((len(real), dimension, dimension))
+    quadratic[:, rows, columns] = quadratic[:, columns, rows] = real[:, dimension:] * np.where(rows == columns, 1, 0.5)
+    return real[:, :dimension], quadratic
+
+
+def _sensitivity(settings: Settings) -> int:
+    d = settings.study.dimension
+    return coefficient_steps(d, tight_delta(d) if settings.tight else papers_delta(d))
+
+
+def objective_coefficients(differences: Differences, offsets: IntArray, record_bound: float) -> IntArray:
+    """Sum the integer coefficients of each voter's records: d linear ones, then the upper triangle by rows."""
+    d = differences.shape[1]
+    result = np.zeros((len(offsets) - 1, d + d * (d + 1) // 2), np.int64)
+    _accumulate(differences, offsets, record_bound, result)
+    return result
+
+
+@numba.njit(cache=True, nogil=True)
+def _accumulate(differences: Any, offsets: Any, record_bound: float, result: Any) -> None:
+    d = differences.shape[1]
+    record = np.empty(d, np.int64)
+    for voter in range(len(offsets) - 1):
+        for j in range(offsets[voter], offsets[voter + 1]):
+            length = 0.0
+            for k in range(d):
+                length += float(differences[j, k]) ** 2
+            shrink = RECORD_STEPS / max(record_bound, math.sqrt(length))
+            norm = 0
+            for k in range(d):
+                record[k] = int(differences[j, k] * shrink)
+                norm += record[k] * record[k]
+            while norm > RECORD_STEPS * RECORD_STEPS:  # the promise is kept in integers, whatever came in
+                k = int(np.argmax(np.abs(record)))
+                norm -= 2 * abs(record[k]) - 1
+                record[k] -= np.sign(record[k])
+            place = d
+            for k in range(d):
+                result[voter, k] += _scaled(_LINEAR, record[k], RECORD_STEPS)
+                for m in range(k, d):
+                    factor = _SQUARE if m == k else _PRODUCT
+                    result[voter, place] -= _scaled(factor, record[k] * record[m], RECORD_STEPS * RECORD_STEPS)
+                    place += 1
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _scaled(factor: int, value: int, steps: int) -> int:
+    """factor * value / steps, truncated toward zero; the product stays below 2^62."""
+    return factor * value // steps if value >= 0 else -(factor * -value // steps)

@@ -1,0 +1,55 @@
+"""Pooled answers (answer level, central): the dilemmas are public, the sum of the answers' scores is noised once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from crowdveil.ballots import BallotSource
+from crowdveil.estimation.design import SAMPLE, Design, public_design
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Measurement, Settings, measured
+from crowdveil.privacy.mechanisms.pooled_score import PooledScore, estimate_from_pool
+from crowdveil.privacy.mechanisms.randomised_response import oriented
+from crowdveil.privacy.mechanisms.scores import sum_of_scores
+from crowdveil.privacy.noise.distribution import CubeNoise
+from crowdveil.privacy.noise.source import Noise
+
+
+class PooledAnswers:
+    """The pooled score, with the dilemmas that were really shown in place of the study's generator.
+
+    Theorem. Where the dilemmas shown are public and only the answers are secret, this is epsilon-differentially
+    private for ALCP.
+
+    Proof. Turning one answer over replaces a record by its negative, which moves every coordinate of the sum of scores
+    by at most 2 SCORE_STEPS: Theorem of the pooled score. What the dilemmas were enters without noise, being public.
+    """
+
+    name = "pooled-answers"
+    title = "Pooled answers: cube noise on the sum of scores, with the dilemmas really shown"
+    paradigms = ("alcp",)
+
+    def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
+        """Add up all scores; keep (a part of) the dilemmas, which are public."""
+        measurement = measured(source, partial(sum_of_scores, public_design(settings.study).axes, None))
+        shown: list[FloatArray] = []
+        kept = 0
+        for chunk in source.chunks():
+            shown.append(oriented(chunk)[0][: SAMPLE - kept].astype(np.float64))
+            kept += len(shown[-1])
+            if kept == SAMPLE:
+                break
+        return replace(measurement, shown=np.concatenate(shown))
+
+    def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
+        """Add the noise and find the preference that explains the mean score on these dilemmas."""
+        assert measurement.shown is not None
+        design = Design(measurement.shown, public_design(settings.study).axes)
+        return estimate_from_pool(measurement, design, epsilon, noise)
+
+    def expected_noise(self, settings: Settings, epsilons: IntArray) -> CubeNoise:
+        """Return what the pooled score would have."""
+        return PooledScore().expected_noise(settings, epsilons)

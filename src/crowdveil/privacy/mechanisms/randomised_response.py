@@ -1,0 +1,175 @@
+"""Randomised response (answer level, distributed): the dilemmas are public, each answer may be turned over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdveil.ballots import Ballots, Differences
+from crowdveil.estimation.flipped_answers import FlippedAnswers, fit_flipped_answers
+from crowdveil.privacy.mechanisms.influence import influence
+from crowdveil.privacy.mechanisms.level_sums import LevelSums, unsummed
+from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Settings
+from crowdveil.privacy.mechanisms.random_order import random_orders
+from crowdveil.privacy.mechanisms.robust import BoolArray
+from crowdveil.privacy.noise.distribution import Spread
+from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.source import Noise
+
+FLIP = Odds(0, 1, 1, 1)
+"""Turned over with probability 1 / (1 + e^epsilon)."""
+
+
+@dataclass(frozen=True)
+class AnswerReports:
+    """What devices send: an answer (+1 or -1) for each public dilemma, perhaps turned over."""
+
+    epsilons: IntArray
+    """Per voter, what one answer was protected with, in millionths."""
+    offsets: IntArray
+    dilemmas: Differences
+    """Public: the difference of the two alternatives, turned so that its first non-zero entry is positive."""
+    answers: IntArray
+
+
+class RandomisedResponse:
+    """Turn each answer over with probability 1 / (1 + e^epsilon), and fit with a likelihood that knows it.
+
+    Theorem. Where the dilemmas shown are public and only the answers are secret, each voter's report is
+    epsilon-differentially private for ALDP.
+
+    Proof. Neighbours differ in one answer. Its report is e^epsilon times as likely under the true answer as under the
+    other; all other reported answers have the same law.
+    """
+
+    name = "randomised-response"
+    title = "Randomised response on every answer, with a likelihood that knows the flips"
+    paradigms = ("aldp",)
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> AnswerReports:
+        """Turn over some of the answers."""
+        return _flip(ballots, epsilons, noise)
+
+    def acceptable(self, reports: AnswerReports, settings: Settings) -> BoolArray:
+        """Refuse what is not an answer."""
+        return _all_answers(reports)
+
+    def condense(self, reports: AnswerReports, settings: Settings) -> AnswerReports:
+        """Return the reports: their likelihood needs every one."""
+        return reports
+
+    def aggregate(self, reports: Iterable[AnswerReports | LevelSums], settings: Settings) -> Estimate:
+        """Fit one preference to everybody's answers."""
+        return _pooled(unsummed(reports), settings, {})
+
+    def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
+        """Nothing simple: the noise goes through a likelihood."""
+        return
+
+
+class OneAnswer:
+    """Each voter answers for a few dilemmas only, chosen beforehand, with the whole epsilon split among them.
+
+    Theorem. Where the dilemmas shown are public, each report is epsilon-differentially private for ALL answers of a
+    voter together, and so for ALDP.
+
+    Proof. The k dilemmas are chosen without looking at the answers; changing all answers of a voter changes the
+    probability of the report by at most e^(epsilon / k) for each of the k. They multiply to e^epsilon.
+
+    An answer turned over with epsilon / k tells in proportion to tanh(epsilon / 2k)^2, so k maximises
+    k tanh(epsilon / 2k)^2; below epsilon of about 2.9 it is 1.
+    """
+
+    name = "one-answer"
+    title = "Randomised response on one preselected answer a voter (or a few)"
+    paradigms = ("aldp",)
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> AnswerReports:
+        """Choose the dilemmas, then turn over some of their answers."""
+        sizes = answers_to_report(ballots.counts, epsilons)
+        most = int(ballots.counts.max())
+        keys = np.argsort(random_orders(ballots.voters, most, noise), axis=1)
+        keys = np.where(np.arange(most) < ballots.counts[:, None], keys, most)
+        rank = np.argsort(np.argsort(keys, axis=1), axis=1)
+        position = np.arange(ballots.records) - np.repeat(ballots.offsets[:-1], ballots.counts)
+        voter = np.repeat(np.arange(ballots.voters), ballots.counts)
+        kept = rank[voter, position] < sizes[voter]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        chosen = Ballots(ballots.study, offsets, ballots.differences[kept])
+        # Rounded down: k answers may together spend at most the voter's epsilon.
+        return _flip(chosen, epsilons // sizes, noise)
+
+    def acceptable(self, reports: AnswerReports, settings: Settings) -> BoolArray:
+        """Refuse what is not an answer."""
+        return _all_answers(reports)
+
+    def condense(self, reports: AnswerReports, settings: Settings) -> AnswerReports:
+        """Return the reports: their likelihood needs every one."""
+        return reports
+
+    def aggregate(self, reports: Iterable[AnswerReports | LevelSums], settings: Settings) -> Estimate:
+        """Fit one preference to everybody's answers."""
+        also = {"also_protects": "all answers of a voter together, with the same epsilon, the dilemmas being public"}
+        return _pooled(unsummed(reports), settings, also)
+
+    def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
+        """Nothing simple: the noise goes through a likelihood."""
+        return
+
+
+def answers_to_report(counts: IntArray, epsilons: IntArray) -> IntArray:
+    """Return for each voter the number k of answers that maximises k tanh(epsilon / 2k)^2."""
+    best = np.ones(len(counts), np.int64)
+    for k in range(2, int(counts.max()) + 1):
+        better = k * np.tanh(epsilons / 2e6 / k) ** 2 > best * np.tanh(epsilons / 2e6 / best) ** 2
+        best = np.where(better & (counts >= k), k, best)
+    return best
+
+
+def oriented(ballots: Ballots) -> tuple[Differences, IntArray]:
+    """Split records into public dilemmas (first non-zero entry positive) and secret answers (+1 or -1).
+
+    Byte for byte the same dilemmas for any answers: where a feature does not differ, a turned record would leave a
+    floating-point -0.0, which + 0 makes 0.0.
+    """
+    first = (ballots.differences != 0).argmax(axis=1)
+    answers = np.where(ballots.differences[np.arange(ballots.records), first] < 0, -1, 1)
+    return ballots.differences * answers[:, None].astype(ballots.differences.dtype) + 0, answers
+
+
+def _all_answers(reports: AnswerReports) -> BoolArray:
+    return np.asarray(np.logical_and.reduceat(np.abs(reports.answers) == 1, reports.offsets[:-1]))
+
+
+def _flip(ballots: Ballots, epsilons: IntArray, noise: Noise) -> AnswerReports:
+    dilemmas, answers = oriented(ballots)
+    turned = noise.tosses(FLIP, np.repeat(epsilons, ballots.counts), 1)[:, 0]
+    return AnswerReports(epsilons, ballots.offsets, dilemmas, np.where(turned, -answers, answers))
+
+
+def _pooled(batches: list[AnswerReports], settings: Settings, facts: dict[str, str]) -> Estimate:
+    """Fit all answers together; a voter's answers count by what their epsilon makes them worth."""
+    epsilons = np.concatenate([batch.epsilons for batch in batches]) / 1e6
+    weights = _votes(epsilons, settings)
+    groups, start = [], 0
+    for batch in batches:
+        stop, counts = start + len(batch.epsilons), np.diff(batch.offsets)
+        groups.append(
+            FlippedAnswers(
+                chosen=batch.dilemmas * batch.answers[:, None].astype(batch.dilemmas.dtype),
+                offsets=batch.offsets,
+                flip=np.repeat(1 / (1 + np.exp(epsilons[start:stop])), counts),
+                weight=np.repeat(weights[start:stop], counts),
+            )
+        )
+        start = stop
+    fit = fit_flipped_answers(groups)
+    return Estimate(fit.preference, Spread(tuple(map(tuple, fit.covariance.tolist()))), facts)
+
+
+def _votes(epsilons: FloatArray, settings: Settings) -> FloatArray:
+    """Weigh voters beside the likelihood, which weighs by information already: 1, unless the cap takes some off."""
+    worth = np.tanh(epsilons / 2) ** 2
+    return np.asarray(influence(1 / worth, settings.equal_votes) * worth.sum() / worth)

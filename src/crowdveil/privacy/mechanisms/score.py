@@ -1,0 +1,166 @@
+"""Score release (RLDP, ALDP): each voter reports a few coordinates of a score, with noise on the cube."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.ballots import Ballots
+from crowdveil.estimation.design import Design, public_design
+from crowdveil.estimation.moments import preference_from_scores
+from crowdveil.privacy.mechanisms.influence import influence
+from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums, unsummed
+from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Settings
+from crowdveil.privacy.mechanisms.random_order import random_orders
+from crowdveil.privacy.mechanisms.robust import BoolArray, winsorised, within_reach
+from crowdveil.privacy.mechanisms.scores import (
+    DISAGREEMENT,
+    RECORD_SENSITIVITY,
+    SCORE_STEPS,
+    cube_variance,
+    expected_square,
+    voter_scores,
+)
+from crowdveil.privacy.noise.distribution import Spread, spread_of
+from crowdveil.privacy.noise.source import Noise
+
+
+@dataclass(frozen=True)
+class ScoreReports:
+    """What devices send: which coordinates they report (chosen at random), their noisy scores, and public counts."""
+
+    epsilons: IntArray
+    counts: IntArray
+    """How many records each voter has: the same for record-neighbours, so not secret here."""
+    reported: npt.NDArray[np.bool_]
+    values: IntArray
+
+
+class ScoreRelease:
+    """Noise on some coordinates of each voter's summed score.
+
+    Theorem. Let a voter choose m coordinates without looking at her answers and report her integer scores there with
+    noise of density proportional to exp(-epsilon |x|_max / (2 SCORE_STEPS)) on Z^m. The report is
+    epsilon-differentially private for RLDP, and so for ALDP.
+
+    Proof. Whatever the choice, replacing one record moves each of the m coordinates by at most 2 SCORE_STEPS; the rest
+    is Theorem 1 of ``cube_noise``. The choice itself is independent of the answers. To turn an answer over is to
+    replace its record by the opposite one.
+
+    Reporting m of k coordinates, scaled by k / m, is unbiased. It lets the noise grow with m instead of k, at the price
+    of hearing less: the best m has a closed form (``coordinates_to_report``).
+    """
+
+    name = "score"
+    title = "Score release: cube noise on some coordinates of each voter's score"
+    paradigms = ("rldp", "aldp")
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ScoreReports:
+        """Score each voter, choose the coordinates, add the noise."""
+        design, scores = public_design(settings.study), voter_scores(ballots, settings)
+        sizes = coordinates_to_report(design, ballots.counts, epsilons)
+        order = random_orders(ballots.voters, design.directions, noise)
+        reported = np.zeros(scores.shape, bool)
+        values = np.zeros_like(scores)
+        for size in np.unique(sizes):
+            rows = np.flatnonzero(sizes == size)
+            chosen = order[rows, :size]
+            drawn = noise.cube(RECORD_SENSITIVITY, epsilons[rows], int(size))
+            reported[rows[:, None], chosen] = True
+            values[rows[:, None], chosen] = scores[rows[:, None], chosen] + drawn
+        return ScoreReports(epsilons, ballots.counts, reported, values)
+
+    def acceptable(self, reports: ScoreReports, settings: Settings) -> BoolArray:
+        """Refuse a wrong number of coordinates, and scores further out than noise reaches."""
+        design, sizes = public_design(settings.study), reports.reported.sum(axis=1)
+        expected = coordinates_to_report(design, reports.counts, reports.epsilons)
+        largest = reports.counts * SCORE_STEPS
+        near = within_reach(reports.values, largest, RECORD_SENSITIVITY, reports.epsilons, terms=design.directions + 1)
+        return np.asarray((sizes == expected) & near & (reports.reported | (reports.values == 0)).all(axis=1))
+
+    def condense(self, reports: ScoreReports, settings: Settings) -> ScoreReports | LevelSums:
+        """Add the reports up, unless the most extreme of all are to be pulled in."""
+        return reports if settings.robust else _sums(reports)
+
+    def aggregate(self, reports: Iterable[ScoreReports | LevelSums], settings: Settings) -> Estimate:
+        """Average the unbiased mean scores and find the preference that explains them."""
+        design, batches = public_design(settings.study), list(reports)
+        sums = all_sums(batches, _sums)
+        sizes, counts, epsilons = sums.levels.T
+        scales = design.directions / (sizes * counts * SCORE_STEPS)
+        variances = _variance(design, sizes, counts, epsilons)
+        weights = sums.weights(variances, settings.equal_votes)
+        mean, spread = sums.mean(weights, scales), sums.spread(weights, scales)
+        facts: dict[str, Any] = {"coordinates_per_report": np.unique(sizes).tolist(), "of": design.directions}
+        if settings.robust:
+            mean, spread = _pulled_in(unsummed(batches), settings, design)
+            facts["robust"] = settings.robust
+        variance = float((sums.counts * weights**2) @ variances)
+        fit = preference_from_scores(design, mean, np.eye(design.directions) * variance)
+        carried = fit.gain @ spread.matrix @ fit.gain.T
+        return Estimate(fit.preference, Spread(tuple(map(tuple, carried.tolist()))), facts)
+
+    def expected_noise(self, settings: Settings, epsilons: IntArray) -> Spread:
+        """Return the spread around the estimate of an indifferent crowd that answers every dilemma of a ballot."""
+        design = public_design(settings.study)
+        counts = np.full(len(epsilons), settings.study.drawing.dilemmas)
+        variances = _variance(design, coordinates_to_report(design, counts, epsilons), counts, epsilons)
+        variance = float(influence(variances, settings.equal_votes) ** 2 @ variances)
+        fit = preference_from_scores(design, np.zeros(design.directions), np.eye(design.directions) * variance)
+        return Spread(tuple(map(tuple, (variance * fit.gain @ fit.gain.T).tolist())))
+
+
+def _sums(reports: ScoreReports) -> LevelSums:
+    """Add up the scores, by the number of coordinates and records and by epsilon."""
+    levels = np.stack([reports.reported.sum(axis=1), reports.counts, reports.epsilons], axis=1)
+    return LevelSums.of(levels, reports.values.astype(np.float64))
+
+
+def _pulled_in(batches: list[ScoreReports], settings: Settings, design: Design) -> tuple[FloatArray, Spread]:
+    """Return the mean of the reports and its spread, the most extreme ones pulled in."""
+    reported = np.concatenate([batch.reported for batch in batches])
+    counts = np.concatenate([batch.counts for batch in batches])
+    epsilons = np.concatenate([batch.epsilons for batch in batches])
+    scale = design.directions / (reported.sum(axis=1) * counts * SCORE_STEPS)
+    means = np.concatenate([batch.values for batch in batches]) * scale[:, None]
+    weights = influence(_variance(design, reported.sum(axis=1), counts, epsilons), settings.equal_votes)
+    means = winsorised(means, weights, reported, settings.robust)
+    return weights @ means, spread_of(means, weights)
+
+
+def coordinates_to_report(design: Design, counts: IntArray, epsilons: IntArray) -> IntArray:
+    """Return the best number m of coordinates for voters with n records.
+
+    The variance of a mean score from one report is (k / m)(K (m + 1)(m + 2) + S) / n^2, where K = (2 / epsilon)^2 / 3
+    and S is the mean square of a voter's score. Of m real, it is least at sqrt(2 + S / K); of the whole numbers next to
+    it, the better one is taken.
+    """
+    spread = expected_square(design, counts.astype(np.float64)) * 3 * (epsilons / 2e6) ** 2
+    below = np.clip(np.floor(np.sqrt(2 + spread)), 1, design.directions).astype(np.int64)
+    above = np.minimum(below + 1, design.directions)
+    worse = _variance(design, above, counts, epsilons) >= _variance(design, below, counts, epsilons)
+    return np.where(worse, below, above)
+
+
+def tells_more_than_answers(design: Design, records: int, epsilons: IntArray) -> bool:
+    """Whether scores tell more of voters with n records each than their n answers after randomised response.
+
+    What n answers tell is as exact as a mean score of variance 1 / (n tanh(epsilon / 2)^2), on the scale on which a
+    record's unclipped score has variance 1. Voters differ from each other by as much either way. With personal
+    epsilons, what a crowd tells is the sum of what its voters do.
+    """
+    levels, voters = np.unique(epsilons, return_counts=True)
+    counts = np.full(len(levels), records)
+    score = _variance(design, coordinates_to_report(design, counts, levels), counts, levels)
+    answers = design.score_signal**2 / (records * np.tanh(levels / 2e6) ** 2) + DISAGREEMENT**2
+    return bool(voters @ (1 / score) > voters @ (1 / answers))
+
+
+def _variance(design: Design, sizes: IntArray, counts: IntArray, epsilons: IntArray) -> FloatArray:
+    noise = cube_variance(2e6 / epsilons, 1.0, sizes.astype(np.float64))
+    records = counts.astype(np.float64)
+    return design.directions / sizes * (noise + expected_square(design, records)) / records**2

@@ -1,0 +1,1 @@
+"""Exact discrete noise, and its laws."""

@@ -1,0 +1,48 @@
+"""Personal epsilons from a table: which voter chose which protection, before answering."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from crowdveil.ballots import BallotSource
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
+
+
+def read_personal_epsilons(path: Path, source: BallotSource) -> npt.NDArray[np.int64]:
+    """Read columns ``voter`` and ``epsilon`` (CSV) and return millionths in the voters' order.
+
+    Every voter needs exactly one row; rows of people who did not vote are an error too, since a misspelt name would
+    silently change somebody's protection.
+    """
+    try:
+        table = pl.read_csv(path, infer_schema=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise CrowdveilError(f"cannot read the epsilons in {path}: {str(error).splitlines()[0]}") from None
+    if not {"voter", "epsilon"} <= set(table.columns):
+        raise CrowdveilError(f"{path} needs the columns voter and epsilon, it has {', '.join(table.columns)}")
+    chosen: dict[str, int] = {}
+    for line, (voter, epsilon) in enumerate(table.select("voter", "epsilon").iter_rows(), start=2):
+        if voter is None or voter in chosen:
+            raise CrowdveilError(
+                f"{path}, line {line}: voter {voter!r} is {'missing' if voter is None else 'there twice'}"
+            )
+        try:
+            chosen[voter] = Epsilon.parse(epsilon or "").micro
+        except CrowdveilError as error:
+            raise CrowdveilError(f"{path}, line {line}: {error}") from None
+    voters = [name for chunk in source.chunks() for name in chunk.voter_names()]
+    without = [name for name in voters if name not in chosen]
+    if without:
+        raise CrowdveilError(
+            f"{path} has no epsilon for {len(without)} of {len(voters)} voters, the first is {without[0]!r}"
+        )
+    if strangers := chosen.keys() - set(voters):
+        raise CrowdveilError(
+            f"{path} names {len(strangers)} people who are not among the voters, one is {min(strangers)!r}"
+        )
+    return np.array([chosen[name] for name in voters], np.int64)

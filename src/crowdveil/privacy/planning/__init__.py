@@ -1,0 +1,1 @@
+"""How accurate a release will be, before it is made."""

@@ -1,0 +1,131 @@
+"""Shuffled reports: how private a crowd of distributed reports is when nobody knows which report is whose.
+
+Theorem (Feldman, McMillan and Talwar, "Hiding among the clones", FOCS 2021, Theorem 3.2). Let N voters make their
+reports by one mechanism that is eps0-differentially private for all that a voter says, and let a trusted shuffler pass
+the reports on in random order, without names. For data sets that differ in one voter, what comes out is no easier to
+tell apart than the pair
+
+    P = (A + D, C - A + 1 - D)    and    Q = (A + 1 - D, C - A + D),
+
+where C ~ Bin(N - 1, e^-eps0), A ~ Bin(C, 1/2) and D ~ Bernoulli(e^eps0 / (e^eps0 + 1)).
+
+Why. The report of any other voter comes, with probability e^-eps0 / 2 each, from the law of the one voter's report
+before or after the change, since eps0-privacy makes no law smaller than e^-eps0 times another. Such a clone hides the
+voter: C counts the clones, A those of the first kind, and D says which kind the voter's own report looks like. The
+shuffled reports are the counts of both kinds, post-processed.
+
+What is not covered follows from the same words. A mechanism that protects one record or answer at a time (rldp, aldp)
+makes no clones: the report of a voter with a quite different ballot may have a quite different law. Neither do voters
+with epsilons of their own, whose reports say which epsilon they were made with.
+
+So the shuffled reports are (eps, delta)-differentially private with delta(eps) = sup over S of P(S) - e^eps Q(S),
+which is computed here and not bounded by a formula. (Swapping the two counts swaps P and Q: one direction is enough.)
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import binom
+
+from crowdveil.errors import CrowdveilError
+
+FloatArray = npt.NDArray[np.float64]
+
+GREATEST_LOCAL_EPSILON = 50.0
+GREATEST_VOTERS = 10**10
+"""As many voters as there are people; the sums below still take a second."""
+
+_BLOCKS = 4096
+_TAIL = 1e-6
+"""Share of delta that the number of clones may spend on being far from its mean."""
+_SLACK = 1e-8
+"""Relative error of SciPy's binomial probabilities that is allowed for; the tests find it below 1e-10."""
+_PRECISION = 1e-6
+
+
+def amplified_epsilon(local_epsilon: float, voters: int, delta: float) -> float:
+    """Return an epsilon such that the shuffled reports are (epsilon, delta)-differentially private.
+
+    ``local_epsilon`` is what each report promises by itself, for all that its voter says (vldp). The answer is never
+    above it, never below the theorem's, and above the theorem's by a relative 1e-5 or so.
+    """
+    if not 0 < local_epsilon <= GREATEST_LOCAL_EPSILON:
+        raise CrowdveilError(
+            f"the epsilon of a report must be above 0 and at most {GREATEST_LOCAL_EPSILON:g}, got {local_epsilon}"
+        )
+    if not 1 <= operator.index(voters) <= GREATEST_VOTERS:
+        raise CrowdveilError(f"the number of voters must be from 1 to {GREATEST_VOTERS:,}, got {voters}")
+    if not 0 < delta < 1:
+        raise CrowdveilError(f"delta must be between 0 and 1, and far below 1 / voters to mean anything, got {delta}")
+    clones = Clones(local_epsilon, voters, delta * _TAIL)
+    if clones.delta(0.0) <= delta:
+        return 0.0
+    low, high = 0.0, float(local_epsilon)
+    # `high` always holds: each report promises local_epsilon already, whatever happens to the others.
+    while high - low > _PRECISION * high:
+        middle = (low + high) / 2
+        if clones.delta(middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@dataclass(frozen=True)
+class Clones:
+    """The theorem's pair of laws. Where numbers of clones far from the mean are cut off, it is to the safe side."""
+
+    local_epsilon: float
+    voters: int
+    tail: float
+    """How likely the number of clones may be to fall outside the middle, where it is told exactly."""
+
+    @cached_property
+    def blocks(self) -> tuple[FloatArray, FloatArray]:
+        """The possible numbers of clones, in blocks: the least number in each block, and the block's probability.
+
+        More clones hide better: one more is a coin toss added to the counts, without a look at the data, which makes
+        no two laws easier to tell apart. So to put a block's least number in place of the others errs on the safe
+        side, and every number from 0 to N - 1 is in some block: nothing is cut off. In the middle a block is one
+        number (several, when there are too many); all numbers below and above the middle make two blocks.
+        """
+        others, share = self.voters - 1, math.exp(-self.local_epsilon)
+        # Bernstein's inequality: the number of clones is farther from its mean with a probability below the tail.
+        rarity = -math.log(self.tail)
+        reach = math.sqrt(2 * others * share * (1 - share) * rarity) + 2 / 3 * rarity
+        first, last = max(math.floor(others * share - reach), 0), min(math.ceil(others * share + reach), others)
+        middle = np.arange(first, last + 1)
+        starts = np.arange(0, len(middle), -(-len(middle) // _BLOCKS))
+        weights = np.add.reduceat(binom.pmf(middle, others, share), starts)
+        below, above = binom.cdf(first - 1, others, share), binom.sf(last, others, share)
+        return np.array([0, *middle[starts], last + 1], dtype=float), np.array([below, *weights, above])
+
+    def delta(self, epsilon: float) -> float:
+        """Return an upper bound on delta(epsilon), as sharp as double precision allows.
+
+        Given c clones, let a = 0, ..., c + 1 be the first count. P gives it q b(a - 1) + (1 - q) b(a) and Q gives it
+        (1 - q) b(a - 1) + q b(a), where b is the law Bin(c, 1/2) and q = P(D = 1). As b(a - 1) / b(a) = a / (c + 1 - a),
+        the quotient P / Q grows with a, and is above e^epsilon from some k on. With F(k) = b(k) + b(k + 1) + ...,
+
+            P(a >= k) - e^epsilon Q(a >= k) = (q - e^epsilon (1 - q)) b(k - 1) - (e^epsilon - 1) F(k),
+            q - e^epsilon (1 - q) = (1 - q) e^epsilon (e^(eps0 - epsilon) - 1).
+
+        Every term below carries the relative error that is allowed for on the side that makes the sum larger.
+        """
+        clones, weights = self.blocks
+        other, factor = 1 / (1 + math.exp(self.local_epsilon)), math.exp(epsilon)
+        edge = factor * other * math.expm1(self.local_epsilon - epsilon)
+        # P > e^epsilon Q while the second count stays below this share of c + 1; a count that rounding puts on the
+        # wrong side has P = e^epsilon Q up to that rounding.
+        share = edge / (math.tanh(self.local_epsilon / 2) * (1 + factor))
+        k = clones + 2 - np.ceil((clones + 1) * share)
+        gained = edge * binom.pmf(k - 1, clones, 0.5)
+        lost = math.expm1(epsilon) * binom.sf(k - 1, clones, 0.5)
+        each = np.maximum(gained * (1 + _SLACK) - lost * (1 - _SLACK), 0.0)
+        return float(weights @ each) * (1 + _SLACK)

@@ -1,0 +1,146 @@
+"""The society's parameter with its guarantee: the only thing that decisions may read.
+
+A release file is JSON that a person can read and that needs nothing beside it. It carries a checksum, so that
+a file edited by hand or cut short is refused. (The checksum catches accidents; it is no signature.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.files import write_text
+from crowdveil.privacy.guarantee import Guarantee
+from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
+from crowdveil.study.study import Study, canonical_json
+
+FORMAT = "crowdveil release 1"
+ERROR_BAR = 0.95
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A society that may be published: parameter, guarantee, and the law of the noise in it."""
+
+    study: Study
+    parameter: FloatArray
+    guarantee: Guarantee
+    mechanism: str
+    noise: NoiseDistribution
+    sampler: str
+    """Where the noise came from, in words."""
+    exact: bool
+    """False for floating-point noise, which is for experiments and protects nobody."""
+    facts: Mapping[str, Any]
+    ledger: Mapping[str, Any] | None
+    """The ledger's id and entry that this release was charged to."""
+    version: str
+
+    @cached_property
+    def error_bars(self) -> FloatArray:
+        """How far the noise moved each coordinate at most, with 95 % probability."""
+        return np.broadcast_to(np.asarray(self.noise.half_widths(ERROR_BAR)), self.parameter.shape)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the release as the plain data of its file, checksum included."""
+        content = {
+            "format": FORMAT,
+            "study": self.study.as_dict(),
+            "study_fingerprint": self.study.fingerprint,
+            "parameter": dict(zip(self.study.feature_names, self.parameter.tolist(), strict=True)),
+            "error_bars": dict(zip(self.study.feature_names, self.error_bars.tolist(), strict=True)),
+            "guarantee": self.guarantee.as_dict(),
+            "mechanism": self.mechanism,
+            "noise": {**self.noise.as_dict(), "sampler": self.sampler, "exact": self.exact},
+            "facts": dict(self.facts),
+            "ledger": None if self.ledger is None else dict(self.ledger),
+            "crowdveil": self.version,
+        }
+        return {**content, "checksum": _checksum(content)}
+
+    @property
+    def digest(self) -> str:
+        """The checksum: names this release and no other."""
+        return str(self.as_dict()["checksum"])
+
+
+def save_release(release: Release, path: str | Path) -> None:
+    """Write a release file, whole or not at all."""
+    write_text(Path(path), json.dumps(release.as_dict(), indent=2, ensure_ascii=False) + "\n")
+
+
+def load_release(path: str | Path, *, allow_experiment: bool = False) -> Release:
+    """Read a release file and check it; one made with floating-point noise must be allowed by name."""
+    path = Path(path)
+    if path.is_dir():
+        raise CrowdveilError(f"{path} is a directory, not a release file")
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CrowdveilError(f"cannot read the release file {path}: {error.strerror or error}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise CrowdveilError(f"{path} is not a release file: it is not JSON ({error})") from None
+    try:
+        return release_from_dict(data, allow_experiment=allow_experiment)
+    except CrowdveilError as error:
+        raise CrowdveilError(f"{path}: {error}") from None
+
+
+def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
+    """Check the plain data of a release and return it as one."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        found = data.get("format") if isinstance(data, dict) else type(data).__name__
+        raise CrowdveilError(f"not a release that this version reads: its format is {found!r}, expected {FORMAT!r}")
+    content = {key: value for key, value in data.items() if key != "checksum"}
+    try:
+        expected = _checksum(content)
+    except ValueError:
+        raise CrowdveilError("it holds numbers that are not finite: the release is damaged") from None
+    if data.get("checksum") != expected:
+        raise CrowdveilError(
+            "its checksum does not match: it was edited or damaged after it was made; get the original"
+        )
+    try:
+        study = Study.from_dict(data["study"])
+        if study.fingerprint != data["study_fingerprint"]:
+            raise CrowdveilError("the study in it does not have the fingerprint that the release names")
+        if set(data["parameter"]) != set(study.feature_names):
+            raise CrowdveilError("its parameter does not name the study's features")
+        release = Release(
+            study=study,
+            parameter=np.array([float(data["parameter"][name]) for name in study.feature_names]),
+            guarantee=Guarantee.from_dict(data["guarantee"]),
+            mechanism=str(data["mechanism"]),
+            noise=noise_from_dict(data["noise"]),
+            sampler=str(data["noise"]["sampler"]),
+            exact=data["noise"]["exact"] is True,
+            facts=data["facts"],
+            ledger=data["ledger"],
+            version=str(data["crowdveil"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CrowdveilError(f"it is not a complete release: {type(error).__name__} {error}") from None
+    if not all(math.isfinite(value) for value in release.parameter):
+        raise CrowdveilError("its parameter is not finite: the release is damaged")
+    if not release.exact and not allow_experiment:
+        raise CrowdveilError(
+            "it was made with floating-point noise, which protects nobody: it is for experiments only "
+            "(allow it by name with --allow-experiment)"
+        )
+    return release
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(content).encode(errors="surrogatepass")).hexdigest()

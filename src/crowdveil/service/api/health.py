@@ -1,0 +1,27 @@
+"""Whether the service can do its work, for whoever watches over it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from crowdveil.service.api.errors import documented
+from crowdveil.service.api.models import Health
+from crowdveil.service.service import Service
+
+
+def health_routes(service: Service) -> APIRouter:
+    """Return /healthz."""
+    routes = APIRouter(tags=["operations"])
+    unwell: dict[int | str, dict[str, Any]] = {503: {"model": Health, "description": "The database does not answer."}}
+
+    @routes.get("/healthz", response_model=Health, responses={**documented(), **unwell})
+    def healthz() -> JSONResponse:
+        """Say whether the database answers."""
+        if service.store.database.answers():
+            return JSONResponse({"status": "ok", "database": "ok"})
+        return JSONResponse({"status": "unavailable", "database": "does-not-answer"}, 503)
+
+    return routes

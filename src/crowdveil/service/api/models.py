@@ -1,0 +1,263 @@
+"""The API's words, as OpenAPI describes them. Nothing beyond them is accepted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MICRO = Field(description="In millionths.")
+Hex64 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+Whole = Annotated[int, Field(ge=-(2**63) + 1, le=2**63 - 1)]
+
+
+class Model(BaseModel):
+    """Strict: nothing is converted, nothing unknown is let through."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class PollSummary(Model):
+    """A poll in the list."""
+
+    id: str
+    title: str
+    state: Literal["open", "closed", "not-open-yet", "full"]
+    paradigm: str
+    release: str | None = Field(description="The id of its newest release.")
+
+
+class PollList(Model):
+    """All polls."""
+
+    polls: list[PollSummary]
+
+
+class LevelOfPrivacy(Model):
+    """An epsilon on offer."""
+
+    name: str
+    epsilon_micro: int = MICRO
+    size: int | None = Field(description="How many coordinates, signs or answers a report has; null: all.")
+
+
+class Method(Model):
+    """What a device needs to make a report. Its privacy depends on none of it."""
+
+    norm_bound: float
+    record_bound: float
+    axes: list[list[float]] | None = Field(description="One row a feature, one column an axis.")
+    clip: float | None
+
+
+class OptionText(Model):
+    """One answer to an about-you question."""
+
+    id: str
+    text: dict[str, str] = Field(description="By language.")
+
+
+class QuestionText(Model):
+    """An about-you question."""
+
+    id: str
+    text: dict[str, str] = Field(description="By language.")
+    options: list[OptionText]
+
+
+class Budget(Model):
+    """The cap on all releases of a central poll together."""
+
+    epsilon_micro: int = MICRO
+
+
+class PollDescription(Model):
+    """What everybody may know of a poll."""
+
+    id: str
+    state: Literal["open", "closed", "not-open-yet", "full"]
+    study: dict[str, Any] = Field(description="The study, as its file has it.")
+    study_fingerprint: Hex64
+    languages: list[str]
+    paradigm: Literal["vlcp", "rlcp", "vldp", "rldp", "alcp", "aldp"]
+    unit: Literal["voter", "record", "answer"]
+    place: Literal["central", "distributed"]
+    mechanism: str
+    levels: list[LevelOfPrivacy]
+    method: Method
+    scene: Literal["road", "cards"]
+    entry: Literal["open", "links"]
+    questions: list[QuestionText]
+    about_epsilon_micro: int | None
+    budget: Budget | None
+    contact: str | None
+    consent: dict[str, str] | None = Field(description="By language.")
+    closes_on: Day | None
+    return_url: str | None
+    release: str | None = Field(description="The id of its newest release.")
+    release_every: None
+
+
+class WordsOfFeature(Model):
+    """What a feature is called, and its phrases by value."""
+
+    label: str
+    words: dict[str, str] | None
+
+
+class Words(Model):
+    """A study's words in one language."""
+
+    language: str
+    direction: Literal["ltr", "rtl"]
+    title: str
+    question: str
+    features: dict[str, WordsOfFeature]
+    parts: list[str]
+
+
+class DrawnDilemma(Model):
+    """Two alternatives, each a value for every feature in the study's order."""
+
+    left: list[float]
+    right: list[float]
+
+
+class Session(Model):
+    """One voter's dilemmas, drawn anew at each request and not kept."""
+
+    dilemmas: list[DrawnDilemma]
+
+
+class ReportBody(Model):
+    """A voter's report. Which of the last five are there depends on the mechanism; see docs/file-formats.md."""
+
+    format: Literal["crowdveil report 1"]
+    study: Hex64
+    mechanism: str
+    epsilon_micro: int = MICRO
+    values: list[Whole] | None = None
+    records: int | None = None
+    coordinates: list[int] | None = None
+    dilemmas: list[list[float]] | None = None
+    answers: list[Literal[1, -1]] | None = None
+    about: dict[str, str] | None = None
+
+
+class BallotAnswer(Model):
+    """What was shown, and which was chosen."""
+
+    left: list[float]
+    right: list[float]
+    chosen: Literal["left", "right"]
+
+
+class BallotBody(Model):
+    """A voter's answers, to a central poll."""
+
+    format: Literal["crowdveil ballot 1"]
+    study: Hex64
+    answers: Annotated[list[BallotAnswer], Field(min_length=1)]
+    about: dict[str, str] = {}
+
+
+class Receipt(Model):
+    """What became of a report or ballot."""
+
+    id: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+    status: Literal["stored", "already-stored"]
+    completion_code: str | None
+    return_url: str | None
+
+
+class ReleaseSummary(Model):
+    """A release in the list."""
+
+    id: Hex64
+    poll: str
+    study: str
+    title: str
+    paradigm: str
+    mechanism: str
+    epsilon: float
+    voters: int
+    made_on: Day
+
+
+class ReleaseList(Model):
+    """Releases, newest first."""
+
+    releases: list[ReleaseSummary]
+
+
+class AlternativeBody(Model):
+    """One outcome, in the study's feature names; what is not named counts as 0."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    features: dict[str, float]
+
+
+class DilemmaBody(Model):
+    """Two or more alternatives."""
+
+    alternatives: Annotated[list[AlternativeBody], Field(min_length=2, max_length=100)]
+
+
+Certainty = Annotated[float, Field(ge=0.5, lt=1, description="Below this certainty the answer is: too close to call.")]
+
+
+class DecisionRequest(DilemmaBody):
+    """A dilemma to decide."""
+
+    certainty: Certainty = 0.9
+
+
+class BatchRequest(Model):
+    """Many dilemmas to decide."""
+
+    dilemmas: Annotated[list[DilemmaBody], Field(min_length=1, max_length=1000)]
+    certainty: Certainty = 0.9
+
+
+class RankedAlternative(Model):
+    """An alternative, in its place."""
+
+    name: str
+    score: float
+    description: str
+
+
+class DecisionGuarantee(Model):
+    """What the release promises its voters."""
+
+    paradigm: str
+    epsilon: float
+    delta: float | None = None
+
+
+class DecisionBody(Model):
+    """What the crowd would choose, how likely, and how sure despite the noise."""
+
+    choice: str | None
+    too_close_to_call: bool
+    reason: str
+    probability: float | None
+    certainty: float
+    threshold: float
+    ranking: list[RankedAlternative]
+    guarantee: DecisionGuarantee
+    release: Hex64
+
+
+class BatchAnswer(Model):
+    """The decisions, in the order of the dilemmas."""
+
+    decisions: list[DecisionBody]
+
+
+class Health(Model):
+    """Whether the service can do its work."""
+
+    status: Literal["ok", "unavailable"]
+    database: Literal["ok", "does-not-answer"]

@@ -1,0 +1,78 @@
+"""What a voter's page asks before anybody answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.service.api.errors import Reason, Refused, documented
+from crowdveil.service.api.models import PollDescription, PollList, Session, Words
+from crowdveil.service.description import describe
+from crowdveil.service.poll import Poll
+from crowdveil.service.service import Service
+from crowdveil.service.store.polls import Standing
+from crowdveil.study.drawing import draw_session
+from crowdveil.study.translations import words
+
+
+def poll_routes(service: Service) -> APIRouter:
+    """Return the routes under /api/polls that read."""
+    routes = APIRouter(prefix="/api/polls", tags=["polls"])
+
+    @routes.get("", response_model=PollList, responses=documented())
+    def list_polls() -> dict[str, Any]:
+        """List the polls."""
+        return {"polls": [_summary(standing, service) for standing in service.store.polls.all()]}
+
+    @routes.get("/{poll}", response_model=PollDescription, responses=documented(404))
+    def describe_poll(poll: str) -> dict[str, Any]:
+        """Say what is asked, what is promised and what a device needs."""
+        standing = service.store.polls.get(poll)
+        if standing is None:
+            raise unknown_poll(poll)
+        return describe(standing, service.today())
+
+    @routes.get("/{poll}/words/{language}", response_model=Words, responses=documented(404))
+    def words_of_poll(poll: str, language: str) -> dict[str, Any]:
+        """Give the study's words in a language."""
+        found = poll_named(service, poll)
+        try:
+            return words(found.study, language, found.translations)
+        except CrowdveilError as error:
+            raise Refused(404, Reason.UNKNOWN_LANGUAGE, str(error)) from None
+
+    @routes.get("/{poll}/session", response_model=Session, responses=documented(404))
+    def draw(poll: str) -> dict[str, Any]:
+        """Draw one voter's dilemmas. Nothing is stored."""
+        # Without a seed, the generator takes its own from the operating system.
+        drawn = draw_session(poll_named(service, poll).study, np.random.default_rng())
+        return {"dilemmas": [{a.name: list(a.values) for a in dilemma.alternatives} for dilemma in drawn]}
+
+    return routes
+
+
+def poll_named(service: Service, name: str) -> Poll:
+    """Return a poll, or refuse the request."""
+    poll = service.store.polls.definition(name)
+    if poll is None:
+        raise unknown_poll(name)
+    return poll
+
+
+def unknown_poll(name: str) -> Refused:
+    """Return the refusal of a poll that does not exist."""
+    return Refused(404, Reason.UNKNOWN_POLL, f"there is no poll {name!r}: GET /api/polls lists them")
+
+
+def _summary(standing: Standing, service: Service) -> dict[str, Any]:
+    poll = standing.poll
+    return {
+        "id": poll.name,
+        "title": poll.study.title,
+        "state": standing.state(service.today()).value,
+        "paradigm": poll.paradigm.name,
+        "release": standing.latest_release,
+    }

@@ -1,0 +1,175 @@
+"""Backups: everything that the service keeps, in one file that either kind of database can be restored from.
+
+The file is gzipped text, a JSON value a line: a header, then the rows of every table, then their number and a checksum.
+It is read from the database as it is at one moment, while voters go on voting. Sessions and sign-in links are left out:
+they are worth nothing tomorrow.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import IO, Any
+
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, Date, Table, delete, func, insert, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.files import replacing
+from crowdveil.service.store import schema
+from crowdveil.service.store.database import Database, alone, connect
+from crowdveil.service.store.migrate import migrate
+from crowdveil.version import VERSION
+
+FORMAT = "crowdveil backup 1"
+ROWS_AT_ONCE = 1000
+TABLES = tuple(table for table in schema.metadata.sorted_tables if table not in (schema.session, schema.sign_in_link))
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a backup file holds."""
+
+    version: str
+    """The crowdveil that made it."""
+    tables: str
+    """The version of its tables."""
+    rows: dict[str, int]
+    """How many rows of each table."""
+
+
+def back_up(address: str, path: Path) -> Backup:
+    """Write everything in a database to a file, whole or not at all. The service may go on running."""
+    database = connect(address)
+    try:
+        with database.reading() as connection, replacing(path) as unfinished:
+            unfinished.chmod(0o600)  # It may hold exact answers.
+            with gzip.open(unfinished, "wt", encoding="utf-8", newline="\n") as file:
+                return _write(connection, file)
+    except SQLAlchemyError as error:
+        raise CrowdveilError(f"cannot read the database {database.shown_address}: {error.args[0]}") from None
+    finally:
+        database.close()
+
+
+def restore(path: Path, address: str) -> Backup:
+    """Fill an empty database from a backup, all of it or nothing. One with anything in it is refused."""
+    backup = check_backup(path)
+    database = connect(address)
+    try:
+        with alone(database):
+            migrate(database)
+            with database.writing() as connection:
+                _check_empty(connection, database)
+                if _version(connection) != backup.tables:
+                    raise CrowdveilError(
+                        f"{path} has tables of version {backup.tables}, this crowdveil has {_version(connection)}: "
+                        f"restore it with crowdveil {backup.version}, and then start this one, which brings it up to date"
+                    )
+                _fill(connection, path)
+    finally:
+        database.close()
+    return backup
+
+
+def check_backup(path: Path) -> Backup:
+    """Read a whole backup and check that it is complete and unchanged."""
+    *_, last = _lines(path)
+    header = next(_lines(path))
+    if not isinstance(last, dict) or "checksum" not in last:
+        raise CrowdveilError(f"{path} is not complete: its end is missing")
+    return Backup(header["crowdveil"], header["tables"], last["rows"])
+
+
+def _write(connection: Connection, file: IO[str]) -> Backup:
+    tables = _version(connection)
+    if tables is None:
+        raise CrowdveilError("the database has no tables of crowdveil in it: there is nothing to back up")
+    digest, counted = hashlib.sha256(), {}
+
+    def line(value: Any) -> None:
+        said = json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+        digest.update(said.encode())
+        file.write(said)
+
+    line({"format": FORMAT, "crowdveil": VERSION, "tables": tables})
+    for table in TABLES:
+        counted[table.name] = 0
+        for row in connection.execution_options(yield_per=ROWS_AT_ONCE).execute(
+            select(table).order_by(*table.primary_key)
+        ):
+            line([table.name, [value.isoformat() if isinstance(value, date) else value for value in row]])
+            counted[table.name] += 1
+    file.write(json.dumps({"rows": counted, "checksum": digest.hexdigest()}) + "\n")
+    return Backup(VERSION, tables, counted)
+
+
+def _lines(path: Path) -> Iterator[Any]:
+    """Walk the values of a backup; the last is checked against all before it."""
+    digest = hashlib.sha256()
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            for number, said in enumerate(file):
+                value = json.loads(said)
+                if number == 0 and (not isinstance(value, dict) or value.get("format") != FORMAT):
+                    raise CrowdveilError(f"{path} is not a backup that this version of crowdveil reads")
+                if isinstance(value, dict) and value.get("checksum", digest.hexdigest()) != digest.hexdigest():
+                    raise CrowdveilError(
+                        f"{path} was changed or damaged after it was made: its checksum does not match"
+                    )
+                digest.update(said.encode())
+                yield value
+    except (OSError, EOFError, ValueError) as error:
+        raise CrowdveilError(f"cannot read the backup {path}: {error}") from None
+
+
+def _fill(connection: Connection, path: Path) -> None:
+    connection.execute(delete(schema.installation))  # A new database has an id of its own.
+    by_name = {table.name: table for table in TABLES}
+    waiting: list[dict[str, Any]] = []
+    filled: Table | None = None
+    for value in _lines(path):
+        table = by_name[value[0]] if isinstance(value, list) else None
+        if filled is not None and waiting and (table is not filled or len(waiting) == ROWS_AT_ONCE):
+            connection.execute(insert(filled), waiting)
+            waiting = []
+        if table is not None:
+            filled = table
+            waiting.append(_row(table, value[1]))
+    if connection.dialect.name == "postgresql":
+        for table in (schema.release, schema.charge):
+            _go_on_counting(connection, table)
+
+
+def _row(table: Table, values: list[Any]) -> dict[str, Any]:
+    return {
+        column.name: date.fromisoformat(value) if isinstance(column.type, Date) and value is not None else value
+        for column, value in zip(table.columns, values, strict=True)
+    }
+
+
+def _go_on_counting(connection: Connection, table: Table) -> None:
+    """PostgreSQL numbers rows by a counter that knows nothing of rows that came with their number."""
+    largest = connection.scalar(select(func.max(table.c.number)))
+    if largest is not None:
+        counter = "SELECT setval(pg_get_serial_sequence(:table, 'number'), :largest)"
+        connection.execute(text(counter), {"table": table.name, "largest": largest})
+
+
+def _check_empty(connection: Connection, database: Database) -> None:
+    for table in TABLES:
+        if table is not schema.installation and connection.scalar(select(func.count()).select_from(table)):
+            raise CrowdveilError(
+                f"the database {database.shown_address} is not empty, and a backup never overwrites anything: "
+                "restore into a new one"
+            )
+
+
+def _version(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()

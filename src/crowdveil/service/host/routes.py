@@ -1,0 +1,72 @@
+"""Where the host's pages are."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from crowdveil.service.host import downloads, editor, overview, people, releases, signing_in
+from crowdveil.service.host.visit import PLACE, Desk, Work, page
+from crowdveil.service.service import Service
+
+_PAGES: tuple[tuple[str, str, Work], ...] = (
+    ("GET", "/", overview.polls_page),
+    ("GET", "/password", signing_in.password_page),
+    ("POST", "/password", signing_in.set_password),
+    ("POST", "/sign-out", signing_in.sign_out),
+    ("GET", "/new", editor.editor_page),
+    ("POST", "/new", editor.check_file),
+    ("POST", "/new/create", editor.create_poll),
+    ("GET", "/polls/{poll}", overview.poll_page),
+    ("GET", "/polls/{poll}/live", overview.live_part),
+    ("POST", "/polls/{poll}/close", overview.close_poll),
+    ("POST", "/polls/{poll}/open", overview.open_poll),
+    ("GET", "/polls/{poll}/recruit", people.recruit_page),
+    ("POST", "/polls/{poll}/links", people.make_links),
+    ("GET", "/polls/{poll}/data", downloads.data_page),
+    ("GET", "/polls/{poll}/data/{file}", downloads.download),
+    ("POST", "/polls/{poll}/withdraw", people.withdraw),
+    ("GET", "/polls/{poll}/releases", releases.releases_page),
+    ("POST", "/polls/{poll}/look", releases.look_first),
+    ("POST", "/polls/{poll}/release", releases.release),
+    ("GET", "/polls/{poll}/compare", releases.compare_page),
+    ("GET", "/releases/{release}", releases.release_page),
+    ("GET", "/releases/{release}/file", releases.release_file),
+)
+_BEFORE_SIGNING_IN: tuple[tuple[str, str, Work], ...] = (
+    ("GET", "/sign-in", signing_in.sign_in_page),
+    ("POST", "/sign-in", signing_in.sign_in),
+)
+_STATIC = {
+    "release.css": ("crowdveil.pages", "release_page.css", "text/css"),
+    "host.css": ("crowdveil.service.host", "static/host.css", "text/css"),
+    "live.js": ("crowdveil.service.host", "static/live.js", "text/javascript"),
+    "sign-in.js": ("crowdveil.service.host", "static/sign-in.js", "text/javascript"),
+    "preview.js": ("crowdveil.service.host", "static/preview.js", "text/javascript"),
+}
+
+
+def host_routes(service: Service) -> APIRouter:
+    """Return the host's pages, which are no part of the API's description."""
+    settings = service.settings
+    desk = Desk(service.store, service.now, service.today, settings.public_url, settings.trusted_proxies)
+    routes = [Route(PLACE + path, page(desk, work), methods=[method]) for method, path, work in _PAGES]
+    routes += [
+        Route(PLACE + path, page(desk, work, signed_in=False), methods=[method])
+        for method, path, work in _BEFORE_SIGNING_IN
+    ]
+    return APIRouter(routes=[*routes, Route(f"{PLACE}/static/{{name}}", static_file)])
+
+
+async def static_file(request: Request) -> Response:
+    """Send a style sheet or a module of the host's pages."""
+    found = _STATIC.get(request.path_params["name"])
+    if found is None:
+        return Response("there is no such file", 404, media_type="text/plain")
+    package, path, kind = found
+    content = resources.files(package).joinpath(path).read_bytes()
+    return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})

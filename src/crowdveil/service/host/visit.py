@@ -1,0 +1,199 @@
+"""One request to the host's pages: who comes, with what form, and the page that is shown.
+
+Two things are settled here for every page, so that no page can forget them: only a signed-in host sees it, and a form is
+accepted only with the token that its page carried (so that no other website can submit it in the host's name).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.pages.reading import one_line, signed
+from crowdveil.privacy.ledger.statement import decimal_text
+from crowdveil.service.host.attempts import Attempts
+from crowdveil.service.middleware.rate_limit import client_address
+from crowdveil.service.store.polls import Standing
+from crowdveil.service.store.store import Store
+
+PLACE = "/host"
+"""Where on the website the host's pages are."""
+SESSION_COOKIE = "crowdveil-host"
+VISIT_COOKIE = "crowdveil-visit"
+"""Before anybody is signed in: a random word that ties a form to the browser it was shown in."""
+LARGEST_FORM = 1 << 20
+
+TEMPLATES = Environment(
+    loader=PackageLoader("crowdveil.service.host"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+TEMPLATES.filters.update(
+    epsilon=decimal_text,
+    line=one_line,
+    signed=signed,
+    fixed=lambda value, places: f"{value:.{places}f}",
+    thousands=lambda number: f"{number:,}",
+)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What the host's pages work with."""
+
+    store: Store
+    now: Callable[[], int]
+    """Seconds since 1970."""
+    today: Callable[[], date]
+    public_url: str = ""
+    """The website's address as voters see it; empty: as the browser asked for it."""
+    trusted_proxies: int = 0
+    attempts: Attempts = field(default_factory=Attempts)
+    one_release: threading.Lock = field(default_factory=threading.Lock)
+    """One release is made at a time."""
+
+
+class Missing(CrowdveilError):
+    """There is no such page, poll or release."""
+
+
+class Forbidden(CrowdveilError):
+    """A form that did not come from the host's own page."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A request that has been let in."""
+
+    desk: Desk
+    request: Request
+    host: str | None
+    secret: str
+    """What the cookie holds: of the session, or of the visit before signing in."""
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def store(self) -> Store:
+        """Where everything is."""
+        return self.desk.store
+
+    @property
+    def address(self) -> str:
+        """Where the visitor comes from."""
+        return client_address(self.request.scope, self.desk.trusted_proxies)
+
+    @property
+    def origin(self) -> str:
+        """The website's own address, without a path."""
+        url = self.request.url
+        return self.desk.public_url.rstrip("/") or f"{url.scheme}://{url.netloc}"
+
+    def path(self, name: str) -> str:
+        """Return a part of the address that was asked for."""
+        return str(self.request.path_params[name])
+
+    def standing(self) -> Standing:
+        """Return the poll that the address names."""
+        found = self.store.polls.get(self.path("poll"))
+        if found is None:
+            raise Missing(f"there is no poll {self.path('poll')!r}: see the list of polls")
+        return found
+
+    def show(self, template: str, status: int = 200, **context: Any) -> Response:
+        """Return a page."""
+        token = Markup('<input type="hidden" name="form_token" value="{}">').format(form_token(self.secret))
+        shown = {"host": self.host, "token": token, "origin": self.origin, **context}
+        return HTMLResponse(
+            TEMPLATES.get_template(template).render(shown), status, headers={"Cache-Control": "no-store"}
+        )
+
+    def go(self, path: str) -> Response:
+        """Send the browser to another of the host's pages."""
+        return RedirectResponse(f"{PLACE}{path}", 303)
+
+    def with_cookie(self, response: Response, name: str, value: str, seconds: int) -> Response:
+        """Set a cookie that no script reads and no other website can make the browser send."""
+        response.set_cookie(
+            name,
+            value,
+            max_age=seconds,
+            path=PLACE,
+            secure=self.origin.startswith("https://"),
+            httponly=True,
+            samesite="strict",
+        )
+        return response
+
+
+Work = Callable[[Visit], Response]
+
+
+def form_token(secret: str) -> str:
+    """Return what a page's forms carry: it follows from the cookie, which another website cannot read."""
+    return hashlib.sha256(f"crowdveil form {secret}".encode()).hexdigest()
+
+
+def page(desk: Desk, work: Work, *, signed_in: bool = True) -> Callable[[Request], Awaitable[Response]]:
+    """Turn work into a page: checked before, off the event loop, and with mistakes told in words."""
+
+    async def answer(request: Request) -> Response:
+        cookie = request.cookies.get(SESSION_COOKIE, "")
+        host = await run_in_threadpool(desk.store.hosts.session, cookie, desk.now()) if cookie else None
+        visit_secret = request.cookies.get(VISIT_COOKIE) or secrets.token_urlsafe(32)
+        visit = Visit(desk, request, host, cookie if host else visit_secret)
+        if signed_in and host is None:
+            return visit.go("/sign-in")
+        try:
+            if request.method == "POST":
+                visit = Visit(desk, request, host, visit.secret, await _form(request, visit))
+            response = await run_in_threadpool(work, visit)
+        except Missing as error:
+            response = visit.show("refused.html", 404, title="Not found", message=str(error))
+        except Forbidden as error:
+            response = visit.show("refused.html", 403, title="Not accepted", message=str(error))
+        except CrowdveilError as error:
+            response = visit.show("refused.html", 400, title="That did not work", message=str(error))
+        if host is None and VISIT_COOKIE not in request.cookies:
+            visit.with_cookie(response, VISIT_COOKIE, visit_secret, 3600)
+        return response
+
+    return answer
+
+
+async def _form(request: Request, visit: Visit) -> dict[str, str]:
+    """Read a form, and refuse one that did not come from a page of ours."""
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        raise Forbidden("this form was sent by another website, and nothing was done")
+    if int(request.headers.get("Content-Length") or LARGEST_FORM + 1) > LARGEST_FORM:
+        raise CrowdveilError(f"the form is too large: files up to {LARGEST_FORM >> 20} MB can be uploaded")
+    read: dict[str, str] = {}
+    async with request.form(max_files=1, max_fields=20, max_part_size=LARGEST_FORM) as form:
+        for name, value in form.multi_items():
+            read[name] = await _text(value) if isinstance(value, UploadFile) else value
+    given = read.pop("form_token", "")
+    if not hmac.compare_digest(given.encode(), form_token(visit.secret).encode()):
+        raise Forbidden("the page that this form was on is too old, and nothing was done: load it again")
+    return read
+
+
+async def _text(upload: UploadFile) -> str:
+    try:
+        return (await upload.read()).decode("utf-8")
+    except UnicodeDecodeError:
+        raise CrowdveilError(f"{upload.filename} is not a text file in UTF-8") from None

@@ -1,0 +1,42 @@
+"""No body is read beyond its limit, whatever its header says."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crowdveil.service.api.errors import Reason, error_response
+
+LARGEST_OTHER = 1 << 20
+"""Of what is neither a report nor a ballot: dilemmas to decide, a host's files."""
+
+
+class BodyLimit:
+    """Refuses larger bodies, by what they announce and by what arrives."""
+
+    def __init__(self, app: ASGIApp, largest_report: int) -> None:
+        self._app = app
+        self._largest_report = largest_report
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with a body of bounded size."""
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
+            await self._app(scope, receive, send)
+            return
+        largest = self._largest_report if scope["method"] == "PUT" else LARGEST_OTHER
+        announced = dict(scope["headers"]).get(b"content-length", b"0")
+        told = f"the body is too large: at most {largest} bytes are read"
+        if not announced.isdigit() or int(announced) > largest:
+            await error_response(413, Reason.TOO_LARGE, told)(scope, receive, send)
+            return
+        read = 0
+
+        async def count() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > largest:
+                raise HTTPException(413, told)
+            return message
+
+        await self._app(scope, count, send)

@@ -1,0 +1,87 @@
+"""The pages that are the same for everybody: the voter's page, its modules, the list of polls, the API's description."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import Response as StarletteResponse
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from crowdveil.service.api.polls import poll_named
+from crowdveil.service.service import Service
+
+WEB = Path(str(resources.files("crowdveil"))) / "web"
+REVALIDATE = {"Cache-Control": "no-cache"}
+"""A cache may keep it, and asks by ETag before it uses it: nobody runs an old module with a new page."""
+
+
+class _Modules(StaticFiles):
+    """Static files that a cache checks before it uses them."""
+
+    async def get_response(self, path: str, scope: Scope) -> StarletteResponse:
+        """Return a file."""
+        response = await super().get_response(path, scope)
+        response.headers.update(REVALIDATE)
+        return response
+
+
+def add_pages(app: FastAPI, service: Service) -> None:
+    """Add the pages, which OpenAPI does not describe."""
+    routes = APIRouter(include_in_schema=False)
+
+    @routes.get("/", response_model=None)
+    def front() -> Response:
+        """Go to the only poll, or list them."""
+        standings = service.store.polls.all()
+        if len(standings) == 1:
+            return RedirectResponse(f"/p/{standings[0].poll.name}/", 307)
+        items = [f'<li><a href="/p/{s.poll.name}/">{escape(s.poll.study.title)}</a></li>' for s in standings]
+        return _page("Polls", f"<ul>{''.join(items)}</ul>" if items else "<p>There is no poll yet.</p>")
+
+    @routes.get("/p/{poll}")
+    def without_slash(poll: str) -> RedirectResponse:
+        """Go to the page, whose modules are named relative to it."""
+        return RedirectResponse(f"/p/{poll_named(service, poll).name}/", 307)
+
+    @routes.get("/p/{poll}/", response_class=FileResponse)
+    def voters_page(poll: str) -> FileResponse:
+        """Give the voter's page."""
+        poll_named(service, poll)
+        return FileResponse(WEB / "index.html", headers=REVALIDATE)
+
+    @routes.get("/api", response_class=HTMLResponse)
+    def api_description() -> HTMLResponse:
+        """Describe the API to a person."""
+        return _page("The API", _operations(app.openapi()))
+
+    app.include_router(routes)
+    app.mount("/web", GZipMiddleware(_Modules(directory=WEB), minimum_size=500), "web")
+
+
+def _operations(description: dict[str, Any]) -> str:
+    parts = ['<p>For programs: <a href="/api/openapi.json">openapi.json</a>.</p>']
+    for path, operations in description["paths"].items():
+        for method, operation in operations.items():
+            told = escape(operation.get("description", ""))
+            rows = [
+                f"<li><code>{status}</code> {escape(answer['description'])}</li>"
+                for status, answer in sorted(operation["responses"].items())
+            ]
+            parts.append(f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{told}</p><ul>{''.join(rows)}</ul>")
+    return "".join(parts)
+
+
+def _page(title: str, content: str) -> HTMLResponse:
+    return HTMLResponse(
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="icon" href="/web/icon.svg"><title>{title}</title></head>'
+        f"<body><main><h1>{title}</h1>{content}</main></body></html>"
+    )

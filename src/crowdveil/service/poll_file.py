@@ -1,0 +1,249 @@
+"""Polls as plain data: read from a TOML file or from the database, checked, and written back."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import Place
+from crowdveil.privacy.guarantee import paradigm as find_paradigm
+from crowdveil.privacy.mechanisms import mechanism_name
+from crowdveil.service.poll import Entry, Level, Option, Poll, Question, Texts, expected_epsilons
+from crowdveil.study.bundled import load_study
+from crowdveil.study.study import Study
+from crowdveil.study.translations import Translation, load_translation, read_translation
+
+DEFAULT_LEVELS = {"strong": "0.5", "balanced": "1", "light": "2"}
+DEFAULT_BUDGET = "1"
+BUDGET_LEVEL = "total"
+"""The name of a central poll's only level."""
+
+_KNOWN = (
+    "name",
+    "study",
+    "paradigm",
+    "mechanism",
+    "levels",
+    "budget",
+    "entry",
+    "quota",
+    "opens_on",
+    "closes_on",
+    "return_url",
+    "completion_code",
+    "contact",
+    "consent",
+    "questions",
+    "about_epsilon",
+    "translations",
+)
+
+
+def find_poll(reference: str, paradigm: str | None = None, mechanism: str | None = None) -> Poll:
+    """Read a poll file, or make the default poll of a study that is bundled or in a file."""
+    path = Path(reference)
+    if path.is_file() and "features" not in _toml(path):
+        if paradigm or mechanism:
+            raise CrowdveilError(
+                f"{path} is a poll file, which says paradigm and mechanism itself: leave the options out"
+            )
+        return load_poll(path)
+    return default_poll(load_study(reference), paradigm or "rldp", mechanism)
+
+
+def default_poll(study: Study, paradigm: str = "rldp", mechanism: str | None = None) -> Poll:
+    """Return the poll of a study that leaves everything else as it comes."""
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in study.name.lower())[:40]
+    wanted = {} if mechanism is None else {"mechanism": mechanism}
+    return poll_from_dict({"name": name, "study": study.as_dict(), "paradigm": paradigm, **wanted})
+
+
+def load_poll(path: str | Path) -> Poll:
+    """Read a poll file (TOML); the files that it names are looked for beside it."""
+    path = Path(path)
+    return poll_from_dict(_toml(path), beside=path.parent)
+
+
+def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Poll:
+    """Check the plain data of a poll and return it as one; without ``beside``, it may name no files."""
+    where = f"poll {data.get('name', '?')!r}"
+    unknown = sorted(set(data) - set(_KNOWN))
+    if unknown:
+        raise CrowdveilError(f"{where}: unknown setting {unknown[0]!r}; known are {', '.join(sorted(_KNOWN))}")
+    study = _study(data.get("study"), beside, where)
+    paradigm = find_paradigm(_text(data, "paradigm", where) or "rldp")
+    levels = _levels(data, paradigm.place, where)
+    entry = _text(data, "entry", where) or Entry.OPEN.value
+    if entry not in list(Entry):
+        raise CrowdveilError(f"{where}: entry must be {' or '.join(Entry)}, got {entry!r}")
+    quota = data.get("quota")
+    if quota is not None and type(quota) is not int:
+        raise CrowdveilError(f"{where}: quota must be a whole number, got {quota!r}")
+    about = data.get("about_epsilon")
+    return Poll(
+        name=_text(data, "name", where) or "",
+        study=study,
+        paradigm=paradigm,
+        mechanism=mechanism_name(paradigm, _text(data, "mechanism", where), study, expected_epsilons(levels)),
+        levels=levels,
+        entry=Entry(entry),
+        quota=quota,
+        opens_on=_date(data, "opens_on", where),
+        closes_on=_date(data, "closes_on", where),
+        return_url=_text(data, "return_url", where),
+        completion_code=_text(data, "completion_code", where),
+        contact=_text(data, "contact", where),
+        consent=_texts(data.get("consent", {}), f"{where}, consent"),
+        questions=tuple(_question(given, where) for given in _list(data, "questions", where)),
+        about_epsilon=None if about is None else Epsilon.parse(about),
+        translations=_translations(data, study, beside, where),
+    )
+
+
+def poll_as_dict(poll: Poll) -> dict[str, Any]:
+    """Return a poll as plain data that needs no other file; ``poll_from_dict`` reads it."""
+    levels = {level.name: str(level.epsilon) for level in poll.levels}
+    optional = {
+        "quota": poll.quota,
+        "opens_on": poll.opens_on and poll.opens_on.isoformat(),
+        "closes_on": poll.closes_on and poll.closes_on.isoformat(),
+        "return_url": poll.return_url,
+        "completion_code": poll.completion_code,
+        "contact": poll.contact,
+        "consent": dict(poll.consent),
+        "questions": [question_as_dict(question) for question in poll.questions],
+        "about_epsilon": poll.about_epsilon and str(poll.about_epsilon),
+        "translations": [_translation_as_dict(translation) for translation in poll.translations],
+    }
+    return {
+        "name": poll.name,
+        "study": poll.study.as_dict(),
+        "paradigm": poll.paradigm.name,
+        "mechanism": poll.mechanism,
+        **({"levels": levels} if poll.distributed else {"budget": levels[BUDGET_LEVEL]}),
+        "entry": poll.entry.value,
+        **{key: value for key, value in optional.items() if value},
+    }
+
+
+def question_as_dict(question: Question) -> dict[str, Any]:
+    """Return a question as plain data."""
+    return {
+        "id": question.id,
+        "text": dict(question.text),
+        "options": [{"id": option.id, "text": dict(option.text)} for option in question.options],
+    }
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise CrowdveilError(f"{path} is not a readable TOML file: {error}") from None
+
+
+def _study(given: Any, beside: Path | None, where: str) -> Study:
+    if isinstance(given, Mapping):
+        return Study.from_dict(given)
+    if not isinstance(given, str):
+        raise CrowdveilError(f"{where}: study must be a bundled name, a path or a table, got {given!r}")
+    if beside is not None and (beside / given).is_file():
+        return load_study(str(beside / given))
+    if beside is None and (Path(given).suffix or "/" in given):
+        raise CrowdveilError(
+            f"{where}: an uploaded poll cannot name the file {given!r}: put the study into it as [study]"
+        )
+    return load_study(given)
+
+
+def _levels(data: Mapping[str, Any], place: Place, where: str) -> tuple[Level, ...]:
+    if place is Place.CENTRAL:
+        if "levels" in data:
+            raise CrowdveilError(f"{where}: a central poll has a budget (budget = 1.0), not levels")
+        return (Level(BUDGET_LEVEL, Epsilon.parse(data.get("budget", DEFAULT_BUDGET))),)
+    if "budget" in data:
+        raise CrowdveilError(f"{where}: a distributed poll has levels (levels = {{balanced = 1}}), not a budget")
+    given = data.get("levels", DEFAULT_LEVELS)
+    if not isinstance(given, Mapping):
+        raise CrowdveilError(f"{where}: levels must be a table like {{strong = 0.5, light = 2}}, got {given!r}")
+    made = [Level(str(name), Epsilon.parse(epsilon)) for name, epsilon in given.items()]
+    return tuple(sorted(made, key=lambda level: level.epsilon))
+
+
+def _question(given: Any, where: str) -> Question:
+    if not isinstance(given, Mapping) or set(given) != {"id", "text", "options"}:
+        raise CrowdveilError(f"{where}: a question is a table with id, text and options, got {given!r}")
+    options = []
+    for option in _list(given, "options", where):
+        if not isinstance(option, Mapping) or set(option) != {"id", "text"}:
+            raise CrowdveilError(f"{where}, question {given['id']!r}: an option has id and text, got {option!r}")
+        options.append(Option(_id(option["id"], where), _texts(option["text"], where)))
+    return Question(_id(given["id"], where), _texts(given["text"], where), tuple(options))
+
+
+def _translations(data: Mapping[str, Any], study: Study, beside: Path | None, where: str) -> tuple[Translation, ...]:
+    given = _list(data, "translations", where)
+    if beside is None and not all(isinstance(one, Mapping) for one in given):
+        raise CrowdveilError(f"{where}: an uploaded poll cannot name files: put the translations into it as tables")
+    return tuple(
+        read_translation(one, study, where)
+        if isinstance(one, Mapping)
+        else load_translation((beside or Path()) / str(one), study)
+        for one in given
+    )
+
+
+def _translation_as_dict(translation: Translation) -> dict[str, Any]:
+    return {
+        "study": translation.study,
+        "language": translation.language,
+        "title": translation.title,
+        "question": translation.question,
+        "features": {
+            name: {"label": said.label, **({} if said.words is None else {"words": dict(said.words)})}
+            for name, said in translation.features.items()
+        },
+    }
+
+
+def _id(given: Any, where: str) -> str:
+    if not isinstance(given, str) or not given.isascii() or not given.replace("-", "").replace("_", "").isalnum():
+        raise CrowdveilError(f"{where}: an id is made of letters, digits, _ and -, got {given!r}")
+    return given
+
+
+def _texts(given: Any, where: str) -> Texts:
+    if isinstance(given, str):
+        return {"en": given}
+    if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
+        raise CrowdveilError(f"{where}: a text is given by language, like {{en = '...', fr = '...'}}, got {given!r}")
+    return {str(language): text for language, text in given.items()}
+
+
+def _text(data: Mapping[str, Any], key: str, where: str) -> str | None:
+    value = data.get(key)
+    if value is not None and not isinstance(value, str):
+        raise CrowdveilError(f"{where}: {key} must be a text, got {value!r}")
+    return value
+
+
+def _list(data: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    value = data.get(key, [])
+    if not isinstance(value, list):
+        raise CrowdveilError(f"{where}: {key} must be a list, got {value!r}")
+    return value
+
+
+def _date(data: Mapping[str, Any], key: str, where: str) -> date | None:
+    value = data.get(key)
+    if value is None:
+        return None
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise CrowdveilError(f"{where}: {key} must be a day like 2026-05-31, got {value!r}") from None

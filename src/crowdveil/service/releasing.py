@@ -1,0 +1,103 @@
+"""Make a release of a poll: look first at what it would cost and tell, then make it.
+
+Central polls are charged before noise is drawn. Distributed polls cost nothing: the noise is in the reports already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.gather import release_from_reports
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.noise.distribution import NoiseDistribution
+from crowdveil.publish import FEWEST_VOTERS, Request, charged_release, prepare
+from crowdveil.releases import ERROR_BAR
+from crowdveil.service.poll import Poll
+from crowdveil.service.store.releases import StoredRelease
+from crowdveil.service.store.store import Store
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a release would cost and tell. Nothing is spent, and nothing here came from an answer."""
+
+    poll: str
+    voters: int
+    mechanism: str
+    cost_micro: int
+    """0 for a distributed poll."""
+    remaining_micro: int | None
+    """What is left of the budget before it, of a central poll."""
+    noise: NoiseDistribution | None
+    """The noise that the society would carry, where it is known beforehand."""
+
+    @property
+    def affordable(self) -> bool:
+        """Whether the budget covers it."""
+        return self.remaining_micro is None or self.cost_micro <= self.remaining_micro
+
+    @property
+    def error_bar(self) -> float | None:
+        """How far the noise would move any coordinate at most, with 95 % probability each."""
+        return None if self.noise is None else float(np.max(self.noise.half_widths(ERROR_BAR)))
+
+
+def dry_run(store: Store, name: str, epsilon: Epsilon | None = None) -> DryRun:
+    """Say what a release would cost and tell; ``epsilon`` is what a central one would spend."""
+    poll = store.polls.known(name)
+    if poll.distributed:
+        epsilons = _epsilons(store, poll)
+        noise = DISTRIBUTED[poll.mechanism].expected_noise(poll.settings, epsilons)
+        return DryRun(name, len(epsilons), poll.mechanism, 0, None, noise)
+    spend, account = _spending(poll, epsilon), store.releases.account(name)
+    prepared = prepare(store.crowd(name), _request(poll, spend))
+    remaining = None if account is None else account.remaining_micro
+    return DryRun(name, prepared.dataset.voters, poll.mechanism, spend.micro, remaining, prepared.expected_noise)
+
+
+def make_release(store: Store, name: str, today: date, epsilon: Epsilon | None = None) -> StoredRelease:
+    """Make a release and store it; a central one spends ``epsilon`` of the poll's budget, before noise is drawn."""
+    poll = store.polls.known(name)
+    if poll.distributed:
+        if epsilon is not None:
+            raise CrowdveilError(
+                f"poll {name} is distributed: its voters chose their epsilons, and a release spends none"
+            )
+        return store.releases.put(
+            name, release_from_reports(_bodies(store, name), poll.paradigm, poll.terms), today, None
+        )
+    spend = _spending(poll, epsilon)
+    release, charge = charged_release(store.crowd(name), _request(poll, spend), store.releases.book(name, today))
+    return store.releases.put(name, release, today, charge.id)
+
+
+def _request(poll: Poll, epsilon: Epsilon) -> Request:
+    return Request(poll.paradigm, epsilon, poll.mechanism)
+
+
+def _spending(poll: Poll, epsilon: Epsilon | None) -> Epsilon:
+    if epsilon is None:
+        raise CrowdveilError(f"say how much of the budget of poll {poll.name} the release may spend: an epsilon")
+    return epsilon
+
+
+def _bodies(store: Store, name: str) -> Iterator[Sequence[Mapping[str, Any]]]:
+    return ([report.body for report in chunk] for chunk in store.reports(name))
+
+
+def _epsilons(store: Store, poll: Poll) -> np.ndarray[Any, np.dtype[np.int64]]:
+    counts = [(day.epsilon_micro, day.participants) for day in store.participation.by_day(poll.name)]
+    levels = np.array([micro for micro, _ in counts], np.int64)
+    epsilons = np.repeat(levels, [participants for _, participants in counts])
+    if len(epsilons) < FEWEST_VOTERS:
+        raise CrowdveilError(
+            f"a release needs at least {FEWEST_VOTERS} voters, and poll {poll.name} has {len(epsilons)}"
+        )
+    return epsilons

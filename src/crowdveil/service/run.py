@@ -1,0 +1,110 @@
+"""Run the service: prepare its database, then answer requests until it is told to stop.
+
+When it is stopped (SIGTERM, ctrl-C), requests that have begun are finished and what they sent is committed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.service.app import create_app
+from crowdveil.service.logs import logging_config
+from crowdveil.service.poll import Poll
+from crowdveil.service.service import Service
+from crowdveil.service.settings import Settings, read_settings
+from crowdveil.service.store.store import Store, open_store
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What whoever starts the service is told."""
+
+    sign_in_token: str
+    """For the host, once."""
+    database: str
+    """Where it is, without its password."""
+
+
+def prepare(settings: Settings, poll: Poll, now: int) -> Prepared:
+    """Make the database if there is none, add the poll if it is new, and make a one-time sign-in link for the host."""
+    if not settings.database:
+        try:
+            Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CrowdveilError(f"cannot make the directory {settings.data}: {error.strerror or error}") from None
+    with open_store(settings.database_address) as store:
+        _add_once(store, poll)
+        return Prepared(store.hosts.create_sign_in_link(now), store.database.shown_address)
+
+
+def serve(settings: Settings, tell: Callable[[int], None]) -> None:
+    """Answer requests until told to stop; ``tell`` is called with the port when it is known."""
+    if settings.workers == 1:
+        with open_store(settings.database_address) as store:
+            server = uvicorn.Server(uvicorn.Config(create_app(Service(store, settings)), **_config(settings)))
+            _run(server.config, tell, server.run)
+        return
+    # The processes read their settings from the environment, which is all that they share with this one.
+    os.environ.update(settings.as_environment())
+    config = uvicorn.Config(
+        "crowdveil.service.run:worker_app", factory=True, workers=settings.workers, **_config(settings)
+    )
+    _run(config, tell, lambda sockets: Multiprocess(config, sockets).run())
+
+
+def worker_app() -> FastAPI:
+    """Build the application of one worker process."""
+    settings, open_things = read_settings({}), ExitStack()
+    atexit.register(open_things.close)
+    return create_app(Service(open_things.enter_context(open_store(settings.database_address)), settings))
+
+
+def _config(settings: Settings) -> dict[str, Any]:
+    return {
+        "host": settings.host,
+        "port": settings.port,
+        "log_config": logging_config(settings.log_level),
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": settings.stop_seconds,
+        "proxy_headers": False,
+    }
+
+
+def _add_once(store: Store, poll: Poll) -> None:
+    known = store.polls.definition(poll.name)
+    if known is None:
+        store.polls.add(poll)
+    elif known != poll:
+        raise CrowdveilError(
+            f"the database has a poll {poll.name!r} with other rules, and a poll never changes: "
+            "give the new one another name, or another --data directory"
+        )
+
+
+def _run(config: uvicorn.Config, tell: Callable[[int], None], run: Callable[[list[socket]], object]) -> None:
+    try:
+        listening = config.bind_socket()
+    except SystemExit:  # How the server library says that it cannot.
+        raise CrowdveilError(
+            f"cannot listen at {config.host}:{config.port}: it is in use, or not of this machine; choose another --port"
+        ) from None
+    tell(listening.getsockname()[1])
+    # The server stops in good order, and then passes on the signal that stopped it: the database is to be closed, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with suppress(KeyboardInterrupt):
+        run([listening])

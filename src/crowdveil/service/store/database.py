@@ -1,0 +1,150 @@
+"""The connection to the database: how transactions begin, and when a commit counts as durable.
+
+SQLite runs in WAL mode with synchronous=FULL: when a commit returns, it is on disk. Versions before 3.51.3 can, rarely,
+damage a WAL database that two connections write to at the same time. So one process at a time has the file (a lock
+beside it), and in that process one thread at a time writes.
+
+PostgreSQL may serve many processes. Who writes for a poll first locks the poll's row.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from crowdveil.errors import CrowdveilError
+
+PATIENCE_SECONDS = 30
+CONNECTIONS = 16
+"""Per process: as many threads may be at the database at once."""
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database that is open."""
+
+    engine: Engine
+    _one_writer: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether this is a file of this process alone."""
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give a connection that sees the database as it is at one moment, however long the block takes."""
+        isolation = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        with self.engine.connect().execution_options(**isolation) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Give a connection whose changes are durable, all of them, when the block has ended; or none."""
+        if not self.is_sqlite:
+            with self.engine.begin() as connection:
+                yield connection
+            return
+        with self._one_writer, self.engine.connect().execution_options(writes=True) as connection, connection.begin():
+            yield connection
+
+    @property
+    def shown_address(self) -> str:
+        """Where it is, without a password."""
+        return self.engine.url.render_as_string(hide_password=True)
+
+    def answers(self) -> bool:
+        """Whether the database answers a question."""
+        try:
+            with self.engine.connect() as connection:
+                return bool(connection.execute(text("SELECT 1")).scalar_one() == 1)
+        except SQLAlchemyError:
+            return False
+
+    def forget_deleted(self) -> None:
+        """Leave nothing of what was deleted in SQLite's log of changes, as far as nobody is reading it.
+
+        (Deleted rows are overwritten in the file itself by ``secure_delete``. PostgreSQL drops them when it vacuums.)
+        """
+        if self.is_sqlite:
+            with self._one_writer, closing(self.engine.raw_connection()) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+def connect(address: str) -> Database:
+    """Open a database by its address: sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME."""
+    url = _url(address)
+    # What a statement was called with is kept out of error messages, and so out of logs.
+    shared = {"pool_size": CONNECTIONS, "max_overflow": 0, "hide_parameters": True}
+    if url.get_backend_name() == "postgresql":
+        try:
+            return Database(create_engine(url, **shared, pool_pre_ping=True))
+        except ModuleNotFoundError:
+            raise CrowdveilError("PostgreSQL needs one more package: pip install 'crowdveil[postgres]'") from None
+    engine = create_engine(url, **shared, connect_args={"timeout": PATIENCE_SECONDS, "check_same_thread": False})
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return Database(engine)
+
+
+@contextmanager
+def alone(database: Database) -> Iterator[None]:
+    """Keep every other process that asks for the same out of a SQLite file."""
+    if not database.is_sqlite:
+        yield
+        return
+    path = Path(str(database.engine.url.database))
+    try:
+        descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise CrowdveilError(f"cannot open the database {path}: {error.strerror or error}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise CrowdveilError(
+            f"{path} is in use by another process: stop that one first, or use PostgreSQL (--database), "
+            "which many processes may share"
+        ) from None
+    finally:
+        os.close(descriptor)
+
+
+def _url(address: str) -> URL:
+    try:
+        url = make_url(address)
+    except ArgumentError:
+        raise CrowdveilError("the database must be like sqlite:///PATH or postgresql://USER@HOST/NAME") from None
+    if url.get_backend_name() in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+        raise CrowdveilError(
+            f"a database of kind {url.drivername!r} is not supported: use sqlite:///PATH or postgresql://USER@HOST/NAME"
+        )
+    return url
+
+
+def _set_up_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # Transactions begin when _begin_sqlite says so.
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # IMMEDIATE takes the write lock at once: a transaction that read first could not be sure to get it later.
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,122 @@
+"""Polls in the database: what they are never changes, whether they are open does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from sqlalchemy import Row, Select, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.service.poll import Poll, State
+from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
+from crowdveil.service.store import schema
+from crowdveil.service.store.database import Database
+from crowdveil.study.study import canonical_json
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A poll as it stands now."""
+
+    poll: Poll
+    closed_by_host: bool
+    participants: int
+    spent_micro: int
+    latest_release: str | None
+    """The id of the newest release."""
+
+    def state(self, today: date) -> State:
+        """Say whether answers are taken today."""
+        return self.poll.state(today, self.closed_by_host, self.participants)
+
+
+@dataclass(frozen=True)
+class Polls:
+    """The polls of this installation."""
+
+    database: Database
+    _known: dict[str, Poll] = field(default_factory=dict, repr=False)
+    """A poll never changes, so it is read once."""
+
+    def add(self, poll: Poll) -> None:
+        """Store a new poll; a name cannot be used twice."""
+        row = {
+            "id": poll.name,
+            "place": poll.paradigm.place.value,
+            "definition": canonical_json(poll_as_dict(poll)),
+            "closed": False,
+            "participants": 0,
+            "budget_micro": None if poll.budget is None else poll.budget.micro,
+            "spent_micro": 0,
+        }
+        try:
+            with self.database.writing() as connection:
+                connection.execute(insert(schema.poll).values(row))
+        except IntegrityError:
+            raise CrowdveilError(f"there is a poll {poll.name!r} already: give the new one another name") from None
+
+    def definition(self, name: str) -> Poll | None:
+        """Return a poll, or None if there is none of this name."""
+        if name not in self._known:
+            with self.database.reading() as connection:
+                found = connection.scalar(select(schema.poll.c.definition).where(schema.poll.c.id == name))
+            if found is None:
+                return None
+            return self._read(name, found)
+        return self._known[name]
+
+    def cached(self, name: str) -> Poll | None:
+        """Return a poll that was read before, without asking the database."""
+        return self._known.get(name)
+
+    def known(self, name: str) -> Poll:
+        """Return a poll that must be there."""
+        poll = self.definition(name)
+        if poll is None:
+            raise CrowdveilError(f"there is no poll {name!r}")
+        return poll
+
+    def _read(self, name: str, definition: str) -> Poll:
+        """Return the poll that a row holds."""
+        if name not in self._known:
+            self._known[name] = poll_from_dict(json.loads(definition))
+        return self._known[name]
+
+    def get(self, name: str) -> Standing | None:
+        """Return a poll as it stands now, or None if there is none of this name."""
+        with self.database.reading() as connection:
+            row = connection.execute(_standings().where(schema.poll.c.id == name)).one_or_none()
+        return None if row is None else self._standing(row)
+
+    def all(self) -> list[Standing]:
+        """Return all polls as they stand now, by name."""
+        with self.database.reading() as connection:
+            rows = connection.execute(_standings().order_by(schema.poll.c.id)).all()
+        return [self._standing(row) for row in rows]
+
+    def close(self, name: str) -> None:
+        """Take no more answers."""
+        self._set_closed(name, True)
+
+    def reopen(self, name: str) -> None:
+        """Take answers again, as far as the poll's dates and quota allow."""
+        self._set_closed(name, False)
+
+    def _set_closed(self, name: str, closed: bool) -> None:
+        with self.database.writing() as connection:
+            connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(closed=closed))
+
+    def _standing(self, row: Row[Any]) -> Standing:
+        return Standing(
+            self._read(row.id, row.definition), row.closed, row.participants, row.spent_micro, row.latest_release
+        )
+
+
+def _standings() -> Select[Any]:
+    release = schema.release
+    newest = select(release.c.id).where(release.c.poll == schema.poll.c.id).order_by(release.c.number.desc()).limit(1)
+    return select(schema.poll, newest.scalar_subquery().label("latest_release"))

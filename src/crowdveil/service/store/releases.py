@@ -1,0 +1,199 @@
+"""Releases and what they cost. A charge is durable before its noise is drawn, and the release follows it.
+
+Whoever dies in between leaves a charge without a release, never a release without its charge. A poll's account is one
+for all its releases, however many voters came in between: each of them may cost every voter who was there.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.privacy.guarantee import Unit
+from crowdveil.privacy.ledger.statement import decimal_text
+from crowdveil.releases import Release, release_from_dict
+from crowdveil.service.store import schema
+from crowdveil.service.store.database import Database
+
+LATEST = "latest"
+"""Stands for the id of the newest release of all polls."""
+
+
+@dataclass(frozen=True)
+class StoredRelease:
+    """A release in the database."""
+
+    id: str
+    poll: str
+    made_on: date
+    file: str
+    """The release file, JSON."""
+
+    def read(self) -> Release:
+        """Return it, checked."""
+        return release_from_dict(json.loads(self.file))
+
+
+@dataclass(frozen=True)
+class StoredCharge:
+    """What was spent, on what, and which release came of it (None: none did)."""
+
+    ledger: str
+    id: int
+    poll: str
+    cost_micro: int
+    unit: Unit
+    purpose: str
+    charged_on: date
+    release: str | None = None
+
+
+@dataclass(frozen=True)
+class Account:
+    """A poll's budget, in millionths of epsilon."""
+
+    budget_micro: int
+    spent_micro: int
+    charges: tuple[StoredCharge, ...]
+
+    @property
+    def remaining_micro(self) -> int:
+        """What may still be spent."""
+        return self.budget_micro - self.spent_micro
+
+
+@dataclass(frozen=True)
+class PollBook:
+    """The book of one central poll, as ``crowdveil.publish`` charges it."""
+
+    database: Database
+    poll: str
+    today: date
+    delta: None = None
+    """All releases of a poll are purely private."""
+
+    def charge(
+        self,
+        dataset: str,
+        epsilon_micro: int,
+        unit: Unit,
+        records_per_voter: int,
+        purpose: str,
+        rho_micro: int | None = None,
+    ) -> StoredCharge:
+        """Spend from the poll's budget, durably, or raise ``BudgetExceeded`` and spend nothing.
+
+        ``dataset`` and ``records_per_voter`` are of no account here: the budget belongs to the poll.
+        """
+        if rho_micro is not None:
+            raise CrowdveilError(f"the budget of poll {self.poll} adds up pure epsilons: use a pure mechanism")
+        if not epsilon_micro > 0:
+            raise ValueError(f"a release costs something, got {epsilon_micro}")
+        account = schema.poll.c
+        enough = account.spent_micro + epsilon_micro <= account.budget_micro
+        with self.database.writing() as connection:
+            paid = connection.execute(
+                update(schema.poll)
+                .where(account.id == self.poll, enough)
+                .values(spent_micro=account.spent_micro + epsilon_micro)
+            )
+            if paid.rowcount != 1:
+                raise _refusal(connection, self.poll, epsilon_micro)
+            row = {
+                "poll": self.poll,
+                "cost_micro": epsilon_micro,
+                "unit": unit.value,
+                "purpose": purpose,
+                "charged_on": self.today,
+            }
+            number = connection.execute(insert(schema.charge).values(row)).inserted_primary_key
+            ledger = _installation(connection)
+        if number is None:
+            raise RuntimeError("the database did not number the charge")
+        return StoredCharge(ledger, number[0], self.poll, epsilon_micro, unit, purpose, self.today)
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The releases of all polls."""
+
+    database: Database
+
+    def book(self, poll: str, today: date) -> PollBook:
+        """Return the book of a central poll."""
+        return PollBook(self.database, poll, today)
+
+    def put(self, poll: str, release: Release, today: date, charge: int | None) -> StoredRelease:
+        """Store a release, and note it at the charge that paid for it."""
+        data = release.as_dict()
+        stored = StoredRelease(data["checksum"], poll, today, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        row = {"id": stored.id, "poll": poll, "made_on": today, "file": stored.file}
+        with self.database.writing() as connection:
+            # The same reports give the same release again: it is there once.
+            if connection.scalar(select(schema.release.c.id).where(schema.release.c.id == stored.id)) is None:
+                connection.execute(insert(schema.release).values(row))
+            if charge is not None:
+                paid = update(schema.charge).where(schema.charge.c.number == charge)
+                connection.execute(paid.values(release=stored.id))
+        return stored
+
+    def get(self, release: str) -> StoredRelease | None:
+        """Return a release by its id, or the newest of all polls by the word ``latest``."""
+        table = schema.release
+        asked = select(table.c.id, table.c.poll, table.c.made_on, table.c.file)
+        if release == LATEST:
+            asked = asked.order_by(table.c.number.desc()).limit(1)
+        else:
+            asked = asked.where(table.c.id == release)
+        with self.database.reading() as connection:
+            row = connection.execute(asked).one_or_none()
+        return None if row is None else StoredRelease(*row)
+
+    def all(self, poll: str | None = None) -> list[StoredRelease]:
+        """Return the releases of a poll, or of all, newest first."""
+        table = schema.release
+        asked = select(table.c.id, table.c.poll, table.c.made_on, table.c.file).order_by(table.c.number.desc())
+        with self.database.reading() as connection:
+            rows = connection.execute(asked if poll is None else asked.where(table.c.poll == poll)).all()
+        return [StoredRelease(*row) for row in rows]
+
+    def account(self, poll: str) -> Account | None:
+        """Return the account of a central poll; None for a distributed one, where nothing is ever charged."""
+        with self.database.reading() as connection:
+            row = connection.execute(_balance(poll)).one()
+            if row.budget_micro is None:
+                return None
+            asked = select(schema.charge).where(schema.charge.c.poll == poll).order_by(schema.charge.c.number)
+            ledger, entries = _installation(connection), connection.execute(asked).all()
+        charges = (
+            StoredCharge(ledger, e.number, e.poll, e.cost_micro, Unit(e.unit), e.purpose, e.charged_on, e.release)
+            for e in entries
+        )
+        return Account(row.budget_micro, row.spent_micro, tuple(charges))
+
+
+def _balance(poll: str) -> Any:
+    return select(schema.poll.c.budget_micro, schema.poll.c.spent_micro).where(schema.poll.c.id == poll)
+
+
+def _installation(connection: Connection) -> str:
+    return str(connection.execute(select(schema.installation.c.id)).scalar_one())
+
+
+def _refusal(connection: Connection, poll: str, requested: int) -> CrowdveilError:
+    row = connection.execute(_balance(poll)).one_or_none()
+    if row is None or row.budget_micro is None:
+        return CrowdveilError(f"there is no central poll {poll!r} whose budget could be charged")
+    remaining = row.budget_micro - row.spent_micro
+    return BudgetExceeded(
+        f"the budget of poll {poll} does not cover this release: requested epsilon {decimal_text(requested)}, "
+        f"remaining {decimal_text(remaining)} of {decimal_text(row.budget_micro)}, "
+        f"difference {decimal_text(requested - remaining)}; it is what the voters agreed to, and stays",
+        requested,
+        remaining,
+    )

@@ -1,0 +1,156 @@
+"""A simulated crowd that votes through the real API: for demonstrations, and to see what a server bears.
+
+Nobody in it exists. Each voter draws a preference around the study's lean, asks the server for dilemmas, answers them by
+the paper's model, and sends what a real voter's device would send, with real noise.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdveil.client import Client, Poll, Refused
+from crowdveil.errors import CrowdveilError
+from crowdveil.study.study import Dilemma
+
+SPREAD = 0.3
+"""How far a simulated voter's preference is from the study's lean, a standard deviation in each feature."""
+
+
+@dataclass(frozen=True)
+class Turnout:
+    """What became of a simulated crowd."""
+
+    poll: str
+    stored: int
+    levels: Mapping[str, int]
+    """How many stored votes chose which level of privacy."""
+    refused: Mapping[str, int]
+    """How many votes were refused, by the server's reason."""
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Stored votes a second."""
+        return self.stored / self.seconds if self.seconds > 0 else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "poll": self.poll,
+            "stored": self.stored,
+            "levels": dict(self.levels),
+            "refused": dict(self.refused),
+            "seconds": round(self.seconds, 3),
+            "votes_per_second": round(self.rate, 1),
+        }
+
+
+@dataclass(frozen=True)
+class SimulatedVoter:
+    """Somebody who does not exist: a preference, and the chance in answering by it."""
+
+    poll: Poll
+    rng: np.random.Generator
+    spread: float = SPREAD
+
+    def chooser(self) -> Callable[[Dilemma], str]:
+        """Draw a preference beta ~ N(lean, spread^2 I); left is chosen with probability Phi(beta . (left - right))."""
+        study = self.poll.study
+        preference = self.rng.normal([feature.lean for feature in study.features], self.spread)
+
+        def choose(dilemma: Dilemma) -> str:
+            left, right = dilemma.alternatives
+            worth = float(study.difference(left, right) @ preference)
+            return "left" if worth + self.rng.standard_normal() > 0 else "right"
+
+        return choose
+
+    def level(self) -> str:
+        """Choose a level of privacy at random."""
+        return self.poll.levels[int(self.rng.integers(len(self.poll.levels)))].name
+
+    def about(self) -> dict[str, str]:
+        """Answer the about-you questions at random."""
+        return {
+            question: options[int(self.rng.integers(len(options)))] for question, options in self.poll.questions.items()
+        }
+
+
+def find_poll(client: Client, wanted: str | None) -> Poll:
+    """Return the poll of this name, or the website's only open one."""
+    if wanted is not None:
+        return client.poll(wanted)
+    open_polls = [listed.id for listed in client.polls() if listed.state == "open"]
+    if len(open_polls) != 1:
+        found = ", ".join(open_polls) or "none"
+        raise CrowdveilError(f"say which poll the crowd should vote in with --poll; open are: {found}")
+    return client.poll(open_polls[0])
+
+
+def send_crowd(
+    client: Client,
+    poll: Poll,
+    voters: int,
+    *,
+    connections: int = 16,
+    level: str | None = None,
+    tokens: Sequence[str] = (),
+    seed: int | None = None,
+    tell: Callable[[int], None] = lambda done: None,
+) -> Turnout:
+    """Let simulated voters vote, ``connections`` at a time.
+
+    ``level`` is everybody's level of privacy, or None: each chooses one at random. ``tokens`` are those of the voters'
+    links where the poll has links. ``seed`` repeats preferences and chances; the dilemmas and the noise are always new.
+    """
+    if not (voters >= 1 and connections >= 1):
+        raise CrowdveilError(f"a crowd needs at least one voter and one connection, got {voters} and {connections}")
+    if poll.entry == "links" and len(tokens) < voters:
+        raise CrowdveilError(
+            f"poll {poll.id} takes votes by links only: {voters} voters need as many links, got {len(tokens)} "
+            "(make them on the host's page, and give the file with --links)"
+        )
+    if level is not None:
+        poll.level(level)
+
+    def one(number: int, seed: np.random.SeedSequence) -> tuple[str, str]:
+        voter = SimulatedVoter(poll, np.random.default_rng(seed))
+        chosen = level or voter.level()
+        token = tokens[number] if tokens else None
+        try:
+            client.vote(poll, voter.chooser(), chosen, about=voter.about(), token=token)
+        except Refused as refusal:
+            return "refused", refusal.reason
+        finally:
+            tell(1)
+        return "stored", chosen
+
+    begun = time.monotonic()
+    first, *others = np.random.SeedSequence(seed).spawn(voters)
+    # One votes alone: what is computed once for a study is then there for all, and not computed by each at once.
+    outcomes = Counter([one(0, first)])
+    with ThreadPoolExecutor(connections) as pool:
+        outcomes.update(pool.map(one, range(1, voters), others))
+    return _turnout(poll, outcomes, time.monotonic() - begun)
+
+
+def _turnout(poll: Poll, outcomes: Mapping[tuple[str, str], int], seconds: float) -> Turnout:
+    def of(kind: str) -> dict[str, int]:
+        return {name: number for (found, name), number in sorted(outcomes.items()) if found == kind}
+
+    return Turnout(poll.id, sum(of("stored").values()), of("stored"), of("refused"), seconds)
+
+
+def tokens_of_links(lines: Iterable[str]) -> list[str]:
+    """Read the tokens out of the host's file of links, one link or row a line."""
+    found = [line.partition("#ballot=")[2].strip().split(",")[0].strip('"') for line in lines if "#ballot=" in line]
+    if not found:
+        raise CrowdveilError("there is no voter's link in the file: each ends in #ballot=...")
+    return found

@@ -1,0 +1,114 @@
+"""What became of every row of an imported file: nothing is left out without being counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from crowdveil.ballots import Ballots, Differences
+from crowdveil.files import replacing
+from crowdveil.study.study import Study
+
+ROW, REASON, TEXT = "refused row", "refused because", "refused text"
+"""Columns of the refused rows beside the table's own, with names that no table has."""
+
+
+class Refusal(Enum):
+    """Why a row was refused."""
+
+    RAGGED = "cut short, or more cells than columns"
+    VOTER_MISSING = "voter missing"
+    DILEMMA_MISSING = "dilemma missing"
+    BLANK = "a value is blank"
+    NOT_A_NUMBER = "not a number"
+    OUT_OF_BOUNDS = "out of bounds"
+    INCONSISTENT = "inconsistent"
+    NO_SINGLE_CHOICE = "no single choice"
+    DOUBLED = "doubled"
+    UNPAIRED = "unpaired"
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """How many rows were read, and what they became."""
+
+    rows: int
+    pairs: int
+    """Answers that were kept: pairs of a chosen and an unchosen alternative."""
+    voters: int
+    refused: Mapping[Refusal, int]
+    dropped: int = 0
+    """Rows left out because the mapping says so."""
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as plain data."""
+        return {
+            "rows": self.rows,
+            "pairs": self.pairs,
+            "voters": self.voters,
+            "refused": {reason.value: count for reason, count in self.refused.items()},
+            "dropped": self.dropped,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Imported ballots, the report, and the refused rows: their number, the reason and their cells as text."""
+
+    ballots: Ballots
+    report: ImportReport
+    refused_rows: pl.DataFrame
+
+
+def write_refused(path: str | Path, imported: Imported) -> None:
+    """Write the refused rows with their reasons as CSV. Row 1 is the first after the header."""
+    with replacing(Path(path)) as unfinished:
+        imported.refused_rows.write_csv(unfinished)
+
+
+def gather(
+    study: Study,
+    voters: pl.Series,
+    differences: Differences,
+    *,
+    rows: int,
+    refused: list[pl.DataFrame],
+    notes: list[str],
+    dropped: int = 0,
+) -> Imported:
+    """Put the outcome of an import together: voter i of ``voters`` gave the answer in row i of ``differences``.
+
+    Voters come in the order of their first answers, and a voter's answers in theirs. Each frame of ``refused``
+    has the columns ``ROW`` and ``REASON`` and the row's cells.
+    """
+    grouped = voters.to_frame("voter").with_row_index("at").group_by("voter", maintain_order=True).agg(pl.col("at"))
+    order = grouped["at"].explode(empty_as_null=False).to_numpy()
+    ballots = Ballots(
+        study,
+        np.concatenate([[0], np.cumsum(grouped["at"].list.len().to_numpy())]).astype(np.int64),
+        np.ascontiguousarray(differences[order]),
+        pa.array(grouped["voter"].to_list(), pa.string()),
+    )
+    same = int((differences == 0).all(axis=1).sum())
+    if same:
+        notes = [*notes, f"{same} of {len(differences)} answers are between two equal alternatives"]
+    refused_rows = pl.concat(refused, how="diagonal").sort(ROW)
+    counts = dict(refused_rows[REASON].value_counts().iter_rows())
+    report = ImportReport(
+        rows=rows,
+        pairs=ballots.records,
+        voters=ballots.voters,
+        refused={reason: counts[reason.value] for reason in Refusal if reason.value in counts},
+        dropped=dropped,
+        notes=tuple(notes),
+    )
+    return Imported(ballots, report, refused_rows)

@@ -1,0 +1,274 @@
+"""Reads lines of CSV in the public layout straight from their bytes: clean rows become units, odd ones are set aside.
+
+A clean row is one that needs no second thought: as many cells as columns, names of plain characters, numbers written
+as one digit (with or without .0) within their bounds. Whatever is not so may still be a good row, and is left to a
+slower reader that knows every way of writing. So this one has no opinion on what is wrong with a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.sources.moral_machine.found import Bytes, Found, Gathering, Numbers, begin, complete, tell
+from crowdveil.sources.moral_machine.public_layout import DILEMMA, GROUP, HIGHEST, SAVED, SIZE, VOTER
+from crowdveil.sources.moral_machine.units import (
+    SHIFTS,
+    Units,
+    Word,
+    compiled,
+    hash_text,
+    inlined,
+    load_word,
+    trailing_zeros,
+)
+from crowdveil.study.moral_machine_sessions import LARGEST_GROUP
+
+_SKIP, _DILEMMA, _VOTER, _SAVED, _SIZE, _FEATURE, _COUNT = range(7)
+_COMMA, _QUOTE, _POINT, _ZERO, _NEWLINE, _RETURN = (ord(c) for c in ',".0\n\r')
+_EVERY_BYTE, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_EVERY_LANE = np.uint64(0x0001000100010001)
+_UP_TO_5, _NOT_UP_TO_7 = np.uint64(7 - LARGEST_GROUP) * _EVERY_LANE, np.uint64(0xFFF8) * _EVERY_LANE
+_FEWEST_BYTES = 2 * len(HIGHEST)
+"""No clean line is shorter: its numbers alone take a byte each, and a comma."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What each column of a file means to the reader."""
+
+    roles: Numbers
+    shifts: Numbers
+    highest: Numbers
+    four: Units
+    """The text of four counts of zero that begin at this column, where such four follow each other; else 0."""
+
+    @classmethod
+    def of(cls, columns: Sequence[str]) -> Layout:
+        """Find the needed columns, each of which is there once, among all of a file."""
+        roles = {DILEMMA: _DILEMMA, VOTER: _VOTER, SAVED: _SAVED, SIZE: _SIZE, **dict.fromkeys(HIGHEST, _FEATURE)}
+        roles |= dict.fromkeys(GROUP, _COUNT)
+        shifts = dict(zip(HIGHEST, SHIFTS, strict=True))
+        highest = {SAVED: 1, SIZE: LARGEST_GROUP, **HIGHEST}
+        by_column = [np.array([of.get(c, 0) for c in columns]) for of in (roles, shifts, highest)]
+        by_column.append(np.array([_four_zeros(columns, k) for k in range(len(columns))], np.uint64))
+        return cls(*by_column)
+
+
+def _four_zeros(columns: Sequence[str], first: int) -> int:
+    here = tuple(columns[first : first + 4])
+    if columns[first] not in GROUP or here != GROUP[GROUP.index(columns[first]) :][:4] or len(here) < 4:
+        return 0
+    return int.from_bytes(b"0,0,0,0" + (b"," if first + 4 < len(columns) else b"\n"), "little")
+
+
+def scan_lines(block: Bytes, size: int, layout: Layout, seen: Units) -> tuple[int, Found, Numbers]:
+    """Read the first ``size`` bytes of a block, which end with a line's end; PADDING more must be there.
+
+    Returns the number of rows; what the clean ones hold (rows are numbered from 0); and the odd lines: row, and from
+    which byte to which they are. ``seen`` is as for ``Gathering``.
+    """
+    gathering = Gathering(size // _FEWEST_BYTES + 1, size, seen)
+    odd = np.empty((size // 2 + 1, 3), np.int64)  # what is not written to takes no memory
+    rows, odd_rows = _scan(
+        block, size, layout.roles, layout.shifts, layout.highest, layout.four, odd, *gathering.arrays
+    )
+    return rows, gathering.found(), odd[:odd_rows].copy()
+
+
+@compiled
+def _scan(
+    block: Bytes, size: int, roles: Numbers, shifts: Numbers, highest: Numbers, four: Units, odd: Numbers,
+    units: Units, voters: Units, texts: Bytes, ends: Numbers, seen: Units,
+) -> tuple[int, int]:  # fmt: skip
+    row, odd_rows, at = 0, 0, 0
+    # Whether the row before this one is clean and alone so far, and where its names are.
+    waiting, last_dilemma, last_voter = False, (0, 0), (0, 0)
+    while at < size:
+        if block[at] == _NEWLINE or block[at] == _RETURN:
+            at += 1
+            continue
+        start = at
+        clean, at, packed, saved, dilemma, voter = _read(block, at, roles, shifts, highest, four)
+        if clean and waiting and _same(block, dilemma, last_dilemma) and _same(block, voter, last_voter):
+            waiting = not complete(units, ends, packed, saved)
+            if not waiting:
+                row += 1
+                continue
+        waiting = False
+        if clean:
+            one, other, plain = hash_text(block, dilemma[0], dilemma[1])
+            voter_one, voter_other, voter_plain = hash_text(block, voter[0], voter[1])
+            waiting = plain and voter_plain
+        if waiting:
+            begin(units, ends, (voter_one, voter_other), (one, other), row, saved, packed)
+            tell(voters, texts, ends, seen, (voter_one, voter_other), block, voter)
+            last_dilemma, last_voter = dilemma, voter
+        else:
+            while block[at] != _NEWLINE and block[at] != _RETURN:
+                at += 1
+            odd[odd_rows, 0], odd[odd_rows, 1], odd[odd_rows, 2] = row, start, at
+            odd_rows += 1
+        row += 1
+    return row, odd_rows
+
+
+@compiled
+def inside_quotes(block: Bytes, lines: Numbers) -> npt.NDArray[np.bool_]:
+    """Say which lines (row, from, to) end inside a quoted cell, which a quote at a cell's beginning opens."""
+    result = np.zeros(len(lines), np.bool_)
+    for i in range(len(lines)):
+        at, stop = lines[i, 1], lines[i, 2]
+        beginning = True
+        while at < stop:
+            if beginning and block[at] == _QUOTE:
+                at += 1
+                while at < stop and not (block[at] == _QUOTE and (at + 1 == stop or block[at + 1] != _QUOTE)):
+                    at += 2 if block[at] == _QUOTE else 1
+                result[i] = at >= stop
+            beginning = at < stop and block[at] == _COMMA
+            at += 1
+    return result
+
+
+@compiled
+def count_lines(block: Bytes, size: int) -> int:
+    """Return how many lines there are that are not blank."""
+    lines, blank = 0, True
+    for at in range(size):
+        if block[at] != _NEWLINE and block[at] != _RETURN:
+            lines += blank
+            blank = False
+        else:
+            blank = True
+    return lines
+
+
+@compiled
+def find_lines(block: Bytes, size: int, wanted: Numbers) -> Numbers:
+    """Return the lines of the wanted rows, which are in order and numbered from 0: row, from which byte, to which."""
+    lines = np.empty((len(wanted), 3), np.int64)
+    row, at, found = 0, 0, 0
+    while at < size and found < len(wanted):
+        if block[at] == _NEWLINE or block[at] == _RETURN:
+            at += 1
+            continue
+        start = at
+        while block[at] != _NEWLINE and block[at] != _RETURN:
+            at += 1
+        if row == wanted[found]:
+            lines[found, 0], lines[found, 1], lines[found, 2] = row, start, at
+            found += 1
+        row += 1
+    return lines[:found]
+
+
+@inlined
+def _same(block: Bytes, one: tuple[int, int], other: tuple[int, int]) -> bool:
+    length = one[1] - one[0]
+    if length != other[1] - other[0]:
+        return False
+    for k in range(0, length - 7, 8):
+        if load_word(block, one[0] + k) != load_word(block, other[0] + k):
+            return False
+    rest = np.uint64(8 * (length & 7))
+    difference = load_word(block, one[1] - (length & 7)) ^ load_word(block, other[1] - (length & 7))
+    return bool(difference & ((np.uint64(1) << rest) - np.uint64(1)) == np.uint64(0))
+
+
+@inlined
+def _find(block: Bytes, at: int, wanted: int) -> int:
+    """Return where the wanted byte, or the end of the line, comes next; eight bytes are looked at together."""
+    repeated = np.uint64(wanted) * _EVERY_BYTE
+    while True:
+        word = load_word(block, at)
+        difference = word ^ repeated
+        # The lowest flag is right, those above it may not be: of bytes that are zero, and of bytes below 14.
+        flags = ((difference - _EVERY_BYTE) & ~difference) | ((word - np.uint64(14) * _EVERY_BYTE) & ~word)
+        flags &= _HIGH_BITS
+        if flags == np.uint64(0):
+            at += 8
+            continue
+        at += trailing_zeros(flags) >> 3
+        byte = block[at]
+        if byte in (wanted, _NEWLINE, _RETURN):
+            return at
+        at += 1
+
+
+@inlined
+def _read(
+    block: Bytes, at: int, roles: Numbers, shifts: Numbers, highest: Numbers, four: Units
+) -> tuple[bool, int, Word, bool, tuple[int, int], tuple[int, int]]:
+    """Read a line; return whether it is clean, where reading ended, and what was found.
+
+    Where the line is not clean, reading ended somewhere in it, at the latest at its end.
+    """
+    packed = np.uint64(0)
+    saved: Word = 0
+    group: Word = 0
+    told: Word = -1
+    dilemma, voter = (0, 0), (0, 0)
+    last = roles.size - 1
+    column = -1
+    while column < last:
+        column += 1
+        role = roles[column]
+        if role == _COUNT and four[column] != np.uint64(0):
+            # Four counts at a time, "1,0,0,2,": in 16-bit lanes, each must be a digit up to 5 and a comma.
+            lanes = load_word(block, at) ^ four[column]
+            if ((lanes | (lanes + _UP_TO_5)) & _NOT_UP_TO_7) == np.uint64(0):
+                together = lanes | (lanes >> np.uint64(13)) | (lanes >> np.uint64(26)) | (lanes >> np.uint64(39))
+                packed |= (together & np.uint64(0xFFF)) << np.uint64(shifts[column])
+                group += np.int64((lanes * _EVERY_LANE) >> np.uint64(48))
+                column += 3
+                at += 8
+                if column == last:
+                    at -= 1
+                    break
+                continue
+        quoted = block[at] == _QUOTE
+        if quoted:
+            at += 1
+        if role >= _SAVED:
+            value = np.int64(block[at]) - _ZERO
+            if 0 <= value <= highest[column]:
+                at += 1
+                if block[at] == _POINT and block[at + 1] == _ZERO:
+                    at += 2
+                if role >= _FEATURE:
+                    packed |= np.uint64(value) << np.uint64(shifts[column])
+                    if role == _COUNT:
+                        group += value
+                elif role == _SAVED:
+                    saved = value
+                else:
+                    told = value
+            elif role != _SIZE:
+                return False, at, packed, False, dilemma, voter
+        else:
+            start = at
+            end = _QUOTE if quoted else _COMMA
+            at = _find(block, at, end)
+            if role != _SKIP:
+                # The ends must be visible: spaces, of which there are many kinds, would have to come off.
+                if at == start or not (32 < block[start] < 127 and 32 < block[at - 1] < 127):
+                    return False, at, packed, False, dilemma, voter
+                if role == _DILEMMA:
+                    dilemma = (start, at)
+                else:
+                    voter = (start, at)
+        if quoted:
+            if block[at] != _QUOTE:
+                return False, at, packed, False, dilemma, voter
+            at += 1
+        if column < last:
+            if block[at] != _COMMA:
+                return False, at, packed, False, dilemma, voter
+            at += 1
+    ended = block[at] == _NEWLINE or block[at] == _RETURN
+    clean = ended and 1 <= group <= LARGEST_GROUP and (told < 0 or told == group)
+    return clean, at, packed, saved == 1, dilemma, voter

@@ -1,0 +1,57 @@
+"""The public layout of the Moral Machine (Awad et al. 2018, OSF 3hvt2): its columns, and what they may hold.
+
+A row is one group of characters in one dilemma, and a dilemma is two rows with the same ``ResponseID``. The row
+with ``Saved`` = 1 is the group that the voter spared. A voter is an ``ExtendedSessionID``. The 23 features are
+columns of small whole numbers; ``NumberOfCharacters``, where it is given, must be the sum of the 20 counts.
+"""
+
+from __future__ import annotations
+
+from crowdveil.study.moral_machine_sessions import CHARACTERS, LARGEST_GROUP
+
+DILEMMA, VOTER, SAVED, SIZE, SIGNAL = (
+    "ResponseID",
+    "ExtendedSessionID",
+    "Saved",
+    "NumberOfCharacters",
+    "CrossingSignal",
+)
+GREEN, RED = 1, 2
+"""What ``CrossingSignal`` says beside 0, no light. A category: the study's ``legality`` is +1, -1 and 0."""
+
+
+def column_of(feature: str) -> str:
+    """Return the column that a feature of the study comes from."""
+    return SIGNAL if feature == "legality" else "".join(w.capitalize() for w in feature.split("_"))
+
+
+GROUP = tuple(column_of(character) for character in CHARACTERS)
+HIGHEST = {"Intervention": 1, "Barrier": 1, SIGNAL: RED, **dict.fromkeys(GROUP, LARGEST_GROUP)}
+"""The columns of the features, in the study's order, with the largest value of each; the smallest is 0."""
+
+NEEDED = (DILEMMA, VOTER, SAVED, *HIGHEST)
+COLUMNS = (
+    DILEMMA,
+    VOTER,
+    "UserID",
+    "ScenarioOrder",
+    "Intervention",
+    "PedPed",
+    "Barrier",
+    SIGNAL,
+    "AttributeLevel",
+    "ScenarioTypeStrict",
+    "ScenarioType",
+    "DefaultChoice",
+    "NonDefaultChoice",
+    "DefaultChoiceIsOmission",
+    SIZE,
+    "DiffNumberOFCharacters",
+    SAVED,
+    "Template",
+    "DescriptionShown",
+    "LeftHand",
+    "UserCountry3",
+    *GROUP,
+)
+"""All columns of the public files, in their order."""

@@ -1,0 +1,101 @@
+"""Crowds that do not exist: for planning, for experiments and for trying everything out.
+
+Everyone answers by the paper's model: alternative x is worth beta . x plus normal noise of variance 1/2, so the
+left one is chosen with probability Phi(beta . (left - right)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.ballots import Ballots, Differences, smallest_type
+from crowdveil.errors import CrowdveilError
+from crowdveil.study.bundled import synthetic_study
+from crowdveil.study.drawing import Values, draw_dilemmas
+from crowdveil.study.study import FloatArray, Study
+
+VOTERS_PER_BLOCK = 16_384
+
+
+@dataclass(frozen=True)
+class SyntheticCrowd:
+    """The paper's synthetic crowd (Section 5.1) and the truth that generated it."""
+
+    ballots: Ballots
+    social: FloatArray
+    """m: the mean of the distribution that the voters' preferences come from."""
+    preferences: FloatArray
+    """beta_i: a row a voter."""
+
+
+def synthetic_crowd(voters: int, records: int, features: int, rng: np.random.Generator) -> SyntheticCrowd:
+    """Draw the crowd of Section 5.1: m ~ U(-1, 1)^d, beta_i ~ N(m, I), and alternatives x ~ N(0, I)."""
+    _check_size(voters)
+    study = synthetic_study(features, records)
+    social = rng.uniform(-1, 1, features)
+    preferences = rng.normal(social, 1, (voters, features))
+    return SyntheticCrowd(_vote(study, preferences, rng).ballots(), social, preferences)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What some voters were shown, in raw values, a row a dilemma, and which side they chose."""
+
+    study: Study
+    left: Values
+    right: Values
+    chose_left: npt.NDArray[np.bool_]
+
+    def ballots(self) -> Ballots:
+        """Return what they say: chosen minus other, in model units."""
+        differences = np.subtract(self.left, self.right) / self.study.units
+        answers: Differences = np.where(self.chose_left[:, None], differences, -differences)
+        if smallest_type(self.study) is np.int8:
+            answers = answers.astype(np.int8)
+        each = self.study.drawing.dilemmas
+        return Ballots(self.study, np.arange(0, len(answers) + 1, each, dtype=np.int64), answers)
+
+
+def simulate_crowd(study: Study, voters: int, rng: np.random.Generator, spread: float = 0.3) -> Iterator[Ballots]:
+    """Draw a crowd of any size around the study's own lean: beta_i ~ N(lean, spread^2 I), block by block."""
+    return (answered.ballots() for answered in simulate_answers(study, voters, rng, spread))
+
+
+def simulate_answers(study: Study, voters: int, rng: np.random.Generator, spread: float = 0.3) -> Iterator[Answered]:
+    """Draw the same crowd with everything that it was shown.
+
+    Each block of voters has a generator of its own, spawned from ``rng``: what a block holds depends on the seed
+    and on nothing that its reader does.
+    """
+    _check_size(voters)
+    if not (spread >= 0 and math.isfinite(spread)):
+        raise CrowdveilError(f"the spread of simulated preferences must be 0 or more, got {spread}")
+    lean = np.array([f.lean for f in study.features])
+
+    def blocks() -> Iterator[Answered]:
+        for start in range(0, voters, VOTERS_PER_BLOCK):
+            (child,) = rng.spawn(1)
+            size = (min(VOTERS_PER_BLOCK, voters - start), study.dimension)
+            yield _vote(study, child.normal(lean, spread, size), child)
+
+    return blocks()
+
+
+def _vote(study: Study, preferences: FloatArray, rng: np.random.Generator) -> Answered:
+    """Let voters with these preferences answer dilemmas of the study."""
+    voters, dimension = preferences.shape
+    left, right = draw_dilemmas(study, voters, rng)
+    differences = np.subtract(left, right) / study.units
+    worth = differences.reshape(voters, -1, dimension) @ preferences[:, :, None]
+    # The two utilities' noises have variance 1/2 each: their difference has variance 1.
+    return Answered(study, left, right, worth.reshape(-1) + rng.standard_normal(len(differences)) > 0)
+
+
+def _check_size(voters: int) -> None:
+    if not voters >= 1:
+        raise CrowdveilError(f"a crowd needs at least one voter, got {voters}")

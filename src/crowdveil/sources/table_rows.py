@@ -1,0 +1,192 @@
+"""Reads the rows of a table (CSV, gzipped CSV or Parquet, told apart by content) in batches, as text.
+
+A row with too few or too many cells is set aside and counted, and what is no table at all is said to be none.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.sources.import_report import REASON, ROW, TEXT, Refusal
+
+_BLOCK_BYTES = 1 << 24
+_ROWS_PER_BATCH = 1 << 18
+_LONGEST_HEADER = 1 << 20
+
+
+class TableRows:
+    """One pass over the rows of a table."""
+
+    def __init__(self, path: str | Path, needed: Sequence[str], optional: Sequence[str] = ()) -> None:
+        self.path = Path(path)
+        self.rows = 0
+        """How many rows have been read, the ragged ones among them."""
+        self._ragged: list[tuple[int, str]] = []
+        self._unclosed: int | None = None
+        self._magic = _first_bytes(self.path)
+        self.columns = self._columns()
+        """All columns, in their order."""
+        self._check(self.columns, needed, optional)
+        self.wanted = [c for c in self.columns if c in {*needed, *optional}]
+        self.unused = tuple(c for c in self.columns if c not in self.wanted)
+
+    def batches(self, progress: Callable[[int], None] | None = None) -> Iterator[pl.DataFrame]:
+        """Walk the table: the wanted columns, and the row's number (1 is the first after the header).
+
+        A cell is text without the spaces around it, empty where it is missing. There is at least one batch, though
+        it may be empty. ``progress`` is told how many rows have been read so far.
+        """
+        following = 1
+        try:
+            for batch in self._parquet() if self.is_parquet else self._csv():
+                frame = as_text(batch)
+                ragged = [number for number, _ in self._ragged]
+                candidates = np.arange(following, following + len(frame) + len(ragged))
+                numbers = np.setdiff1d(candidates, ragged)[: len(frame)]
+                following = int(numbers[-1]) + 1 if len(numbers) else following
+                self.rows += len(frame)
+                if progress is not None:
+                    progress(self.rows + len(ragged))
+                yield frame.with_columns(pl.Series(ROW, numbers))
+        except pl.exceptions.PolarsError as error:
+            raise CrowdveilError(f"{self.path} has a column of neither numbers nor text: {one_line(error)}") from None
+        except pa.ArrowInvalid as error:
+            raise CrowdveilError(f"{self.path} cannot be read: {self._explain(error)}") from None
+        except (OSError, pa.ArrowException) as error:
+            raise CrowdveilError(
+                f"{self.path} is damaged or cut off after row {self.rows}: {one_line(error)}"
+            ) from None
+        if self.rows == 0:
+            yield pl.DataFrame(schema={**dict.fromkeys(self.wanted, pl.String), ROW: pl.Int64})
+        self.rows += len(self._ragged)
+
+    def ragged(self) -> pl.DataFrame:
+        """Return the rows that were set aside so far."""
+        return pl.DataFrame(
+            {
+                ROW: [number for number, _ in self._ragged],
+                REASON: [Refusal.RAGGED.value] * len(self._ragged),
+                TEXT: [text for _, text in self._ragged],
+            },
+            schema={ROW: pl.Int64, REASON: pl.String, TEXT: pl.String},
+        )
+
+    def notes(self) -> list[str]:
+        """Say what a reader of the report should know about the file itself."""
+        return [f"columns not needed ({len(self.unused)}): {', '.join(self.unused)}"] if self.unused else []
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the file is Parquet; else it is CSV."""
+        return self._magic.startswith(b"PAR1")
+
+    @property
+    def is_gzipped(self) -> bool:
+        """Whether the CSV is gzipped."""
+        return self._magic.startswith(b"\x1f\x8b")
+
+    def parquet_rows(self) -> int:
+        """Return how many rows a Parquet file says it has."""
+        return int(pq.read_metadata(self.path).num_rows)
+
+    def _columns(self) -> list[str]:
+        try:
+            if self.is_parquet:
+                with pq.ParquetFile(self.path) as file:
+                    return [str(name) for name in file.schema_arrow.names]
+            with self._stream() as stream:
+                start = stream.read(_LONGEST_HEADER).decode("utf-8-sig", "backslashreplace")
+        except (OSError, pa.ArrowException) as error:
+            raise CrowdveilError(f"{self.path} is no readable table: {one_line(error)}") from None
+        header = next((line for line in re.split("[\r\n]", start) if line.strip()), "")
+        if "\0" in header or not header:
+            what = "is not a text file" if header else "is empty"
+            raise CrowdveilError(
+                f"{self.path} {what}: give a CSV file (also gzipped) or a Parquet file, and unpack archives first"
+            )
+        try:
+            return next(csv.reader([header]))
+        except csv.Error as error:
+            raise CrowdveilError(f"{self.path} has no readable header: {error}") from None
+
+    def _check(self, columns: list[str], needed: Sequence[str], optional: Sequence[str]) -> None:
+        missing = [c for c in needed if c not in columns]
+        if missing:
+            hint = ""
+            if len(columns) == 1:
+                other = [name for mark, name in ((";", "semicolons"), ("\t", "tabs")) if mark in columns[0]]
+                hint = f"; its cells are separated by {other[0]}: save it with commas" if other else ""
+            raise CrowdveilError(f"{self.path} lacks the columns {', '.join(missing)}{hint}")
+        doubled = [c for c in (*needed, *optional) if columns.count(c) > 1]
+        if doubled:
+            raise CrowdveilError(f"{self.path} has more than one column {doubled[0]}: keep one of them")
+
+    def _stream(self) -> pa.NativeFile:
+        return pa.input_stream(self.path, compression="gzip" if self.is_gzipped else None)
+
+    def _parquet(self) -> Iterator[pa.RecordBatch]:
+        with pq.ParquetFile(self.path) as file:
+            yield from file.iter_batches(_ROWS_PER_BATCH, columns=self.wanted)
+
+    def _csv(self) -> Iterator[pa.RecordBatch]:
+        # Bytes that are not UTF-8 are spelt out, so that one bad name does not lose the file.
+        decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        with self._stream() as stream:
+            yield from arrow_csv.open_csv(
+                pa.TransformInputStream(stream, lambda block: decoder.decode(bytes(block)).encode()),
+                # Without threads the reader knows the number of a ragged row. Conversion is no faster with them.
+                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+                parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._set_aside),
+                convert_options=arrow_csv.ConvertOptions(
+                    include_columns=self.wanted,
+                    column_types={column: pa.string() for column in self.wanted},
+                    strings_can_be_null=False,
+                ),
+            )
+
+    def _set_aside(self, row: arrow_csv.InvalidRow) -> str:
+        # A quote that is not closed swallows the rows after it: they must not be lost as if they were one.
+        if "\n" in row.text or "\r" in row.text:
+            self._unclosed = row.number - 1
+            return "error"
+        self._ragged.append((row.number - 1, row.text))
+        return "skip"
+
+    def _explain(self, error: Exception) -> str:
+        if self._unclosed is not None:
+            return f"row {self._unclosed} opens a quote and does not close it; repair or delete that row"
+        message = one_line(error)
+        if "out of sync" in message or "straddl" in message:
+            return f"a row after row {self.rows} opens a quote and does not close it, or is longer than 16 MB"
+        return message
+
+
+def as_text(batch: pa.RecordBatch | pa.Table) -> pl.DataFrame:
+    """Return cells as text without the spaces around it, empty where they are missing."""
+    return pl.DataFrame(batch).select(pl.all().cast(pl.String).str.strip_chars().fill_null(""))
+
+
+def _first_bytes(path: Path) -> bytes:
+    if path.is_dir():
+        raise CrowdveilError(f"{path} is a directory: give a CSV or Parquet file")
+    try:
+        with path.open("rb") as file:
+            return file.read(4)
+    except OSError as error:
+        raise CrowdveilError(f"cannot read {path}: {error.strerror}") from None
+
+
+def one_line(error: Exception) -> str:
+    """Return the first line of an error's message."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

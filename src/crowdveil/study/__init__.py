@@ -1,0 +1,1 @@
+"""What is asked: the study, its factors, how dilemmas are drawn, its languages."""

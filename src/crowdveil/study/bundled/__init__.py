@@ -1,0 +1,54 @@
+"""The studies that come with crowdveil, and how a study file is found and read."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.study.study import Drawing, Feature, Study
+
+BUNDLED = ("moral-machine", "kidney", "synthetic-10")
+
+_SYNTHETIC = re.compile(r"synthetic(?:-(\d{1,4}))?")
+
+
+def load_study(reference: str) -> Study:
+    """Find a study by its bundled name (``synthetic-D`` has D features) or by the path of a TOML file."""
+    if synthetic := _SYNTHETIC.fullmatch(reference):
+        return synthetic_study(int(synthetic[1] or 10))
+    if reference in BUNDLED:
+        text = resources.files(__name__).joinpath(f"{reference}.toml").read_text(encoding="utf-8")
+        return Study.from_dict(tomllib.loads(text))
+    path = Path(reference)
+    if not path.is_file():
+        raise CrowdveilError(
+            f"there is no study {reference!r}: give one of {', '.join(BUNDLED)}, "
+            "synthetic-D for D features, or the path of a study file (TOML)"
+        )
+    try:
+        return Study.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise CrowdveilError(f"{reference} is not a readable TOML file: {error}") from None
+
+
+def synthetic_study(features: int, dilemmas: int = 50) -> Study:
+    """Build the paper's synthetic study (Section 5.1): every feature of an alternative is standard normal.
+
+    A normal variable has no bound, a study needs one: |x| <= 8 cuts off less than 1.3e-15. Records are
+    kept up to an l2 norm of sqrt(2)(sqrt(d) + 2.5), which fewer than one in a thousand exceeds.
+    """
+    if not 1 <= features <= 1000:
+        raise CrowdveilError(f"a synthetic study has 1 to 1000 features, got {features}")
+    return Study(
+        name=f"synthetic-{features}",
+        title=f"Synthetic study with {features} features",
+        question="Which alternative do you prefer?",
+        drawing=Drawing("gaussian", dilemmas),
+        features=tuple(Feature(f"x{k}", f"feature {k}", -8.0, 8.0) for k in range(1, features + 1)),
+        norm_bound=2.0,
+        record_norm=round(math.sqrt(2) * (math.sqrt(features) + 2.5), 3),
+    )

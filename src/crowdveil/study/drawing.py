@@ -1,0 +1,60 @@
+"""How a study's dilemmas are drawn, for a voter's page and for simulated crowds."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.study.moral_machine_sessions import draw_moral_machine
+from crowdveil.study.study import Alternative, Dilemma, FloatArray, Study
+
+Values = npt.NDArray[np.int8] | npt.NDArray[np.float64]
+
+
+def draw_dilemmas(study: Study, voters: int, rng: np.random.Generator) -> tuple[Values, Values]:
+    """Draw the dilemmas of this many voters by the study's method.
+
+    Returns the left and the right alternatives, each (voters * dilemmas, features) in the features' raw
+    values; one voter's dilemmas are consecutive rows.
+    """
+    match study.drawing.method:
+        case "moral-machine":
+            return draw_moral_machine(study, voters, rng)
+        case "independent":
+            return _draw_independent(study, voters * study.drawing.dilemmas, rng)
+        case "gaussian":
+            return _draw_gaussian(study, voters * study.drawing.dilemmas, rng)
+        case method:
+            raise NotImplementedError(f"drawing method {method}")
+
+
+def draw_session(study: Study, rng: np.random.Generator) -> list[Dilemma]:
+    """Draw one voter's dilemmas, each between an alternative named left and one named right."""
+    return [
+        Dilemma((Alternative("left", tuple(map(float, left))), Alternative("right", tuple(map(float, right)))))
+        for left, right in zip(*draw_dilemmas(study, 1, rng), strict=True)
+    ]
+
+
+def _draw_gaussian(study: Study, dilemmas: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Draw every feature from N(0, 1), cut off at its public bounds (the paper's Section 5.1)."""
+    low, high = (np.array([getattr(f, end) for f in study.features]) for end in ("low", "high"))
+    left, right = np.clip(rng.standard_normal((2, dilemmas, study.dimension)), low, high)
+    return left, right
+
+
+def _draw_independent(study: Study, dilemmas: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Draw every feature uniformly from its levels, given that the two alternatives are not the same."""
+    if all(len(set(f.levels)) < 2 for f in study.features):
+        raise CrowdveilError(
+            f"study {study.name!r} has no dilemma to draw: every feature has a single level; "
+            "give at least one feature two levels"
+        )
+    pairs = np.empty((dilemmas, 2, study.dimension))
+    same = np.arange(dilemmas)
+    while len(same):
+        for k, feature in enumerate(study.features):
+            pairs[same, :, k] = rng.choice(feature.levels, (len(same), 2))
+        same = same[(pairs[same, 0] == pairs[same, 1]).all(axis=1)]
+    return pairs[:, 0], pairs[:, 1]

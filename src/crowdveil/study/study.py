@@ -1,0 +1,352 @@
+"""What is asked: a study's features with their public bounds, its alternatives and its dilemmas.
+
+Every bound that privacy rests on (how large a feature, a record or a preference can be) is a public fact
+of the study, written down before anybody answers. Nothing here ever looks at an answer.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.errors import CrowdveilError
+
+FloatArray = npt.NDArray[np.float64]
+
+DRAWING_METHODS = ("moral-machine", "independent", "gaussian")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One measured property of an alternative, with the public range that it can take."""
+
+    name: str
+    label: str
+    low: float
+    high: float
+    unit: float = 1.0
+    """How much of the feature counts as 1 in the model: differences are divided by it."""
+    levels: tuple[float, ...] = ()
+    """Values that an independently drawn dilemma may show."""
+    words: Mapping[str, str] | None = None
+    """Value -> phrase; ``other`` stands for any value not listed; ``{n}`` is the value; "" is not said."""
+    part: str = ""
+    """Phrases of features of the same part are joined with "and"."""
+    lean: float = 0.0
+    """What a simulated crowd prefers on average. Used by simulations only."""
+
+    def __post_init__(self) -> None:
+        if not self.name or not all(c.isalnum() or c in "_-" for c in self.name):
+            raise CrowdveilError(f"feature name {self.name!r}: use letters, digits, _ and - only")
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise CrowdveilError(
+                f"feature {self.name}: needs finite bounds with low < high, got low={self.low}, high={self.high}"
+            )
+        if not (self.unit > 0 and math.isfinite(self.unit)):
+            raise CrowdveilError(f"feature {self.name}: unit must be a positive number, got {self.unit}")
+        if not math.isfinite(self.lean):
+            raise CrowdveilError(f"feature {self.name}: lean must be a finite number, got {self.lean}")
+        for level in self.levels:
+            if not self.low <= level <= self.high:
+                raise CrowdveilError(f"feature {self.name}: level {level} is outside {self.low} to {self.high}")
+
+    @property
+    def default(self) -> float | None:
+        """The value of a feature that an alternative does not mention: 0 where 0 is possible."""
+        return 0.0 if self.low <= 0 <= self.high else None
+
+    @property
+    def reach(self) -> float:
+        """The largest absolute difference between two alternatives, in model units."""
+        return (self.high - self.low) / self.unit
+
+    def phrase(self, value: float) -> str:
+        """Say a value of this feature in the study's words."""
+        shown = f"{value:g}"
+        if self.words is None:
+            return f"{self.label}: {shown}"
+        return self.words.get(shown, self.words.get("other", "{n} " + self.label)).replace("{n}", shown)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the feature as plain data; optional parts appear only when they are set.
+
+        Numbers are floats, so that studies that are equal read the same.
+        """
+        return {
+            "name": self.name,
+            "label": self.label,
+            "low": float(self.low),
+            "high": float(self.high),
+            "unit": float(self.unit),
+            **({"levels": [float(level) for level in self.levels]} if self.levels else {}),
+            **({"words": dict(self.words)} if self.words is not None else {}),
+            **({"part": self.part} if self.part else {}),
+            **({"lean": float(self.lean)} if self.lean else {}),
+        }
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How a ballot's dilemmas are drawn: by which method, and how many."""
+
+    method: str
+    dilemmas: int
+
+    def __post_init__(self) -> None:
+        if self.method not in DRAWING_METHODS:
+            raise CrowdveilError(f"drawing method {self.method!r} is unknown: use one of {', '.join(DRAWING_METHODS)}")
+        if not self.dilemmas >= 1:
+            raise CrowdveilError(f"a ballot needs at least one dilemma, got {self.dilemmas}")
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One possible outcome: a name and a value for each feature of the study, in the study's order."""
+
+    name: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Dilemma:
+    """Two or more alternatives to choose from."""
+
+    alternatives: tuple[Alternative, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.alternatives) < 2:
+            raise CrowdveilError(f"a dilemma needs two or more alternatives, got {len(self.alternatives)}")
+        names = [a.name for a in self.alternatives]
+        if len(set(names)) < len(names):
+            raise CrowdveilError(f"two alternatives have the same name: {', '.join(names)}")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study: its features, its words, how dilemmas are drawn, and its public privacy bounds."""
+
+    name: str
+    title: str
+    question: str
+    features: tuple[Feature, ...]
+    drawing: Drawing
+    norm_bound: float = 2.0
+    """B: the largest l1 norm of a voter's preference (the paper's constraint)."""
+    record_norm: float | None = None
+    """Largest l2 norm of a record's difference that Algorithm 3 keeps; longer ones are scaled down to it."""
+    parts: tuple[str, ...] = ()
+    """The order in which the parts of a description are said."""
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise CrowdveilError(f"study {self.name!r} has no features")
+        names = self.feature_names
+        doubled = sorted({n for n in names if names.count(n) > 1})
+        if doubled:
+            raise CrowdveilError(f"study {self.name!r} names a feature twice: {', '.join(doubled)}")
+        if not (self.norm_bound > 0 and math.isfinite(self.norm_bound)):
+            raise CrowdveilError(f"study {self.name!r}: norm_bound must be a positive number, got {self.norm_bound}")
+        if self.record_norm is not None and not (self.record_norm > 0 and math.isfinite(self.record_norm)):
+            raise CrowdveilError(f"study {self.name!r}: record_norm must be a positive number, got {self.record_norm}")
+        for feature in self.features:
+            if self.drawing.method == "independent" and not feature.levels:
+                raise CrowdveilError(
+                    f"study {self.name!r}: feature {feature.name} needs levels to be drawn independently"
+                )
+            if feature.part and feature.part not in self.parts:
+                raise CrowdveilError(
+                    f"study {self.name!r}: feature {feature.name} has part {feature.part!r}, "
+                    f"which is not among parts = {list(self.parts)}"
+                )
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    @property
+    def dimension(self) -> int:
+        """The number of features d."""
+        return len(self.features)
+
+    @cached_property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features' names in order."""
+        return tuple(f.name for f in self.features)
+
+    @cached_property
+    def units(self) -> FloatArray:
+        """What each feature's raw difference is divided by."""
+        return np.array([f.unit for f in self.features])
+
+    @cached_property
+    def reach(self) -> FloatArray:
+        """Public bound on each coordinate of |X - Z|, in model units."""
+        return np.array([f.reach for f in self.features])
+
+    @cached_property
+    def record_bound(self) -> float:
+        """Public l2 bound of a record: the study's ``record_norm``, or what the features' ranges imply."""
+        widest = float(np.sqrt(np.sum(self.reach**2)))
+        return widest if self.record_norm is None else min(self.record_norm, widest)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the study's whole definition: two studies are the same iff this is."""
+        return hashlib.sha256(canonical_json(self.as_dict()).encode(errors="surrogatepass")).hexdigest()
+
+    def alternative(self, features: Mapping[str, Any], name: str) -> Alternative:
+        """Check the values of one alternative against the study and put them in order.
+
+        A feature that is not mentioned counts as 0 where 0 is a possible value.
+        """
+        for given in features:
+            if given not in self.feature_names:
+                close = difflib.get_close_matches(str(given), self.feature_names, n=3)
+                hint = f"did you mean {' or '.join(close)}?" if close else f"it has: {', '.join(self.feature_names)}"
+                raise CrowdveilError(f"alternative {name!r}: study {self.name} has no feature {given!r}; {hint}")
+        return Alternative(name, tuple(self._value(f, features.get(f.name), name) for f in self.features))
+
+    def _value(self, feature: Feature, given: Any, name: str) -> float:
+        if given is None:
+            if feature.default is None:
+                raise CrowdveilError(
+                    f"alternative {name!r}: feature {feature.name} is missing "
+                    f"(a number from {feature.low:g} to {feature.high:g})"
+                )
+            return feature.default
+        if isinstance(given, bool) or not isinstance(given, int | float) or not feature.low <= given <= feature.high:
+            raise CrowdveilError(
+                f"alternative {name!r}: feature {feature.name} must be a number from "
+                f"{feature.low:g} to {feature.high:g}, got {given!r}"
+            )
+        return float(given)
+
+    def dilemma(self, alternatives: Sequence[Mapping[str, Any]]) -> Dilemma:
+        """Make a dilemma from plain data: ``[{"name": ..., "features": {...}}, ...]``; names are optional."""
+        made = []
+        for position, alternative in enumerate(alternatives):
+            if not isinstance(alternative, Mapping) or not isinstance(alternative.get("features"), Mapping):
+                raise CrowdveilError(
+                    f"alternative {position + 1} of the dilemma must look like "
+                    '{"name": "...", "features": {"feature": number, ...}}, '
+                    f"got {json.dumps(alternative, default=str)[:120]}"
+                )
+            name = alternative.get("name", chr(ord("A") + position) if position < 26 else str(position + 1))
+            made.append(self.alternative(alternative["features"], str(name)))
+        return Dilemma(tuple(made))
+
+    def difference(self, chosen: Alternative, other: Alternative) -> FloatArray:
+        """V = X - Z in model units."""
+        return np.subtract(chosen.values, other.values) / self.units
+
+    def describe(self, alternative: Alternative) -> str:
+        """Say an alternative in the study's own words."""
+        said: dict[str, list[str]] = {part: [] for part in ("", *self.parts)}
+        for feature, value in zip(self.features, alternative.values, strict=True):
+            phrase = feature.phrase(value)
+            if phrase:
+                said[feature.part].append(phrase)
+        groups = [_join(phrases) for part, phrases in said.items() if part and phrases] + said[""]
+        return ", ".join(groups)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the study as plain data, the same shape as its TOML file."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "question": self.question,
+            "norm_bound": float(self.norm_bound),
+            **({"record_norm": float(self.record_norm)} if self.record_norm is not None else {}),
+            **({"parts": list(self.parts)} if self.parts else {}),
+            "drawing": {"method": self.drawing.method, "dilemmas": self.drawing.dilemmas},
+            "features": [f.as_dict() for f in self.features],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Study:
+        """Build a study from plain data and refuse what does not fit, by name."""
+        where = f"study {data.get('name', '?')!r}"
+        _only(
+            data,
+            {"name", "title", "question", "norm_bound", "record_norm", "parts", "drawing", "features"},
+            where,
+        )
+        drawing = _need(data, "drawing", dict, where)
+        _only(drawing, {"method", "dilemmas"}, f"{where}, [drawing]")
+        features = []
+        for entry in _need(data, "features", list, where):
+            place = f"{where}, feature {entry.get('name', '?')!r}" if isinstance(entry, dict) else where
+            if not isinstance(entry, dict):
+                raise CrowdveilError(f"{where}: each feature must be a table ([[features]]), got {entry!r}")
+            _only(entry, {"name", "label", "low", "high", "unit", "levels", "words", "part", "lean"}, place)
+            features.append(
+                Feature(
+                    name=_need(entry, "name", str, place),
+                    label=str(entry.get("label", entry["name"])),
+                    low=_number(entry, "low", place),
+                    high=_number(entry, "high", place),
+                    unit=_number(entry, "unit", place, 1.0),
+                    levels=tuple(
+                        _number({"levels": level}, "levels", place) for level in _optional(entry, "levels", [], place)
+                    ),
+                    words={str(k): str(v) for k, v in _optional(entry, "words", {}, place).items()}
+                    if "words" in entry
+                    else None,
+                    part=str(entry.get("part", "")),
+                    lean=_number(entry, "lean", place, 0.0),
+                )
+            )
+        return cls(
+            name=_need(data, "name", str, where),
+            title=str(data.get("title", data["name"])),
+            question=str(data.get("question", "Which do you prefer?")),
+            features=tuple(features),
+            drawing=Drawing(_need(drawing, "method", str, where), _need(drawing, "dilemmas", int, where)),
+            norm_bound=_number(data, "norm_bound", where, 2.0),
+            record_norm=_number(data, "record_norm", where) if "record_norm" in data else None,
+            parts=tuple(str(part) for part in _optional(data, "parts", [], where)),
+        )
+
+
+def canonical_json(data: Any) -> str:
+    """One text per value: sorted keys, no spaces, and no NaN."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _join(phrases: Sequence[str]) -> str:
+    return phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+
+
+def _only(data: Mapping[str, Any], known: set[str], where: str) -> None:
+    unknown = sorted(set(data) - known)
+    if unknown:
+        raise CrowdveilError(f"{where}: unknown setting {unknown[0]!r}; known are {', '.join(sorted(known))}")
+
+
+def _need(data: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
+    if key not in data:
+        raise CrowdveilError(f"{where}: {key!r} is missing")
+    if not isinstance(data[key], kind):
+        raise CrowdveilError(f"{where}: {key!r} must be a {kind.__name__}, got {data[key]!r}")
+    return data[key]
+
+
+def _optional(data: Mapping[str, Any], key: str, default: Any, where: str) -> Any:
+    return _need({key: default, **data}, key, type(default), where)
+
+
+def _number(data: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
+    value = data.get(key, default)
+    if value is None:
+        raise CrowdveilError(f"{where}: {key!r} is missing")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise CrowdveilError(f"{where}: {key!r} must be a number, got {value!r}")
+    return float(value)

@@ -1,0 +1,189 @@
+"""A study's words in other languages.
+
+A translation is a TOML file beside the study. It changes what a voter reads and nothing that is measured: it has
+no place for a bound, a level or a unit, and it is checked against the study before anybody sees it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.study.bundled import BUNDLED, load_study
+from crowdveil.study.study import Feature, Study
+
+INTERFACE_LANGUAGES = ("en", "ar", "zh", "fr", "de", "ja", "ko", "pt", "ru", "es")
+"""The languages that the voter's page and the bundled studies speak."""
+
+OWN_LANGUAGE = "en"
+"""The language that a study's own words are taken to be in."""
+
+_RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
+_TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+
+
+@dataclass(frozen=True)
+class FeatureWords:
+    """What one feature is called, and its phrases by value (``other`` for the rest, ``{n}`` is the value)."""
+
+    label: str
+    words: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A study's words in one language."""
+
+    study: str
+    language: str
+    title: str
+    question: str
+    features: Mapping[str, FeatureWords]
+
+    @property
+    def direction(self) -> str:
+        """Which way the language is written: ``ltr`` or ``rtl``."""
+        return "rtl" if self.language.partition("-")[0] in _RIGHT_TO_LEFT else "ltr"
+
+    def as_dict(self, study: Study) -> dict[str, Any]:
+        """Return the words as a page needs them; what the study leaves unsaid stays unsaid in every language."""
+        return {
+            "language": self.language,
+            "direction": self.direction,
+            "title": self.title,
+            "question": self.question,
+            "parts": list(study.parts),
+            "features": {
+                f.name: {"label": self.features[f.name].label, "words": _with_unsaid(f, self.features[f.name].words)}
+                for f in study.features
+            },
+        }
+
+
+def languages(study: Study, added: Sequence[Translation] = ()) -> tuple[str, ...]:
+    """Return every language that a study can be shown in, its own first."""
+    bundled = INTERFACE_LANGUAGES[1:] if _bundled_words_fit(study) else ()
+    return tuple(dict.fromkeys((OWN_LANGUAGE, *bundled, *(t.language for t in added))))
+
+
+def words(study: Study, language: str, added: Sequence[Translation] = ()) -> dict[str, Any]:
+    """Return a study's words in a language; a translation that was added goes before a bundled one."""
+    for translation in added:
+        if translation.language == language:
+            return translation.as_dict(study)
+    if language == OWN_LANGUAGE:
+        return _own_words(study).as_dict(study)
+    if language in languages(study):
+        file = resources.files("crowdveil.study.bundled").joinpath("languages", f"{study.name}.{language}.toml")
+        return read_translation(tomllib.loads(file.read_text(encoding="utf-8")), study, file.name).as_dict(study)
+    raise CrowdveilError(
+        f"study {study.name!r} has no words in {language!r}: it has {', '.join(languages(study, added))}; "
+        "add a translation file for another one"
+    )
+
+
+def load_translation(path: str | Path, study: Study) -> Translation:
+    """Read a translation file and check it against the study."""
+    try:
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CrowdveilError(f"cannot read the translation {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CrowdveilError(f"{path} is not a readable TOML file: {error}") from None
+    return read_translation(data, study, str(path))
+
+
+def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Translation:
+    """Check the plain data of a translation against its study; ``where`` names it in what is said of it."""
+    _only(data, ("study", "language", "title", "question", "features"), where)
+    if _text(data, "study", where) != study.name:
+        raise CrowdveilError(f"{where} translates the study {data['study']!r}, not {study.name!r}")
+    language = _text(data, "language", where)
+    if not _TAG.fullmatch(language):
+        raise CrowdveilError(f"{where}: language {language!r} is not a language tag such as fr or pt-BR")
+    given = data.get("features")
+    if not isinstance(given, dict):
+        raise CrowdveilError(f"{where}: the table [features] is missing")
+    unknown = [name for name in given if name not in study.feature_names]
+    if unknown:
+        raise CrowdveilError(f"{where}: study {study.name} has no feature {unknown[0]!r}")
+    missing = [name for name in study.feature_names if name not in given]
+    if missing:
+        raise CrowdveilError(f"{where}: there are no words for {', '.join(missing)}")
+    return Translation(
+        study=study.name,
+        language=language,
+        title=_text(data, "title", where),
+        question=_text(data, "question", where),
+        features={f.name: _feature_words(f, given[f.name], f"{where}, feature {f.name}") for f in study.features},
+    )
+
+
+def _feature_words(feature: Feature, given: Any, where: str) -> FeatureWords:
+    if not isinstance(given, dict):
+        raise CrowdveilError(f"{where}: must look like {{ label = ..., words = {{ ... }} }}, got {given!r}")
+    _only(given, ("label", "words"), where)
+    label = _text(given, "label", where)
+    if feature.words is None:
+        if "words" in given:
+            raise CrowdveilError(
+                f"{where}: the study has no phrases for it, so a translation cannot have any; leave out words"
+            )
+        return FeatureWords(label, None)
+    table = given.get("words")
+    if not isinstance(table, dict):
+        raise CrowdveilError(f"{where}: the table words is missing")
+    phrases = {str(value): _text(table, value, where) for value in table}
+    for value in _values(feature):
+        if feature.phrase(value) and f"{value:g}" not in phrases and "other" not in phrases:
+            raise CrowdveilError(f"{where}: there are no words for the value {value:g}; add it, or other")
+        if not feature.phrase(value) and phrases.get(f"{value:g}"):
+            raise CrowdveilError(f"{where}: the study leaves the value {value:g} unsaid; leave it out here, too")
+    return FeatureWords(label, phrases)
+
+
+def _values(feature: Feature) -> Iterable[float]:
+    """List the values that a voter may be shown: the levels, or else what the study has words for, and both ends."""
+    named = [float(value) for value in feature.words or () if value != "other"]
+    return sorted({feature.low, feature.high, *named, *feature.levels})
+
+
+def _with_unsaid(feature: Feature, phrases: Mapping[str, str] | None) -> dict[str, str] | None:
+    if phrases is None or feature.words is None:
+        return None
+    return {**{value: "" for value, phrase in feature.words.items() if not phrase}, **phrases}
+
+
+def _own_words(study: Study) -> Translation:
+    return Translation(
+        study=study.name,
+        language=OWN_LANGUAGE,
+        title=study.title,
+        question=study.question,
+        features={f.name: FeatureWords(f.label, f.words) for f in study.features},
+    )
+
+
+def _bundled_words_fit(study: Study) -> bool:
+    """Say whether the bundled translations say what this study says: its own words are those of the bundled study."""
+    has_translations = study.name in BUNDLED and not study.name.startswith("synthetic")
+    return has_translations and _own_words(load_study(study.name)) == _own_words(study)
+
+
+def _only(data: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    unknown = sorted(str(key) for key in data if key not in known)
+    if unknown:
+        raise CrowdveilError(f"{where}: unknown setting {unknown[0]!r}; known are {', '.join(known)}")
+
+
+def _text(data: Mapping[str, Any], key: str, where: str) -> str:
+    value = data.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise CrowdveilError(f"{where}: {key!r} must be a text that is not empty, got {value!r}")
+    return value

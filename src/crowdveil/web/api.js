@@ -1,0 +1,93 @@
+/** The service, as the page uses it. Nothing here knows an answer: it carries texts that were made elsewhere. */
+
+const ROOT = new URL("../api/", import.meta.url);
+const PATIENCE = 20_000; // milliseconds until a request counts as lost
+
+/** A request that did not get what it asked for. `reason` is the server's, or "unreachable". */
+export class Refusal extends Error {
+  /**
+   * @param {string} reason
+   * @param {string} message
+   * @param {number} status 0 if there was no response
+   * @param {number} wait seconds to wait before asking again
+   */
+  constructor(reason, message, status = 0, wait = 0) {
+    super(message);
+    this.reason = reason;
+    this.status = status;
+    this.wait = wait;
+  }
+
+  /** Whether the same request may succeed later. */
+  get passing() {
+    return this.status === 0 || this.status === 408 || this.status === 429 || this.status >= 500;
+  }
+}
+
+/** @param {string} poll @returns {Promise<any>} */
+export const getPoll = (poll) => ask(`polls/${encodeURIComponent(poll)}`);
+
+/** @param {string} poll @param {string} language @returns {Promise<any>} */
+export const getWords = (poll, language) =>
+  ask(`polls/${encodeURIComponent(poll)}/words/${encodeURIComponent(language)}`);
+
+/** @param {string} poll @returns {Promise<{dilemmas: {left: number[], right: number[]}[]}>} */
+export const getSession = (poll) => ask(`polls/${encodeURIComponent(poll)}/session`);
+
+/** @param {string} release @returns {Promise<any>} */
+export const getRelease = (release) => ask(`releases/${encodeURIComponent(release)}`);
+
+/**
+ * Send what was made, byte for byte.
+ * @param {string} poll
+ * @param {"report" | "ballot"} kind
+ * @param {string} token
+ * @param {string} body
+ */
+export function put(poll, kind, token, body) {
+  const headers = { "Crowdveil-Ballot": token, "Content-Type": "application/json" };
+  return ask(`polls/${encodeURIComponent(poll)}/${kind}`, { method: "PUT", headers, body });
+}
+
+/** Delete what was sent. @param {string} poll @param {string} token */
+export function withdraw(poll, token) {
+  return ask(`polls/${encodeURIComponent(poll)}/participation`, {
+    method: "DELETE",
+    headers: { "Crowdveil-Ballot": token },
+  });
+}
+
+async function ask(path, options = {}) {
+  let response;
+  let text;
+  try {
+    response = await fetch(new URL(path, ROOT), {
+      ...options,
+      credentials: "omit",
+      cache: "no-store",
+      referrerPolicy: "no-referrer",
+      signal: AbortSignal.timeout(PATIENCE),
+    });
+    text = await response.text();
+  } catch {
+    throw new Refusal("unreachable", "the server did not answer");
+  }
+  if (response.status === 204) return null;
+  const data = parsed(text);
+  if (response.ok && data !== null) return data;
+  const { reason = "unexpected", message = response.statusText } = data?.error ?? {};
+  throw new Refusal(
+    reason,
+    message,
+    response.ok ? 502 : response.status,
+    Number(response.headers.get("Retry-After")) || 0,
+  );
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

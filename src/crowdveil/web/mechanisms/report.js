@@ -1,0 +1,121 @@
+/**
+ * A voter's report: the exact text that is stored, shown and sent. Answers go in, and only what is private comes out.
+ *
+ * What privacy rests on (sensitivities, clipping, coins) is in these modules. A server chooses the axes, sizes,
+ * dilemmas and the epsilon that the voter is shown; privacy holds whatever they are.
+ */
+
+import { perturbedAbout } from "./about.js";
+import { algorithm2 } from "./algorithm-2.js";
+import { algorithm3Answers } from "./algorithm-3-answers.js";
+import { algorithm3 } from "./algorithm-3.js";
+import { checkedEpsilon } from "./epsilon.js";
+import { Noise } from "./noise.js";
+import { oneAnswer } from "./one-answer.js";
+import { systemRandom } from "./random.js";
+import { randomisedResponse } from "./randomised-response.js";
+import { positive, recordsOf, row } from "./records.js";
+import { CLIP, score } from "./score.js";
+import { sha256 } from "./sha256.js";
+import { subsetSelection } from "./subset-selection.js";
+
+const FORMAT = "crowdveil report 1";
+const TOKEN_BYTES = 16;
+const ID_BYTES = 16;
+
+/**
+ * @typedef {object} Ballot what a mechanism makes a report of
+ * @property {number[][]} records what was chosen minus what was not, in model units
+ * @property {number} epsilon in millionths
+ * @property {Noise} noise
+ * @property {{normBound: number, recordBound: number, axes: () => number[][]}} method public choices of the poll
+ * @property {(most: number) => number} size how many coordinates, signs or answers to report, from 1 to `most`
+ *
+ * @typedef {(ballot: Ballot) => Record<string, unknown>} Mechanism from a ballot to the report's own fields
+ */
+
+/** @type {Record<string, Mechanism>} */
+const MECHANISMS = {
+  "algorithm-2": algorithm2,
+  "algorithm-3": algorithm3,
+  "algorithm-3-answers": algorithm3Answers,
+  "subset-selection": subsetSelection,
+  score,
+  "randomised-response": randomisedResponse,
+  "one-answer": oneAnswer,
+};
+
+/**
+ * Make a report. Every call draws new noise: make it once, keep the text, and send it as it is.
+ * @param {any} poll as the server describes it
+ * @param {{left: number[], right: number[]}[]} dilemmas of the session, in raw values
+ * @param {("left" | "right")[]} choices one for each dilemma
+ * @param {number} epsilonMicro one of the poll's levels
+ * @param {Record<string, string> | null} about true option ids by question id
+ * @param {import("./random.js").Random} random
+ * @returns {string}
+ */
+export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, random = systemRandom()) {
+  if (!Object.hasOwn(MECHANISMS, poll.mechanism)) throw new RangeError(`no report is made by ${poll.mechanism}`);
+  const noise = new Noise(random);
+  const records = recordsOf(poll.study, dilemmas, choices);
+  const epsilon = checkedEpsilon(epsilonMicro);
+  const payload = MECHANISMS[poll.mechanism]({
+    records,
+    epsilon,
+    noise,
+    method: methodOf(poll.method, records[0].length),
+    size: (most) => sizeOf(poll.levels, epsilon, most),
+  });
+  const asked = poll.questions?.length > 0;
+  return jsonText({
+    format: FORMAT,
+    study: String(poll.study_fingerprint),
+    mechanism: poll.mechanism,
+    epsilon_micro: epsilon,
+    ...payload,
+    ...(asked && { about: perturbedAbout(poll.questions, about ?? {}, poll.about_epsilon_micro, noise) }),
+  });
+}
+
+/** @param {import("./random.js").Random} random @returns {string} a ballot token: 16 random bytes in base64url */
+export function newToken(random = systemRandom()) {
+  const text = btoa(String.fromCharCode(...random.bytes(TOKEN_BYTES)));
+  return text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+/** @param {string} token @returns {string} the name under which a report is stored: it tells nothing of the token */
+export function reportId(token) {
+  const hash = sha256(new TextEncoder().encode(`crowdveil report ${token}`));
+  return Array.from(hash.slice(0, ID_BYTES), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function methodOf(method, dimension) {
+  return {
+    normBound: positive("the norm bound", method.norm_bound),
+    recordBound: positive("the record bound", method.record_bound),
+    axes: () => {
+      if (method.clip !== CLIP) throw new RangeError(`this poll clips scores at ${method.clip}, this page at ${CLIP}`);
+      if (!(Array.isArray(method.axes) && method.axes.length === dimension && method.axes[0]?.length > 0)) {
+        throw new RangeError(`the axes must be ${dimension} rows of numbers`);
+      }
+      return method.axes.map((values) => row("a row of the axes", values, method.axes[0].length));
+    },
+  };
+}
+
+function sizeOf(levels, epsilon, most) {
+  const size = levels.find((level) => level.epsilon_micro === epsilon)?.size;
+  if (!(Number.isInteger(size) && size >= 1 && size <= most)) {
+    throw new RangeError(`the size for epsilon ${epsilon} is ${size}, and must be a whole number from 1 to ${most}`);
+  }
+  return size;
+}
+
+/** JSON, with BigInts in digits. @param {any} value @returns {string} */
+function jsonText(value) {
+  if (typeof value === "bigint") return String(value);
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(",")}]`;
+  if (typeof value !== "object") return JSON.stringify(value);
+  return `{${Object.entries(value).map(([key, entry]) => `${JSON.stringify(key)}:${jsonText(entry)}`).join(",")}}`;
+}

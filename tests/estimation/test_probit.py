@@ -1,0 +1,69 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.special import erfcx, ndtr
+from scipy.stats import norm
+
+from crowdveil.estimation.probit import gradient, log_likelihood, mills, mills_and_weight
+
+EVERYWHERE = np.concatenate([np.linspace(-45, 37.5, 3001), [-1e300, -1e12, -1e9, -1e8, -3e4, -1e3, -1e-9, 0.0, 1e-300]])
+
+
+def reference_mills(t: float) -> float:
+    """phi / Phi by the scaled complementary error function, which neither underflows nor cancels for t < 0."""
+    if t < 0:
+        return math.sqrt(2 / math.pi) / erfcx(-t / math.sqrt(2))
+    return math.exp(-0.5 * t * t) / math.sqrt(2 * math.pi) / ndtr(t)
+
+
+def test_mills_agrees_with_scipy_everywhere():
+    ours = [mills(float(t)) for t in EVERYWHERE]
+    np.testing.assert_allclose(ours, [reference_mills(t) for t in EVERYWHERE], rtol=2e-13)
+
+
+def test_mills_keeps_nearly_all_digits_where_voters_are():
+    middle = np.linspace(-8, 8, 2001)
+    np.testing.assert_allclose([mills(float(t)) for t in middle], [reference_mills(t) for t in middle], rtol=5e-15)
+
+
+def test_mills_closed_forms_and_limits():
+    assert mills(0.0) == pytest.approx(math.sqrt(2 / math.pi), rel=1e-15)
+    assert mills(40.0) == 0.0
+    assert mills(-1e300) == 1e300
+    assert math.isnan(mills(math.nan))
+
+
+def test_weight_is_the_negated_derivative_of_mills():
+    for t in np.linspace(-30, 8, 200):
+        h = 1e-4
+        numerical = (reference_mills(t - h) - reference_mills(t + h)) / (2 * h)
+        assert mills_and_weight(float(t))[1] == pytest.approx(numerical, rel=1e-5, abs=1e-9)
+    assert mills_and_weight(0.0)[1] == pytest.approx(2 / math.pi, rel=1e-15)
+
+
+def test_weight_far_out_follows_its_expansion():
+    for t in (-100.0, -999.0, -1001.0, -1e5, -1e12):
+        assert mills_and_weight(t)[1] == pytest.approx(1 - 1 / t**2, abs=2e-6)
+    assert mills_and_weight(50.0) == (0.0, 0.0)
+
+
+def test_log_likelihood_is_the_sum_of_log_probabilities():
+    rng = np.random.default_rng(1)
+    differences, beta = rng.normal(size=(9, 4)), rng.normal(size=4)
+    assert log_likelihood(differences, np.zeros(4)) == pytest.approx(9 * math.log(0.5))
+    assert log_likelihood(differences, beta) == pytest.approx(norm.logcdf(differences @ beta).sum())
+
+
+def test_log_likelihood_stays_finite_far_out():
+    """ln Phi(-t) = -t^2/2 - ln(t sqrt(2 pi)) + O(1/t^2)."""
+    expected = -0.5 * 200.0**2 - math.log(200 * math.sqrt(2 * math.pi))
+    assert log_likelihood(np.array([[-100]], dtype=np.int8), np.array([2.0])) == pytest.approx(expected, abs=1e-4)
+
+
+def test_gradient_agrees_with_finite_differences():
+    rng = np.random.default_rng(2)
+    differences, beta = rng.normal(size=(9, 4)), rng.normal(size=4)
+    numerical = approx_fprime(beta, lambda b: log_likelihood(differences, b), 1e-7)
+    np.testing.assert_allclose(gradient(differences, beta), numerical, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,198 @@
+"""A comparison on small crowds: paired, the same for any number of workers, and right where the answer is known."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from crowdveil.ballots import Ballots, write_ballots
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.society import society
+from crowdveil.evaluation.comparison import compare as compare_module
+from crowdveil.evaluation.comparison.compare import CURVE, Order, compare
+from crowdveil.evaluation.comparison.entries import Entry
+from crowdveil.evaluation.comparison.runs import POOLED, SOCIETY, TEST_PAIRS, OnSplit, OnSyntheticCrowd, Task, collect
+from crowdveil.evaluation.comparison.sources import of_file, synthetic
+from crowdveil.evaluation.paper.accuracy import on_all_gaussian_pairs
+from crowdveil.evaluation.paper.seeds import generator
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.sources.simulated import synthetic_crowd
+from crowdveil.study.bundled import synthetic_study
+
+MICRO = 1_000_000
+ONE = range(1)
+
+
+@contextmanager
+def unwatched(task, total):
+    yield lambda done: None
+
+
+def quality(table, entry):
+    rows = table.filter(
+        (table["mechanism"] == entry.mechanism)
+        & table["micro"].eq_missing(entry.micro)
+        & (table["equal_votes"] == entry.equal_votes)
+    )
+    (value,) = rows["quality"]
+    return value
+
+
+def test_the_same_crowd_whatever_is_compared_on_it():
+    entry, other = Entry("algorithm-1", MICRO), Entry("algorithm-2", MICRO)
+    alone = OnSyntheticCrowd(10, 6, 2, 0, 3, (Task(entry, True),)).measure(ONE)
+    both = OnSyntheticCrowd(10, 6, 2, 0, 3, (Task(other, True), Task(entry, True))).measure(ONE)
+    for shared in (SOCIETY, POOLED, entry):
+        assert quality(alone, shared) == quality(both, shared)
+    assert quality(OnSyntheticCrowd(10, 6, 2, 1, 3, ()).measure(ONE), SOCIETY) != quality(alone, SOCIETY)
+    assert quality(OnSyntheticCrowd(10, 6, 2, 0, 4, ()).measure(ONE), SOCIETY) != quality(alone, SOCIETY)
+
+
+def test_accuracy_is_against_the_social_parameter():
+    run = OnSyntheticCrowd(40, 20, 4, 0, 0, ())
+    crowd = synthetic_crowd(40, 20, 4, generator(run.name))
+    exact = on_all_gaussian_pairs(crowd.social, society(crowd.ballots, 2.0).parameter)
+    deviation = np.sqrt(exact * (1 - exact) / TEST_PAIRS)
+    assert quality(run.measure(ONE), SOCIETY) == pytest.approx(exact, abs=5.5 * deviation)
+
+
+@pytest.mark.parametrize(
+    ("name", "variance"), [("algorithm-1", 2 * (4 / 20 / 2) ** 2), ("algorithm-2", 2 * (4 / 2) ** 2 / 20)]
+)
+def test_the_squared_error_of_laplace_noise_is_its_known_variance(name, variance):
+    """N = 20, epsilon = 2, B = 2: scale 2B / (N epsilon) once, or 2B / epsilon from each voter, averaged."""
+    run = OnSyntheticCrowd(20, 4, 3, 0, 0, (Task(Entry(name, 2 * MICRO), True),))
+    (error,) = run.measure(ONE).filter(pl.col("micro") == 2 * MICRO)["squared_error"]
+    draws, kurtosis = 64, 6 if name == "algorithm-1" else 6 / 20 + 3
+    relative = np.sqrt((kurtosis + 2) / (3 * draws))
+    assert error == pytest.approx(3 * variance, rel=5.5 * relative)
+
+
+@pytest.fixture(scope="module")
+def unanimous(tmp_path_factory):
+    """Everybody prefers more of the first feature; every fifth answer is between two equals."""
+    rng = np.random.default_rng(1)
+    differences = np.abs(rng.normal(0, 1, (400, 2)) * [1, 0])
+    differences[::5] = 0
+    ballots = Ballots(synthetic_study(2), np.arange(0, 401, 10), differences)
+    path = tmp_path_factory.mktemp("compare") / "unanimous.parquet"
+    write_ballots(path, ballots.study, [ballots], {})
+    return path
+
+
+def test_held_out_answers_are_predicted_and_ties_count_half(unanimous):
+    table = OnSplit(unanimous, None, 0, 0, (Task(Entry("pooled-answers", 50 * MICRO), True),)).measure(ONE)
+    assert quality(table, SOCIETY) == pytest.approx(0.8 + 0.2 / 2)
+    assert quality(table, POOLED) == pytest.approx(0.9)
+    assert quality(table, Entry("pooled-answers", 50 * MICRO)) == pytest.approx(0.9)
+
+
+def test_a_crowd_of_another_size_is_drawn_from_the_training_voters(unanimous):
+    table = OnSplit(unanimous, 100, 0, 0, (Task(Entry("algorithm-1", 50 * MICRO), False),)).measure(ONE)
+    assert quality(table, Entry("algorithm-1", 50 * MICRO)) == pytest.approx(0.9)
+
+
+def in_this_process(runs, workers, tell):
+    return collect(pl.concat([run.measure(ONE) for run in runs]))
+
+
+@pytest.fixture(scope="module")
+def small():
+    paradigms = tuple(PARADIGMS[name] for name in ("vlcp", "aldp"))
+    order = Order(synthetic(8, 5, 2), paradigms, (Epsilon(MICRO), Epsilon(500_000)), 3, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compare_module, "carry_out", in_this_process)
+        return compare(order, unwatched)
+
+
+def test_rows_say_what_they_are_about(small):
+    data = small.as_dict()
+    assert (data["voters"], data["records"], data["features"], data["crowds"]) == (8, 5, 2, 3)
+    assert {(row["paradigm"], row["epsilon"]) for row in data["rows"]} == {
+        (p, e) for p in ("vlcp", "aldp") for e in (0.5, 1.0)
+    }
+    for paradigm in ("vlcp", "aldp"):
+        for epsilon in (0.5, 1.0):
+            rows = [r for r in data["rows"] if (r["paradigm"], r["epsilon"]) == (paradigm, epsilon)]
+            assert sum(row["recommended"] for row in rows) == 1
+            assert sum(row["paper"] for row in rows) == (paradigm == "vlcp")
+    for row in data["rows"]:
+        assert row["ratio"] == pytest.approx(row["accuracy"] / data["no_privacy"]["accuracy"])
+        assert row["low"] <= row["ratio"] <= row["high"]
+        assert row["squared_error"] > 0
+    assert data["no_privacy"]["estimate"] == "society"
+    assert {"accuracy", "low", "high"} == set(data["no_privacy"]["pooled"])
+
+
+def test_intervals_are_students_over_the_crowds(small):
+    entry = small.shown[0].entry
+    values = small.measured[entry].quality
+    half = stats.t.ppf(0.975, 2) * stats.sem(values)
+    found = small.quality(entry)
+    assert (found.low, found.high) == pytest.approx((values.mean() - half, values.mean() + half))
+
+
+def test_curves_run_over_all_levels_and_give_the_epsilon_that_is_needed(small):
+    curves = small.curves(PARADIGMS["vlcp"])
+    assert set(curves) == {"paper", "recommended"}
+    levels = sorted({e.micro for e in CURVE} | {500_000})
+    assert [entry.micro for entry in curves["paper"]] == levels
+    assert [entry.micro for entry in curves["recommended"]] == levels
+    needed = small.epsilon_needed()
+    assert [(n["paradigm"], n["choice"]) for n in needed] == [
+        ("vlcp", "paper"),
+        ("vlcp", "recommended"),
+        ("aldp", "recommended"),
+    ]
+    for found in needed:
+        reached = [found[share] for share in ("80%", "90%", "95%") if found[share] is not None]
+        assert reached == sorted(reached)
+
+
+def test_results_do_not_depend_on_the_number_of_workers(small):
+    order = Order(small.order.source, small.order.paradigms, small.order.epsilons, 3, 0, workers=2)
+    found = compare(order, unwatched)
+    assert found.measured.keys() == small.measured.keys()
+    for entry, measured in small.measured.items():
+        assert found.measured[entry].quality.tolist() == measured.quality.tolist()
+        assert found.measured[entry].squared_error == pytest.approx(measured.squared_error, rel=1e-6)
+
+
+def test_personal_epsilons_compare_equal_with_weighted_votes(monkeypatch):
+    monkeypatch.setattr(compare_module, "carry_out", in_this_process)
+    paradigms = tuple(PARADIGMS[name] for name in ("vldp", "rldp"))
+    made = compare(Order(synthetic(20, 5, 2), paradigms, (), 2, 0), unwatched).as_dict()
+    kinds = {(row["paradigm"], row["mechanism"], row["votes"]) for row in made["rows"]}
+    assert {votes for _, _, votes in kinds} == {"equal", "weighted"}
+    assert {row["epsilon"] for row in made["rows"]} == {None}
+    errors = {row["votes"]: row["squared_error"] for row in made["rows"] if row["mechanism"] == "algorithm-2"}
+    assert errors["weighted"] < errors["equal"] / 10
+    assert made["epsilon_needed"] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"number": 1}, "2 or more"),
+        ({"workers": 0}, "1 or more processes"),
+        ({"epsilons": ()}, "vlcp adds one noise for all"),
+        ({"epsilons": (), "paradigms": (PARADIGMS["vldp"],), "count_voters": True}, "--voters-needed"),
+    ],
+)
+def test_orders_that_make_no_sense_are_refused(changes, said):
+    usual = {"source": synthetic(8, 5, 2), "paradigms": (PARADIGMS["vlcp"],), "epsilons": (Epsilon(MICRO),)}
+    with pytest.raises(CrowdveilError, match=said):
+        Order(**{**usual, "number": 3, "seed": 0, **changes})
+
+
+def test_sizes_that_make_no_sense_are_refused(tmp_path):
+    for size in ((1, 5, 2), (8, 0, 2), (8, 5, 0)):
+        with pytest.raises(CrowdveilError):
+            synthetic(*size)
+    few = synthetic_crowd(12, 3, 2, np.random.default_rng(1)).ballots
+    write_ballots(tmp_path / "few.parquet", few.study, [few], {})
+    with pytest.raises(CrowdveilError, match="12 voters"):
+        of_file(tmp_path / "few.parquet")

@@ -1,0 +1,81 @@
+"""What squared errors are counted from, and that released crowds are the mechanisms' own."""
+
+import numpy as np
+import pytest
+
+from crowdveil.estimation.flipped_answers import FlippedAnswers, fit_flipped_answers
+from crowdveil.estimation.society import society
+from crowdveil.evaluation.paper.noised_crowd import noised_crowd
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.publish import Request, experiment
+from crowdveil.sources.simulated import synthetic_crowd
+
+BALLOTS = synthetic_crowd(30, 12, 3, np.random.default_rng(1)).ballots
+CROWD = noised_crowd(BALLOTS)
+
+
+@pytest.mark.parametrize("name", [*CENTRAL, *DISTRIBUTED])
+def test_a_release_is_the_one_that_the_library_makes(name):
+    """The same noise gives the same parameter as the public way to an experiment."""
+    paradigm = PARADIGMS[(CENTRAL | DISTRIBUTED)[name].paradigms[0]]
+    made = experiment(BALLOTS, Request(paradigm, Epsilon(2_000_000), mechanism=name), seed=5)
+    released = CROWD.release(name, np.full(30, 2_000_000), 1, FloatNoiseForExperiments(5))
+    assert released == pytest.approx(made.parameter[None], rel=1e-9)
+
+
+def test_several_releases_carry_fresh_noise():
+    for name in ("algorithm-1", "score"):
+        released = CROWD.release(name, np.full(30, 1_000_000), 3, FloatNoiseForExperiments(5))
+        assert released.shape == (3, 3)
+        assert len(np.unique(released, axis=0)) == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["algorithm-1", "algorithm-2", "algorithm-3", "algorithm-3-answers", "subset-selection"]
+)
+def test_mechanisms_of_the_mean_are_measured_from_the_society(name):
+    assert CROWD.without_noise(name) == pytest.approx(society(BALLOTS, 2.0).parameter, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", [*CENTRAL, *DISTRIBUTED])
+def test_a_mechanism_comes_near_what_its_error_is_counted_from(name):
+    """With next to no noise nearly nothing is left of the error, but for what algorithm 3 approximates."""
+    micro = 50_000_000
+    many = noised_crowd(synthetic_crowd(400, 12, 3, np.random.default_rng(2)).ballots)
+    released = many.release(name, np.full(400, micro), 1, FloatNoiseForExperiments(4))[0]
+    assert np.linalg.norm(released - many.without_noise(name)) < (0.5 if "algorithm-3" in name else 0.15)
+
+
+@pytest.mark.parametrize("name", ["randomised-response", "one-answer"])
+def test_answer_mechanisms_are_measured_from_one_fit_to_all_true_answers(name):
+    records = BALLOTS.records
+    exact = FlippedAnswers(BALLOTS.differences, BALLOTS.offsets, np.zeros(records), np.ones(records))
+    assert CROWD.without_noise(name) == pytest.approx(fit_flipped_answers([exact]).preference, abs=1e-6)
+    assert CROWD.pooled.tolist() == CROWD.without_noise(name).tolist()
+
+
+@pytest.mark.parametrize("name", ["voter-score", "pooled-score", "pooled-answers", "score"])
+def test_score_mechanisms_are_measured_from_where_their_noise_is_centred(name):
+    """Averaged over many draws at a large epsilon, noise is gone from the mean."""
+    micro = 40_000_000
+    released = CROWD.release(name, np.full(30, micro), 40, FloatNoiseForExperiments(2))
+    spread = released.std(axis=0) / np.sqrt(40)
+    assert np.abs(released.mean(axis=0) - CROWD.without_noise(name)) == pytest.approx(0, abs=0.02 + 5 * spread.max())
+    assert CROWD.without_noise(name).tolist() == CROWD.without_noise(name).tolist()
+
+
+def test_equal_votes_are_equal():
+    """With personal epsilons the paper's mean is as noisy as its noisiest reports."""
+    epsilons = np.where(np.arange(30) < 15, 10_000, 5_000_000)
+    errors = {
+        equal: np.square(
+            CROWD.release("algorithm-2", epsilons, 50, FloatNoiseForExperiments(3), equal) - CROWD.society
+        ).mean()
+        for equal in (True, False)
+    }
+    # Laplace variances 2 (2B / (N eps))^2: all N = 30 with weight 1/30, half of them at eps = 0.01.
+    assert errors[True] == pytest.approx(15 * 2 * (4 / 30 / 0.01) ** 2, rel=0.35)
+    assert errors[False] < errors[True] / 1000

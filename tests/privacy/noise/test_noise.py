@@ -1,0 +1,217 @@
+"""What every source of noise must refuse and keep to, and how OpenDP is asked."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.noise import opendp_noise
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.opendp_noise import OpenDPNoise, double_above
+from crowdveil.privacy.noise.source import Noise, rows_by_epsilon
+
+SOURCES: list[Noise] = [OpenDPNoise(), BulkNoise(), FloatNoiseForExperiments(seed=1)]
+ONE = np.array([1_000_000])
+
+every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: type(source).__name__)
+
+
+both_kinds = pytest.mark.parametrize("kind", ["laplace", "cube"])
+KINDS_BY_EPSILON = {
+    "laplace": lambda source, *args: source.laplace(1, *args),
+    "cube": lambda source, *args: source.cube(1, *args),
+    "tosses": lambda source, *args: source.tosses(Odds(0, 1, 1, 1), *args),
+}
+KINDS = {**KINDS_BY_EPSILON, "uniform": lambda source, epsilons, columns: source.uniform(9, len(epsilons), columns)}
+by_epsilon = pytest.mark.parametrize("ask", KINDS_BY_EPSILON.values(), ids=KINDS_BY_EPSILON.keys())
+every_kind = pytest.mark.parametrize("ask", KINDS.values(), ids=KINDS.keys())
+
+
+@every_source
+@both_kinds
+@pytest.mark.parametrize("sensitivity", [0, -1, 1.0, 2.5, math.nan, math.inf, None, "1", True])
+def test_a_sensitivity_is_a_positive_whole_number(source, kind, sensitivity):
+    with pytest.raises(CrowdveilError, match=r"sensitivity is .* positive whole number of grid steps"):
+        getattr(source, kind)(sensitivity, ONE, 3)
+
+
+@every_source
+@every_kind
+@pytest.mark.parametrize("columns", [0, -1, 2.0, math.nan, None, True])
+def test_columns_are_a_positive_whole_number(source, ask, columns):
+    with pytest.raises(CrowdveilError, match="columns"):
+        ask(source, ONE, columns)
+
+
+@every_source
+@pytest.mark.parametrize("rows", [-1, 2.0, math.nan, None, True])
+def test_rows_are_a_whole_number(source, rows):
+    with pytest.raises(CrowdveilError, match="rows"):
+        source.uniform(2, rows, 3)
+
+
+@every_source
+@pytest.mark.parametrize("below", [0, -1, 2.0, math.nan, None, True, 2**62 + 1])
+def test_a_bound_is_a_whole_number_up_to_2_to_the_62(source, below):
+    with pytest.raises(CrowdveilError, match=r"bound must be from 1 to 2\^62"):
+        source.uniform(below, 2, 3)
+
+
+@every_source
+@pytest.mark.parametrize("odds", [None, 0.5, (0, 1, 1, 1)])
+def test_odds_are_odds(source, odds):
+    with pytest.raises(CrowdveilError, match=r"must be Odds"):
+        source.tosses(odds, ONE, 3)
+
+
+@every_source
+@by_epsilon
+@pytest.mark.parametrize(
+    "epsilons",
+    [
+        np.array([1.0, math.nan]),
+        np.array([1e6]),
+        np.array([1_000_000], dtype=np.int32),
+        np.array([[1_000_000]]),
+        np.array(1_000_000),
+        np.array(["1"]),
+        [1_000_000],
+        1_000_000,
+    ],
+)
+def test_epsilons_are_a_vector_of_int64(source, ask, epsilons):
+    with pytest.raises(CrowdveilError, match="one-dimensional int64 array"):
+        ask(source, epsilons, 3)
+
+
+@every_source
+@by_epsilon
+@pytest.mark.parametrize("micro", [-1_000_000, 0, 99, 50_000_001])
+def test_one_epsilon_out_of_range_is_enough(source, ask, micro):
+    with pytest.raises(CrowdveilError, match="between 100"):
+        ask(source, np.array([1_000_000, micro, 1_000_000]), 3)
+
+
+@every_source
+def test_the_greatest_scale_is_served_and_a_greater_one_is_not(source):
+    assert source.laplace(2**52, ONE, 3).shape == (1, 3)
+    with pytest.raises(CrowdveilError, match="coarser grid or a larger epsilon"):
+        source.laplace(2**52 + 1, ONE, 3)
+    with pytest.raises(CrowdveilError, match="scale above"):
+        source.laplace(2**52, np.array([1_000_000, 999_999]), 3)
+
+
+@every_source
+def test_the_cube_asks_for_room_for_the_sum_of_its_variables(source):
+    """One more than there are columns."""
+    assert source.cube(2**50, ONE, 3).shape == (1, 3)
+    with pytest.raises(CrowdveilError, match=r"scale above 2\^52 / 4.* coarser grid or a larger epsilon"):
+        source.cube(2**50 + 1, ONE, 3)
+
+
+@every_source
+@every_kind
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_shape_and_type(source, ask, rows):
+    drawn = ask(source, np.full(rows, 300_000), 7)
+    assert drawn.shape == (rows, 7)
+    assert drawn.dtype in (np.int64, np.bool_)
+    assert isinstance(drawn, np.ndarray)
+
+
+@every_source
+@pytest.mark.parametrize("below", [1, 3, 2**62])
+def test_uniform_integers_stay_below_their_bound_and_use_the_room(source, below):
+    drawn = source.uniform(below, 100, 30)
+    assert drawn.dtype == np.int64
+    assert drawn.min() < below * 0.01 + 1
+    assert below * 0.99 - 1 < drawn.max() < below
+
+
+@every_source
+@both_kinds
+def test_each_row_has_its_own_epsilon(source, kind):
+    """Epsilons 50,000 apart cannot be mistaken: one row's noise is nearly always below the other's."""
+    epsilons = np.array([1_000, 50_000_000] * 20)
+    columns = 50
+    magnitude = np.abs(getattr(source, kind)(2**31, epsilons, columns)).mean(axis=1)
+    if kind == "cube":
+        # The radius is the sum of columns + 1 variables, and half of it the mean of the coordinates.
+        magnitude = magnitude * 2 / (columns + 1)
+    scales = 2**31 * 1e6 / epsilons
+    # The mean of 50 exponential variables is within a factor 3 of its expectation but for a chance below 1e-9.
+    assert (magnitude > scales / 3).all()
+    assert (magnitude < scales * 3).all()
+
+
+@every_source
+def test_the_smallest_noise_is_usually_none(source):
+    """At sensitivity 1 and epsilon 50, P(X != 0) = 2 / (1 + e^50) < 1e-21; the rounded float has e^-25."""
+    assert not source.laplace(1, np.full(100, 50_000_000), 10).any()
+
+
+@pytest.mark.parametrize("source", [source for source in SOURCES if source.exact], ids=lambda source: source.name)
+def test_the_smallest_noise_of_a_cube_is_usually_none(source):
+    """P(X != 0) < (3^10 - 1) e^-50 + ... < 1e-16 a row."""
+    assert not source.cube(1, np.full(100, 50_000_000), 10).any()
+
+
+def test_only_the_exact_sources_say_that_they_are():
+    assert [source.exact for source in SOURCES] == [True, True, False]
+    assert "not private" in SOURCES[2].name
+    assert len({source.name for source in SOURCES}) == 3
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda source: source.laplace(2**31, np.array([100_000, 3_000_000]), 9),
+        lambda source: source.cube(2**31, np.array([100_000, 3_000_000]), 9),
+        lambda source: source.tosses(Odds(1, 0, 1, 1), np.array([100_000, 3_000_000]), 200),
+        lambda source: source.uniform(2**62, 2, 9),
+    ],
+)
+def test_float_noise_repeats_with_its_seed(ask):
+    first, again, other = (ask(FloatNoiseForExperiments(seed)) for seed in (5, 5, 6))
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+@given(st.lists(st.sampled_from([100, 101, 300_000, 50_000_000]), max_size=30), st.integers(1, 70_000))
+def test_every_row_is_in_one_block_with_its_epsilon(epsilons, columns):
+    given_epsilons = np.array(epsilons, dtype=np.int64)
+    seen = []
+    for micro, rows in rows_by_epsilon(given_epsilons, columns):
+        assert (given_epsilons[rows] == micro).all()
+        assert len(rows) == 1 or len(rows) * columns <= 2**16
+        seen += rows.tolist()
+    assert sorted(seen) == list(range(len(epsilons)))
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=2**52))
+def test_double_above_is_the_least_one(x):
+    double = double_above(x)
+    assert Fraction(math.nextafter(double, 0)) < x <= Fraction(double)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 2**33), st.integers(100, 50_000_000))
+def test_opendp_accounts_for_no_more_than_epsilon(sensitivity, micro):
+    """The scale handed over is at least the exact one, and so near to it that OpenDP's own bound is epsilon."""
+    measurement = opendp_noise._measurement(sensitivity, micro)
+    epsilon = Fraction(micro, 10**6)
+    claimed = measurement.map(sensitivity)
+    assert claimed <= double_above(epsilon)
+    assert claimed >= epsilon * (1 - Fraction(1, 2**51))
+
+
+def test_a_scale_that_is_too_small_is_noticed(monkeypatch):
+    monkeypatch.setattr(opendp_noise, "double_above", lambda x: math.nextafter(float(x), 0))
+    with pytest.raises(AssertionError, match="accounts more than epsilon"):
+        OpenDPNoise().laplace(3, np.array([700_001]), 1)

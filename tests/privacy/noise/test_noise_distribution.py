@@ -1,0 +1,120 @@
+"""Certainty and error bars against closed forms and quadrature."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, special, stats
+
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.distribution import CubeNoise, LaplaceSum, Spread, noise_from_dict
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.01, 0.3, 1.0, 5.0, -0.7])
+def test_one_laplace_variable_has_a_closed_form(margin):
+    noise = LaplaceSum((0.5,), (1,))
+    assert noise.below(np.array([1.0]), margin) == pytest.approx(stats.laplace(scale=0.5).cdf(margin), abs=1e-8)
+    assert noise.below(np.array([-2.0, 0.0]), margin) == pytest.approx(stats.laplace(scale=1).cdf(margin), abs=1e-8)
+
+
+@pytest.mark.parametrize("margin", [0.1, 1.0, 4.0])
+def test_a_sum_of_two_scales_against_the_partial_fraction(margin):
+    a, b = 0.5, 1.2  # density of the sum: (a^2 Lap_a - b^2 Lap_b) / (a^2 - b^2)
+    closed = (a * a * stats.laplace(scale=a).cdf(margin) - b * b * stats.laplace(scale=b).cdf(margin)) / (a * a - b * b)
+    assert LaplaceSum((a, b), (1, 1)).below(np.array([1.0]), margin) == pytest.approx(closed, abs=1e-8)
+    assert LaplaceSum((1.0,), (1,)).below(np.array([a, -b]), margin) == pytest.approx(closed, abs=1e-8)
+
+
+def test_equal_scales_against_quadrature():
+    def density(x):  # two standard Laplace variables
+        return (1 + abs(x)) * math.exp(-abs(x)) / 4
+
+    expected = 0.5 + integrate.quad(density, 0, 1.3)[0]
+    assert LaplaceSum((1.0,), (2,)).below(np.array([1.0]), 1.3) == pytest.approx(expected, abs=1e-9)
+    assert LaplaceSum((1.0,), (1,)).below(np.array([1.0, 1.0]), 1.3) == pytest.approx(expected, abs=1e-9)
+
+
+def test_many_voters_approach_the_normal_law():
+    noise = LaplaceSum((0.01,), (5000,))
+    sigma = math.sqrt(2 * 5000) * 0.01
+    assert noise.below(np.array([1.0]), sigma) == pytest.approx(stats.norm.cdf(1), abs=1e-4)
+    assert noise.half_widths(0.95) == pytest.approx(stats.norm.ppf(0.975) * sigma, rel=1e-3)
+
+
+def test_error_bar_of_one_laplace_variable():
+    assert LaplaceSum((2.0,), (1,)).half_widths(0.95) == pytest.approx(stats.laplace(scale=2).ppf(0.975))
+
+
+def test_without_a_difference_nothing_is_certain():
+    assert LaplaceSum((1.0,), (1,)).below(np.zeros(3), 0.0) == 0.5
+
+
+def test_spread_is_the_normal_law():
+    noise = Spread(((4.0, 1.0), (1.0, 9.0)))
+    u = np.array([1.0, -1.0])
+    assert noise.below(u, 2.0) == pytest.approx(stats.norm.cdf(2 / math.sqrt(4 + 9 - 2)))
+    assert noise.half_widths(0.95) == pytest.approx(stats.norm.ppf(0.975) * np.array([2.0, 3.0]))
+
+
+def cube_tail(x, scale, k):
+    """P(X > x) of one coordinate X = R U: (E[1 - x/R; R > x]) / 2 with R ~ Gamma(k + 1), whose E[1/R; R > x] is known."""
+    t = x / scale
+    return (special.gammaincc(k + 1, t) - t / k * special.gammaincc(k, t)) / 2
+
+
+@pytest.mark.parametrize("k", [1, 2, 10, 23])
+def test_a_coordinate_of_cube_noise_has_a_closed_form(k):
+    noise = CubeNoise(0.3, tuple(map(tuple, np.eye(k).tolist())))
+    for x in np.array([0.0, 0.1, 0.5, 1.0, 2.0]) * 0.3 * (k + 1):
+        assert noise.below(np.eye(k)[0], x) == pytest.approx(1 - cube_tail(x, 0.3, k), abs=2e-6)
+        assert noise.below(-2 * np.eye(k)[k - 1], -2 * x) == pytest.approx(cube_tail(x, 0.3, k), abs=2e-6)
+    edge = optimize.brentq(lambda x: cube_tail(x, 0.3, k) - 0.025, 0, 100 * (k + 1))
+    assert noise.half_widths(0.95) == pytest.approx([edge] * k, rel=1e-4)
+
+
+def test_cube_noise_along_any_direction_is_that_of_the_exact_sampler():
+    """The gain maps three scores to two features; the sampler's steps are a millionth of the scale."""
+    gain = np.array([[1.0, -0.5, 0.2], [0.3, 2.0, -1.0]])
+    noise = CubeNoise(0.7, tuple(map(tuple, gain.tolist())))
+    drawn = BulkNoise().cube(1_000_000, np.full(200_000, 1_000_000), 3) * 0.7e-6 @ gain.T
+    for direction in (np.array([1.0, 0.0]), np.array([0.6, -1.0])):
+        for margin in (-2.0, 0.3, 1.5, 5.0):
+            share = np.mean(drawn @ direction < margin)
+            assert noise.below(direction, margin) == pytest.approx(share, abs=5.5 * math.sqrt(0.25 / 200_000))
+    inside = np.abs(drawn) < noise.half_widths(0.9)
+    assert inside.mean(axis=0) == pytest.approx(0.9, abs=5.5 * math.sqrt(0.09 / 200_000))
+
+
+def test_cube_noise_that_is_carried_nowhere():
+    noise = CubeNoise(1.0, ((0.0, 0.0), (1.0, 0.0)))
+    assert noise.below(np.array([1.0, 0.0]), 0.0) == 0.5
+    assert noise.below(np.array([1.0, 0.0]), 1e-9) == 1.0
+    assert noise.half_widths(0.95)[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        LaplaceSum((0.5, 0.1), (3, 4)),
+        Spread(((1.0, 0.0), (0.0, 2.0))),
+        CubeNoise(0.2, ((1.0, 2.0, 0.0), (0.5, -1.0, 3.0))),
+    ],
+)
+def test_round_trip(noise):
+    assert noise_from_dict(noise.as_dict()) == noise
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"kind": "gauss"},
+        {"kind": "laplace", "scales": [1.0], "counts": []},
+        {"kind": "laplace", "scales": [-1.0], "counts": [1]},
+        {"kind": "cube", "scale": 0.0, "gain": [[1.0]]},
+        {"kind": "cube", "scale": float("nan"), "gain": [[1.0]]},
+        {"kind": "cube", "scale": 1.0, "gain": [[1.0], [1.0, 2.0]]},
+    ],
+)
+def test_damaged_noise_is_refused(data):
+    with pytest.raises(ValueError, match="noise"):
+        noise_from_dict(data)

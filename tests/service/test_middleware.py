@@ -1,0 +1,113 @@
+"""What stands in front of the application: headers, limits, and faults that tell nothing."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy.exc import OperationalError
+
+from crowdveil.service.app import create_app
+from crowdveil.service.middleware.headers import CONTENT_SECURITY_POLICY
+from crowdveil.service.middleware.rate_limit import Buckets, client_address
+from crowdveil.service.service import Service
+from crowdveil.service.settings import Settings
+from crowdveil.service.store.database import Database
+from crowdveil.service.store.polls import Polls
+
+
+@pytest.mark.parametrize("path", ["/", "/api/polls", "/web/index.html", "/nowhere", "/healthz", "/host/sign-in"])
+def test_security_headers_are_on_every_answer(client: TestClient, path: str) -> None:
+    headers = client.get(path).headers
+    assert headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] in ("no-store", "no-cache")
+    assert "strict-transport-security" not in headers
+
+
+def test_https_is_kept_to_where_voters_come_by_it(service: Service) -> None:
+    secure = Service(service.store, Settings(public_url="https://vote.example"))
+    assert "strict-transport-security" in TestClient(create_app(secure)).get("/healthz").headers
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "reason"),
+    [("GET", "/nowhere", 404, "not-found"), ("POST", "/api/polls", 405, "method-not-allowed")],
+)
+def test_errors_have_one_shape(client: TestClient, method: str, path: str, status: int, reason: str) -> None:
+    answer = client.request(method, path)
+    assert answer.status_code == status
+    assert answer.json()["error"]["reason"] == reason
+    assert set(answer.json()["error"]) == {"reason", "message"}
+
+
+def test_a_fault_tells_nothing(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Polls) -> None:
+        raise RuntimeError("the secret is 42")
+
+    monkeypatch.setattr(Polls, "all", fail)
+    answer = client.get("/api/polls")
+    assert (answer.status_code, answer.json()["error"]["reason"]) == (500, "internal")
+    assert "42" not in answer.text
+    assert "content-security-policy" in answer.headers
+
+
+def test_a_database_that_does_not_answer(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert client.get("/healthz").json() == {"status": "ok", "database": "ok"}
+
+    def fail(*_: object) -> None:
+        raise OperationalError("SELECT secret", {}, Exception())
+
+    monkeypatch.setattr(Database, "reading", fail)
+    answer = client.get("/api/polls")
+    assert (answer.status_code, answer.json()["error"]["reason"]) == (503, "unavailable")
+    assert "secret" not in answer.text
+    monkeypatch.setattr(Database, "answers", lambda _: False)
+    unwell = client.get("/healthz")
+    assert (unwell.status_code, unwell.json()["database"]) == (503, "does-not-answer")
+
+
+def test_an_address_that_asks_too_often_waits(service: Service) -> None:
+    limited = Service(service.store, Settings(requests_per_minute=5))
+    client = TestClient(create_app(limited), client=("203.0.113.7", 1))
+    assert [client.get("/healthz").status_code for _ in range(5)] == [200] * 5
+    refused = client.get("/healthz")
+    assert (refused.status_code, refused.json()["error"]["reason"]) == (429, "too-many-requests")
+    assert 1 <= int(refused.headers["retry-after"]) <= 12
+    other = TestClient(create_app(limited), client=("203.0.113.8", 1))
+    assert other.get("/healthz").status_code == 200
+
+
+def test_buckets_fill_at_their_rate() -> None:
+    now = 0.0
+    buckets = Buckets(60, clock=lambda: now)
+    assert [buckets.take("192.0.2.1") for _ in range(61)] == [0] * 60 + [1]
+    now = 0.5
+    assert buckets.take("192.0.2.1") == 1
+    now = 1.0
+    assert [buckets.take("192.0.2.1") for _ in range(2)] == [0, 1]
+
+
+def test_an_ipv6_network_counts_as_one_and_no_address_is_kept() -> None:
+    buckets = Buckets(1, clock=lambda: 0.0)
+    assert [buckets.take(f"2001:db8::{last}") for last in ("1", "2")] == [0, 60]
+    assert buckets.take("2001:db8:1::1") == 0
+    kept = b"".join(buckets._levels)
+    assert b"2001" not in kept
+    assert bytes.fromhex("20010db8") not in kept
+
+
+@pytest.mark.parametrize(
+    ("proxies", "told", "expected"),
+    [
+        (0, "198.51.100.1", "192.0.2.9"),
+        (1, "203.0.113.5, 198.51.100.1", "198.51.100.1"),
+        (2, "203.0.113.5, 198.51.100.1", "203.0.113.5"),
+        (3, "203.0.113.5, 198.51.100.1", "192.0.2.9"),
+        (1, "", "192.0.2.9"),
+    ],
+)
+def test_only_trusted_proxies_are_believed(proxies: int, told: str, expected: str) -> None:
+    scope = {"client": ("192.0.2.9", 1), "headers": [(b"x-forwarded-for", told.encode())]}
+    assert client_address(scope, proxies) == expected

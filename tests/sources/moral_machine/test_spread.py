@@ -1,0 +1,125 @@
+"""An import that workers share is the import of one machine, however the file is cut and whoever reads what."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from crowdveil.ballots import census, open_ballots
+from crowdveil.engines.local import LocalEngine
+from crowdveil.errors import CrowdveilError
+from crowdveil.sources.moral_machine import readers, workplace
+from crowdveil.sources.moral_machine.moral_machine import holds_answers, spread_moral_machine, stream_moral_machine
+from crowdveil.sources.moral_machine.readers import read_span, spans
+from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
+from crowdveil.sources.table_rows import TableRows
+from crowdveil.study.bundled import load_study
+
+
+@pytest.fixture(autouse=True)
+def _cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workplace, "BYTES_PER_PART", 1 << 18)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("answers") / "a.csv"
+    write_public_layout(path, load_study("moral-machine"), 300, np.random.default_rng(0), dirty=0.3)
+    return path
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("span", [1 << 27, 300_001, 20_000])
+def test_it_is_the_import_of_one_machine(tmp_path: Path, answers: Path, span: int, threads: int) -> None:
+    told: list[Any] = []
+    report = stream_moral_machine(answers, tmp_path / "one")
+    assert spread_moral_machine(answers, tmp_path / "many", LocalEngine(threads), told.append, span) == report
+    one, many = open_ballots(tmp_path / "one"), open_ballots(tmp_path / "many")
+    assert len(many.shards) > 1
+    assert census(many) == census(one)
+    assert many.load().voter_names() == one.load().voter_names()
+    assert {p.name for p in tmp_path.iterdir()} == {"one", "many"}
+    reading = [progress for progress in told if progress.reading]
+    assert (reading[-1].done, reading[-1].rows) == (answers.stat().st_size, report.rows)
+
+
+def test_parquet_is_read_by_row_groups(tmp_path: Path) -> None:
+    write_public_layout(tmp_path / "a.csv", load_study("moral-machine"), 200, np.random.default_rng(0))
+    pl.read_csv(tmp_path / "a.csv", infer_schema=False).write_parquet(tmp_path / "a.parquet", row_group_size=700)
+    report = stream_moral_machine(tmp_path / "a.csv", tmp_path / "one")
+    assert spread_moral_machine(tmp_path / "a.parquet", tmp_path / "many", LocalEngine(2)) == report
+    assert census(open_ballots(tmp_path / "many")) == census(open_ballots(tmp_path / "one"))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50, 10**6])
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("closed", [True, False])
+def test_every_line_is_in_one_span(
+    tmp_path: Path, size: int, ending: str, closed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "_LOOK_AHEAD", 4)
+    lines = ["a,b", "1,2", "", "3,4", "a longer line of some words,5", "6,7"]
+    path = tmp_path / "t.csv"
+    path.write_bytes((ending.join(lines) + (ending if closed else "")).encode())
+    table = TableRows(path, ["a", "b"])
+    counts = [sum(piece.rows for piece in read_span(table, *span)) for span in spans(table, size)]
+    assert sum(counts) == 4
+    assert size > 1 or max(counts) == 1
+
+
+def test_an_interrupted_import_goes_on(tmp_path: Path, answers: Path) -> None:
+    class Interrupted(LocalEngine):
+        def each(self, work: Any, count: int) -> Any:
+            for number in range(count - 1):
+                yield work(number)
+            raise KeyboardInterrupt
+
+    class Counting(LocalEngine):
+        def each(self, work: Any, count: int) -> Any:
+            steps.append(count)
+            return super().each(work, count)
+
+    steps: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        spread_moral_machine(answers, tmp_path / "many", Interrupted(), span=100_000)
+    (left,) = tmp_path.iterdir()
+    before = {run.name: run.stat().st_mtime_ns for run in left.glob("run-*")}
+    assert len(before) > 1
+
+    def tell(progress: Any) -> None:
+        if not progress.reading:
+            after = {run.name: run.stat().st_mtime_ns for run in left.glob("run-*")}
+            assert {name: after[name] for name in before} == before
+
+    report = spread_moral_machine(answers, tmp_path / "many", Counting(1), tell, 100_000)
+    assert report == stream_moral_machine(answers, tmp_path / "one")
+    assert len(steps) == 3
+
+
+def test_what_cannot_be_spread_is_refused(tmp_path: Path, answers: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(answers.read_bytes()[:100_000]))
+    with pytest.raises(
+        CrowdveilError, match=r"a\.csv\.gz is gzipped, so only one worker could read it: unpack it first"
+    ):
+        spread_moral_machine(tmp_path / "a.csv.gz", tmp_path / "many", LocalEngine())
+    header = answers.read_bytes().split(b"\n")[0]
+    (tmp_path / "b.csv").write_bytes(header + b"\n")
+    with pytest.raises(CrowdveilError, match="not one usable answer"):
+        spread_moral_machine(tmp_path / "b.csv", tmp_path / "many", LocalEngine())
+    (tmp_path / "many").mkdir()
+    with pytest.raises(CrowdveilError, match="it is a directory"):
+        spread_moral_machine(answers, tmp_path / "many", LocalEngine())
+    assert {p.name for p in tmp_path.iterdir()} == {"a.csv.gz", "b.csv", "many"}
+
+
+def test_a_file_of_answers_is_known_by_its_columns(tmp_path: Path, answers: Path) -> None:
+    stream_moral_machine(answers, tmp_path / "ballots")
+    assert holds_answers(answers)
+    assert not holds_answers(tmp_path / "ballots")
+    assert not holds_answers(tmp_path / "absent")
+    assert not holds_answers(tmp_path)

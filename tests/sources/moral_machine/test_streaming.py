@@ -1,0 +1,380 @@
+"""An import in pieces, by way of the disk: it must agree with the plain rules however it is cut."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from plain_import import FEATURES, column, plain_import
+
+from crowdveil.ballots import Ballots, census, open_ballots
+from crowdveil.errors import CrowdveilError
+from crowdveil.sources.import_report import Refusal
+from crowdveil.sources.moral_machine import importing, readers, reading, workplace
+from crowdveil.sources.moral_machine.moral_machine import import_moral_machine, stream_moral_machine
+from crowdveil.sources.moral_machine.reading import Progress
+from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
+from crowdveil.study.bundled import load_study
+
+COLUMNS = ["ResponseID", "ExtendedSessionID", "Weather", "NumberOfCharacters", "Saved", *map(column, FEATURES)]
+Cells = dict[str, Any]
+
+
+@pytest.fixture
+def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make everything go through several blocks, runs, parts and batches, small as it is."""
+    monkeypatch.setattr(readers, "BLOCK_BYTES", 700)
+    monkeypatch.setattr(readers, "ROWS_PER_BATCH", 5)
+    monkeypatch.setattr(reading, "UNITS_PER_RUN", 7)
+    monkeypatch.setattr(workplace, "BYTES_PER_PART", 500)
+    monkeypatch.setattr(importing, "CLAIMS_PER_BATCH", 3)
+
+
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for the crowd below."""
+    monkeypatch.setattr(readers, "BLOCK_BYTES", 20_000)
+    monkeypatch.setattr(readers, "ROWS_PER_BATCH", 100)
+    monkeypatch.setattr(reading, "UNITS_PER_RUN", 300)
+    monkeypatch.setattr(workplace, "BYTES_PER_PART", 100_000)
+    monkeypatch.setattr(importing, "CLAIMS_PER_BATCH", 50)
+
+
+def answers_of(ballots: Ballots) -> dict[str, list[list[int]]]:
+    split = np.split(ballots.differences, ballots.offsets[1:-1]) if ballots.voters else []
+    return {name: sorted(v.tolist()) for name, v in zip(ballots.voter_names(), split, strict=True)}
+
+
+def as_csv(rows: list[Cells]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS)
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def check(path: Path, text: str) -> None:
+    """Import a file and compare with the plain rules applied to its text."""
+    imported = import_moral_machine(path)
+    refused, answers = plain_import(text)
+    assert answers_of(imported.ballots) == answers
+    told = zip(imported.refused_rows["refused row"], imported.refused_rows["refused because"], strict=True)
+    assert dict(told) == {number: reason.value for number, reason in refused.items()}
+    assert imported.refused_rows["refused row"].is_sorted()
+    assert imported.report.refused == {r: list(refused.values()).count(r) for r in Refusal if r in refused.values()}
+
+
+def row(dilemma: str, voter: str, saved: int, group: Cells, **more: Any) -> Cells:
+    counts = dict.fromkeys(COLUMNS[8:], 0) | group
+    size = {"NumberOfCharacters": sum(group.values()), "Weather": "fine"}
+    place = {"Intervention": 1 - saved, "Barrier": 0, "CrossingSignal": 0}
+    return {"ResponseID": dilemma, "ExtendedSessionID": voter, "Saved": saved} | size | place | counts | more
+
+
+# Few names, so that dilemmas are claimed by several voters, in all combinations.
+ROWS = st.lists(
+    st.builds(
+        row,
+        st.sampled_from(["d1", "d2", "d3", "d4", "d5", "a dilemma with a long name"]),
+        st.sampled_from(["ann", "bob", "cy,d", 'e"f', "gü", "-1000956146_3249823734583890.0"]),
+        st.integers(0, 1),
+        st.sampled_from([{"Man": 1}, {"Man": 1, "Cat": 4}, {"Dog": 5}, {"Dog": 6}, {"Man": "1.0"}]).map(
+            lambda g: {k: float(v) if isinstance(v, str) else v for k, v in g.items()}
+        ),
+        Intervention=st.sampled_from([0, 1, "0.0", "1.0", " 1", "2", ""]),
+    ),
+    max_size=40,
+)
+
+
+@pytest.mark.usefixtures("cut_small")
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ROWS)
+def test_few_names_and_many_rows(tmp_path: Path, rows: list[Cells]) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text(text := as_csv(rows), encoding="utf-8", newline="")
+    check(path, text)
+
+
+DIRT = st.sampled_from(
+    ["", " ", "1", "1.0", "1.00", "01", "2", "-1", "nan", "inf", "1e400", "x", "é", '"', "a,b", "5 "]
+)
+
+
+@pytest.mark.usefixtures("cut_small")
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.integers(0, 59), st.sampled_from(COLUMNS), DIRT), max_size=10),
+    st.lists(st.integers(0, 59), max_size=4),
+    st.lists(st.tuples(st.integers(0, 59), st.integers(1, 80)), max_size=3),
+    st.randoms(use_true_random=False),
+    st.booleans(),
+    st.sampled_from(["\n", "\r\n", "\r", "\n\n"]),
+)
+def test_dirty_rows_in_any_order(
+    tmp_path: Path,
+    spoilt: list[tuple[int, str, str]],
+    repeated: list[int],
+    cut: list[tuple[int, int]],
+    random: Any,
+    shuffled: bool,
+    end: str,
+) -> None:
+    rows = [row(f"d{k // 2}", f"v{k // 2 % 4}", k % 2, {"Man": 1 + k % 3, "Cat": k % 2}) for k in range(60)]
+    for at, name, junk in spoilt:
+        rows[at] |= {name: junk}
+    header, *lines = as_csv(rows).splitlines()
+    for at, length in cut:
+        lines[at] = lines[at].replace('"', "")[:length].rstrip(",") or "x"
+    lines += [lines[at] for at in repeated]
+    if shuffled:
+        random.shuffle(lines)
+    path = tmp_path / "answers.csv"
+    path.write_text(text := end.join([header, *lines]), encoding="utf-8", newline="")
+    check(path, text)
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a dirty crowd of 300 voters."""
+    path = tmp_path_factory.mktemp("crowd") / "crowd.csv"
+    write_public_layout(path, load_study("moral-machine"), 300, np.random.default_rng(3), dirty=0.2)
+    return path
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    header, *lines = path.read_bytes().splitlines(keepends=True)
+    yield header
+    yield b"".join(np.random.default_rng(1).permutation(np.array(lines, object)).tolist())
+
+
+def variants(crowd: Path, folder: Path) -> Iterator[Path]:
+    """Write the same answers in other ways."""
+    shuffled = folder / "shuffled.csv"
+    shuffled.write_bytes(b"".join(pieces(crowd)))
+    yield shuffled
+    zipped = folder / "zipped"
+    zipped.write_bytes(gzip.compress(crowd.read_bytes()[:20_000]) + gzip.compress(crowd.read_bytes()[20_000:]))
+    yield zipped
+    quoted = folder / "quoted.csv"
+    with crowd.open(newline="") as given, quoted.open("w", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows(csv.reader(given))
+    yield quoted
+
+
+def test_the_order_of_rows_and_the_dress_do_not_matter(crowd: Path, tmp_path: Path) -> None:
+    expected = import_moral_machine(crowd)
+    for path in variants(crowd, tmp_path):
+        again = import_moral_machine(path)
+        assert census(again.ballots) == census(expected.ballots), path.name
+        assert again.ballots.voter_names() == expected.ballots.voter_names()
+        assert again.report.refused == expected.report.refused
+
+
+@pytest.mark.usefixtures("cut")
+def test_nor_does_the_way_it_is_cut(crowd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    report = stream_moral_machine(crowd, out, threads=3)
+    monkeypatch.undo()
+    whole = import_moral_machine(crowd)
+    assert census(open_ballots(out)) == census(whole.ballots)
+    assert open_ballots(out).load().voter_names() == whole.ballots.voter_names()
+    assert report == whole.report
+    assert dict(open_ballots(out).origin) == {"imported_from": "crowd.csv", **report.as_dict()}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("numbers", [pl.Int64, pl.Float32, pl.Float64, pl.String])
+@pytest.mark.usefixtures("cut")
+def test_parquet_with_numbers_of_any_kind(crowd: Path, tmp_path: Path, numbers: Any) -> None:
+    columns = [c for c in pl.read_csv(crowd, n_rows=1).columns if c in {*COLUMNS, "Saved"}]
+    rows = pl.read_csv(crowd, infer_schema=False, truncate_ragged_lines=True, columns=columns)
+    texts = ["ResponseID", "ExtendedSessionID"]
+    rows = rows.with_columns(pl.exclude(texts).cast(pl.Float64, strict=False).cast(numbers, strict=False))
+    rows.write_parquet(tmp_path / "answers", row_group_size=1000)
+    rows.with_columns(pl.exclude(texts).cast(pl.String)).write_csv(tmp_path / "answers.csv")
+    imported, plain = (import_moral_machine(tmp_path / name) for name in ("answers", "answers.csv"))
+    assert imported.report == plain.report
+    assert imported.report.refused
+    assert census(imported.ballots) == census(plain.ballots)
+    assert imported.refused_rows.equals(plain.refused_rows)
+
+
+def test_a_group_size_that_is_no_number_is_inconsistent_in_parquet_too(tmp_path: Path) -> None:
+    halves = [row("d", "ann", saved, {"Man": 1}) for saved in (0, 1)]
+    for size, pairs in ((1.0, 1), (None, 1), (2.0, 0), (float("nan"), 0), (float("inf"), 0)):
+        pl.DataFrame([half | {"NumberOfCharacters": size} for half in halves], strict=False).write_parquet(
+            tmp_path / "answers"
+        )
+        assert import_moral_machine(tmp_path / "answers").report.pairs == pairs
+
+
+def test_a_quote_that_is_not_closed_costs_its_line_only(tmp_path: Path) -> None:
+    header, *lines = as_csv([row(f"d{k // 2}", "ann", k % 2, {"Man": 1}) for k in range(6)]).splitlines()
+    lines[2] = '"' + lines[2]
+    (tmp_path / "answers.csv").write_text("\n".join([header, *lines]))
+    imported = import_moral_machine(tmp_path / "answers.csv")
+    assert imported.report.refused == {Refusal.RAGGED: 1, Refusal.UNPAIRED: 1}
+    assert imported.refused_rows.filter(pl.col("refused row") == 3)["refused text"].item() == lines[2]
+
+
+@pytest.mark.usefixtures("cut_small")
+def test_a_line_without_end_is_no_row(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text(as_csv([]) + "x" * 2000)
+    with pytest.raises(CrowdveilError, match="a line longer than"):
+        import_moral_machine(tmp_path / "answers.csv")
+
+
+def test_a_damaged_file_leaves_nothing(crowd: Path, tmp_path: Path) -> None:
+    (tmp_path / "crowd.gz").write_bytes(gzip.compress(crowd.read_bytes())[:-500])
+    with pytest.raises(CrowdveilError, match=r"damaged or cut off after row \d+: Truncated"):
+        stream_moral_machine(tmp_path / "crowd.gz", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["crowd.gz"]
+
+
+def test_refused_rows_are_listed_even_if_all_are(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text(as_csv([row("d", "ann", 1, {"Man": 1}), row("e", "", 1, {"Man": 9})]))
+    with pytest.raises(CrowdveilError, match="not one usable answer"):
+        stream_moral_machine(tmp_path / "answers.csv", tmp_path / "out", tmp_path / "refused.csv")
+    listed = pl.read_csv(tmp_path / "refused.csv")
+    assert listed["refused because"].to_list() == ["unpaired", "voter missing"]
+    assert listed["Man"].to_list() == [1, 9]
+    assert not (tmp_path / "out").exists()
+
+
+def test_progress_is_exact(crowd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "BLOCK_BYTES", 100_000)
+    told: list[Progress] = []
+    report = stream_moral_machine(crowd, tmp_path / "out", tell=told.append)
+    reads = [progress for progress in told if progress.reading]
+    size = crowd.stat().st_size
+    assert len(reads) == size // 100_000 + 1
+    assert [p.done for p in reads] == sorted(p.done for p in reads)
+    assert reads[-1] == Progress(True, size, size, report.rows)
+    # The first block holds as many rows as lines end in its bytes, without the header.
+    assert reads[0].rows == crowd.read_bytes()[:100_000].count(b"\n") - 1
+
+
+class Stop(BaseException):
+    """As the user or the system would stop the program."""
+
+
+@pytest.mark.usefixtures("cut")
+@pytest.mark.parametrize("dress", ["plain", "gzip", "parquet"])
+def test_an_interrupted_import_goes_on(crowd: Path, tmp_path: Path, dress: str) -> None:
+    path, out = tmp_path / "answers", tmp_path / "out"
+    if dress == "parquet":
+        columns = [c for c in pl.read_csv(crowd, n_rows=1).columns if c in COLUMNS]
+        rows = pl.read_csv(crowd, infer_schema=False, truncate_ragged_lines=True, columns=columns)
+        rows.write_parquet(path, row_group_size=1700)
+    else:
+        path.write_bytes(crowd.read_bytes() if dress == "plain" else gzip.compress(crowd.read_bytes()))
+    expected = import_moral_machine(path)
+    read: list[int] = []
+
+    def stop_after(rows: int, progress: Progress) -> None:
+        if progress.reading:
+            read.append(progress.rows)
+        if progress.rows >= rows:
+            raise Stop
+
+    for rows in (2000, 4000):
+        with pytest.raises(Stop):
+            stream_moral_machine(path, out, tell=lambda progress, rows=rows: stop_after(rows, progress))
+        assert not out.exists()
+    begun = len(read)
+    report = stream_moral_machine(path, out, tmp_path / "refused.csv", tell=lambda p: stop_after(10**9, p))
+    assert read[begun] > 2000, "it began from the beginning"
+    assert report == expected.report
+    assert census(open_ballots(out)) == census(expected.ballots)
+    assert pl.read_csv(tmp_path / "refused.csv", infer_schema=False)["refused row"].cast(pl.Int64).to_list() == (
+        expected.refused_rows["refused row"].to_list()
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answers", "out", "refused.csv"]
+
+
+@pytest.mark.usefixtures("cut")
+def test_what_was_read_of_another_file_is_not_used(crowd: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "answers", tmp_path / "out"
+    shutil.copy(crowd, path)
+
+    def stop(progress: Progress) -> None:
+        if progress.rows > 3000:
+            raise Stop
+
+    with pytest.raises(Stop):
+        stream_moral_machine(path, out, tell=stop)
+    # Of the same size, but of another time.
+    header, *lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(header + b"".join(reversed(lines)))
+    os.utime(path, ns=(1, 1))
+    assert stream_moral_machine(path, out).pairs == import_moral_machine(crowd).report.pairs
+
+
+@pytest.mark.usefixtures("cut")
+def test_a_damaged_run_is_read_again(crowd: Path, tmp_path: Path) -> None:
+    """As after a power cut, when some pages of a file never reached the disk."""
+    out = tmp_path / "out"
+
+    def stop(progress: Progress) -> None:
+        if progress.rows > 5000:
+            raise Stop
+
+    with pytest.raises(Stop):
+        stream_moral_machine(crowd, out, tell=stop)
+    runs = sorted((tmp_path / ".out.importing").glob("run-*"))
+    assert len(runs) > 4
+    with runs[2].open("r+b") as file:
+        file.seek(-4096, os.SEEK_END)
+        file.write(bytes(4096))
+    with runs[3].open("r+b") as file:
+        file.truncate(5000)
+    stream_moral_machine(crowd, out)
+    assert census(open_ballots(out)) == census(import_moral_machine(crowd).ballots)
+
+
+IMPORT = """
+import sys, time
+from crowdveil.sources.moral_machine.moral_machine import stream_moral_machine
+from crowdveil.sources.moral_machine import readers, reading
+readers.BLOCK_BYTES, reading.UNITS_PER_RUN = 20_000, 300
+def tell(progress):
+    print(progress.rows, flush=True)
+    time.sleep(0.02)
+stream_moral_machine(sys.argv[1], sys.argv[2], tell=tell)
+"""
+
+
+def test_a_killed_import_leaves_nothing_half_done_and_goes_on(crowd: Path, tmp_path: Path) -> None:
+    out, first = tmp_path / "out", []
+    for _ in range(2):
+        process = subprocess.Popen(
+            [sys.executable, "-c", IMPORT, str(crowd), str(out)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        lines = [int(process.stdout.readline()) for _ in range(15)]
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        first.append(lines[0])
+        assert not out.exists()
+    assert first[1] > first[0], "the second began where the first did"
+    told: list[Progress] = []
+    stream_moral_machine(crowd, out, tell=told.append)
+    assert told[0].rows > first[0]
+    assert census(open_ballots(out)) == census(import_moral_machine(crowd).ballots)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -1,0 +1,114 @@
+"""Release files: readable, complete, and refused when edited, foreign, damaged or made by an experiment."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
+from crowdveil.privacy.noise.distribution import LaplaceSum, Spread
+from crowdveil.releases import Release, load_release, release_from_dict, save_release
+from crowdveil.study.bundled import synthetic_study
+
+
+def example(**changes):
+    made = Release(
+        study=synthetic_study(2),
+        parameter=np.array([0.25, -0.1]),
+        guarantee=Guarantee(PARADIGMS["vldp"], Epsilon(2_000_000), Epsilon(500_000), 2.0, 40),
+        mechanism="algorithm-2",
+        noise=LaplaceSum((0.1, 0.4), (30, 10)),
+        sampler="exact",
+        exact=True,
+        facts={"note": "x"},
+        ledger={"id": "abc", "entry": 3},
+        version="0.1.0",
+    )
+    return replace(made, **changes)
+
+
+def test_round_trip(tmp_path):
+    path, made = tmp_path / "r.json", example()
+    save_release(made, path)
+    loaded = load_release(path)
+    assert loaded.as_dict() == made.as_dict()
+    assert loaded.parameter.tolist() == made.parameter.tolist()
+    assert loaded.guarantee == made.guarantee
+    assert loaded.guarantee.personal
+
+
+def test_a_person_can_read_it():
+    data = example().as_dict()
+    assert data["parameter"] == {"x1": 0.25, "x2": -0.1}
+    assert data["guarantee"]["epsilon"] == 2.0
+    assert data["guarantee"]["unit"] == "voter"
+    assert "replaced" in data["guarantee"]["neighbours"]
+
+
+EDITS = {
+    "parameter": lambda d: d["parameter"].update(x1=0.3),
+    "epsilon": lambda d: d["guarantee"].update(epsilon=0.1),
+    "study": lambda d: d["study"].update(title="another"),
+    "exact": lambda d: d["noise"].update(exact=False),
+    "added key": lambda d: d.update(more=1),
+    "removed key": lambda d: d.pop("facts"),
+    "checksum": lambda d: d.update(checksum="0" * 64),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
+def test_an_edited_file_is_refused(edit):
+    data = json.loads(json.dumps(example().as_dict()))
+    edit(data)
+    with pytest.raises(CrowdveilError, match="edited or damaged"):
+        release_from_dict(data)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+@settings(max_examples=50)
+def test_foreign_json_is_refused(data):
+    with pytest.raises(CrowdveilError, match="not a release"):
+        release_from_dict(data)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1, 2]", '{"format": "crowdveil release 99"}', "\x00\xff"])
+def test_files_that_are_no_releases_are_refused_by_name(tmp_path, content):
+    path = tmp_path / "r.json"
+    path.write_text(content, encoding="latin-1")
+    with pytest.raises(CrowdveilError, match=r"r\.json"):
+        load_release(path)
+
+
+def test_directory_and_missing_file(tmp_path):
+    with pytest.raises(CrowdveilError, match="is a directory"):
+        load_release(tmp_path)
+    with pytest.raises(CrowdveilError, match="cannot read"):
+        load_release(tmp_path / "nothing.json")
+
+
+def test_an_experiment_must_be_allowed_by_name(tmp_path):
+    path = tmp_path / "r.json"
+    save_release(example(exact=False), path)
+    with pytest.raises(CrowdveilError, match="experiments only"):
+        load_release(path)
+    assert not load_release(path, allow_experiment=True).exact
+
+
+def test_a_parameter_that_is_not_finite_cannot_be_written(tmp_path):
+    with pytest.raises(ValueError, match="JSON compliant"):
+        save_release(example(parameter=np.array([np.nan, 0.0])), tmp_path / "r.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_error_bars_follow_the_noise():
+    assert example(noise=Spread(((1.0, 0.0), (0.0, 4.0)))).error_bars == pytest.approx([1.95996, 3.91993], abs=1e-4)
