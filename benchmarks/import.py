@@ -119,7 +119,10 @@ def to_a_release(source: str, target: str) -> None:
     beside = Path(target).parent
     for name in ("ledger", "release.json"):
         (beside / name).unlink(missing_ok=True)
-    ledger, request = Ledger.create(beside / "ledger", 10**6), Request(PARADIGMS["vlcp"], Epsilon(10**6), "paper")
+    ledger, request = (
+        Ledger.create(beside / "ledger", 10**6),
+        Request(PARADIGMS["vlcp"], Epsilon.of_millionths(10**6), "paper"),
+    )
     publish(open_ballots(target), request, ledger, beside / "release.json")
 
 

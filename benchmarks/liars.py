@@ -56,7 +56,7 @@ def lie_about_coefficients(reports: Reports, against: np.ndarray, liars: int, se
 
 def lie_about_slopes(reports: Reports, against: np.ndarray, liars: int, settings: Settings) -> Reports:
     """Send the steepest accepted slope in every coordinate (Algorithm 3 with public dilemmas)."""
-    mechanism, values = DISTRIBUTED["algorithm-3-answers"], reports.values.copy()
+    mechanism, values = DISTRIBUTED["algorithm-3-choices"], reports.values.copy()
     for voter in range(liars):
         one = Reports(reports.epsilons[:1], values[voter : voter + 1].copy())
 
@@ -106,9 +106,9 @@ ATTACKS: dict[str, Lie] = {
     "subset-selection": lie_with_signs,
     "algorithm-3": lie_about_coefficients,
     "score": lie_about_scores,
-    "algorithm-3-answers": lie_about_slopes,
+    "algorithm-3-choices": lie_about_slopes,
     "randomised-response": lie_in_answers,
-    "one-answer": lie_in_answers,
+    "one-choice": lie_in_answers,
 }
 
 

@@ -57,7 +57,7 @@ def release(path: str, paradigm: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             ledger = Ledger.create(Path(folder) / "ledger", 10**6)
             begun = time.process_time()
-            request = Request(PARADIGMS[paradigm], Epsilon(10**6), MECHANISM[paradigm])
+            request = Request(PARADIGMS[paradigm], Epsilon.of_millionths(10**6), MECHANISM[paradigm])
             publish(source, request, ledger, Path(folder) / "release.json")
             took = time.process_time() - begun
     print(json.dumps([took, peak_memory()]))

@@ -114,7 +114,7 @@ def test_a_ballot_file_gives_back_what_was_written(
         assert write_ballots(tmp_path / "crowd", STUDY, [ballots], {"from": "a test"}) == len(voters)
     file = open_ballots(tmp_path / "crowd")
     assert (file.study, file.voters, file.origin) == (STUDY, len(voters), {"from": "a test"})
-    assert max(chunk.voters for chunk in file.chunks()) <= per_chunk
+    assert max(chunk.voters for chunk in file.batches()) <= per_chunk
     assert same(file.load(), ballots)
     assert census(file) == census(ballots)
 
@@ -133,7 +133,7 @@ def test_a_cell_of_a_ballot_file_is_the_bytes_of_the_voters_differences(tmp_path
 def test_pieces_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BYTES_PER_CHUNK", 8)  # four records of two features
     ballots = crowd([2, 2, 1, 5, 1, 3, 1])
-    assert [chunk.counts.tolist() for chunk in ballots.chunks()] == [[2, 2], [1], [5], [1, 3], [1]]
+    assert [chunk.counts.tolist() for chunk in ballots.batches()] == [[2, 2], [1], [5], [1, 3], [1]]
     write_ballots(tmp_path / "crowd", STUDY, [ballots], {})
     file = open_ballots(tmp_path / "crowd")
     assert file.pieces == 5

@@ -17,7 +17,9 @@ from crowdveil.study.bundled import load_study, synthetic_study
 
 def release(parameter, scale=0.1, study=None):
     study = synthetic_study(len(parameter)) if study is None else study
-    guarantee = Guarantee(PARADIGMS["vlcp"], Epsilon(1_000_000), Epsilon(1_000_000), 2.0, 40)
+    guarantee = Guarantee(
+        PARADIGMS["vlcp"], Epsilon.of_millionths(1_000_000), Epsilon.of_millionths(1_000_000), 2.0, 40
+    )
     return Release(
         study, np.array(parameter), guarantee, "algorithm-1", LaplaceSum((scale,), (1,)), "test", True, {}, None, "0"
     )

@@ -20,7 +20,7 @@ from crowdveil.publish import Request, experiment, prepare, publish
 from crowdveil.releases import load_release
 from crowdveil.sources.simulated import synthetic_crowd
 
-ONE = Epsilon(1_000_000)
+ONE = Epsilon.of_millionths(1_000_000)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_ledger_is_charged_and_told(crowd, ledger, tmp_path):
 
 
 def test_a_spent_budget_refuses_and_writes_nothing(crowd, ledger, tmp_path):
-    request = Request(PARADIGMS["vlcp"], Epsilon(3_000_000))
+    request = Request(PARADIGMS["vlcp"], Epsilon.of_millionths(3_000_000))
     publish(crowd, request, ledger, tmp_path / "first.json")
     with pytest.raises(BudgetExceeded, match="requested epsilon 3, remaining 1 of 4, difference 2"):
         publish(crowd, request, ledger, tmp_path / "second.json")
@@ -90,7 +90,10 @@ def test_personal_epsilons_promise_the_largest_to_all_and_each_her_own(crowd):
     epsilons = np.linspace(100_000, 2_000_000, 200).astype(np.int64)
     made = experiment(crowd, Request(PARADIGMS["vldp"], epsilons), seed=1)
     assert made.guarantee.personal
-    assert (made.guarantee.smallest_epsilon, made.guarantee.epsilon) == (Epsilon(100_000), Epsilon(2_000_000))
+    assert (made.guarantee.smallest_epsilon, made.guarantee.epsilon) == (
+        Epsilon.of_millionths(100_000),
+        Epsilon.of_millionths(2_000_000),
+    )
 
 
 def test_an_experiment_is_repeatable_and_marked(crowd):
@@ -110,7 +113,7 @@ def test_the_release_does_not_depend_on_how_the_crowd_is_cut(crowd, tmp_path):
     class Cut:
         study, voters = crowd.study, crowd.voters
 
-        def chunks(self):
+        def batches(self):
             yield crowd.of(slice(0, 7))
             yield crowd.of(slice(7, 200))
 
@@ -130,7 +133,7 @@ from crowdveil.publish import Request, publish
 folder = Path(sys.argv[1])
 source, ledger = open_ballots(folder / "b.parquet"), Ledger.open(folder / "l")
 for i in range(10**6):
-    publish(source, Request(PARADIGMS["vlcp"], Epsilon(100)), ledger, folder / f"{sys.argv[2]}-{i}.json")
+    publish(source, Request(PARADIGMS["vlcp"], Epsilon.of_millionths(100)), ledger, folder / f"{sys.argv[2]}-{i}.json")
     if i == 0:
         print("ready", flush=True)
 """

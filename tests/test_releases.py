@@ -20,7 +20,9 @@ def example(**changes):
     made = Release(
         study=synthetic_study(2),
         parameter=np.array([0.25, -0.1]),
-        guarantee=Guarantee(PARADIGMS["vldp"], Epsilon(2_000_000), Epsilon(500_000), 2.0, 40),
+        guarantee=Guarantee(
+            PARADIGMS["vldp"], Epsilon.of_millionths(2_000_000), Epsilon.of_millionths(500_000), 2.0, 40
+        ),
         mechanism="algorithm-2",
         noise=LaplaceSum((0.1, 0.4), (30, 10)),
         sampler="exact",

@@ -24,8 +24,8 @@ from crowdveil.estimation.design import CLIP, Design
 from crowdveil.estimation.fit import fit_voters
 from crowdveil.privacy.grid import STEPS, to_steps
 from crowdveil.privacy.mechanisms.algorithm3 import RECORD_STEPS, objective_coefficients
-from crowdveil.privacy.mechanisms.algorithm3_answers import linear_sensitivity
-from crowdveil.privacy.mechanisms.randomised_response import FLIP, answers_to_report, oriented
+from crowdveil.privacy.mechanisms.algorithm3_choices import linear_sensitivity
+from crowdveil.privacy.mechanisms.randomised_response import FLIP, choices_to_report, oriented
 from crowdveil.privacy.mechanisms.scores import RECORD_SENSITIVITY, SCORE_STEPS, record_scores
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.cube_noise import Shift, eulerian_numbers
@@ -161,7 +161,7 @@ def randomised_response() -> dict[str, Any]:
         for r, v, a in zip(records.tolist(), split[0].tolist(), split[1].tolist(), strict=True)
     ]
     sizes = [
-        {"answers": n, "epsilon_micro": m, "report": int(answers_to_report(np.array([n]), np.array([m]))[0])}
+        {"answers": n, "epsilon_micro": m, "report": int(choices_to_report(np.array([n]), np.array([m]))[0])}
         for n, m in product((1, 5, 13), EPSILONS)
     ]
     return {"flips": flips, "splits": splits, "one_answer": sizes}

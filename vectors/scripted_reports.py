@@ -14,7 +14,7 @@ from crowdveil.estimation.fit import fit_voters
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.randomised_response import answers_to_report
+from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.odds import Odds
@@ -110,8 +110,8 @@ def _size(mechanism: str, micro: int) -> int | None:
             return int(coordinates_to_report(public_design(STUDY), count, epsilon)[0])
         case "subset-selection":
             return subset_size(STUDY.dimension, micro)
-        case "one-answer":
-            return int(answers_to_report(count, epsilon)[0])
+        case "one-choice":
+            return int(choices_to_report(count, epsilon)[0])
         case _:
             return None
 

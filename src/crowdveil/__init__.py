@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from crowdveil.estimation.fit import Preferences, fit_voters
     from crowdveil.estimation.society import Society, society
     from crowdveil.gather import release_from_reports
-    from crowdveil.privacy.concentrated import Concentrated
+    from crowdveil.privacy.concentrated import ZcdpBudget
     from crowdveil.privacy.epsilon import Epsilon
     from crowdveil.privacy.guarantee import PARADIGMS, Guarantee, Paradigm
     from crowdveil.privacy.ledger.ledger import Ledger
@@ -48,7 +48,6 @@ __all__ = [
     "Ballots",
     "BudgetExceeded",
     "Client",
-    "Concentrated",
     "CrowdveilError",
     "Decision",
     "Dilemma",
@@ -71,6 +70,7 @@ __all__ = [
     "Study",
     "TableMapping",
     "Terms",
+    "ZcdpBudget",
     "check_report",
     "decide",
     "experiment",
@@ -102,7 +102,7 @@ _ROOMS = {
     "preference.fit": ("Preferences", "fit_voters"),
     "preference.society": ("Society", "society"),
     "privacy.accuracy": ("Plan", "plan"),
-    "privacy.concentrated": ("Concentrated",),
+    "privacy.concentrated": ("ZcdpBudget",),
     "privacy.epsilon": ("Epsilon",),
     "privacy.guarantee": ("PARADIGMS", "Guarantee", "Paradigm"),
     "privacy.ledger": ("Ledger",),

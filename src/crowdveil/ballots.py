@@ -106,7 +106,7 @@ class Ballots:
             None if self.names is None else self.names.take(pa.array(voters)),
         )
 
-    def chunks(self) -> Iterator[Ballots]:
+    def batches(self) -> Iterator[Ballots]:
         """Walk the crowd in pieces of bounded size."""
         start, most = 0, BYTES_PER_CHUNK // max(1, self.study.dimension * self.differences.itemsize)
         while start < self.voters:
@@ -127,7 +127,7 @@ class BallotSource(Protocol):
     def voters(self) -> int:
         """The number of voters N."""
 
-    def chunks(self) -> Iterator[Ballots]:
+    def batches(self) -> Iterator[Ballots]:
         """Walk the crowd in pieces of bounded size, always in the same order."""
 
 
@@ -172,13 +172,13 @@ class BallotFile:
         """Return how many voters are in the pieces before this one."""
         return int(self._before[number])
 
-    def chunks(self) -> Iterator[Ballots]:
+    def batches(self) -> Iterator[Ballots]:
         """Read one piece after another."""
         return map(self.piece, range(self.pieces))
 
     def load(self) -> Ballots:
         """Read the whole crowd into memory."""
-        return concatenate(self.study, list(self.chunks()))
+        return concatenate(self.study, list(self.batches()))
 
     @cached_property
     def _places(self) -> list[tuple[Shard, int]]:
@@ -231,7 +231,7 @@ def census(source: BallotSource) -> Census:
     """Walk the crowd once and count it."""
     counts, answers = hashlib.sha256(), hashlib.sha256()
     voters, records, fewest, most = 0, 0, 2**62, 0
-    for chunk in source.chunks():
+    for chunk in source.batches():
         counts.update(np.ascontiguousarray(chunk.counts).data)
         answers.update(np.ascontiguousarray(chunk.differences).data)
         voters, records = voters + chunk.voters, records + chunk.records
@@ -301,7 +301,7 @@ def write_ballots(
     kind: np.dtype[Any] = np.dtype(np.int8)
     with replacing(Path(path)) as unfinished:
         try:
-            for chunk in (piece for given in chunks for piece in given.chunks()):
+            for chunk in (piece for given in chunks for piece in given.batches()):
                 table = _table(chunk, voters)
                 if writer is None:
                     kind = chunk.differences.dtype

@@ -51,8 +51,8 @@ def release_from_reports(chunks: Iterable[Sequence[Mapping[str, Any]]], paradigm
         parameter=estimate.parameter,
         guarantee=Guarantee(
             paradigm,
-            Epsilon(counted.largest),
-            Epsilon(counted.smallest),
+            Epsilon.of_millionths(counted.largest),
+            Epsilon.of_millionths(counted.smallest),
             terms.settings.norm_bound,
             counted.voters,
         ),

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.ballots import Ballots, BallotSource, Census, census
-from crowdveil.engines.crowd import each_piece
+from crowdveil.engines.crowd import map_batches
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
-from crowdveil.privacy.concentrated import Concentrated
+from crowdveil.privacy.concentrated import ZcdpBudget
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.ledger.ledger import Ledger
@@ -45,7 +45,7 @@ class Request:
     """What is asked for: everything public, chosen before an answer is looked at."""
 
     paradigm: Paradigm
-    epsilon: Epsilon | IntArray | Concentrated
+    epsilon: Epsilon | IntArray | ZcdpBudget
     """One for all, or (distributed paradigms) each voter's own in millionths, in the voters' order, or a rho."""
     mechanism: str | None = None
     """None: the recommended one for this paradigm; "paper": the paper's. With a rho there is only gaussian-mean."""
@@ -98,7 +98,7 @@ def prepare(source: BallotSource, request: Request) -> Prepared:
     bound = study.norm_bound if request.norm_bound is None else request.norm_bound
     if not 0 < bound < np.inf:
         raise CrowdveilError(f"the norm bound B must be a positive number (the paper uses 2), got {bound}")
-    if isinstance(request.epsilon, Concentrated):
+    if isinstance(request.epsilon, ZcdpBudget):
         epsilons = np.full(dataset.voters, request.epsilon.epsilon.micro)
     elif isinstance(request.epsilon, Epsilon):
         epsilons = np.full(dataset.voters, request.epsilon.micro)
@@ -115,9 +115,9 @@ def prepare(source: BallotSource, request: Request) -> Prepared:
     name = _mechanism(request, study, epsilons)
     if request.robust and name not in WITH_UNBOUNDED_REPORTS:
         raise CrowdveilError(f"{name} has no unbounded reports to pull in: it needs no robust mean")
-    least, most = Epsilon(int(epsilons.min())), Epsilon(int(epsilons.max()))
+    least, most = Epsilon.of_millionths(int(epsilons.min())), Epsilon.of_millionths(int(epsilons.max()))
     guarantee = Guarantee(request.paradigm, most, least, float(bound), dataset.voters)
-    if isinstance(request.epsilon, Concentrated):
+    if isinstance(request.epsilon, ZcdpBudget):
         guarantee = replace(guarantee, delta=request.epsilon.delta, rho_micro=request.epsilon.rho_micro)
     return Prepared(
         settings=Settings(study, float(bound), request.repair, request.tight, request.equal_votes, request.robust),
@@ -130,7 +130,7 @@ def prepare(source: BallotSource, request: Request) -> Prepared:
 
 def _mechanism(request: Request, study: Study, epsilons: IntArray) -> str:
     gaussian = GAUSSIAN_MEAN.name
-    if not isinstance(request.epsilon, Concentrated):
+    if not isinstance(request.epsilon, ZcdpBudget):
         if request.mechanism == gaussian:
             raise CrowdveilError(f"{gaussian} is not purely private: it takes a rho in place of an epsilon")
         return mechanism_name(request.paradigm, request.mechanism, study, epsilons)
@@ -252,15 +252,15 @@ def _measure(source: BallotSource, prepared: Prepared, seed: int | None) -> Call
 def _reports(
     source: BallotSource, mechanism: DistributedMechanism[Any], settings: Settings, epsilons: IntArray, noise: Noise
 ) -> Iterator[Any]:
-    everybodys = Epsilon(int(epsilons[0])) if (epsilons == epsilons[0]).all() else epsilons
+    everybodys = Epsilon.of_millionths(int(epsilons[0])) if (epsilons == epsilons[0]).all() else epsilons
     devices = _Devices(mechanism, settings, everybodys, noise)
-    return each_piece(source, devices) if noise.exact else _one_by_one(source, devices)
+    return map_batches(source, devices) if noise.exact else _one_by_one(source, devices)
 
 
 def _one_by_one(source: BallotSource, devices: _Devices) -> Iterator[Any]:
     """Make the reports in one order, as a seeded generator must be asked to draw the same again."""
     before = 0
-    for chunk in source.chunks():
+    for chunk in source.batches():
         yield devices(chunk, before)
         before += chunk.voters
 

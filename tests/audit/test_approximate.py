@@ -23,7 +23,7 @@ from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.zcdp import OpenDPGaussian
 from crowdveil.study.bundled import synthetic_study
 
-ONE = Epsilon.parse("1")
+ONE = Epsilon("1")
 DRAWS = 20_000
 
 

@@ -15,10 +15,10 @@ from crowdveil.cli.app import app
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
-from crowdveil.privacy.mechanisms.pooled_answers import PooledAnswers
+from crowdveil.privacy.mechanisms.pooled_choices import PooledChoices
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 
-ONE = Epsilon.parse("1")
+ONE = Epsilon("1")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_bounds_are_near_the_truth_where_the_truth_is_known(done):
     The allowances are wider than ten standard deviations at 20,000 draws.
     """
     promised = {trial.name: trial.evidence.shown for trial in done.promises if not trial.remark}
-    for name in ("algorithm-1", "algorithm-2", "voter-score", "pooled-score", "pooled-answers", "score"):
+    for name in ("algorithm-1", "algorithm-2", "voter-score", "pooled-score", "pooled-choices", "score"):
         assert 0.7 < promised[name] <= 1.05
     wrong = {trial.bug: trial.evidence.shown for trial in done.bugs}
     assert 1.3 < wrong["factor 2 missing"] <= 2.1
@@ -94,7 +94,7 @@ def test_the_picture_names_every_trial(done, tmp_path):
     assert "wrong on purpose: factor 2 missing" in labels
 
 
-class Doubled(PooledAnswers):
+class Doubled(PooledChoices):
     """Counts every answer twice, with noise for one."""
 
     def measure(self, source, settings, epsilon):
@@ -103,10 +103,10 @@ class Doubled(PooledAnswers):
 
 
 def test_a_broken_promise_ends_with_exit_code_1(monkeypatch, tmp_path):
-    monkeypatch.setitem(CENTRAL, "pooled-answers", Doubled())
+    monkeypatch.setitem(CENTRAL, "pooled-choices", Doubled())
     plot = tmp_path / "audit.png"
     result = CliRunner().invoke(
-        app, ["audit", "--quick", "--mechanism", "pooled-answers", "--json", "--plot", str(plot)]
+        app, ["audit", "--quick", "--mechanism", "pooled-choices", "--json", "--plot", str(plot)]
     )
     assert result.exit_code == 1
     (broken,) = json.loads(result.stdout)["promises"]
@@ -125,10 +125,10 @@ def test_a_missed_mistake_fails_the_audit(monkeypatch):
 
 
 def test_in_words(monkeypatch):
-    result = CliRunner().invoke(app, ["audit", "--quick", "--mechanism", "pooled-answers"], env={"COLUMNS": "200"})
+    result = CliRunner().invoke(app, ["audit", "--quick", "--mechanism", "pooled-choices"], env={"COLUMNS": "200"})
     assert result.exit_code == 0
     assert "All promises held" in result.stdout
-    assert "pooled-answers" in result.stdout
+    assert "pooled-choices" in result.stdout
 
 
 def test_promises_with_a_delta_say_so():

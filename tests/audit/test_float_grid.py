@@ -32,7 +32,7 @@ def test_the_grid_leaves_doubles_that_are_whole_steps():
 
 
 def test_numpy_is_caught_and_the_grid_is_not():
-    epsilon = Epsilon.parse("1")
+    epsilon = Epsilon("1")
     theirs, ours = (last_bits_trial(epsilon, 20_000, on_the_grid) for on_the_grid in (False, True))
     assert theirs.verdict is Verdict.CAUGHT
     assert theirs.evidence.shown > 6

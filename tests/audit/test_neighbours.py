@@ -14,7 +14,7 @@ from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.study.bundled import synthetic_study
 
-ONE = Epsilon.parse("1")
+ONE = Epsilon("1")
 
 
 def settings(features, **choices):
@@ -61,7 +61,7 @@ def test_a_record_neighbour_differs_in_one_record(name):
 
 
 def test_an_answer_neighbour_has_one_answer_turned_over():
-    found = worst_neighbours(Central(CENTRAL["pooled-answers"], paradigm("alcp"), settings(3), ONE), 2, 60)
+    found = worst_neighbours(Central(CENTRAL["pooled-choices"], paradigm("alcp"), settings(3), ONE), 2, 60)
     differs = np.any(found.left != found.right, axis=1)
     assert differs.sum() == 1
     assert np.array_equal(found.left[differs], -found.right[differs])

@@ -16,7 +16,7 @@ from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.study.bundled import synthetic_study
 
-ONE = Epsilon.parse("1")
+ONE = Epsilon("1")
 STUDY = synthetic_study(3, 4)
 SETTINGS = Settings(STUDY, 2.0)
 RECORDS = np.array([[1.0, 0.5, -0.5], [0.0, 1.0, 2.0]])

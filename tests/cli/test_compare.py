@@ -63,7 +63,7 @@ def test_a_file_is_compared_by_what_it_predicts_in_words(ballots, tmp_path):
     assert result.exit_code == 0, result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert re.search(r"no privacy, pooled: predicted 0\.\d+ \[", result.stdout)
-    assert re.search(r"pooled-answers \*\s+1\s+0\.\d{3}", result.stdout)
+    assert re.search(r"pooled-choices \*\s+1\s+0\.\d{3}", result.stdout)
     assert "releases from 30 voters" in result.stdout
     assert "Smallest epsilon for a share of pooled" in result.stdout
 

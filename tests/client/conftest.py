@@ -21,7 +21,7 @@ def release_file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("released")
     (ballots,) = simulate_crowd(load_study("kidney"), 400, np.random.default_rng(5))
     ledger = Ledger.create(folder / "ledger", budget_micro=20_000_000)
-    request = Request(PARADIGMS["vlcp"], Epsilon.parse("20"), mechanism="algorithm-1")
+    request = Request(PARADIGMS["vlcp"], Epsilon("20"), mechanism="algorithm-1")
     publish(ballots, request, ledger, folder / "release.json")
     return folder / "release.json"
 

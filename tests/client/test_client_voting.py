@@ -218,7 +218,7 @@ class Scripted(BulkNoise):
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "3"])
 def test_about_you_answers_keep_the_odds(described, epsilon):
-    poll = read_poll({**described, "about_epsilon_micro": Epsilon.parse(epsilon).micro})
+    poll = read_poll({**described, "about_epsilon_micro": Epsilon(epsilon).micro})
     kept = Scripted(True, 0)
     assert _perturbed(poll, "age", "middle", kept) == "middle"
     ((odds, (micro,)),) = kept.asked
@@ -248,7 +248,7 @@ def test_a_crowd_votes_and_leans_as_the_study_says(site, client):
     assert (turnout.stored, turnout.refused, sum(told)) == (60, {}, 60)
     assert store.polls.get("central").participants == before + 60
     lean = np.array([feature.lean for feature in store.polls.known("central").study.features])
-    made = make_release(store, "central", date(2026, 1, 1), Epsilon.parse("1"))
+    made = make_release(store, "central", date(2026, 1, 1), Epsilon("1"))
     assert made.read().guarantee.voters == before + 60
     fitted = society(store.crowd("central"), None).parameter
     assert np.corrcoef(fitted, lean)[0, 1] > 0.9
@@ -300,7 +300,7 @@ def test_the_crowd_command(site, monkeypatch, capsys):
 
 def test_a_website_is_asked_by_client_and_by_agent_alike(site, client):
     send_crowd(client, client.poll("central"), 3, connections=1)
-    made = make_release(site[0], "central", date(2026, 1, 2), Epsilon.parse("0.01"))
+    made = make_release(site[0], "central", date(2026, 1, 2), Epsilon("0.01"))
     dilemma = [
         {"features": {"life_years_gained": 20, "years_waiting": 1}},
         {"features": {"life_years_gained": 5, "years_waiting": 1}},

@@ -10,7 +10,7 @@ import pytest
 from crowdveil import ballots as ballots_module
 from crowdveil.ballots import BallotFile, Ballots, concatenate, open_ballots, write_ballots
 from crowdveil.engines.choice import chosen_engine
-from crowdveil.engines.crowd import Crowd, add_up, each_piece
+from crowdveil.engines.crowd import Crowd, add_up, map_batches
 from crowdveil.engines.local import LocalEngine
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.fit import fit_voters
@@ -23,7 +23,7 @@ from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("moral-machine")
-VOTERS, BOUND, ONE = 700, 2.0, Epsilon(1_000_000)
+VOTERS, BOUND, ONE = 700, 2.0, Epsilon.of_millionths(1_000_000)
 
 
 @pytest.fixture(scope="module")
@@ -74,13 +74,13 @@ def test_what_is_added_up_is_what_single_voters_add_up_to(tmp_path: Path, crowd:
 def test_a_piece_is_told_how_many_voters_come_before_it(tmp_path: Path, crowd: Ballots) -> None:
     file, told = cut(crowd, tmp_path / "crowd", 300), []
     pieces = Crowd(file, LocalEngine(3), told.append)
-    assert list(each_piece(pieces, lambda ballots, before: (before, ballots.voters))) == [
+    assert list(map_batches(pieces, lambda ballots, before: (before, ballots.voters))) == [
         (0, 300),
         (300, 300),
         (600, 100),
     ]
     assert told == [300, 300, 100]
-    assert [chunk.voters for chunk in pieces.chunks()] == [300, 300, 100]
+    assert [chunk.voters for chunk in pieces.batches()] == [300, 300, 100]
     assert told == [300, 300, 100] * 2
 
 
@@ -103,7 +103,7 @@ def test_a_crowd_that_can_only_be_walked_is_added_up_too(crowd: Ballots) -> None
         def __init__(self, *ends: int) -> None:
             self.ends = ends
 
-        def chunks(self):
+        def batches(self):
             start = 0
             for end in self.ends:
                 yield crowd.of(slice(start, end))

@@ -18,7 +18,7 @@ MakeRelease = Callable[..., Release]
 @pytest.fixture
 def make_guarantee() -> Callable[..., Guarantee]:
     def make(name: str = "vlcp", epsilon: str = "1", smallest: str | None = None, voters: int = 2097) -> Guarantee:
-        return Guarantee(paradigm(name), Epsilon.parse(epsilon), Epsilon.parse(smallest or epsilon), 2.0, voters)
+        return Guarantee(paradigm(name), Epsilon(epsilon), Epsilon(smallest or epsilon), 2.0, voters)
 
     return make
 

@@ -12,7 +12,9 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Guarantee, paradigm
 
 # OpenDP converts rho = 0.02 to epsilon 0.89994 at delta 1e-6, and rho = 2 (ten voters) to 11.5.
-CONCENTRATED = Guarantee(paradigm("vlcp"), Epsilon(899_936), Epsilon(899_936), 2.0, 2097, 1e-6, 20_000)
+CONCENTRATED = Guarantee(
+    paradigm("vlcp"), Epsilon.of_millionths(899_936), Epsilon.of_millionths(899_936), 2.0, 2097, 1e-6, 20_000
+)
 
 
 def test_the_delta_is_in_every_number():

@@ -32,7 +32,7 @@ micros = st.integers(min_value=100, max_value=50_000_000)
     ],
 )
 def test_numbers_are_read_as_they_are_written(value, micro):
-    assert Epsilon.parse(value).micro == micro
+    assert Epsilon(value).micro == micro
 
 
 @pytest.mark.parametrize(
@@ -58,43 +58,42 @@ def test_numbers_are_read_as_they_are_written(value, micro):
 )
 def test_everything_else_is_refused_and_named(value):
     with pytest.raises(CrowdveilError, match=r"from 0\.0001 to 50 with at most six decimals") as refusal:
-        Epsilon.parse(value)
+        Epsilon(value)
     assert repr(value) in str(refusal.value)
 
 
 @pytest.mark.parametrize("micro", [99, 0, -1, 50_000_001, 1.0, True, None, "300000"])
 def test_a_wrong_number_of_millionths_cannot_be_built(micro):
     with pytest.raises(CrowdveilError):
-        Epsilon(micro)
+        Epsilon.of_millionths(micro)
 
 
 def test_the_text_of_a_refused_epsilon_keeps_its_sign():
-    with pytest.raises(CrowdveilError, match=r"epsilon is -0\.3:"):
-        Epsilon(-300_000)
+    with pytest.raises(CrowdveilError, match=r"epsilon is '-0\.3':"):
+        Epsilon.of_millionths(-300_000)
 
 
 @given(micros)
 def test_every_form_of_the_same_number_is_the_same_epsilon(micro):
-    epsilon = Epsilon(micro)
-    assert epsilon.fraction == Fraction(micro, 10**6)
+    epsilon = Epsilon.of_millionths(micro)
     assert epsilon.value == float(Fraction(micro, 10**6))
-    for form in (str(epsilon), epsilon.value, epsilon.fraction, Decimal(micro) / 10**6, f"{micro}e-6"):
-        assert Epsilon.parse(form) == epsilon
+    for form in (str(epsilon), epsilon.value, Fraction(micro, 10**6), Decimal(micro) / 10**6, f"{micro}e-6"):
+        assert Epsilon(form) == epsilon
 
 
 @given(micros)
 def test_the_text_is_the_shortest_decimal(micro):
-    text = str(Epsilon(micro))
+    text = str(Epsilon.of_millionths(micro))
     assert Fraction(text) == Fraction(micro, 10**6)
     assert text == format(Decimal(micro).scaleb(-6).normalize(), "f")
 
 
 @given(micros, micros)
 def test_epsilons_are_ordered_like_their_values(a, b):
-    assert (Epsilon(a) < Epsilon(b)) == (Fraction(a) < Fraction(b))
+    assert (Epsilon.of_millionths(a) < Epsilon.of_millionths(b)) == (Fraction(a) < Fraction(b))
 
 
 @given(st.decimals(min_value="0.0001", max_value=50, places=7).filter(lambda d: d * 10**6 % 1 != 0))
 def test_a_seventh_decimal_is_refused(value):
     with pytest.raises(CrowdveilError, match="more than six decimals"):
-        Epsilon.parse(value)
+        Epsilon(value)

@@ -115,7 +115,7 @@ BAD = {
         Reason.OUT_OF_RANGE,
     ),
     "all answers": (
-        "one-answer",
+        "one-choice",
         lambda body: {**body, "answers": [1] * 5, "dilemmas": [[1, 0, 0]] * 5},
         Reason.WRONG_SIZE,
     ),

@@ -21,11 +21,11 @@ from crowdveil.service.service import Service
 DISTRIBUTED = [
     ("vldp", "algorithm-2"),
     ("rldp", "algorithm-3"),
-    ("aldp", "algorithm-3-answers"),
+    ("aldp", "algorithm-3-choices"),
     ("vldp", "subset-selection"),
     ("rldp", "score"),
     ("aldp", "randomised-response"),
-    ("aldp", "one-answer"),
+    ("aldp", "one-choice"),
 ]
 QUESTION = {"id": "age", "text": "How old?", "options": [{"id": "young", "text": "30"}, {"id": "old", "text": "31"}]}
 

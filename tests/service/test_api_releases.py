@@ -26,7 +26,7 @@ def released(service: Service) -> Release:
     central = poll("c", "vlcp", budget=3)
     service.store.polls.add(central)
     service.store.participation.put([sent_ballot(central, seed) for seed in range(8)], TODAY)
-    return make_release(service.store, "c", TODAY, Epsilon.parse(2)).read()
+    return make_release(service.store, "c", TODAY, Epsilon(2)).read()
 
 
 def some_dilemma(release: Release) -> list[dict[str, object]]:

@@ -147,7 +147,7 @@ def test_every_distributed_mechanism_can_be_described(name: str) -> None:
     assert (told["mechanism"], told["place"], told["state"]) == (name, "distributed", "open")
     assert (told["method"]["axes"] is None) == (name != "score")
     sizes = [level["size"] for level in told["levels"]]
-    assert all((size is None) == (name not in ("score", "subset-selection", "one-answer")) for size in sizes)
+    assert all((size is None) == (name not in ("score", "subset-selection", "one-choice")) for size in sizes)
     assert sizes == [report_size(made, level.epsilon.micro) for level in made.levels]
 
 

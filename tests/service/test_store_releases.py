@@ -69,13 +69,13 @@ def test_a_distributed_poll_has_nothing_to_charge(store: Store) -> None:
 
 def test_a_central_release_is_charged_stored_and_found(store: Store) -> None:
     central(store)
-    planned = dry_run(store, "c", Epsilon.parse("0.4"))
+    planned = dry_run(store, "c", Epsilon("0.4"))
     assert (planned.voters, planned.cost_micro, planned.remaining_micro) == (5, 400_000, 1_000_000)
     assert planned.affordable
     account = store.releases.account("c")
     assert account is not None
     assert account.charges == ()
-    stored = make_release(store, "c", TODAY, Epsilon.parse("0.4"))
+    stored = make_release(store, "c", TODAY, Epsilon("0.4"))
     release = stored.read()
     assert (release.guarantee.epsilon.micro, release.guarantee.voters, release.exact) == (400_000, 5, True)
     account = store.releases.account("c")
@@ -91,10 +91,10 @@ def test_a_central_release_is_charged_stored_and_found(store: Store) -> None:
 
 def test_a_release_beyond_the_budget_is_refused_before_noise_is_drawn(store: Store) -> None:
     central(store)
-    make_release(store, "c", TODAY, Epsilon.parse("0.7"))
-    assert not dry_run(store, "c", Epsilon.parse("0.4")).affordable
+    make_release(store, "c", TODAY, Epsilon("0.7"))
+    assert not dry_run(store, "c", Epsilon("0.4")).affordable
     with pytest.raises(BudgetExceeded, match=r"remaining 0\.3"):
-        make_release(store, "c", TODAY, Epsilon.parse("0.4"))
+        make_release(store, "c", TODAY, Epsilon("0.4"))
     assert len(store.releases.all("c")) == 1
 
 
@@ -106,7 +106,7 @@ def test_whoever_dies_after_the_charge_has_paid(store: Store, monkeypatch: pytes
 
     monkeypatch.setattr(type(store.releases), "put", die)
     with pytest.raises(KeyboardInterrupt):
-        make_release(store, "c", TODAY, Epsilon.parse("0.4"))
+        make_release(store, "c", TODAY, Epsilon("0.4"))
     account = store.releases.account("c")
     assert account is not None
     assert [(entry.cost_micro, entry.release) for entry in account.charges] == [(400_000, None)]
@@ -130,7 +130,7 @@ def test_a_charge_is_durable_before_the_noise(store: Store, monkeypatch: pytest.
         return drawn(source, request, Watching())
 
     monkeypatch.setattr(releasing, "charged_release", watched)
-    make_release(store, "c", TODAY, Epsilon.parse("0.4"))
+    make_release(store, "c", TODAY, Epsilon("0.4"))
     assert spent == [400_000]
 
 
@@ -149,7 +149,7 @@ def test_reports_are_released_without_a_charge_and_the_same_again(store: Store) 
 
 def test_releases_are_listed_newest_first(store: Store) -> None:
     central(store)
-    made = [make_release(store, "c", TODAY, Epsilon.parse("0.1")).id for _ in range(3)]
+    made = [make_release(store, "c", TODAY, Epsilon("0.1")).id for _ in range(3)]
     assert [stored.id for stored in store.releases.all()] == made[::-1]
     assert store.releases.all("another") == []
     assert store.releases.get("0" * 64) is None
@@ -158,7 +158,7 @@ def test_releases_are_listed_newest_first(store: Store) -> None:
 def test_one_voter_is_not_a_crowd(store: Store) -> None:
     central(store, voters=1)
     store.polls.add(poll("d"))
-    for name, epsilon in (("c", Epsilon.parse(1)), ("d", None)):
+    for name, epsilon in (("c", Epsilon(1)), ("d", None)):
         with pytest.raises(CrowdveilError, match="at least 2"):
             dry_run(store, name, epsilon)
         with pytest.raises(CrowdveilError, match="at least 2"):
@@ -171,4 +171,4 @@ def test_what_is_spent_must_be_said_where_something_is_spent(store: Store) -> No
     with pytest.raises(CrowdveilError, match="how much of the budget"):
         make_release(store, "c", TODAY)
     with pytest.raises(CrowdveilError, match="chose their epsilons"):
-        make_release(store, "d", TODAY, Epsilon.parse(1))
+        make_release(store, "d", TODAY, Epsilon(1))

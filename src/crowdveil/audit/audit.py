@@ -21,7 +21,7 @@ from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
 FEWEST_DRAWS = 20_000
 """With fewer, a mistake that takes a factor of sqrt 2 off the noise might be missed."""
 MOST_DRAWS = 1_000_000
-MOST_FOR_MISTAKES = Epsilon.parse("1")
+MOST_FOR_MISTAKES = Epsilon("1")
 """Mistakes are made at an epsilon of at most this: a few 10,000 outputs cannot prove an epsilon above 7 or so."""
 MOST_FOR_SLOW_TESTS = 50_000
 

@@ -116,7 +116,7 @@ def _start(subject: Subject, rng: np.random.Generator) -> _Pair:
     own = int(rng.integers(1, _MOST_RECORDS)) if unit is Unit.VOTER else 1
     ours, theirs = rng.normal(0.0, 2.0, (own, d)), rng.normal(0.0, 2.0, (own, d))
     shared = rng.normal(0.0, 2.0, (0 if unit is Unit.VOTER else int(rng.integers(0, 3)), d))
-    return _Pair(ours, turned(ours) if unit is Unit.ANSWER else theirs, shared)
+    return _Pair(ours, turned(ours) if unit is Unit.CHOICE else theirs, shared)
 
 
 def _step(pair: _Pair, subject: Subject, rng: np.random.Generator) -> _Pair:
@@ -126,7 +126,7 @@ def _step(pair: _Pair, subject: Subject, rng: np.random.Generator) -> _Pair:
         return replace(pair, theirs=turned(pair.ours))
     if part == "shared":
         return replace(pair, shared=_changed(pair.shared, reach, False, rng)) if len(pair.shared) else pair
-    if unit is Unit.ANSWER:
+    if unit is Unit.CHOICE:
         ours = _changed(pair.ours, reach, False, rng)
         return replace(pair, ours=ours, theirs=turned(ours))
     return replace(pair, **{part: _changed(getattr(pair, part), reach, unit is Unit.VOTER, rng)})

@@ -16,7 +16,7 @@ from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
 from crowdveil.privacy.mechanisms.pooled_score import VoterScore
-from crowdveil.privacy.mechanisms.randomised_response import AnswerReports, RandomisedResponse, oriented
+from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse, oriented
 from crowdveil.privacy.mechanisms.scores import voter_scores
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Odds
@@ -93,7 +93,7 @@ class SeededOnce:
 class SignedZeros(RandomisedResponse):
     """The dilemma that a report names is the record or its negative, whose zeros are -0.0: so they tell the answer."""
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> AnswerReports:
+    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ChoiceReports:
         """Report as usual, and let the zeros keep their sign."""
         honest, answers = super().report(ballots, settings, epsilons, noise), oriented(ballots)[1]
         zeros = np.copysign(0.0, answers)[:, None]
@@ -106,7 +106,7 @@ class UnclippedVoterScore(VoterScore):
     def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
         """Add up, and forget to clip."""
         total, voters, records = np.zeros(public_design(settings.study).directions, np.int64), 0, 0
-        for chunk in source.chunks():
+        for chunk in source.batches():
             total += voter_scores(chunk, settings).sum(axis=0)
             voters, records = voters + chunk.voters, records + chunk.records
         return Measurement(total, voters, records)

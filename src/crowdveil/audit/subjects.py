@@ -30,7 +30,7 @@ from crowdveil.privacy.mechanisms.mechanism import (
     Reports,
     Settings,
 )
-from crowdveil.privacy.mechanisms.randomised_response import AnswerReports
+from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports
 from crowdveil.privacy.mechanisms.score import ScoreReports
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.source import Noise
@@ -229,7 +229,7 @@ def _rows(reports: Any) -> Rows:
             return np.column_stack([epsilons, np.zeros_like(epsilons), np.ones_like(values), values])
         case ScoreReports(epsilons, counts, reported, values):
             return np.column_stack([epsilons, counts, reported.astype(np.int64), values])
-        case AnswerReports(epsilons, offsets, dilemmas, answers):
+        case ChoiceReports(epsilons, offsets, dilemmas, answers):
             # A float is taken by its bits: even the sign of a zero is something that leaves.
             bits = dilemmas.view(np.int64) if dilemmas.dtype == np.float64 else dilemmas.astype(np.int64)
             voters = len(epsilons)

@@ -105,7 +105,7 @@ def _subset_selection(epsilon: Epsilon, remark: str = "") -> Distributed:
 
 def _linear_part(epsilon: Epsilon, features: int) -> Distributed:
     remark = f"d = {features}"
-    return Distributed(DISTRIBUTED["algorithm-3-answers"], paradigm("aldp"), _small(features), epsilon, None, remark)
+    return Distributed(DISTRIBUTED["algorithm-3-choices"], paradigm("aldp"), _small(features), epsilon, None, remark)
 
 
 def _answers(name: str, epsilon: Epsilon, remark: str = "") -> Distributed:
@@ -121,17 +121,17 @@ def _all_turned(subject: Subject, restarts: int, rounds: int) -> Neighbours:
     return Neighbours(_ANSWERS, turned(_ANSWERS), "all answers turned over: all pairs are alike")
 
 
-SOME_SIGNS = Epsilon.parse("1.6")
+SOME_SIGNS = Epsilon("1.6")
 """At which subset selection keeps 2 of 4 signs; at smaller epsilons it sends all of them."""
-TWO_ANSWERS = Epsilon.parse("4")
+TWO_ANSWERS = Epsilon("4")
 """At which the voter-level randomised response splits its epsilon between two answers."""
-LITTLE = Epsilon.parse("0.1")
+LITTLE = Epsilon("0.1")
 """At which the wrong flip probability e^-epsilon gives answers away: it turns nearly all of them over."""
 
 
 GAUSSIAN_DELTA = 0.01
 """At which the Gaussian mean's rho promises the epsilon that is audited."""
-SHUFFLED, SHUFFLED_SIGNS = Epsilon.parse("1"), Epsilon.parse("2")
+SHUFFLED, SHUFFLED_SIGNS = Epsilon("1"), Epsilon("2")
 """Of each shuffled report: of one sign, and of one sign out of two features."""
 SHUFFLED_VOTERS = 10
 
@@ -142,7 +142,7 @@ def promises(epsilon: Epsilon) -> list[Target]:
         Target(_central("algorithm-1", "vlcp", epsilon)),
         Target(_central("voter-score", "vlcp", epsilon)),
         Target(_central("pooled-score", "rlcp", epsilon)),
-        Target(_central("pooled-answers", "alcp", epsilon)),
+        Target(_central("pooled-choices", "alcp", epsilon)),
         Target(_algorithm_2(epsilon)),
         *([Target(_in_workers(epsilon))] if can_fork() else []),
         Target(_algorithm_3(epsilon, 1)),
@@ -155,8 +155,8 @@ def promises(epsilon: Epsilon) -> list[Target]:
         Target(_linear_part(epsilon, 1)),
         Target(_linear_part(epsilon, 3)),
         Target(_answers("randomised-response", epsilon), neighbours=_one_turned),
-        Target(_answers("one-answer", epsilon, "all answers"), neighbours=_all_turned),
-        Target(_answers("one-answer", TWO_ANSWERS, "all answers, two sent"), neighbours=_all_turned),
+        Target(_answers("one-choice", epsilon, "all answers"), neighbours=_all_turned),
+        Target(_answers("one-choice", TWO_ANSWERS, "all answers, two sent"), neighbours=_all_turned),
     ]
 
 
@@ -214,7 +214,7 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
             bug="a zero keeps its sign",
         ),
         Target(
-            _answers("one-answer", TWO_ANSWERS, "all answers, two sent"),
+            _answers("one-choice", TWO_ANSWERS, "all answers, two sent"),
             WholeBudgetForEach,
             _all_turned,
             "epsilon not split",

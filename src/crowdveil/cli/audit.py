@@ -36,7 +36,7 @@ def audit(
     Example: `crowdveil audit --quick --plot audit.svg`
     """
     make = Order.quick if quick else Order.thorough
-    order = make(Epsilon.parse(epsilon), draws, mechanism)
+    order = make(Epsilon(epsilon), draws, mechanism)
     if plot is not None:
         check_format(plot)
         check_writable(plot)

@@ -118,7 +118,7 @@ def _source(
 
 
 def _epsilons(text: str) -> tuple[Epsilon, ...]:
-    return tuple(dict.fromkeys(Epsilon.parse(part.strip()) for part in text.split(",")))
+    return tuple(dict.fromkeys(Epsilon(part.strip()) for part in text.split(",")))
 
 
 def _paradigms(text: str | None, personal: bool) -> tuple[Paradigm, ...]:
@@ -153,7 +153,7 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
             votes = "equal votes" if entry.equal_votes else "weighted votes"
             rows.add_row(
                 entry.mechanism + (" *" if contender.recommended else ""),
-                votes if entry.micro is None else str(Epsilon(entry.micro)),
+                votes if entry.micro is None else str(Epsilon.of_millionths(entry.micro)),
                 f"{made.quality(entry).estimate:.3f}",
                 str(made.ratio(entry)),
                 f"{made.measured[entry].squared_error.mean():.3g}",

@@ -107,7 +107,7 @@ def simulate(
     if found.drawing.method == "gaussian":
         crowd: Iterator[Ballots] = synthetic_crowd(
             voters, found.drawing.dilemmas, found.dimension, rng
-        ).ballots.chunks()
+        ).ballots.batches()
     else:
         crowd = simulate_crowd(found, voters, rng)
     with progress("simulating", voters, "voters") as tell:
@@ -187,7 +187,7 @@ def table_file(
     report, ballots = imported.report, imported.ballots
     if refused is not None:
         write_refused(refused, imported)
-    write_ballots(out_path, ballots.study, ballots.chunks(), {"imported_from": file.name, **report.as_dict()})
+    write_ballots(out_path, ballots.study, ballots.batches(), {"imported_from": file.name, **report.as_dict()})
     _show_import(report, ballots.study.name, out_path, refused, as_json)
 
 
@@ -199,7 +199,7 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
     with watched_ballots(ballots, "counting", walks=2) as source:
         counted, clipped = census(source), 0
         more, differ = (np.zeros(source.study.dimension, np.int64) for _ in range(2))
-        for chunk in source.chunks():
+        for chunk in source.batches():
             more += (chunk.differences > 0).sum(axis=0)
             differ += (chunk.differences != 0).sum(axis=0)
             clipped += clipped_records(chunk, source.study)

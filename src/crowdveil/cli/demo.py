@@ -44,7 +44,7 @@ def demo(
 
     Example: `crowdveil demo`
     """
-    asked = Epsilon.parse(epsilon)
+    asked = Epsilon(epsilon)
     folder.mkdir(parents=True, exist_ok=True)
     crowd = _simulate(folder, voters)
     dilemma = crowd.study.dilemma(CHILDREN_OR_PASSENGERS)

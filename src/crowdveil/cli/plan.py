@@ -71,7 +71,7 @@ def shuffle(
 
     Example: `crowdveil plan shuffle --epsilon 1 --voters 10000 --delta 1e-8`
     """
-    local = Epsilon.parse(epsilon)
+    local = Epsilon(epsilon)
     amplified = amplified_epsilon(local.value, voters, delta)
     data = {
         "local_epsilon": local.value,
@@ -111,7 +111,7 @@ def repeat(
 
     Example: `crowdveil plan repeat --releases 52 --epsilon 1 --delta 1e-6 --voters 10000 --features 23 --bound 2`
     """
-    compared = repeated(releases, Epsilon.parse(epsilon).value, delta, voters, features, bound)
+    compared = repeated(releases, Epsilon(epsilon).value, delta, voters, features, bound)
     show(compared.as_dict(), as_json, lambda: _print_repeated(compared, voters))
 
 

@@ -30,7 +30,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable, write_text
 from crowdveil.pages.plain_words import devices_sentences, guarantee_sentences
 from crowdveil.pages.release_page import release_page
-from crowdveil.privacy.concentrated import Concentrated
+from crowdveil.privacy.concentrated import ZcdpBudget
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.ledger import Ledger
@@ -184,7 +184,7 @@ def _maker(
 
 def _level(
     epsilon: str | None, epsilons: Path | None, rho: str | None, ledger: Path | None
-) -> Epsilon | Path | Concentrated:
+) -> Epsilon | Path | ZcdpBudget:
     if sum(given is not None for given in (epsilon, epsilons, rho)) != 1:
         raise CrowdveilError(
             "give one of --epsilon (for all voters), --epsilons (a CSV of personal ones) and --rho (Gaussian noise)"
@@ -192,14 +192,14 @@ def _level(
     if epsilons is not None:
         return epsilons
     if epsilon is not None:
-        return Epsilon.parse(epsilon)
+        return Epsilon(epsilon)
     delta = None if ledger is None else Ledger.open(ledger).delta
     if rho is None or delta is None:
         raise CrowdveilError(
             "--rho needs a zCDP ledger, for whose delta the promise is stated: give --ledger L "
             "(make one with: crowdveil ledger create L --budget 1 --delta 1e-6), or use --epsilon"
         )
-    return Concentrated.parse(rho, delta)
+    return ZcdpBudget.parse(rho, delta)
 
 
 def _choice(option: str, given: str, *allowed: str) -> str:

@@ -76,9 +76,13 @@ def read_poll(data: Mapping[str, Any]) -> Poll:
             paradigm=find_paradigm(data["paradigm"]),
             mechanism=str(data["mechanism"]),
             norm_bound=float(data["method"]["norm_bound"]),
-            levels=tuple(Level(str(level["name"]), Epsilon(level["epsilon_micro"])) for level in data["levels"]),
+            levels=tuple(
+                Level(str(level["name"]), Epsilon.of_millionths(level["epsilon_micro"])) for level in data["levels"]
+            ),
             questions={q["id"]: tuple(option["id"] for option in q["options"]) for q in data["questions"]},
-            about_epsilon=None if data["about_epsilon_micro"] is None else Epsilon(data["about_epsilon_micro"]),
+            about_epsilon=None
+            if data["about_epsilon_micro"] is None
+            else Epsilon.of_millionths(data["about_epsilon_micro"]),
             entry=str(data["entry"]),
         )
     except (KeyError, TypeError, ValueError) as error:

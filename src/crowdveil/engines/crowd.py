@@ -30,7 +30,7 @@ Work = Callable[[Ballots, int], R]
 
 
 @runtime_checkable
-class InPieces(BallotSource, Protocol):
+class BatchedSource(BallotSource, Protocol):
     """A crowd of which any piece can be read by itself, by any worker."""
 
     @property
@@ -48,7 +48,7 @@ class InPieces(BallotSource, Protocol):
 class Crowd:
     """A crowd in pieces, the engine that is to work on it, and who wants to know how far it has come."""
 
-    source: InPieces
+    source: BatchedSource
     engine: Engine
     tell: Callable[[int], None] = lambda voters: None
 
@@ -62,13 +62,13 @@ class Crowd:
         """The number of voters."""
         return self.source.voters
 
-    def chunks(self) -> Iterator[Ballots]:
+    def batches(self) -> Iterator[Ballots]:
         """Walk the crowd here, one piece after another."""
-        for chunk in self.source.chunks():
+        for chunk in self.source.batches():
             yield chunk
             self.tell(chunk.voters)
 
-    def each_piece(self, work: Work[R]) -> Iterator[R]:
+    def map_batches(self, work: Work[R]) -> Iterator[R]:
         """Let the engine work on every piece; yield the results in the pieces' order."""
         for number, result in enumerate(self.engine.each(_OnPiece(self.source, work), self.source.pieces)):
             yield result
@@ -79,25 +79,25 @@ class Crowd:
 class _OnPiece(Generic[R]):
     """What is sent to the workers."""
 
-    source: InPieces
+    source: BatchedSource
     work: Work[R]
 
     def __call__(self, number: int) -> R:
         return self.work(self.source.piece(number), self.source.voters_before(number))
 
 
-def each_piece(source: BallotSource, work: Work[R]) -> Iterator[R]:
+def map_batches(source: BallotSource, work: Work[R]) -> Iterator[R]:
     """Work on every piece of a crowd, by its engine if it has one, else on all cores here; yield the results in order."""
     if isinstance(source, Crowd):
-        return source.each_piece(work)
-    if isinstance(source, InPieces):
-        return Crowd(source, LocalEngine()).each_piece(work)
+        return source.map_batches(work)
+    if isinstance(source, BatchedSource):
+        return Crowd(source, LocalEngine()).map_batches(work)
     return _as_they_come(source, work)
 
 
 def add_up(source: BallotSource, tally: Tally) -> IntArray:
     """Add up a tally over a crowd. Nothing but sums leaves the workers."""
-    return reduce(np.add, each_piece(source, _Tallied(tally)))
+    return reduce(np.add, map_batches(source, _Tallied(tally)))
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,6 @@ def _as_they_come(source: BallotSource, work: Work[R]) -> Iterator[R]:
 
 def _with_voters_before(source: BallotSource) -> Iterator[tuple[Ballots, int]]:
     before = 0
-    for chunk in source.chunks():
+    for chunk in source.batches():
         yield chunk, before
         before += chunk.voters

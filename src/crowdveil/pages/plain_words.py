@@ -17,17 +17,17 @@ ALMOST_SURE = 0.95
 _PROTECTED = {
     Unit.VOTER: "Each voter",
     Unit.RECORD: "Each single answer",
-    Unit.ANSWER: "Each single choice in a public dilemma",
+    Unit.CHOICE: "Each single choice in a public dilemma",
 }
 _PROTECTED_BRIEFLY = {
     Unit.VOTER: "all answers of a voter together",
     Unit.RECORD: "each answer by itself",
-    Unit.ANSWER: "each choice by itself, in dilemmas that are public",
+    Unit.CHOICE: "each choice by itself, in dilemmas that are public",
 }
 _WHOSE = {
     Unit.VOTER: "one voter's answers",
     Unit.RECORD: "one single answer",
-    Unit.ANSWER: "the choice made in one single dilemma",
+    Unit.CHOICE: "the choice made in one single dilemma",
 }
 _TRUSTED = {Place.CENTRAL: "the aggregator", Place.DISTRIBUTED: "nobody"}
 _MECHANISMS = {
@@ -35,14 +35,14 @@ _MECHANISMS = {
     "gaussian-mean": "Gaussian noise, added once, to the average of all voters' preferences",
     "algorithm-2": "noise, added to each voter's preference",
     "algorithm-3": "noise, added to each voter's objective function, from which the preference is then computed",
-    "algorithm-3-answers": "noise, added to the part of each voter's objective function that depends on the choices",
+    "algorithm-3-choices": "noise, added to the part of each voter's objective function that depends on the choices",
     "voter-score": "noise, added once, to the sum of all voters' scores, each of them kept within bounds",
     "pooled-score": "noise, added once, to the sum of the scores of all answers",
-    "pooled-answers": "noise, added once, to the sum of the scores of all choices in dilemmas that are public",
+    "pooled-choices": "noise, added once, to the sum of the scores of all choices in dilemmas that are public",
     "subset-selection": "random signs, among which each voter's device hides the one that stands for the preference",
     "score": "noise, added to a few numbers in which each voter's answers are summed up",
     "randomised-response": "coin tosses, by which each voter's device turns some choices over",
-    "one-answer": "coin tosses, by which each voter's device may turn over the one choice, or the few, that it reports",
+    "one-choice": "coin tosses, by which each voter's device may turn over the one choice, or the few, that it reports",
 }
 
 
@@ -131,7 +131,7 @@ def guarantee_sentences(guarantee: Guarantee) -> list[str]:
 def _who(guarantee: Guarantee) -> str:
     if guarantee.paradigm.unit is Unit.VOTER:
         return f"Each of the {guarantee.voters:,} voters is protected: all of a voter's answers, taken together."
-    if guarantee.paradigm.unit is Unit.ANSWER:
+    if guarantee.paradigm.unit is Unit.CHOICE:
         return (
             f"Each single choice of each of the {guarantee.voters:,} voters is protected: which side a voter took, one "
             "dilemma at a time. Which dilemmas were shown to whom is public."
@@ -193,7 +193,7 @@ def limit_sentences(guarantee: Guarantee) -> list[str]:
         f"That you took part. The number of voters, {guarantee.voters:,}, is public, and who they are may be known: "
         "what is hidden is what a voter answered, not that there was an answer."
     ]
-    if guarantee.paradigm.unit is Unit.ANSWER:
+    if guarantee.paradigm.unit is Unit.CHOICE:
         limits.append(
             "Which dilemmas you were shown. They are public here. If a dilemma was made for you, whatever it says about "
             "you is public with it; the promise covers only the side that you took."

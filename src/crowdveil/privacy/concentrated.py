@@ -19,10 +19,10 @@ _ALLOWED = "a rho is a number from 0.000001 to 1250 with at most six decimals"
 
 
 @dataclass(frozen=True)
-class Concentrated:
+class ZcdpBudget:
     """What is asked of a release with Gaussian noise: a whole number of millionths of rho.
 
-    >>> Concentrated.parse("0.000468", 1e-6).epsilon.value < 0.12
+    >>> ZcdpBudget.parse("0.000468", 1e-6).epsilon.value < 0.12
     True
     """
 
@@ -36,7 +36,7 @@ class Concentrated:
             raise CrowdveilError(f"delta must be between 0 and 1, got {self.delta}")
 
     @classmethod
-    def parse(cls, rho: str, delta: float) -> Concentrated:
+    def parse(cls, rho: str, delta: float) -> ZcdpBudget:
         """Read a rho exactly as it is written."""
         try:
             micro = Decimal(rho) * MICROS_PER_UNIT
@@ -55,4 +55,6 @@ class Concentrated:
     @cached_property
     def epsilon(self) -> Epsilon:
         """The epsilon that goes with delta, rounded up to a millionth."""
-        return Epsilon(max(math.ceil(epsilon_of(float(self.rho), self.delta) * MICROS_PER_UNIT), LEAST_MICRO))
+        return Epsilon.of_millionths(
+            max(math.ceil(epsilon_of(float(self.rho), self.delta) * MICROS_PER_UNIT), LEAST_MICRO)
+        )

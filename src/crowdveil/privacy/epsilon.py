@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Integral
-from typing import Self
+from typing import Self, TypeAlias
 
 from crowdveil.errors import CrowdveilError
 
@@ -12,33 +12,29 @@ MICROS_PER_UNIT = 1_000_000
 LEAST_MICRO = 100
 GREATEST_MICRO = 50 * MICROS_PER_UNIT
 
+EpsilonLike: TypeAlias = "str | int | float | Decimal | Fraction | Epsilon"
+"""How people write an epsilon: 0.1 is one tenth exactly."""
+
 _ALLOWED = (
     "an epsilon is a number from 0.0001 to 50 with at most six decimals "
     "(below 0.0001 a release is nothing but noise, above 50 it has no privacy to speak of)"
 )
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, init=False, repr=False)
 class Epsilon:
-    """A privacy parameter: a whole number of millionths, from 0.0001 to 50.
+    """A privacy parameter: a number from 0.0001 to 50, held exactly as it was written.
 
-    >>> Epsilon.parse("0.3").micro
-    300000
-    >>> str(Epsilon.parse(0.1))
-    '0.1'
+    >>> Epsilon(1)
+    Epsilon('1')
+    >>> Epsilon(0.1) == Epsilon("0.1")
+    True
     """
 
     micro: int
+    """The exact value in millionths: for the integers of ``privacy/``, and for nobody else."""
 
-    def __post_init__(self) -> None:
-        if isinstance(self.micro, bool) or not isinstance(self.micro, int):
-            raise CrowdveilError(f"epsilon in millionths is {self.micro!r}, and must be a whole number.")
-        if not LEAST_MICRO <= self.micro <= GREATEST_MICRO:
-            raise CrowdveilError(f"epsilon is {self}: {_ALLOWED}. Choose one in that range.")
-
-    @classmethod
-    def parse(cls, value: str | int | float | Decimal | Fraction) -> Self:
-        """Read an epsilon exactly as it is written: 0.3 is three tenths, not the double nearest to it."""
+    def __init__(self, value: EpsilonLike) -> None:
         number = _as_written(value)
         least, greatest = Fraction(LEAST_MICRO, MICROS_PER_UNIT), Fraction(GREATEST_MICRO, MICROS_PER_UNIT)
         # The range is checked before the number becomes a fraction: the fraction of 1e999999 fills the memory.
@@ -47,22 +43,26 @@ class Epsilon:
         micro = Fraction(number) * MICROS_PER_UNIT
         if micro.denominator != 1:
             raise CrowdveilError(f"epsilon is {value!r}, which has more than six decimals: {_ALLOWED}. Round it.")
-        return cls(micro.numerator)
+        object.__setattr__(self, "micro", micro.numerator)
 
-    @property
-    def fraction(self) -> Fraction:
-        """The exact value."""
-        return Fraction(self.micro, MICROS_PER_UNIT)
+    @classmethod
+    def of_millionths(cls, micro: int) -> Self:
+        """Return the epsilon of so many millionths."""
+        if isinstance(micro, bool) or not isinstance(micro, int):
+            raise CrowdveilError(f"epsilon in millionths is {micro!r}, and must be a whole number.")
+        return cls(str(Decimal(micro) / MICROS_PER_UNIT))
 
     @property
     def value(self) -> float:
         """The double nearest to the exact value, for formulas that are not part of a guarantee."""
         return self.micro / MICROS_PER_UNIT
 
+    def __repr__(self) -> str:
+        return f"Epsilon('{self}')"
+
     def __str__(self) -> str:
-        sign = "-" if self.micro < 0 else ""
-        whole, millionths = divmod(abs(self.micro), MICROS_PER_UNIT)
-        return f"{sign}{whole}.{millionths:06d}".rstrip("0").rstrip(".")
+        whole, millionths = divmod(self.micro, MICROS_PER_UNIT)
+        return f"{whole}.{millionths:06d}".rstrip("0").rstrip(".")
 
 
 def _as_written(value: object) -> Decimal | Fraction:
@@ -70,6 +70,8 @@ def _as_written(value: object) -> Decimal | Fraction:
     refusal = CrowdveilError(f"epsilon is {value!r}, which is not a finite number: {_ALLOWED}.")
     if isinstance(value, bool):
         raise refusal
+    if isinstance(value, Epsilon):
+        return Fraction(value.micro, MICROS_PER_UNIT)
     if isinstance(value, Fraction):
         return value
     if isinstance(value, Integral):

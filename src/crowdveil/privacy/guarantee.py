@@ -17,7 +17,7 @@ class Unit(StrEnum):
 
     VOTER = "voter"
     RECORD = "record"
-    ANSWER = "answer"
+    CHOICE = "choice"
 
 
 class Place(StrEnum):
@@ -30,7 +30,7 @@ class Place(StrEnum):
 _NEIGHBOURS = {
     Unit.VOTER: "one voter's records are all replaced by any others (bounded: the number of voters stays)",
     Unit.RECORD: "one record of one voter is replaced by any other (bounded: the numbers of voters and records stay)",
-    Unit.ANSWER: "one answer of one voter is turned over (bounded); which dilemmas were shown to whom is public",
+    Unit.CHOICE: "one answer of one voter is turned over (bounded); which dilemmas were shown to whom is public",
 }
 _TRUST = {
     Place.CENTRAL: "the aggregator is trusted with the exact answers and adds the noise to their sum",
@@ -64,8 +64,8 @@ PARADIGMS: Mapping[str, Paradigm] = {
     "rlcp": Paradigm("rlcp", Unit.RECORD, Place.CENTRAL),
     "vldp": Paradigm("vldp", Unit.VOTER, Place.DISTRIBUTED),
     "rldp": Paradigm("rldp", Unit.RECORD, Place.DISTRIBUTED),
-    "alcp": Paradigm("alcp", Unit.ANSWER, Place.CENTRAL),
-    "aldp": Paradigm("aldp", Unit.ANSWER, Place.DISTRIBUTED),
+    "alcp": Paradigm("alcp", Unit.CHOICE, Place.CENTRAL),
+    "aldp": Paradigm("aldp", Unit.CHOICE, Place.DISTRIBUTED),
 }
 
 
@@ -125,8 +125,8 @@ class Guarantee:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Guarantee:
         """Read the guarantee of a release file."""
-        largest = Epsilon.parse(data["epsilon"])
-        smallest = Epsilon.parse(data.get("smallest_epsilon", data["epsilon"]))
+        largest = Epsilon(data["epsilon"])
+        smallest = Epsilon(data.get("smallest_epsilon", data["epsilon"]))
         norm_bound, voters = float(data["norm_bound"]), int(data["voters"])
         if "rho" not in data:
             return cls(paradigm(data["paradigm"]), largest, smallest, norm_bound, voters)

@@ -32,10 +32,10 @@ def read_personal_epsilons(path: Path, source: BallotSource) -> npt.NDArray[np.i
                 f"{path}, line {line}: voter {voter!r} is {'missing' if voter is None else 'there twice'}"
             )
         try:
-            chosen[voter] = Epsilon.parse(epsilon or "").micro
+            chosen[voter] = Epsilon(epsilon or "").micro
         except CrowdveilError as error:
             raise CrowdveilError(f"{path}, line {line}: {error}") from None
-    voters = [name for chunk in source.chunks() for name in chunk.voter_names()]
+    voters = [name for chunk in source.batches() for name in chunk.voter_names()]
     without = [name for name in voters if name not in chosen]
     if without:
         raise CrowdveilError(

@@ -19,7 +19,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import IntArray, Reports, Settings
-from crowdveil.privacy.mechanisms.randomised_response import AnswerReports, answers_to_report
+from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, choices_to_report
 from crowdveil.privacy.mechanisms.score import ScoreReports
 from crowdveil.study.study import Study
 
@@ -158,7 +158,7 @@ def _read_scores(bodies: Sequence[Mapping[str, Any]], study: Study) -> ScoreRepo
 def _answers(size: Callable[[Study, int], int], split: bool) -> _Form:
     """Reports of answers to public dilemmas; ``split``: all answers of a voter share the epsilon."""
 
-    def write(batch: AnswerReports) -> Iterable[dict[str, Any]]:
+    def write(batch: ChoiceReports) -> Iterable[dict[str, Any]]:
         for start, stop in zip(batch.offsets[:-1], batch.offsets[1:], strict=True):
             yield {
                 "dilemmas": batch.dilemmas[start:stop].tolist(),
@@ -173,10 +173,10 @@ def _answers(size: Callable[[Study, int], int], split: bool) -> _Form:
         for dilemma in body["dilemmas"]:
             _check_dilemma(dilemma, study)
 
-    def read(bodies: Sequence[Mapping[str, Any]], study: Study) -> AnswerReports:
+    def read(bodies: Sequence[Mapping[str, Any]], study: Study) -> ChoiceReports:
         counts = np.array([len(body["answers"]) for body in bodies], np.int64)
         epsilons = _epsilons(bodies)
-        return AnswerReports(
+        return ChoiceReports(
             epsilons // counts if split else epsilons,
             np.concatenate([[0], np.cumsum(counts)]),
             np.array([dilemma for body in bodies for dilemma in body["dilemmas"]], np.float64),
@@ -213,15 +213,15 @@ def _epsilons(bodies: Sequence[Mapping[str, Any]]) -> IntArray:
 
 @lru_cache(maxsize=256)
 def _answers_of(dilemmas: int, epsilon_micro: int) -> int:
-    return int(answers_to_report(np.array([dilemmas]), np.array([epsilon_micro]))[0])
+    return int(choices_to_report(np.array([dilemmas]), np.array([epsilon_micro]))[0])
 
 
 _FORMS: Mapping[str, _Form] = {
     "algorithm-2": _plain(lambda d: d),
     "algorithm-3": _plain(_with_products),
-    "algorithm-3-answers": _plain(_with_products),
+    "algorithm-3-choices": _plain(_with_products),
     "subset-selection": _plain(lambda d: d, largest=1),
     "score": _Form(frozenset({"records", "coordinates", "values"}), _write_scores, _check_scores, _read_scores),
     "randomised-response": _answers(lambda study, _: study.drawing.dilemmas, split=False),
-    "one-answer": _answers(lambda study, micro: _answers_of(study.drawing.dilemmas, micro), split=True),
+    "one-choice": _answers(lambda study, micro: _answers_of(study.drawing.dilemmas, micro), split=True),
 }

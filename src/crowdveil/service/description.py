@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.estimation.design import CLIP, public_design
-from crowdveil.privacy.mechanisms.randomised_response import answers_to_report
+from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.service.poll import Poll
@@ -66,7 +66,7 @@ def report_size(poll: Poll, epsilon_micro: int) -> int | None:
             return int(coordinates_to_report(public_design(study), records, epsilons)[0])
         case "subset-selection":
             return subset_size(study.dimension, epsilon_micro)
-        case "one-answer":
-            return int(answers_to_report(records, epsilons)[0])
+        case "one-choice":
+            return int(choices_to_report(records, epsilons)[0])
         case _:
             return None

@@ -100,7 +100,7 @@ def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Poll:
         contact=_text(data, "contact", where),
         consent=_texts(data.get("consent", {}), f"{where}, consent"),
         questions=tuple(_question(given, where) for given in _list(data, "questions", where)),
-        about_epsilon=None if about is None else Epsilon.parse(about),
+        about_epsilon=None if about is None else Epsilon(about),
         translations=_translations(data, study, beside, where),
     )
 
@@ -165,13 +165,13 @@ def _levels(data: Mapping[str, Any], place: Place, where: str) -> tuple[Level, .
     if place is Place.CENTRAL:
         if "levels" in data:
             raise CrowdveilError(f"{where}: a central poll has a budget (budget = 1.0), not levels")
-        return (Level(BUDGET_LEVEL, Epsilon.parse(data.get("budget", DEFAULT_BUDGET))),)
+        return (Level(BUDGET_LEVEL, Epsilon(data.get("budget", DEFAULT_BUDGET))),)
     if "budget" in data:
         raise CrowdveilError(f"{where}: a distributed poll has levels (levels = {{balanced = 1}}), not a budget")
     given = data.get("levels", DEFAULT_LEVELS)
     if not isinstance(given, Mapping):
         raise CrowdveilError(f"{where}: levels must be a table like {{strong = 0.5, light = 2}}, got {given!r}")
-    made = [Level(str(name), Epsilon.parse(epsilon)) for name, epsilon in given.items()]
+    made = [Level(str(name), Epsilon(epsilon)) for name, epsilon in given.items()]
     return tuple(sorted(made, key=lambda level: level.epsilon))
 
 

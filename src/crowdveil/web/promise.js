@@ -26,4 +26,4 @@ export const protectedKey = (poll) => `protected_${poll.unit}`;
 export const isCentral = (poll) => poll.place === "central";
 
 /** Whether a report holds single answers, some turned over by a coin. @param {any} poll */
-export const tossesCoins = (poll) => poll.mechanism === "randomised-response" || poll.mechanism === "one-answer";
+export const tossesCoins = (poll) => poll.mechanism === "randomised-response" || poll.mechanism === "one-choice";

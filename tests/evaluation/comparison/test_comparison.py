@@ -84,10 +84,10 @@ def unanimous(tmp_path_factory):
 
 
 def test_held_out_answers_are_predicted_and_ties_count_half(unanimous):
-    table = OnSplit(unanimous, None, 0, 0, (Task(Entry("pooled-answers", 50 * MICRO), True),)).measure(ONE)
+    table = OnSplit(unanimous, None, 0, 0, (Task(Entry("pooled-choices", 50 * MICRO), True),)).measure(ONE)
     assert quality(table, SOCIETY) == pytest.approx(0.8 + 0.2 / 2)
     assert quality(table, POOLED) == pytest.approx(0.9)
-    assert quality(table, Entry("pooled-answers", 50 * MICRO)) == pytest.approx(0.9)
+    assert quality(table, Entry("pooled-choices", 50 * MICRO)) == pytest.approx(0.9)
 
 
 def test_a_crowd_of_another_size_is_drawn_from_the_training_voters(unanimous):
@@ -102,7 +102,7 @@ def in_this_process(runs, workers, tell):
 @pytest.fixture(scope="module")
 def small():
     paradigms = tuple(PARADIGMS[name] for name in ("vlcp", "aldp"))
-    order = Order(synthetic(8, 5, 2), paradigms, (Epsilon(MICRO), Epsilon(500_000)), 3, 0)
+    order = Order(synthetic(8, 5, 2), paradigms, (Epsilon.of_millionths(MICRO), Epsilon.of_millionths(500_000)), 3, 0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare_module, "carry_out", in_this_process)
         return compare(order, unwatched)
@@ -183,7 +183,11 @@ def test_personal_epsilons_compare_equal_with_weighted_votes(monkeypatch):
     ],
 )
 def test_orders_that_make_no_sense_are_refused(changes, said):
-    usual = {"source": synthetic(8, 5, 2), "paradigms": (PARADIGMS["vlcp"],), "epsilons": (Epsilon(MICRO),)}
+    usual = {
+        "source": synthetic(8, 5, 2),
+        "paradigms": (PARADIGMS["vlcp"],),
+        "epsilons": (Epsilon.of_millionths(MICRO),),
+    }
     with pytest.raises(CrowdveilError, match=said):
         Order(**{**usual, "number": 3, "seed": 0, **changes})
 

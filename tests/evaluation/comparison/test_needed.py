@@ -57,7 +57,7 @@ def test_crowds_are_doubled_until_every_curve_has_reached_its_goal(monkeypatch):
         return {**found, SOCIETY: Measured(np.full(3, 0.9), np.zeros(3))}
 
     monkeypatch.setattr(needed, "carry_out", invented)
-    epsilons = [Epsilon(1_000_000)]
+    epsilons = [Epsilon.of_millionths(1_000_000)]
     found = voters_needed(synthetic(50, 4, 2), [PARADIGMS["rlcp"]], epsilons, 20, 0, 1, unwatched)
     # Reached where 0.4 k / N = 0.045: the paper's at N = 533, between 400 and 800; the recommended at 89.
     assert {(v.choice, v.voters is not None) for v in found} == {("paper", True), ("recommended", True)}
@@ -79,6 +79,8 @@ def test_what_is_never_reached_is_none_and_ends(monkeypatch):
         }
 
     monkeypatch.setattr(needed, "carry_out", hopeless)
-    found = voters_needed(synthetic(50, 1000, 10), [PARADIGMS["vldp"]], [Epsilon(100_000)], 4, 0, 1, unwatched)
+    found = voters_needed(
+        synthetic(50, 1000, 10), [PARADIGMS["vldp"]], [Epsilon.of_millionths(100_000)], 4, 0, 1, unwatched
+    )
     assert [v.voters for v in found] == [None, None]
     assert {v.simulated_up_to for v in found} == {3200}  # 3200 x 1000 x 10 is the last below 2^25

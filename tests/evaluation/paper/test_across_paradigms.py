@@ -23,7 +23,7 @@ def table():
 @pytest.mark.parametrize("epsilon", MADE.epsilons)
 def test_a_point_is_what_a_user_gets_who_leaves_the_choice_to_the_library(table, paradigm, epsilon):
     drawn = SOURCE.draw(VOTERS, CROWDS)
-    request = Request(paradigm, Epsilon.parse(epsilon))
+    request = Request(paradigm, Epsilon(epsilon))
     chosen = experiment(drawn.ballots, request, seed=0).mechanism
     made = experiment(drawn.ballots, request, seed(MADE.name, str(CROWDS), chosen, epsilon))
     expected = drawn.judge(made.parameter[None, None], made.parameter[None])["accuracy on all pairs"]

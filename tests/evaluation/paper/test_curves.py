@@ -45,8 +45,8 @@ def fitted(crowds):
 
 def test_algorithm1(one):
     settings, noise = papers_settings(one.study, NORM_BOUND), FloatNoiseForExperiments(3)
-    measured = Algorithm1().measure(one.ballots, settings, Epsilon.parse(1))
-    expected = [Algorithm1().release(measured, settings, Epsilon.parse(e), noise).parameter for e in EPSILONS]
+    measured = Algorithm1().measure(one.ballots, settings, Epsilon(1))
+    expected = [Algorithm1().release(measured, settings, Epsilon(e), noise).parameter for e in EPSILONS]
     found = algorithm1(one, fitted(one), settings, EPSILONS, FloatNoiseForExperiments(3))
     assert found.shape == (1, 3, 4)
     assert np.array_equal(found[0], expected)

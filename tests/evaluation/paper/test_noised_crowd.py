@@ -21,7 +21,7 @@ CROWD = noised_crowd(BALLOTS)
 def test_a_release_is_the_one_that_the_library_makes(name):
     """The same noise gives the same parameter as the public way to an experiment."""
     paradigm = PARADIGMS[(CENTRAL | DISTRIBUTED)[name].paradigms[0]]
-    made = experiment(BALLOTS, Request(paradigm, Epsilon(2_000_000), mechanism=name), seed=5)
+    made = experiment(BALLOTS, Request(paradigm, Epsilon.of_millionths(2_000_000), mechanism=name), seed=5)
     released = CROWD.release(name, np.full(30, 2_000_000), 1, FloatNoiseForExperiments(5))
     assert released == pytest.approx(made.parameter[None], rel=1e-9)
 
@@ -34,7 +34,7 @@ def test_several_releases_carry_fresh_noise():
 
 
 @pytest.mark.parametrize(
-    "name", ["algorithm-1", "algorithm-2", "algorithm-3", "algorithm-3-answers", "subset-selection"]
+    "name", ["algorithm-1", "algorithm-2", "algorithm-3", "algorithm-3-choices", "subset-selection"]
 )
 def test_mechanisms_of_the_mean_are_measured_from_the_society(name):
     assert CROWD.without_noise(name) == pytest.approx(society(BALLOTS, 2.0).parameter, abs=1e-12)
@@ -49,7 +49,7 @@ def test_a_mechanism_comes_near_what_its_error_is_counted_from(name):
     assert np.linalg.norm(released - many.without_noise(name)) < (0.5 if "algorithm-3" in name else 0.15)
 
 
-@pytest.mark.parametrize("name", ["randomised-response", "one-answer"])
+@pytest.mark.parametrize("name", ["randomised-response", "one-choice"])
 def test_answer_mechanisms_are_measured_from_one_fit_to_all_true_answers(name):
     records = BALLOTS.records
     exact = FlippedAnswers(BALLOTS.differences, BALLOTS.offsets, np.zeros(records), np.ones(records))
@@ -57,7 +57,7 @@ def test_answer_mechanisms_are_measured_from_one_fit_to_all_true_answers(name):
     assert CROWD.pooled.tolist() == CROWD.without_noise(name).tolist()
 
 
-@pytest.mark.parametrize("name", ["voter-score", "pooled-score", "pooled-answers", "score"])
+@pytest.mark.parametrize("name", ["voter-score", "pooled-score", "pooled-choices", "score"])
 def test_score_mechanisms_are_measured_from_where_their_noise_is_centred(name):
     """Averaged over many draws at a large epsilon, noise is gone from the mean."""
     micro = 40_000_000

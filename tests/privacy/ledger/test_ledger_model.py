@@ -17,9 +17,9 @@ from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.ledger import Ledger
 
 POSTED = {
-    Unit.VOTER: (Unit.VOTER, Unit.RECORD, Unit.ANSWER),
-    Unit.RECORD: (Unit.RECORD, Unit.ANSWER),
-    Unit.ANSWER: (Unit.ANSWER,),
+    Unit.VOTER: (Unit.VOTER, Unit.RECORD, Unit.CHOICE),
+    Unit.RECORD: (Unit.RECORD, Unit.CHOICE),
+    Unit.CHOICE: (Unit.CHOICE,),
 }
 
 datasets = st.sampled_from(["a" * 64, "b" * 64])

@@ -17,7 +17,7 @@ from crowdveil.privacy.grid import STEPS, to_steps
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3, clipped_records, objective_coefficients, solve
-from crowdveil.privacy.mechanisms.algorithm3_answers import Algorithm3Answers, linear_sensitivity
+from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices, linear_sensitivity
 from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
@@ -57,7 +57,10 @@ def test_algorithm_1_adds_the_papers_noise_to_the_mean():
     ballots, noise = crowd(), NoNoise()
     settings = Settings(ballots.study, 2.0)
     estimate = Algorithm1().release(
-        Algorithm1().measure(ballots, settings, Epsilon(MICRO)), settings, Epsilon(MICRO), noise
+        Algorithm1().measure(ballots, settings, Epsilon.of_millionths(MICRO)),
+        settings,
+        Epsilon.of_millionths(MICRO),
+        noise,
     )
     mean = to_steps(fit_voters(ballots, 2.0).values, 2.0).mean(axis=0) * 2.0 / STEPS
     assert estimate.parameter == pytest.approx(mean, abs=1e-12)
@@ -162,7 +165,7 @@ def audited_epsilon(first, second, confidence=0.999):
 def algorithm_1_output(ballots, others, epsilon, draws):
     """The first coordinate of many releases of ``ballots`` together with ``others`` (in steps, before dividing by N)."""
     settings = Settings(ballots.study, 2.0)
-    total = sum(Algorithm1().measure(b, settings, Epsilon(MICRO)).total[0] for b in (ballots, others))
+    total = sum(Algorithm1().measure(b, settings, Epsilon.of_millionths(MICRO)).total[0] for b in (ballots, others))
     return total + BulkNoise().laplace(2 * STEPS, np.full(draws, int(epsilon * MICRO)), 1)[:, 0]
 
 
@@ -222,7 +225,7 @@ def test_the_slopes_sensitivity_is_nearly_reached():
 def test_answer_level_algorithm_3_noises_the_slope_only():
     ballots, noise = crowd(), NoNoise()
     settings = Settings(ballots.study, 2.0)
-    reports = Algorithm3Answers().report(ballots, settings, np.full(6, MICRO), noise)
+    reports = Algorithm3Choices().report(ballots, settings, np.full(6, MICRO), noise)
     assert noise.asked == [(linear_sensitivity(3), [MICRO] * 6, 3)]
     exact = objective_coefficients(ballots.differences, ballots.offsets, ballots.study.record_bound)
     assert (reports.values == exact).all()
@@ -231,6 +234,6 @@ def test_answer_level_algorithm_3_noises_the_slope_only():
 def test_answer_level_algorithm_3_finds_the_crowds_direction():
     many = synthetic_crowd(400, 50, 5, np.random.default_rng(8))
     settings = Settings(many.ballots.study, 2.0)
-    reports = Algorithm3Answers().report(many.ballots, settings, np.full(400, MICRO), FloatNoiseForExperiments(1))
-    found = Algorithm3Answers().aggregate([reports], settings).parameter
+    reports = Algorithm3Choices().report(many.ballots, settings, np.full(400, MICRO), FloatNoiseForExperiments(1))
+    found = Algorithm3Choices().aggregate([reports], settings).parameter
     assert found @ many.social > 0.9 * np.linalg.norm(found) * np.linalg.norm(many.social)

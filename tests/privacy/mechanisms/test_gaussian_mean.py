@@ -11,7 +11,7 @@ from scipy import stats
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.estimation.fit import fit_voters
-from crowdveil.privacy.concentrated import Concentrated
+from crowdveil.privacy.concentrated import ZcdpBudget
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.ledger.ledger import Ledger
@@ -26,7 +26,7 @@ from crowdveil.study.bundled import synthetic_study
 
 FALSE_ALARM = 1e-8
 DELTA = 1e-6
-ASKED = Concentrated(20_000, DELTA)
+ASKED = ZcdpBudget(20_000, DELTA)
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +84,12 @@ def test_a_pure_ledger_refuses_it(crowd, tmp_path):
 
 def test_the_delta_is_the_ledgers(crowd, ledger, tmp_path):
     with pytest.raises(CrowdveilError, match="the ledger's delta is 1e-06"):
-        publish(crowd, Request(PARADIGMS["vlcp"], Concentrated(20_000, 1e-5)), ledger, tmp_path / "r.json")
+        publish(crowd, Request(PARADIGMS["vlcp"], ZcdpBudget(20_000, 1e-5)), ledger, tmp_path / "r.json")
     assert ledger.statement().accounts == ()
 
 
 def test_a_pure_release_in_a_zcdp_ledger_stays_pure(crowd, ledger, tmp_path):
-    made = publish(crowd, Request(PARADIGMS["vlcp"], Epsilon(100_000)), ledger, tmp_path / "r.json")
+    made = publish(crowd, Request(PARADIGMS["vlcp"], Epsilon.of_millionths(100_000)), ledger, tmp_path / "r.json")
     assert {"delta", "rho"}.isdisjoint(made.guarantee.as_dict())
     (entry,) = ledger.statement().accounts[0].entries
     assert entry.charged_micro == 5_000
@@ -100,7 +100,10 @@ def test_a_pure_release_in_a_zcdp_ledger_stays_pure(crowd, ledger, tmp_path):
     [
         (Request(PARADIGMS["vldp"], ASKED), "serves vlcp and rlcp, not vldp"),
         (Request(PARADIGMS["vlcp"], ASKED, mechanism="algorithm-1"), "takes an epsilon, not a rho"),
-        (Request(PARADIGMS["vlcp"], Epsilon(100_000), mechanism="gaussian-mean"), "takes a rho in place of an epsilon"),
+        (
+            Request(PARADIGMS["vlcp"], Epsilon.of_millionths(100_000), mechanism="gaussian-mean"),
+            "takes a rho in place of an epsilon",
+        ),
     ],
 )
 def test_requests_that_do_not_go_together(crowd, request_, said):
@@ -133,7 +136,9 @@ def test_a_file_with_an_impossible_promise_is_refused(crowd, key, value):
 
 
 def test_a_guarantee_comes_back_as_it_was():
-    made = Guarantee(PARADIGMS["rlcp"], Epsilon(899_936), Epsilon(899_936), 2.0, 40, DELTA, 20_000)
+    made = Guarantee(
+        PARADIGMS["rlcp"], Epsilon.of_millionths(899_936), Epsilon.of_millionths(899_936), 2.0, 40, DELTA, 20_000
+    )
     assert Guarantee.from_dict(made.as_dict()) == made
     assert made.rho == Fraction(2, 100)
 
@@ -156,13 +161,13 @@ def test_a_deviation_that_is_none(deviation):
 @pytest.mark.parametrize("rho", ["0", "-1", "nan", "inf", "x", "", "0.0000001", "0.0000015", "1251", "1e999999"])
 def test_rhos_out_of_range(rho):
     with pytest.raises(CrowdveilError, match=r"a rho is a number from 0\.000001 to 1250"):
-        Concentrated.parse(rho, DELTA)
+        ZcdpBudget.parse(rho, DELTA)
 
 
 def test_rhos_are_read_exactly():
-    assert Concentrated.parse("0.000468", DELTA) == Concentrated(468, DELTA)
-    assert Concentrated.parse("0.3", DELTA).rho == Fraction(3, 10)
+    assert ZcdpBudget.parse("0.000468", DELTA) == ZcdpBudget(468, DELTA)
+    assert ZcdpBudget.parse("0.3", DELTA).rho == Fraction(3, 10)
     with pytest.raises(CrowdveilError, match="delta must be between 0 and 1"):
-        Concentrated.parse("0.3", math.nan)
+        ZcdpBudget.parse("0.3", math.nan)
     with pytest.raises(CrowdveilError, match=r"epsilon is .* 0\.0001 to 50"):
-        _ = Concentrated.parse("1000", DELTA).epsilon
+        _ = ZcdpBudget.parse("1000", DELTA).epsilon

@@ -39,7 +39,7 @@ def test_condensed_reports_give_the_same_estimate(name, robust, crowd):
 
 def test_what_leaves_a_worker_does_not_grow_with_its_voters(crowd):
     settings = Settings(crowd.study, 2.0)
-    for name in ("algorithm-2", "algorithm-3", "algorithm-3-answers", "subset-selection", "score"):
+    for name in ("algorithm-2", "algorithm-3", "algorithm-3-choices", "subset-selection", "score"):
         report = DISTRIBUTED[name].report(crowd, settings, np.full(VOTERS, 10**6), FloatNoiseForExperiments(1))
         condensed = DISTRIBUTED[name].condense(report, settings)
         assert isinstance(condensed, LevelSums)

@@ -13,9 +13,9 @@ from scripted_noise import RecordingNoise
 from crowdveil.ballots import Ballots
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import (
-    OneAnswer,
+    OneChoice,
     RandomisedResponse,
-    answers_to_report,
+    choices_to_report,
     oriented,
 )
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
@@ -99,9 +99,9 @@ def test_small_integers_stay_small_integers():
 
 
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(100, 50 * MICRO)), min_size=1, max_size=20))
-def test_the_number_of_answers_to_report_is_the_best_of_all(voters):
+def test_the_number_of_choices_to_report_is_the_best_of_all(voters):
     counts, epsilons = (np.array(column) for column in zip(*voters, strict=True))
-    sizes = answers_to_report(counts, epsilons)
+    sizes = choices_to_report(counts, epsilons)
     for size, n, micro in zip(sizes.tolist(), counts.tolist(), epsilons.tolist(), strict=True):
         told = {k: k * np.tanh(micro / 2e6 / k) ** 2 for k in range(1, n + 1)}
         assert told[size] == pytest.approx(max(told.values()), rel=1e-12)
@@ -110,7 +110,7 @@ def test_the_number_of_answers_to_report_is_the_best_of_all(voters):
 @given(st.integers(1, 12), st.integers(1000, 50 * MICRO))
 def test_all_answers_of_a_voter_together_never_spend_more_than_her_epsilon(records, micro):
     ballots, noise = crowd(voters=3, records=records), RecordingNoise()
-    reports = OneAnswer().report(ballots, Settings(ballots.study, 2.0), np.full(3, micro), noise)
+    reports = OneChoice().report(ballots, Settings(ballots.study, 2.0), np.full(3, micro), noise)
     ((_, odds, epsilons, columns),) = noise.asked
     assert (odds, columns) == (Odds(0, 1, 1, 1), 1)
     spent = np.add.reduceat(epsilons, reports.offsets[:-1])
@@ -125,17 +125,17 @@ def test_which_answers_are_reported_does_not_depend_on_them(which, seed):
     ballots = crowd()
     epsilons = np.array([1, 1, 9, 9, 30]) * MICRO
     first, second = (
-        OneAnswer().report(b, Settings(b.study, 2.0), epsilons, FloatNoiseForExperiments(seed))
+        OneChoice().report(b, Settings(b.study, 2.0), epsilons, FloatNoiseForExperiments(seed))
         for b in (ballots, turned(ballots, which))
     )
     assert first.dilemmas.tobytes() == second.dilemmas.tobytes()
     assert first.offsets.tolist() == second.offsets.tolist()
-    assert len(first.answers) == answers_to_report(ballots.counts, epsilons).sum()
+    assert len(first.answers) == choices_to_report(ballots.counts, epsilons).sum()
 
 
 def test_every_answer_is_chosen_equally_often():
     ballots = crowd(voters=1, records=4).choose(np.zeros(8_000, np.int64))
-    reports = OneAnswer().report(ballots, Settings(ballots.study, 2.0), np.full(8_000, MICRO), BulkNoise())
+    reports = OneChoice().report(ballots, Settings(ballots.study, 2.0), np.full(8_000, MICRO), BulkNoise())
     _, counts = np.unique(reports.dilemmas[:, 0], return_counts=True)
     assert len(counts) == 4
     assert np.abs(counts - 2_000).max() < 5.5 * np.sqrt(8_000 * 3 / 16)
@@ -143,7 +143,7 @@ def test_every_answer_is_chosen_equally_often():
 
 def test_voters_with_unequal_numbers_of_answers_keep_their_own():
     ballots = Ballots(synthetic_study(1), np.array([0, 1, 4, 6]), np.arange(1.0, 7.0)[:, None])
-    reports = OneAnswer().report(ballots, Settings(ballots.study, 2.0), np.full(3, 30 * MICRO), BulkNoise())
+    reports = OneChoice().report(ballots, Settings(ballots.study, 2.0), np.full(3, 30 * MICRO), BulkNoise())
     assert np.diff(reports.offsets).tolist() == [1, 3, 2]  # a huge epsilon reports all
     assert reports.dilemmas[:, 0].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 

@@ -98,6 +98,6 @@ def test_a_robust_mean_moves_less(name, crowd):
 
 def test_a_robust_mean_is_refused_where_it_means_nothing(crowd):
     with pytest.raises(CrowdveilError, match="needs no robust mean"):
-        prepare(crowd.ballots, Request(PARADIGMS["vlcp"], Epsilon(MICRO), robust=0.1))
+        prepare(crowd.ballots, Request(PARADIGMS["vlcp"], Epsilon.of_millionths(MICRO), robust=0.1))
     with pytest.raises(CrowdveilError, match="below"):
-        prepare(crowd.ballots, Request(PARADIGMS["rldp"], Epsilon(MICRO), robust=0.7))
+        prepare(crowd.ballots, Request(PARADIGMS["rldp"], Epsilon.of_millionths(MICRO), robust=0.7))

@@ -15,7 +15,7 @@ from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms import score as score_module
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.pooled_answers import PooledAnswers
+from crowdveil.privacy.mechanisms.pooled_choices import PooledChoices
 from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore, voter_clip
 from crowdveil.privacy.mechanisms.score import ScoreRelease, coordinates_to_report
 from crowdveil.privacy.mechanisms.scores import (
@@ -76,12 +76,12 @@ def test_the_sensitivity_is_reached_on_every_axis(study):
         assert scores[0, axis] - scores[1, axis] == RECORD_SENSITIVITY
 
 
-@pytest.mark.parametrize("mechanism", [PooledScore(), PooledAnswers()])
+@pytest.mark.parametrize("mechanism", [PooledScore(), PooledChoices()])
 def test_the_pool_is_noised_once_with_the_records_sensitivity(mechanism):
     ballots, noise = crowd(), RecordingNoise()
     public = Settings(ballots.study, 2.0)
-    measured = mechanism.measure(ballots, public, Epsilon(300_000))
-    mechanism.release(measured, public, Epsilon(300_000), noise)
+    measured = mechanism.measure(ballots, public, Epsilon.of_millionths(300_000))
+    mechanism.release(measured, public, Epsilon.of_millionths(300_000), noise)
     assert noise.asked == [("cube", RECORD_SENSITIVITY, [300_000], 3)]
     assert measured.total.tolist() == record_scores(ballots, public_design(ballots.study)).sum(axis=0).tolist()
 
@@ -111,14 +111,14 @@ def test_a_voter_moves_no_coordinate_further_than_twice_the_clip_and_can(micro):
             np.concatenate([[0], voter.records + others.offsets]),
             np.concatenate([voter.differences, others.differences]),
         )
-        return mechanism.measure(joined, public, Epsilon(micro))
+        return mechanism.measure(joined, public, Epsilon.of_millionths(micro))
 
     rng = np.random.default_rng(5)
     replaced = [[1e3 * axis] * 90, [-1e3 * axis] * 90, [[0.0] * 3], *(rng.normal(0, 30, (k, 3)) for k in (1, 7, 40))]
     totals = [measured(records).total for records in replaced]
     moved = max(np.abs(a - b).max() for a in totals for b in totals)
     assert moved == 2 * clip
-    mechanism.release(measured(replaced[0]), public, Epsilon(micro), noise)
+    mechanism.release(measured(replaced[0]), public, Epsilon.of_millionths(micro), noise)
     assert noise.asked == [("cube", 2 * clip, [micro], 3)]
 
 

@@ -38,7 +38,7 @@ def fill(store):
     reports = [SentReport("untrusted", f"{n:032x}", 500_000, canonical_json(body), "{}") for n in range(2500)]
     participation.put([*ballots, *reports], TODAY, {("untrusted", "malformed"): 3})
     participation.withdraw("untrusted", f"{7:032x}")
-    make_release(store, "trusted", TODAY, Epsilon.parse("0.5"))
+    make_release(store, "trusted", TODAY, Epsilon("0.5"))
     store.polls.close("untrusted")
     store.hosts.create_sign_in_link(0)
     store.hosts.start_session("host", 0)
@@ -75,7 +75,7 @@ def test_a_restored_database_goes_on(address, tmp_path):
     restore(tmp_path / "b.crowdveil.gz", address)
     with open_store(address) as restored:
         assert contents(restored) == before
-        make_release(restored, "trusted", TODAY, Epsilon.parse("1"))
+        make_release(restored, "trusted", TODAY, Epsilon("1"))
         account = restored.releases.account("trusted")
         assert account.spent_micro == 1_500_000
         assert len({charge.id for charge in account.charges}) == 2

@@ -67,7 +67,7 @@ const REFUSED = {
   "no coordinates": ["score", { level: { size: 0 } }],
   "too many coordinates": ["score", { level: { size: 5 } }],
   "half a sign": ["subset-selection", { level: { size: 1.5 } }],
-  "more answers than dilemmas": ["one-answer", { level: { size: 9 } }],
+  "more answers than dilemmas": ["one-choice", { level: { size: 9 } }],
   "no axes": ["score", { method: { axes: null } }],
   "axes of another study": ["score", { method: { axes: [[1, 0], [0, 1]] } }],
   "an axis that is no number": ["score", { method: { axes: [[1], [1], [1], [null]] } }],

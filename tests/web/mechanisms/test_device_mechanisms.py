@@ -12,7 +12,7 @@ from crowdveil.estimation.design import CLIP, public_design
 from crowdveil.estimation.l1_ball import fit_in_ball
 from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.randomised_response import answers_to_report
+from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
@@ -57,14 +57,14 @@ MISTAKES = {
     "records longer than one": ("algorithm-3.js", "> RECORD_STEPS * RECORD_STEPS)", "> 9 * RECORD_STEPS ** 2)"),
     "twice the epsilon on coefficients": ("algorithm-3.js", "epsilon, exact.length", "2 * epsilon, exact.length"),
     "twice the epsilon on a preference": ("algorithm-2.js", "epsilon, steps.length", "2 * epsilon, steps.length"),
-    "twice the epsilon on answers": ("algorithm-3-answers.js", "epsilon, dimension)", "2 * epsilon, dimension)"),
+    "twice the epsilon on answers": ("algorithm-3-choices.js", "epsilon, dimension)", "2 * epsilon, dimension)"),
     "an epsilon counted in other units": ("epsilon.js", "MICROS_PER_UNIT = 1_000_000n", "MICROS_PER_UNIT = 1_000n"),
     "too few flips": ("odds.js", "FLIP = [0n, 1n, 1n, 1n]", "FLIP = [0n, 1n, 2n, 1n]"),
     "a corner too often among the signs": ("subset-selection.js", "BigInt(2 * dimension) - k]", "0n]"),
     "one sign too many": ("subset-selection.js", "among ? size - 1 : size", "size"),
     "options kept too often": ("about.js", "BigInt(count - 1)]", "BigInt(count - 2)]"),
     "an option that is never another": ("about.js", "other < truth ? other : other + 1", "other"),
-    "an epsilon spent on every answer": ("one-answer.js", "Math.floor(epsilon / k)", "epsilon"),
+    "an epsilon spent on every answer": ("one-choice.js", "Math.floor(epsilon / k)", "epsilon"),
     "zeros too often": ("laplace.js", "(q << (bits + 1n))", "(q << bits)"),
     "noise of one sign": ("laplace.js", "(negative ? -size : size)", "size"),
     "a tail that ends at once": ("laplace.js", "while (toss(random, this.#coins[TAIL]))", "while (false)"),
@@ -111,7 +111,7 @@ def poll_of(study, mechanism):
     sizes = {
         "score": lambda: int(coordinates_to_report(public_design(study), count, epsilon)[0]),
         "subset-selection": lambda: subset_size(study.dimension, MICRO),
-        "one-answer": lambda: int(answers_to_report(count, epsilon)[0]),
+        "one-choice": lambda: int(choices_to_report(count, epsilon)[0]),
     }
     return {
         "study": study.as_dict(),
@@ -178,7 +178,7 @@ def test_a_crowd_of_devices_says_what_python_says(node, crowd, mechanism):
 
 
 # Of so few voters, Algorithm 3 and single answers tell too little for this to be certain.
-@pytest.mark.parametrize("mechanism", sorted(set(DISTRIBUTED) - {"algorithm-3", "one-answer"}))
+@pytest.mark.parametrize("mechanism", sorted(set(DISTRIBUTED) - {"algorithm-3", "one-choice"}))
 def test_a_crowd_of_devices_with_left_for_right_is_noticed(node, mechanism):
     study, ballots, voters = crowd_of("kidney")
     for voter in voters:

@@ -40,9 +40,9 @@ DISTRIBUTED_POLLS = {
     "algorithm-3": {"paradigm": "rldp", "mechanism": "algorithm-3", **LEVEL},
     "algorithm-2": {"paradigm": "vldp", "mechanism": "algorithm-2", **LEVEL},
     "subset-selection": {"paradigm": "vldp", "mechanism": "subset-selection", **LEVEL},
-    "algorithm-3-answers": {"paradigm": "aldp", "mechanism": "algorithm-3-answers", **LEVEL},
+    "algorithm-3-choices": {"paradigm": "aldp", "mechanism": "algorithm-3-choices", **LEVEL},
     "randomised-response": {"paradigm": "aldp", "mechanism": "randomised-response", **LEVEL},
-    "one-answer": {"paradigm": "aldp", "mechanism": "one-answer", **LEVEL},
+    "one-choice": {"paradigm": "aldp", "mechanism": "one-choice", **LEVEL},
 }
 """A poll for each mechanism that runs on the voter's device, named after it."""
 

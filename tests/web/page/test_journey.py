@@ -11,11 +11,11 @@ from crowdveil.study.translations import INTERFACE_LANGUAGES, words
 FIELDS = {
     "algorithm-2": {"values"},
     "algorithm-3": {"values"},
-    "algorithm-3-answers": {"values"},
+    "algorithm-3-choices": {"values"},
     "subset-selection": {"values"},
     "score": {"records", "coordinates", "values"},
     "randomised-response": {"dilemmas", "answers"},
-    "one-answer": {"dilemmas", "answers"},
+    "one-choice": {"dilemmas", "answers"},
 }
 ALWAYS = {"format", "study", "mechanism", "epsilon_micro"}
 

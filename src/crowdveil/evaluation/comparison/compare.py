@@ -19,7 +19,7 @@ from crowdveil.evaluation.paper.seeds import generator
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilon
 from crowdveil.privacy.guarantee import Paradigm, Place
 
-CURVE = tuple(Epsilon.parse(e) for e in ("0.003", "0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30"))
+CURVE = tuple(Epsilon(e) for e in ("0.003", "0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30"))
 """Where else than at the epsilons asked for each curve is measured, to find the epsilon that is needed."""
 SHARES = (0.8, 0.9, 0.95)
 

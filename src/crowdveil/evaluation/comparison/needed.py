@@ -103,7 +103,11 @@ def voters_needed(
         needed = crossing(sizes[: len(values)], values, WANTED)
         found.append(
             VotersNeeded(
-                paradigm_name, choice, Epsilon(micro), None if needed is None else math.ceil(needed), sizes[-1]
+                paradigm_name,
+                choice,
+                Epsilon.of_millionths(micro),
+                None if needed is None else math.ceil(needed),
+                sizes[-1],
             )
         )
     return found

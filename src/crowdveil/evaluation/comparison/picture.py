@@ -16,7 +16,7 @@ from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 
 SUFFIXES = (".png", ".svg")
 _COLUMNS = 3
-_PROTECTS = {Unit.VOTER: "voters", Unit.RECORD: "records", Unit.ANSWER: "answers"}
+_PROTECTS = {Unit.VOTER: "voters", Unit.RECORD: "records", Unit.CHOICE: "answers"}
 _TRUSTS = {Place.CENTRAL: "trusted aggregator", Place.DISTRIBUTED: "nobody trusted"}
 _COLOURS = {"paper": "#d55e00", "recommended": "#0072b2"}
 _OTHERS = ("#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")

@@ -36,7 +36,7 @@ _DRAWS = 4
 """How often a crowd is released again with fresh noise at the epsilons that were asked for."""
 _CHEAP_DRAWS = {
     **dict.fromkeys(("algorithm-1", "algorithm-2", "subset-selection"), 64),
-    **dict.fromkeys(("pooled-answers", "randomised-response", "one-answer"), 16),
+    **dict.fromkeys(("pooled-choices", "randomised-response", "one-choice"), 16),
 }
 """More often where it costs little."""
 

@@ -43,7 +43,7 @@ class AcrossParadigms:
             for first in range(0, drawn.ballots.voters, self.voters)
         ]
         own = np.array([crowd.society for crowd in released])
-        levels = [np.full(self.voters, Epsilon.parse(epsilon).micro) for epsilon in self.epsilons]
+        levels = [np.full(self.voters, Epsilon(epsilon).micro) for epsilon in self.epsilons]
 
         @cache  # one release serves every paradigm that recommends its mechanism
         def learned(mechanism: str, point: int) -> FloatArray:

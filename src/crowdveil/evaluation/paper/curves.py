@@ -32,7 +32,7 @@ def papers_settings(study: Study, norm_bound: float) -> Settings:
 
 def same_for_all(epsilons: tuple[float, ...], crowds: Crowds) -> IntArray:
     """Give every voter of every crowd the same epsilon at each curve point."""
-    micro = np.array([Epsilon.parse(epsilon).micro for epsilon in epsilons])
+    micro = np.array([Epsilon(epsilon).micro for epsilon in epsilons])
     return np.broadcast_to(micro[:, None], (len(micro), crowds.ballots.voters))
 
 
@@ -42,7 +42,7 @@ def algorithm1(
     """Noise on each crowd's mean preference."""
     totals = crowds.by_crowd(to_steps(preferences, settings.norm_bound)).sum(axis=1)
     measured = [Measurement(total, crowds.voters, crowds.ballots.records // crowds.crowds) for total in totals]
-    mechanism, levels = Algorithm1(), [Epsilon.parse(epsilon) for epsilon in epsilons]
+    mechanism, levels = Algorithm1(), [Epsilon(epsilon) for epsilon in epsilons]
     return np.array([[mechanism.release(m, settings, e, noise).parameter for e in levels] for m in measured])
 
 

@@ -16,9 +16,9 @@ from crowdveil.privacy.mechanisms.mechanism import FloatArray, IntArray, Setting
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.noise.source import Noise
 
-_OF_THE_MEAN = ("algorithm-1", "algorithm-2", "algorithm-3", "algorithm-3-answers", "subset-selection")
+_OF_THE_MEAN = ("algorithm-1", "algorithm-2", "algorithm-3", "algorithm-3-choices", "subset-selection")
 """Mechanisms that estimate the mean of the voters' bounded fits."""
-_WITHOUT_NOISE = {"one-answer": "randomised-response"}
+_WITHOUT_NOISE = {"one-choice": "randomised-response"}
 """Mechanisms that without noise would be another one."""
 
 
@@ -46,7 +46,7 @@ class NoisedCrowd:
         """Release the crowd several times, each with fresh noise: a parameter a row."""
         settings = replace(self.settings, equal_votes=equal_votes)
         if mechanism in CENTRAL:
-            central, epsilon = CENTRAL[mechanism], Epsilon(int(epsilons[0]))
+            central, epsilon = CENTRAL[mechanism], Epsilon.of_millionths(int(epsilons[0]))
             measured = central.measure(self.ballots, settings, epsilon)
             return np.array([central.release(measured, settings, epsilon, noise).parameter for _ in range(draws)])
         distributed, learned = DISTRIBUTED[mechanism], []

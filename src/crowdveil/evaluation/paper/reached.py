@@ -71,7 +71,7 @@ WHY = {
     "voter's whole ballot is hidden from everybody: only more voters help.",
     "rldp": "score. Each voter hides one record among her own, so that many records per voter help; the Moral Machine's "
     "voters have about 11, against 23 features.",
-    "alcp": "pooled-answers. The dilemmas shown are public here, and one answer among all has to be hidden.",
+    "alcp": "pooled-choices. The dilemmas shown are public here, and one answer among all has to be hidden.",
     "aldp": "randomised-response, and score where it tells more. The dilemmas shown are public here.",
 }
 """Which mechanism it is, and what decides how far it comes."""

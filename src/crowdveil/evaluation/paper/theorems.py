@@ -42,7 +42,7 @@ class UtilityTheorems:
     def measure(self, crowds: range) -> pl.DataFrame:
         """Count, for each gamma, how many errors stay within the theorem's alpha."""
         drawn = self.source.draw(self.voters, crowds)
-        settings, level = papers_settings(drawn.study, NORM_BOUND), Epsilon.parse(self.epsilon)
+        settings, level = papers_settings(drawn.study, NORM_BOUND), Epsilon(self.epsilon)
         d = drawn.study.dimension
         everyone = to_steps(fit_voters(drawn.ballots, NORM_BOUND, threads=1).values, NORM_BOUND)
         central, distributed = noise(self.name, crowds, ALGORITHM_1), noise(self.name, crowds, ALGORITHM_2)

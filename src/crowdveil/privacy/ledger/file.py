@@ -28,7 +28,7 @@ from crowdveil.errors import CrowdveilError
 PATIENCE_SECONDS = 30.0
 """How long to wait for another process that is writing to the ledger."""
 
-APPLICATION_ID = int.from_bytes(b"crowdveil", "big")
+APPLICATION_ID = int.from_bytes(b"crvl", "big")
 PURE_FORMAT, ZCDP_FORMAT = 1, 2
 """A ledger that adds up epsilons, and one that adds up rhos: an older crowdveil must not charge an epsilon to the latter."""
 

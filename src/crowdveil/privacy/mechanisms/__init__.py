@@ -13,25 +13,25 @@ from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
-from crowdveil.privacy.mechanisms.algorithm3_answers import Algorithm3Answers
+from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import CentralMechanism, DistributedMechanism, IntArray
-from crowdveil.privacy.mechanisms.pooled_answers import PooledAnswers
+from crowdveil.privacy.mechanisms.pooled_choices import PooledChoices
 from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
-from crowdveil.privacy.mechanisms.randomised_response import OneAnswer, RandomisedResponse
-from crowdveil.privacy.mechanisms.score import ScoreRelease, tells_more_than_answers
+from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse
+from crowdveil.privacy.mechanisms.score import ScoreRelease, tells_more_than_choices
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection, mean_squared_error
 from crowdveil.study.study import Study
 
-CENTRAL: dict[str, CentralMechanism] = {m.name: m for m in (Algorithm1(), VoterScore(), PooledScore(), PooledAnswers())}
+CENTRAL: dict[str, CentralMechanism] = {m.name: m for m in (Algorithm1(), VoterScore(), PooledScore(), PooledChoices())}
 DISTRIBUTED: dict[str, DistributedMechanism[Any]] = {
     "algorithm-2": Algorithm2(),
     "algorithm-3": Algorithm3(),
     "subset-selection": SubsetSelection(),
     "score": ScoreRelease(),
-    "algorithm-3-answers": Algorithm3Answers(),
+    "algorithm-3-choices": Algorithm3Choices(),
     "randomised-response": RandomisedResponse(),
-    "one-answer": OneAnswer(),
+    "one-choice": OneChoice(),
 }
 
 GAUSSIAN_MEAN = GaussianMean()
@@ -67,9 +67,9 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: IntArray) -> str:
         case "rldp":
             return "score"
         case "alcp":
-            return "pooled-answers"
+            return "pooled-choices"
         case _:
-            better = tells_more_than_answers(public_design(study), study.drawing.dilemmas, epsilons)
+            better = tells_more_than_choices(public_design(study), study.drawing.dilemmas, epsilons)
             return "score" if better else "randomised-response"
 
 

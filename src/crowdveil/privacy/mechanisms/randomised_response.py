@@ -23,7 +23,7 @@ FLIP = Odds(0, 1, 1, 1)
 
 
 @dataclass(frozen=True)
-class AnswerReports:
+class ChoiceReports:
     """What devices send: an answer (+1 or -1) for each public dilemma, perhaps turned over."""
 
     epsilons: IntArray
@@ -48,19 +48,19 @@ class RandomisedResponse:
     title = "Randomised response on every answer, with a likelihood that knows the flips"
     paradigms = ("aldp",)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> AnswerReports:
+    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ChoiceReports:
         """Turn over some of the answers."""
         return _flip(ballots, epsilons, noise)
 
-    def acceptable(self, reports: AnswerReports, settings: Settings) -> BoolArray:
+    def acceptable(self, reports: ChoiceReports, settings: Settings) -> BoolArray:
         """Refuse what is not an answer."""
         return _all_answers(reports)
 
-    def condense(self, reports: AnswerReports, settings: Settings) -> AnswerReports:
+    def condense(self, reports: ChoiceReports, settings: Settings) -> ChoiceReports:
         """Return the reports: their likelihood needs every one."""
         return reports
 
-    def aggregate(self, reports: Iterable[AnswerReports | LevelSums], settings: Settings) -> Estimate:
+    def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
         """Fit one preference to everybody's answers."""
         return _pooled(unsummed(reports), settings, {})
 
@@ -69,7 +69,7 @@ class RandomisedResponse:
         return
 
 
-class OneAnswer:
+class OneChoice:
     """Each voter answers for a few dilemmas only, chosen beforehand, with the whole epsilon split among them.
 
     Theorem. Where the dilemmas shown are public, each report is epsilon-differentially private for ALL answers of a
@@ -82,13 +82,13 @@ class OneAnswer:
     k tanh(epsilon / 2k)^2; below epsilon of about 2.9 it is 1.
     """
 
-    name = "one-answer"
+    name = "one-choice"
     title = "Randomised response on one preselected answer a voter (or a few)"
     paradigms = ("aldp",)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> AnswerReports:
+    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ChoiceReports:
         """Choose the dilemmas, then turn over some of their answers."""
-        sizes = answers_to_report(ballots.counts, epsilons)
+        sizes = choices_to_report(ballots.counts, epsilons)
         most = int(ballots.counts.max())
         keys = np.argsort(random_orders(ballots.voters, most, noise), axis=1)
         keys = np.where(np.arange(most) < ballots.counts[:, None], keys, most)
@@ -101,15 +101,15 @@ class OneAnswer:
         # Rounded down: k answers may together spend at most the voter's epsilon.
         return _flip(chosen, epsilons // sizes, noise)
 
-    def acceptable(self, reports: AnswerReports, settings: Settings) -> BoolArray:
+    def acceptable(self, reports: ChoiceReports, settings: Settings) -> BoolArray:
         """Refuse what is not an answer."""
         return _all_answers(reports)
 
-    def condense(self, reports: AnswerReports, settings: Settings) -> AnswerReports:
+    def condense(self, reports: ChoiceReports, settings: Settings) -> ChoiceReports:
         """Return the reports: their likelihood needs every one."""
         return reports
 
-    def aggregate(self, reports: Iterable[AnswerReports | LevelSums], settings: Settings) -> Estimate:
+    def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
         """Fit one preference to everybody's answers."""
         also = {"also_protects": "all answers of a voter together, with the same epsilon, the dilemmas being public"}
         return _pooled(unsummed(reports), settings, also)
@@ -119,7 +119,7 @@ class OneAnswer:
         return
 
 
-def answers_to_report(counts: IntArray, epsilons: IntArray) -> IntArray:
+def choices_to_report(counts: IntArray, epsilons: IntArray) -> IntArray:
     """Return for each voter the number k of answers that maximises k tanh(epsilon / 2k)^2."""
     best = np.ones(len(counts), np.int64)
     for k in range(2, int(counts.max()) + 1):
@@ -139,17 +139,17 @@ def oriented(ballots: Ballots) -> tuple[Differences, IntArray]:
     return ballots.differences * answers[:, None].astype(ballots.differences.dtype) + 0, answers
 
 
-def _all_answers(reports: AnswerReports) -> BoolArray:
+def _all_answers(reports: ChoiceReports) -> BoolArray:
     return np.asarray(np.logical_and.reduceat(np.abs(reports.answers) == 1, reports.offsets[:-1]))
 
 
-def _flip(ballots: Ballots, epsilons: IntArray, noise: Noise) -> AnswerReports:
+def _flip(ballots: Ballots, epsilons: IntArray, noise: Noise) -> ChoiceReports:
     dilemmas, answers = oriented(ballots)
     turned = noise.tosses(FLIP, np.repeat(epsilons, ballots.counts), 1)[:, 0]
-    return AnswerReports(epsilons, ballots.offsets, dilemmas, np.where(turned, -answers, answers))
+    return ChoiceReports(epsilons, ballots.offsets, dilemmas, np.where(turned, -answers, answers))
 
 
-def _pooled(batches: list[AnswerReports], settings: Settings, facts: dict[str, str]) -> Estimate:
+def _pooled(batches: list[ChoiceReports], settings: Settings, facts: dict[str, str]) -> Estimate:
     """Fit all answers together; a voter's answers count by what their epsilon makes them worth."""
     epsilons = np.concatenate([batch.epsilons for batch in batches]) / 1e6
     weights = _votes(epsilons, settings)

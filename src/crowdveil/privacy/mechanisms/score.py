@@ -146,7 +146,7 @@ def coordinates_to_report(design: Design, counts: IntArray, epsilons: IntArray) 
     return np.where(worse, below, above)
 
 
-def tells_more_than_answers(design: Design, records: int, epsilons: IntArray) -> bool:
+def tells_more_than_choices(design: Design, records: int, epsilons: IntArray) -> bool:
     """Whether scores tell more of voters with n records each than their n answers after randomised response.
 
     What n answers tell is as exact as a mean score of variance 1 / (n tanh(epsilon / 2)^2), on the scale on which a

@@ -81,7 +81,7 @@ class PollDescription(Model):
     study_fingerprint: Hex64
     languages: list[str]
     paradigm: Literal["vlcp", "rlcp", "vldp", "rldp", "alcp", "aldp"]
-    unit: Literal["voter", "record", "answer"]
+    unit: Literal["voter", "record", "choice"]
     place: Literal["central", "distributed"]
     mechanism: str
     levels: list[LevelOfPrivacy]

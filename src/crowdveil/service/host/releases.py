@@ -132,7 +132,7 @@ def _stored(visit: Visit, id: str) -> StoredRelease:
 
 
 def _epsilon(poll: Poll, given: str) -> Epsilon | None:
-    return None if poll.distributed else Epsilon.parse(given.strip())
+    return None if poll.distributed else Epsilon(given.strip())
 
 
 def _spent(visit: Visit, poll: Poll) -> str:

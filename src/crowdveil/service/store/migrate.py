@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from crowdveil.errors import CrowdveilError
 from crowdveil.service.store.database import Database
 
-_TURN = int.from_bytes(b"crowdveil", "big")
+_TURN = int.from_bytes(b"crvl", "big")
 
 
 def migrate(database: Database) -> None:

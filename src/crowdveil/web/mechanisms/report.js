@@ -7,11 +7,11 @@
 
 import { perturbedAbout } from "./about.js";
 import { algorithm2 } from "./algorithm-2.js";
-import { algorithm3Answers } from "./algorithm-3-answers.js";
+import { algorithm3Choices } from "./algorithm-3-choices.js";
 import { algorithm3 } from "./algorithm-3.js";
 import { checkedEpsilon } from "./epsilon.js";
 import { Noise } from "./noise.js";
-import { oneAnswer } from "./one-answer.js";
+import { oneChoice } from "./one-choice.js";
 import { systemRandom } from "./random.js";
 import { randomisedResponse } from "./randomised-response.js";
 import { positive, recordsOf, row } from "./records.js";
@@ -38,11 +38,11 @@ const ID_BYTES = 16;
 const MECHANISMS = {
   "algorithm-2": algorithm2,
   "algorithm-3": algorithm3,
-  "algorithm-3-answers": algorithm3Answers,
+  "algorithm-3-choices": algorithm3Choices,
   "subset-selection": subsetSelection,
   score,
   "randomised-response": randomisedResponse,
-  "one-answer": oneAnswer,
+  "one-choice": oneChoice,
 };
 
 /**

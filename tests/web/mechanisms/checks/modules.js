@@ -1,8 +1,8 @@
 /** The modules under test, from any place: the package's own, those that a server serves, or a damaged copy. */
 
 const FILES = [
-  "about", "algorithm-2", "algorithm-3", "algorithm-3-answers", "coins", "cube", "epsilon", "exponential", "fit",
-  "grid", "laplace", "noise", "odds", "one-answer", "random", "randomised-response", "records", "report", "score",
+  "about", "algorithm-2", "algorithm-3", "algorithm-3-choices", "coins", "cube", "epsilon", "exponential", "fit",
+  "grid", "laplace", "noise", "odds", "one-choice", "random", "randomised-response", "records", "report", "score",
   "sensitivity", "sha256", "subset-selection",
 ];
 

@@ -66,7 +66,7 @@ function few(js, failures) {
     const epsilon = 2 * EPSILON;
     const laws = [1, -1].map((sign) => {
       const records = [[1, 0], [1, 1], [0, 2]].map((record) => record.map((value) => sign * value));
-      return lawOf((noise) => js.oneAnswer({ records, epsilon, noise, size: () => size }));
+      return lawOf((noise) => js.oneChoice({ records, epsilon, noise, size: () => size }));
     });
     failures.same(`${size} answers: sum`, `${total(laws[0])}`, "1/1");
     failures.same(`${size} answers: worst ratio`, `${worstRatio(laws)}`, `${expOf(epsilon)}`);
@@ -122,7 +122,7 @@ function coefficients(js, failures) {
 function linear(js, failures) {
   const method = { recordBound: 1 };
   const made = (record) => {
-    return firstOutcome((noise) => js.algorithm3Answers({ records: [record], epsilon: EPSILON, noise, method }));
+    return firstOutcome((noise) => js.algorithm3Choices({ records: [record], epsilon: EPSILON, noise, method }));
   };
   for (const d of [1, 4, 9, 25]) {
     const record = Array(d).fill(1 / Math.sqrt(d));

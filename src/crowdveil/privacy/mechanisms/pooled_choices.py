@@ -18,7 +18,7 @@ from crowdveil.privacy.noise.distribution import CubeNoise
 from crowdveil.privacy.noise.source import Noise
 
 
-class PooledAnswers:
+class PooledChoices:
     """The pooled score, with the dilemmas that were really shown in place of the study's generator.
 
     Theorem. Where the dilemmas shown are public and only the answers are secret, this is epsilon-differentially
@@ -28,7 +28,7 @@ class PooledAnswers:
     by at most 2 SCORE_STEPS: Theorem of the pooled score. What the dilemmas were enters without noise, being public.
     """
 
-    name = "pooled-answers"
+    name = "pooled-choices"
     title = "Pooled answers: cube noise on the sum of scores, with the dilemmas really shown"
     paradigms = ("alcp",)
 
@@ -37,7 +37,7 @@ class PooledAnswers:
         measurement = measured(source, partial(sum_of_scores, public_design(settings.study).axes, None))
         shown: list[FloatArray] = []
         kept = 0
-        for chunk in source.chunks():
+        for chunk in source.batches():
             shown.append(oriented(chunk)[0][: SAMPLE - kept].astype(np.float64))
             kept += len(shown[-1])
             if kept == SAMPLE:

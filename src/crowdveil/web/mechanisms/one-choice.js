@@ -10,7 +10,7 @@
 import { flipped } from "./randomised-response.js";
 
 /** @type {import("./report.js").Mechanism} */
-export function oneAnswer({ records, epsilon, noise, size }) {
+export function oneChoice({ records, epsilon, noise, size }) {
   const k = size(records.length);
   const chosen = new Set(noise.order(records.length).slice(0, k));
   // Rounded down: k answers may together spend at most epsilon.

@@ -10,7 +10,7 @@ import { objectiveCoefficients } from "./algorithm-3.js";
 import { linearSensitivity } from "./sensitivity.js";
 
 /** @type {import("./report.js").Mechanism} */
-export function algorithm3Answers({ records, epsilon, noise, method }) {
+export function algorithm3Choices({ records, epsilon, noise, method }) {
   const dimension = records[0].length;
   const drawn = noise.laplace(linearSensitivity(dimension), epsilon, dimension);
   const exact = objectiveCoefficients(records, method.recordBound);

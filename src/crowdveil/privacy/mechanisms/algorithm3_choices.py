@@ -19,7 +19,7 @@ from crowdveil.privacy.mechanisms.robust import BoolArray, within_reach
 from crowdveil.privacy.noise.source import Noise
 
 
-class Algorithm3Answers:
+class Algorithm3Choices:
     """Perturb the linear part of each voter's objective; the quadratic part is public.
 
     Theorem. Where the dilemmas shown are public and only the answers are secret, noise of scale
@@ -32,7 +32,7 @@ class Algorithm3Answers:
     The objective stays concave, so its maximum exists. With a weak prior, the noise of the linear part is allowed for.
     """
 
-    name = "algorithm-3-answers"
+    name = "algorithm-3-choices"
     title = "Algorithm 3 with an exact quadratic: noise on the linear part of each voter's objective"
     paradigms = ("aldp",)
 
