@@ -49,11 +49,14 @@ def test_honest_reports_are_accepted_and_read_back_as_they_were_made(mechanism, 
 
 @pytest.mark.parametrize("mechanism", DISTRIBUTED)
 def test_a_release_from_reports_says_what_the_mechanism_says_of_them(mechanism):
-    bodies, batch, terms = made(mechanism, STUDIES["small"], 40)
+    first, first_batch, terms = made(mechanism, STUDIES["small"], 30)
+    rest, rest_batch, _ = made(mechanism, STUDIES["small"], 10, seed=1)
     paradigm = PARADIGMS[DISTRIBUTED[mechanism].paradigms[0]]
-    release = release_from_reports([bodies[:1], bodies[1:30], bodies[30:]], paradigm, terms)
-    expected = DISTRIBUTED[mechanism].aggregate([batch], terms.settings)
-    assert release.parameter == pytest.approx(expected.parameter, rel=1e-6, abs=1e-8)
+    # One report alone is held back until there is a second: the mechanism gets two batches, of 30 and of 10. Given the
+    # same batches, an iterative fit ends at the same bits; given others, only as near as it stops from the maximum.
+    release = release_from_reports([first[:1], first[1:], rest], paradigm, terms)
+    expected = DISTRIBUTED[mechanism].aggregate([first_batch, rest_batch], terms.settings)
+    assert np.array_equal(release.parameter, expected.parameter)
     assert (release.guarantee.epsilon.micro, release.guarantee.smallest_epsilon.micro) == (4_000_000, 500_000)
     assert release.guarantee.voters == 40
     assert trusted_words(paradigm, release.facts) == "nobody"
