@@ -5,8 +5,7 @@
  * voter's own beta is fitted here, on the device, and stays here; the crowd's is public.
  */
 
-import { fit } from "./mechanisms/fit.js";
-import { mills } from "./mechanisms/probit.js";
+import { fit, mills } from "./mechanisms/fit.js";
 import { recordsOf } from "./mechanisms/records.js";
 
 const WOMEN = ["woman", "old_woman", "girl", "large_woman", "female_executive", "female_athlete", "female_doctor"];

@@ -36,3 +36,17 @@ function fill(element, attributes, children) {
 export function away(words) {
   return h("span", { class: "away" }, words);
 }
+
+/**
+ * The buttons at the end of a form: back, and onward, which submits it.
+ * @param {import("./page.js").Page} page
+ * @param {{back?: string, onward?: string}} [keys] what they are called
+ */
+export function actions(page, { back = "back", onward = "next" } = {}) {
+  return h(
+    "div",
+    { class: "actions" },
+    h("button", { class: "quiet", type: "button", onclick: () => page.back() }, page.language.say(back)),
+    h("button", { class: "primary", type: "submit" }, page.language.say(onward)),
+  );
+}

@@ -1,8 +1,7 @@
 /** The page: what it knows, what it remembers, and how it goes from step to step. */
 
-import { getSession, put, withdraw } from "./api.js";
+import { deliver, getSession, put, withdraw } from "./api.js";
 import { ownPreference } from "./comparison.js";
-import { deliver } from "./delivery.js";
 import { ballotText, beside, delivered, newState, resumed, withdrawn } from "./journey.js";
 import { h } from "./markup.js";
 import { makeReport, newToken, reportId } from "./mechanisms/report.js";
@@ -13,8 +12,7 @@ import { about } from "./steps/about.js";
 import { dilemmas } from "./steps/dilemmas.js";
 import { done } from "./steps/done.js";
 import { level } from "./steps/level.js";
-import { review } from "./steps/review.js";
-import { sending } from "./steps/sending.js";
+import { review, sending } from "./steps/sending.js";
 import { welcome } from "./steps/welcome.js";
 
 /** Steps at which there are answers on the device and nothing has been sent. */

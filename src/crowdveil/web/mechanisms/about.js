@@ -8,7 +8,7 @@
  * Each question has its own epsilon, beside that of the answers. Whether a question was answered at all is not hidden.
  */
 
-import { checkedEpsilon } from "./epsilon.js";
+import { checkedEpsilon } from "./records.js";
 
 /**
  * @param {{id: string, options: {id: string}[]}[]} questions
@@ -37,7 +37,7 @@ export function perturbedOption(truth, count, epsilon, noise) {
   return kept ? truth : other < truth ? other : other + 1;
 }
 
-/** 1 / (1 + (k - 1) q) @param {number} count k @returns {import("./odds.js").Odds} */
+/** 1 / (1 + (k - 1) q) @param {number} count k @returns {import("./coins.js").Odds} */
 export function keepOdds(count) {
   return [1n, 0n, 1n, BigInt(count - 1)];
 }

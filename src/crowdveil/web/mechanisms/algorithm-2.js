@@ -7,8 +7,7 @@
  */
 
 import { fit } from "./fit.js";
-import { toSteps } from "./grid.js";
-import { PREFERENCE_SENSITIVITY } from "./sensitivity.js";
+import { PREFERENCE_SENSITIVITY, toSteps } from "./grid.js";
 
 /** @type {import("./report.js").Mechanism} */
 export function algorithm2({ records, epsilon, noise, method }) {

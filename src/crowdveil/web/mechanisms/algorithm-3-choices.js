@@ -7,7 +7,7 @@
  */
 
 import { objectiveCoefficients } from "./algorithm-3.js";
-import { linearSensitivity } from "./sensitivity.js";
+import { linearSensitivity } from "./grid.js";
 
 /** @type {import("./report.js").Mechanism} */
 export function algorithm3Choices({ records, epsilon, noise, method }) {

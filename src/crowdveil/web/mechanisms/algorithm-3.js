@@ -9,8 +9,7 @@
  * coefficients by at most `coefficientSensitivity` in l1; the rest is the theorem in `noise.js`.
  */
 
-import { STEPS, largest, wholeWithin } from "./grid.js";
-import { coefficientSensitivity } from "./sensitivity.js";
+import { STEPS, coefficientSensitivity, largest, wholeWithin } from "./grid.js";
 
 /** Grid of a normalised record: its coordinates are whole multiples of 2^-16, its l2 norm at most 1. */
 export const RECORD_STEPS = 2 ** 16;

@@ -6,7 +6,7 @@
  * likely under the true answer as under the other; all other reported answers have the same law.
  */
 
-import { FLIP } from "./odds.js";
+import { FLIP } from "./coins.js";
 
 /** @type {import("./report.js").Mechanism} */
 export function randomisedResponse({ records, epsilon, noise }) {

@@ -1,5 +1,9 @@
 /** What a voter said, as numbers; and what a server sent, checked before anything is computed from it. */
 
+/** An epsilon is a whole number of millionths, from 0.0001 to 50. */
+const LEAST_MICRO = 100;
+const GREATEST_MICRO = 50_000_000;
+
 /**
  * The records of a voter: what was chosen minus what was not, in model units, a row a dilemma.
  * @param {{features: {unit: number}[]}} study
@@ -32,4 +36,12 @@ export function row(name, values, length) {
     throw new RangeError(`${name} must be ${length} numbers`);
   }
   return values;
+}
+
+/** @param {unknown} micro @returns {number} the same, if it is an epsilon */
+export function checkedEpsilon(micro) {
+  if (!(Number.isInteger(micro) && micro >= LEAST_MICRO && micro <= GREATEST_MICRO)) {
+    throw new RangeError(`epsilon is ${micro} millionths, and must be whole, from ${LEAST_MICRO} to ${GREATEST_MICRO}`);
+  }
+  return /** @type {number} */ (micro);
 }

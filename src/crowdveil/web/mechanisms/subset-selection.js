@@ -14,7 +14,7 @@
 
 import { fit } from "./fit.js";
 import { STEPS, toSteps } from "./grid.js";
-import { FLIP } from "./odds.js";
+import { FLIP } from "./coins.js";
 
 /** @type {import("./report.js").Mechanism} */
 export function subsetSelection({ records, epsilon, noise, method, size }) {
@@ -44,7 +44,7 @@ export function signs(steps, epsilon, size, noise) {
   return report;
 }
 
-/** The odds of w_j != 0, r (e^epsilon + 1) / (1 + r a), multiplied out. @returns {import("./odds.js").Odds} */
+/** The odds of w_j != 0, r (e^epsilon + 1) / (1 + r a), multiplied out. @returns {import("./coins.js").Odds} */
 export function amongOdds(dimension, size) {
   const k = BigInt(size);
   return [k, k, k, BigInt(2 * dimension) - k];

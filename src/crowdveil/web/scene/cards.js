@@ -1,7 +1,7 @@
 /** Alternatives of any study as cards: each fact in words, and where it has a range, a bar that shows how much. */
 
 import { h, svg } from "../markup.js";
-import { phraseOf } from "../words.js";
+import { phraseOf } from "../language.js";
 
 /**
  * The facts of one alternative, for the inside of its card.

@@ -1,8 +1,7 @@
 /** About you: only if the poll asks, and every question can be left open. */
 
 import { changed } from "../journey.js";
-import { actions } from "../controls.js";
-import { h } from "../markup.js";
+import { actions, h } from "../markup.js";
 import { epsilonOf, isCentral, odds } from "../promise.js";
 
 /** @param {import("../page.js").Page} page */

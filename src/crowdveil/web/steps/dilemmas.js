@@ -4,7 +4,7 @@ import { changed } from "../journey.js";
 import { away, h } from "../markup.js";
 import { facts } from "../scene/cards.js";
 import { drawRoad, fitsRoad, groupsOf } from "../scene/road.js";
-import { describe, phrases } from "../words.js";
+import { describe, phrases } from "../language.js";
 
 const SIDES = /** @type {const} */ (["left", "right"]);
 

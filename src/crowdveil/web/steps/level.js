@@ -1,8 +1,7 @@
 /** How much protection: chosen before answering, so that the choice cannot say anything about the answers. */
 
-import { actions } from "../controls.js";
-import { h } from "../markup.js";
-import { coins, curves } from "../noise_picture.js";
+import { actions, h } from "../markup.js";
+import { coins, curves } from "../noise-picture.js";
 import { epsilonOf, odds, protectedKey, rightOf100, tossesCoins } from "../promise.js";
 import { changed } from "../journey.js";
 

@@ -2,7 +2,7 @@
 
 import { h } from "../markup.js";
 import { passersBy } from "../scene/characters.js";
-import { coins, curves, legend } from "../noise_picture.js";
+import { coins, curves, legend } from "../noise-picture.js";
 import { epsilonOf, isCentral, odds, protectedKey, rightOf100, tossesCoins } from "../promise.js";
 
 const SECONDS_A_DILEMMA = 15;
