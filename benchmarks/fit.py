@@ -15,18 +15,17 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
+from crowdveil.arrays import FloatArray
 from crowdveil.ballots import Ballots, concatenate
 from crowdveil.estimation.l1_ball import GAP_LIMIT, fit_in_ball, project_onto_l1_ball
 from crowdveil.estimation.probit import gradient, log_likelihood
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
 from crowdveil.study.bundled import load_study
 
-Floats = NDArray[np.float64]
-Solver = Callable[[Floats], Floats]
+Solver = Callable[[FloatArray], FloatArray]
 
 NORM_BOUND = 2.0
 
@@ -40,13 +39,13 @@ def synthetic(voters: int, records: int = 50, features: int = 10) -> Ballots:
     return synthetic_crowd(voters, records, features, np.random.default_rng(0)).ballots
 
 
-def by_voter(ballots: Ballots, voters: int) -> Floats:
+def by_voter(ballots: Ballots, voters: int) -> FloatArray:
     """The records of the first voters, voters x records x features."""
     shape = (voters, ballots.records // ballots.voters, ballots.differences.shape[1])
     return ballots.differences[: shape[0] * shape[1]].reshape(shape).astype(np.float64)
 
 
-def batched_fista(records: Floats) -> Floats:
+def batched_fista(records: FloatArray) -> FloatArray:
     """Accelerated projected gradient, all voters at once in NumPy, each until its gap is below the limit."""
     lipschitz = np.linalg.norm(records, ord=2, axis=(1, 2)) ** 2
     answers = np.zeros((records.shape[0], records.shape[2]))
@@ -74,7 +73,7 @@ def batched_fista(records: Floats) -> Floats:
     return answers
 
 
-def slsqp(records: Floats) -> Floats:
+def slsqp(records: FloatArray) -> FloatArray:
     """What a user would write: SciPy on the positive and negative parts, gradients given.
 
     At the same certified gap: the loosest tolerance, by powers of ten, at which no voter's gap is above our limit. At
@@ -83,7 +82,7 @@ def slsqp(records: Floats) -> Floats:
     return np.array([_slsqp_one(one) for one in records])
 
 
-def _slsqp_one(records: Floats) -> Floats:
+def _slsqp_one(records: FloatArray) -> FloatArray:
     features = records.shape[1]
     both = np.hstack([records, -records])
     found = minimize(
@@ -98,7 +97,7 @@ def _slsqp_one(records: Floats) -> Floats:
     return np.asarray(found.x[:features] - found.x[features:], dtype=np.float64)
 
 
-def clarabel(records: Floats) -> Floats:
+def clarabel(records: FloatArray) -> FloatArray:
     import cvxpy
 
     answers = []
@@ -110,7 +109,7 @@ def clarabel(records: Floats) -> Floats:
     return np.array(answers)
 
 
-def gap_and_likelihood(records: Floats, beta: Floats) -> tuple[float, float]:
+def gap_and_likelihood(records: FloatArray, beta: FloatArray) -> tuple[float, float]:
     beta = beta * min(1.0, NORM_BOUND / max(np.abs(beta).sum(), 1e-300))
     g = gradient(records, beta)
     return float(NORM_BOUND * np.abs(g).max() - g @ beta), log_likelihood(records, beta)
@@ -149,7 +148,7 @@ def compare(name: str, ballots: Ballots) -> None:
         print(row.format(solver_name, theirs, theirs / ours, np.median(gaps), max(gaps), voters))
 
 
-def check(records: Floats, theirs: Floats, ours: Floats, our_gap: float) -> float:
+def check(records: FloatArray, theirs: FloatArray, ours: FloatArray, our_gap: float) -> float:
     """Both certificates must hold: no answer is better than the other one plus its gap. Returns their gap."""
     gap, likelihood = gap_and_likelihood(records, theirs)
     our_likelihood = log_likelihood(records, ours)

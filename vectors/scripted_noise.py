@@ -10,15 +10,13 @@ import hashlib
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import BoolArray, ByteArray, IntArray
 from crowdveil.privacy.noise.cube_noise import Shift
 from crowdveil.privacy.noise.laplace_coins import LaplaceCoins
 from crowdveil.privacy.noise.odds import Coin, Odds
 from crowdveil.privacy.noise.source import exact_scale
 from crowdveil.privacy.noise.uniform import uniform_integer
-
-IntArray = npt.NDArray[np.int64]
 
 
 class ScriptedBytes:
@@ -27,7 +25,7 @@ class ScriptedBytes:
     def __init__(self, seed: str) -> None:
         self._seed, self._block, self._left = seed, 0, b""
 
-    def take(self, count: int) -> npt.NDArray[np.uint8]:
+    def take(self, count: int) -> ByteArray:
         """Return the next bytes."""
         while len(self._left) < count:
             self._left += hashlib.sha256(f"{self._seed} {self._block}".encode()).digest()
@@ -57,7 +55,7 @@ class ScriptedNoise:
         radius = sum(self._geometric(coins) for _ in range(columns + 1)) + self._invert(Shift(columns, scale).floors)
         return np.array([[self._below(2 * radius + 1) - radius for _ in range(columns)]])
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> npt.NDArray[np.bool_]:
+    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
         """Toss one coin a row and column."""
         return np.array([[self._invert(Coin(odds, int(e)).floors) == 0 for _ in range(columns)] for e in epsilons])
 

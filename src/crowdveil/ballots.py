@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from crowdveil.arrays import IntArray, ValueArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
 from crowdveil.study.study import Study
@@ -31,8 +31,6 @@ _METADATA = b"crowdveil"
 _NUMBERS = {"int8": "int8", "float64": "<f8"}
 """How differences are stored."""
 
-Differences = npt.NDArray[np.int8] | npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Ballots:
@@ -43,8 +41,8 @@ class Ballots:
     """
 
     study: Study
-    offsets: npt.NDArray[np.int64]
-    differences: Differences
+    offsets: IntArray
+    differences: ValueArray
     names: pa.StringArray | None = None
 
     def __post_init__(self) -> None:
@@ -75,7 +73,7 @@ class Ballots:
         return len(self.differences)
 
     @property
-    def counts(self) -> npt.NDArray[np.int64]:
+    def counts(self) -> IntArray:
         """How many records each voter has."""
         return np.diff(self.offsets)
 
@@ -94,7 +92,7 @@ class Ballots:
             None if self.names is None else self.names[start:stop],
         )
 
-    def choose(self, voters: npt.NDArray[np.int64]) -> Ballots:
+    def choose(self, voters: IntArray) -> Ballots:
         """Return the ballots of the voters at these positions, in this order."""
         counts = self.counts[voters]
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -185,7 +183,7 @@ class BallotFile:
         return [(shard, group) for shard in self.shards for group in range(shard.layout.num_row_groups)]
 
     @cached_property
-    def _before(self) -> npt.NDArray[np.int64]:
+    def _before(self) -> IntArray:
         return np.cumsum([0] + [shard.layout.row_group(group).num_rows for shard, group in self._places])
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import IntArray
 from crowdveil.ballots import Ballots, BallotSource, Census, census
 from crowdveil.engines.crowd import map_batches
 from crowdveil.errors import CrowdveilError
@@ -32,8 +32,6 @@ from crowdveil.privacy.zcdp import GaussianNoise, OpenDPGaussian
 from crowdveil.releases import ERROR_BAR, Release, save_release
 from crowdveil.study.study import Study
 from crowdveil.version import VERSION
-
-IntArray = npt.NDArray[np.int64]
 
 FEWEST_VOTERS = 2
 WITH_UNBOUNDED_REPORTS = ("algorithm-2", "score")

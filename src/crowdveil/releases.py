@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import FloatArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import write_text
 from crowdveil.privacy.guarantee import Guarantee
@@ -26,8 +26,6 @@ from crowdveil.study.study import Study, canonical_json
 
 FORMAT = "crowdveil release 1"
 ERROR_BAR = 0.95
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from tests.engines.test_local import BOUND, ONE, STUDY, VOTERS, crowd, cut
 
+from crowdveil.arrays import IntArray
 from crowdveil.ballots import Ballots, census, open_ballots
-from crowdveil.engines.crowd import Crowd, IntArray, add_up
+from crowdveil.engines.crowd import Crowd, add_up
 from crowdveil.engines.spark import SparkEngine, spark_engine
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society

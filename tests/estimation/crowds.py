@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Crowd = tuple[NDArray[Any], NDArray[np.int64]]
+from crowdveil.arrays import IntArray
+
+Crowd = tuple[NDArray[Any], IntArray]
 
 
-def even_offsets(voters: int, records: int) -> NDArray[np.int64]:
+def even_offsets(voters: int, records: int) -> IntArray:
     return np.arange(voters + 1, dtype=np.int64) * records
 
 

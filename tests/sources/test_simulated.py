@@ -5,10 +5,10 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy import stats
 
+from crowdveil.arrays import FloatArray
 from crowdveil.ballots import census, concatenate, open_ballots, write_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources import simulated
@@ -19,7 +19,7 @@ from crowdveil.study.study import Drawing, Feature, Study
 UNLIKELY = 1e-7
 
 
-def answers_follow(worth: npt.NDArray[np.float64]) -> bool:
+def answers_follow(worth: FloatArray) -> bool:
     """Say whether alternatives that are worth |t| more were chosen with probability Phi(|t|), in bands of |t|."""
     worth = worth[np.abs(worth) > 1e-9]  # Between alternatives of equal worth there is no better choice.
     chance = stats.norm.cdf(np.abs(worth))

@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pytest
 from scipy import stats
 
+from crowdveil.arrays import BoolArray, FloatArray, IntArray, SmallIntArray, ValueArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study, synthetic_study
-from crowdveil.study.drawing import Values, draw_dilemmas
+from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.moral_machine_sessions import CHARACTERS, NOBODY, Scenario, draw_groups
 from crowdveil.study.study import Drawing
 
@@ -20,7 +20,6 @@ STUDY = load_study("moral-machine")
 FILE = Path(__file__).parents[2] / "../shared/data/moral_machine/us_2097_voters.csv.gz"
 UNLIKELY = 1e-7
 
-Counts = npt.NDArray[np.int64]
 
 MALE = ("man", "old_man", "boy", "large_man", "male_executive", "male_athlete", "male_doctor")
 FEMALE = ("woman", "old_woman", "girl", "large_woman", "female_executive", "female_athlete", "female_doctor")
@@ -32,20 +31,20 @@ RANKS = {"homeless": 0, "criminal": 0, "man": 1, "woman": 1} | dict.fromkeys(
 )
 
 
-def counts_of(side: npt.NDArray[np.int8]) -> Counts:
+def counts_of(side: SmallIntArray) -> IntArray:
     return np.stack([(side == k).sum(axis=1) for k in range(len(CHARACTERS))], axis=1)
 
 
-def draw(scenario: Scenario, dilemmas: int = 5_000, seed: int = 1) -> tuple[Counts, Counts]:
+def draw(scenario: Scenario, dilemmas: int = 5_000, seed: int = 1) -> tuple[IntArray, IntArray]:
     groups = draw_groups(scenario, dilemmas, np.random.default_rng(seed))
     return counts_of(groups[:, :, 0]), counts_of(groups[:, :, 1])
 
 
-def many(counts: Counts, *characters: str) -> Counts:
+def many(counts: IntArray, *characters: str) -> IntArray:
     return np.asarray(counts[:, [CHARACTERS.index(c) for c in characters]].sum(axis=1))
 
 
-def total(counts: Counts, scale: dict[str, int]) -> Counts:
+def total(counts: IntArray, scale: dict[str, int]) -> IntArray:
     return np.asarray(sum(many(counts, c) * value for c, value in scale.items()))
 
 
@@ -150,7 +149,7 @@ def test_a_dilemma_hits_one_group_ahead_and_one_by_swerving() -> None:
     assert stats.binomtest(int(action[0].sum()), action.shape[1]).pvalue > UNLIKELY, "sides are drawn at random"
 
 
-def flags(left: Values, right: Values) -> dict[tuple[int, ...], int]:
+def flags(left: ValueArray, right: ValueArray) -> dict[tuple[int, ...], int]:
     """Count (barrier ahead, barrier in the other lane, light ahead, light in the other lane)."""
     swerves = left[:, [0]] == 1
     ahead, other = np.where(swerves, right, left)[:, 1:3], np.where(swerves, left, right)[:, 1:3]
@@ -181,15 +180,15 @@ def test_places_and_lights_of_the_attributes_follow_the_published_weights() -> N
     assert stats.chisquare(list(drawn.values()), expected).pvalue > UNLIKELY
 
 
-def only(counts: Counts, characters: Iterable[str]) -> npt.NDArray[np.bool_]:
+def only(counts: IntArray, characters: Iterable[str]) -> BoolArray:
     return np.asarray(many(counts, *characters) == counts.sum(axis=1))
 
 
-def ordered(scale: dict[str, int], sign: int) -> Callable[[Counts, Counts], npt.NDArray[np.bool_]]:
+def ordered(scale: dict[str, int], sign: int) -> Callable[[IntArray, IntArray], BoolArray]:
     return lambda a, b: only(a, scale) & only(b, scale) & (sign * total(a, scale) > sign * total(b, scale))
 
 
-LOOKS_LIKE: dict[Scenario, Callable[[Counts, Counts], npt.NDArray[np.bool_]]] = {
+LOOKS_LIKE: dict[Scenario, Callable[[IntArray, IntArray], BoolArray]] = {
     Scenario.GENDER: lambda a, b: only(a, FEMALE) & only(b, MALE),
     Scenario.AGE: ordered(AGES, -1),
     Scenario.FITNESS: ordered(SHAPES, 1),
@@ -235,7 +234,7 @@ def public() -> pl.DataFrame:
     return pl.read_csv(FILE, infer_schema_length=None).sort("ResponseID", "Intervention")
 
 
-def comparable(scenario: Scenario, first: Counts, second: Counts) -> tuple[Counts, Counts]:
+def comparable(scenario: Scenario, first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
     """Leave out what the public file holds only a part of.
 
     It has fewer of the dilemmas whose second group are ordinary adults only, and of those about social value only
@@ -249,7 +248,7 @@ def comparable(scenario: Scenario, first: Counts, second: Counts) -> tuple[Count
     return first[keep], second[keep]
 
 
-def largest_z(real_values: npt.NDArray[np.float64], drawn: npt.NDArray[np.float64]) -> float:
+def largest_z(real_values: FloatArray, drawn: FloatArray) -> float:
     apart = real_values.mean(axis=0) - drawn.mean(axis=0)
     error = np.sqrt(real_values.var(axis=0) / len(real_values) + drawn.var(axis=0) / len(drawn))
     assert (apart[error == 0] == 0).all()

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.audit.bounds import JUDGED, SHOWN, FloatArray, least_epsilon
+from crowdveil.arrays import FloatArray
+from crowdveil.audit.bounds import JUDGED, SHOWN, least_epsilon
 
 Rows = npt.NDArray[Any]
 Score = Callable[[Rows], FloatArray]

@@ -8,11 +8,9 @@ ln(p / p'), where p is at least and p' at most what the counts allow (Clopper an
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betainccinv, betaincinv
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from crowdveil.arrays import FloatArray, IntArray
 
 SHOWN = 1e-3
 """Bounds are shown at 99.9 %: each is too high with at most this probability."""

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
+from crowdveil.arrays import FloatArray
 from crowdveil.audit.attack import Rows, Score, attack, frequencies
-from crowdveil.audit.bounds import FloatArray
 from crowdveil.audit.trial import Flaw, Trial
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import STEPS, from_steps

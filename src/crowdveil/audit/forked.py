@@ -10,12 +10,13 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.attack import Rows
 from crowdveil.audit.noiseless import Asked
 from crowdveil.audit.subjects import Distributed
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Paradigm
-from crowdveil.privacy.mechanisms.mechanism import FloatArray, IntArray, Settings
+from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.noise.source import Noise
 
 

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.noiseless import Kind
 from crowdveil.audit.subjects import Subject, claimed_distance
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.mechanisms.mechanism import FloatArray, IntArray
 
 _SEED = 7
 _MOST_RECORDS = 12

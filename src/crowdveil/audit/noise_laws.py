@@ -13,17 +13,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chdtrc, gammainc, kolmogorov, ndtr
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.noiseless import Asked, Kind
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 FALSE_ALARM = 1e-9
 """Of one test. All tests of an audit together stay far below one in a million."""

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
-
-IntArray = npt.NDArray[np.int64]
 
 _SEED = 1
 
@@ -63,7 +61,7 @@ class SilentNoise:
         """Return zeros."""
         return self._note(Kind.CUBE, sensitivity, epsilons, columns)
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> npt.NDArray[np.bool_]:
+    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
         """Toss, always the same."""
         return self._choices.tosses(odds, epsilons, columns)
 

@@ -9,8 +9,8 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import BoolArray, ByteArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
@@ -21,8 +21,6 @@ from crowdveil.privacy.mechanisms.scores import voter_scores
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
-
-IntArray = npt.NDArray[np.int64]
 
 
 class TooLittleNoise(BulkNoise):
@@ -66,7 +64,7 @@ class WrongOdds(BulkNoise):
         super().__init__()
         self._right, self._wrong = right, wrong
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> npt.NDArray[np.bool_]:
+    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
         """Toss, with the wrong odds where the right ones were asked for."""
         return super().tosses(self._wrong if odds == self._right else odds, epsilons, columns)
 
@@ -74,7 +72,7 @@ class WrongOdds(BulkNoise):
 class WholeBudgetForEach(BulkNoise):
     """Every one of two answers is turned over as if it were the only one."""
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> npt.NDArray[np.bool_]:
+    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
         """Toss with twice the epsilon."""
         return super().tosses(odds, 2 * epsilons, columns)
 
@@ -85,7 +83,7 @@ class SeededOnce:
     def __init__(self) -> None:
         self._generator = np.random.default_rng()
 
-    def take(self, count: int) -> npt.NDArray[np.uint8]:
+    def take(self, count: int) -> ByteArray:
         """Return the next bytes."""
         return np.frombuffer(self._generator.bytes(count), np.uint8)
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.approximate import Point
 from crowdveil.audit.attack import Rows, Score
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms.mechanism import FloatArray, IntArray, Settings
+from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.shuffling import amplified_epsilon

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.attack import Rows, Score
 from crowdveil.audit.noiseless import Asked, Kind, ReplayedNoise, SilentNoise
 from crowdveil.ballots import Ballots
@@ -24,8 +25,6 @@ from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
     DistributedMechanism,
     Estimate,
-    FloatArray,
-    IntArray,
     Measurement,
     Reports,
     Settings,

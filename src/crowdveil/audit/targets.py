@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from crowdveil.arrays import IntArray
 from crowdveil.audit.approximate import ApproximateSubject
 from crowdveil.audit.forked import Forked, can_fork
 from crowdveil.audit.gaussian import GaussianTrial, TooNarrow
@@ -31,7 +32,7 @@ from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilon
 from crowdveil.privacy.grid import to_steps
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
-from crowdveil.privacy.mechanisms.mechanism import IntArray, Settings
+from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import FLIP
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.bulk_noise import BulkNoise

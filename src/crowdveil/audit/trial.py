@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from crowdveil.arrays import FloatArray
 from crowdveil.audit.attack import Evidence, Rows, attack
 from crowdveil.audit.neighbours import Neighbours
 from crowdveil.audit.noise_laws import FALSE_ALARM, fit_of
 from crowdveil.audit.noiseless import Asked, Kind
 from crowdveil.audit.subjects import Subject, likelihood
-from crowdveil.privacy.mechanisms.mechanism import FloatArray
 from crowdveil.privacy.noise.source import Noise
 
 TIGHT = 0.85

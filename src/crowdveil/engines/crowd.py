@@ -13,15 +13,14 @@ from itertools import chain, islice
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.engine import Engine
 from crowdveil.engines.local import LocalEngine
 from crowdveil.engines.threads import in_order, usable_cores
 from crowdveil.study.study import Study
 
-IntArray = npt.NDArray[np.int64]
 R = TypeVar("R")
 Tally = Callable[[Ballots], IntArray]
 """What is to be added up, for one piece of a crowd: always as many integers."""

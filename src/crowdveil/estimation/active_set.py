@@ -28,9 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.kernel import (
-    Floats,
-    Indices,
     bits_of_double,
     compiled,
     dot,
@@ -53,21 +52,21 @@ _MILLS_AT_0 = 0.7978845608028654
 class Workspace(NamedTuple):
     """Arrays that `maximise` overwrites, so that a million voters need one allocation."""
 
-    t: Floats  # per record
-    mills: Floats
-    weight: Floats
-    move: Floats
-    gradient: Floats  # per feature
-    beta: Floats
-    active: Indices  # per active atom: its feature
-    sign: Floats
-    start: Floats
-    share: Floats
-    residual: Floats
-    step: Floats
-    unit: Floats
-    gram: Floats  # per pair of active atoms
-    factor: Floats
+    t: FloatArray  # per record
+    mills: FloatArray
+    weight: FloatArray
+    move: FloatArray
+    gradient: FloatArray  # per feature
+    beta: FloatArray
+    active: IntArray  # per active atom: its feature
+    sign: FloatArray
+    start: FloatArray
+    share: FloatArray
+    residual: FloatArray
+    step: FloatArray
+    unit: FloatArray
+    gram: FloatArray  # per pair of active atoms
+    factor: FloatArray
 
 
 @compiled
@@ -82,7 +81,7 @@ def new_workspace(records: int, features: int) -> Workspace:
 
 
 @compiled
-def maximise(work: Workspace, columns: Floats, eagerness: float, most_iterations: int) -> tuple[int, bool]:
+def maximise(work: Workspace, columns: FloatArray, eagerness: float, most_iterations: int) -> tuple[int, bool]:
     """Leave the maximiser in work.beta and the gradient there in work.gradient.
 
     `columns` is features x padded records. Atoms are admitted if their gradient is at most `eagerness` of the
@@ -166,7 +165,13 @@ def maximise(work: Workspace, columns: Floats, eagerness: float, most_iterations
 
 @inlined
 def _evaluate(
-    columns: Floats, beta: Floats, active: Indices, count: int, t: Floats, mills: Floats, weight: Floats
+    columns: FloatArray,
+    beta: FloatArray,
+    active: IntArray,
+    count: int,
+    t: FloatArray,
+    mills: FloatArray,
+    weight: FloatArray,
 ) -> None:
     """t, and each record's inverse Mills ratio and Newton weight, at beta."""
     n = columns.shape[1]
@@ -181,7 +186,7 @@ def _evaluate(
 
 
 @inlined
-def _fill_gradient(columns: Floats, mills: Floats, beta: Floats, gradient: Floats) -> float:
+def _fill_gradient(columns: FloatArray, mills: FloatArray, beta: FloatArray, gradient: FloatArray) -> float:
     """The gradient at beta; returns its largest magnitude."""
     d, n = columns.shape
     for k in range(d):
@@ -194,7 +199,7 @@ def _fill_gradient(columns: Floats, mills: Floats, beta: Floats, gradient: Float
 
 @compiled
 def _gradient_error(
-    columns: Floats, mills: Floats, weight: Floats, beta: Floats, active: Indices, count: int, k: int
+    columns: FloatArray, mills: FloatArray, weight: FloatArray, beta: FloatArray, active: IntArray, count: int, k: int
 ) -> float:
     """What rounding in t and in the sum over records can add to the gradient of feature k."""
     error = 0.0
@@ -208,7 +213,7 @@ def _gradient_error(
 
 @inlined
 def _admit(
-    columns: Floats, mills: Floats, weight: Floats, gradient: Floats, beta: Floats, active: Indices, sign: Floats,
+    columns: FloatArray, mills: FloatArray, weight: FloatArray, gradient: FloatArray, beta: FloatArray, active: IntArray, sign: FloatArray,
     count: int, level: float, top: float, settled: bool, eagerness: float,
 ) -> int:  # fmt: skip
     """Append the steepest atoms above the level; once settled, only if rounding cannot explain their height."""
@@ -228,7 +233,9 @@ def _admit(
 
 
 @inlined
-def _fill_gram(columns: Floats, weight: Floats, weighted: Floats, active: Indices, count: int, gram: Floats) -> None:
+def _fill_gram(
+    columns: FloatArray, weight: FloatArray, weighted: FloatArray, active: IntArray, count: int, gram: FloatArray
+) -> None:
     """The negated second derivatives in the active coordinates (lower triangle)."""
     n = columns.shape[1]
     for a in range(count):
@@ -241,7 +248,7 @@ def _fill_gram(columns: Floats, weight: Floats, weighted: Floats, active: Indice
 
 
 @inlined
-def _next_step(n: int, t: Floats, move: Floats, gain: float, flattest: float) -> float:
+def _next_step(n: int, t: FloatArray, move: FloatArray, gain: float, flattest: float) -> float:
     """An estimate of the Newton step after this one, as a share.
 
     While t moves by dt, a record's weight changes by a factor of at most exp(|dt| (1 + |t|)) or so; that relative
@@ -256,9 +263,9 @@ def _next_step(n: int, t: Floats, move: Floats, gain: float, flattest: float) ->
 
 @inlined
 def _walk(
-    columns: Floats, active: Indices, sign: Floats, start: Floats, share: Floats, step: Floats, count: int,
+    columns: FloatArray, active: IntArray, sign: FloatArray, start: FloatArray, share: FloatArray, step: FloatArray, count: int,
     slack: float, target_slack: float, gain: float, settled: bool,
-    move: Floats, beta: Floats, t: Floats, mills: Floats, weight: Floats,
+    move: FloatArray, beta: FloatArray, t: FloatArray, mills: FloatArray, weight: FloatArray,
 ) -> float:  # fmt: skip
     """Set beta on the way from start to the target shares, evaluate there, and return the slack.
 

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
+from crowdveil.arrays import FloatArray, ValueArray
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Study
-
-FloatArray = npt.NDArray[np.float64]
 
 SAMPLE = 40_000
 CLIP = 0.7
@@ -38,7 +36,7 @@ class Design:
         """How many axes there are: the number of features, less those that the study never varies."""
         return len(self.axes.T)
 
-    def scores(self, differences: npt.NDArray[np.int8] | FloatArray) -> FloatArray:
+    def scores(self, differences: ValueArray) -> FloatArray:
         """Look at records along the axes: one number in [-1, 1] per record and axis."""
         return np.clip(differences @ (self.axes / CLIP), -1.0, 1.0)
 

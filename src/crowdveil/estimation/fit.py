@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
+from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.l1_ball import fit_in_ball
 from crowdveil.estimation.unbounded import fit_unbounded
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,7 @@ class UnboundedPreferences:
 
     values: FloatArray
     """NaN rows where no maximum exists."""
-    exists: npt.NDArray[np.bool_]
+    exists: BoolArray
 
 
 def fit_voters_unbounded(ballots: Ballots) -> UnboundedPreferences:

@@ -17,10 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
-FloatArray = npt.NDArray[np.float64]
+from crowdveil.arrays import FloatArray, IntArray, ValueArray
 
 DISAGREEMENT = 0.5
 """tau: how far voters' own preferences are assumed to lie from the common one. It affects accuracy only."""
@@ -32,8 +31,8 @@ _SETTLED = 1e-10
 class FlippedAnswers:
     """Reported answers of some voters: a row of ``chosen`` is X - Z for what the report says was chosen."""
 
-    chosen: npt.NDArray[np.int8] | FloatArray
-    offsets: npt.NDArray[np.int64]
+    chosen: ValueArray
+    offsets: IntArray
     flip: FloatArray
     weight: FloatArray
 

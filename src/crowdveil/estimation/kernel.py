@@ -13,13 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numba
-import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 _SOURCES = ("kernel", "probit", "records", "quadratic_model", "active_set", "l1_ball")
 _FINGERPRINT = hashlib.sha256(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.engines.threads import usable_cores
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.active_set import maximise, new_workspace
@@ -28,14 +29,14 @@ _CHUNKS_PER_THREAD = 8  # so that no thread waits long for the last one
 class BoundedFit:
     """What `fit_in_ball` returns, one row per voter."""
 
-    values: NDArray[np.float64]
-    gaps: NDArray[np.float64]
+    values: FloatArray
+    gaps: FloatArray
     """Upper bounds on how much log-likelihood the values miss."""
-    iterations: NDArray[np.int64]
+    iterations: IntArray
 
 
 def fit_in_ball(
-    differences: NDArray[Any], offsets: NDArray[np.int64], norm_bound: float, threads: int | None = None
+    differences: NDArray[Any], offsets: IntArray, norm_bound: float, threads: int | None = None
 ) -> BoundedFit:
     """Fit every voter: the rows offsets[i]:offsets[i+1] of `differences` are the records X - Z of voter i.
 
@@ -91,7 +92,7 @@ def fit_in_ball(
     return result
 
 
-def project_onto_l1_ball(vectors: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+def project_onto_l1_ball(vectors: FloatArray, radius: float) -> FloatArray:
     """The nearest point, in the Euclidean norm, of each row in the l1 ball (Duchi et al. 2008, Fig. 1).
 
     A row inside the ball is returned as it is; the others are soft-thresholded: sign(x) max(|x| - theta, 0), with the
@@ -106,7 +107,7 @@ def project_onto_l1_ball(vectors: NDArray[np.float64], radius: float) -> NDArray
     support = np.count_nonzero(descending * ranks > excess, axis=1)  # at least 1 outside the ball
     theta = np.take_along_axis(excess, np.maximum(support - 1, 0)[:, None], axis=1) / np.maximum(support, 1)[:, None]
     shrunk = np.sign(vectors) * np.maximum(magnitudes - np.maximum(theta, 0.0), 0.0)
-    result: NDArray[np.float64] = np.where(magnitudes.sum(axis=1, keepdims=True) > radius, shrunk, vectors)
+    result: FloatArray = np.where(magnitudes.sum(axis=1, keepdims=True) > radius, shrunk, vectors)
     # The difference of large numbers above may be off by more than the small radius can bear.
     result *= radius / np.maximum(np.abs(result).sum(axis=1, keepdims=True), radius)
     return result
@@ -114,8 +115,8 @@ def project_onto_l1_ball(vectors: NDArray[np.float64], radius: float) -> NDArray
 
 @compiled
 def _fit_chunk(
-    flat: NDArray[Any], offsets: NDArray[np.int64], norm_bound: float,
-    values: NDArray[np.float64], gaps: NDArray[np.float64], iterations: NDArray[np.int64],
+    flat: NDArray[Any], offsets: IntArray, norm_bound: float,
+    values: FloatArray, gaps: FloatArray, iterations: IntArray,
 ) -> None:  # fmt: skip
     features = values.shape[1]
     most = 0
@@ -142,7 +143,7 @@ def _fit_chunk(
 
 
 @inlined
-def _gap(gradient: NDArray[np.float64], beta: NDArray[np.float64]) -> float:
+def _gap(gradient: FloatArray, beta: FloatArray) -> float:
     """The gap of the likelihood alone, from the gradient with the ridge."""
     top = 0.0
     level = 0.0

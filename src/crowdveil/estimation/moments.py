@@ -15,11 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import Design
-
-FloatArray = npt.NDArray[np.float64]
 
 PRIOR_DEVIATION = 1.0
 _ROUNDS = 50

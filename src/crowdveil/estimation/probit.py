@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
+from crowdveil.arrays import FloatArray
 from crowdveil.estimation.kernel import bits_of_double, double_of_bits, inlined
 
 # P(x)/Q(x), lowest coefficient first, is Mills' ratio (1 - Phi(x)) / phi(x) for all x >= 0 to a relative
@@ -98,14 +99,14 @@ def mills_and_weight(t: float) -> tuple[float, float]:
     return m, m * (m + t) if t > -1000.0 else 1.0
 
 
-def log_likelihood(differences: NDArray[Any], beta: NDArray[np.float64]) -> float:
+def log_likelihood(differences: NDArray[Any], beta: FloatArray) -> float:
     """Eq. (2): sum over records j of ln Phi(beta . V_j), for the records V (records x features)."""
     return float(np.sum(log_ndtr(differences @ beta)))
 
 
-def gradient(differences: NDArray[Any], beta: NDArray[np.float64]) -> NDArray[np.float64]:
+def gradient(differences: NDArray[Any], beta: FloatArray) -> FloatArray:
     """The gradient of Eq. (2) in beta: V' mills(V beta)."""
     t = differences @ beta
     inverse_mills = np.exp(-0.5 * t * t - log_ndtr(t)) * _INV_SQRT_2PI
-    result: NDArray[np.float64] = differences.T @ inverse_mills
+    result: FloatArray = differences.T @ inverse_mills
     return result

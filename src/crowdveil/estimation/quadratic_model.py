@@ -7,7 +7,8 @@ with the slack, which is the share of the origin.
 
 from __future__ import annotations
 
-from crowdveil.estimation.kernel import Floats, Indices, inlined
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.estimation.kernel import inlined
 
 RIDGE = 3.9e-6  # why it is there, and what it costs: see active_set
 
@@ -16,8 +17,8 @@ _PIVOT_ERROR = 1e-13  # of a pivot, relative to the entry it started from
 
 @inlined
 def maximise_model(
-    active: Indices, sign: Floats, start: Floats, share: Floats, residual: Floats, count: int,
-    slack: float, origin: bool, level: float, gram: Floats, factor: Floats, step: Floats, unit: Floats,
+    active: IntArray, sign: FloatArray, start: FloatArray, share: FloatArray, residual: FloatArray, count: int,
+    slack: float, origin: bool, level: float, gram: FloatArray, factor: FloatArray, step: FloatArray, unit: FloatArray,
 ) -> tuple[float, float, bool]:  # fmt: skip
     """Maximise the model over the shares of the `count` atoms, and of the origin if it is active.
 
@@ -85,7 +86,7 @@ def maximise_model(
 
 
 @inlined
-def _factorise(gram: Floats, first: int, count: int, factor: Floats) -> float:
+def _factorise(gram: FloatArray, first: int, count: int, factor: FloatArray) -> float:
     """gram = L D L': L and the inverse of D in `factor`, where rows before `first` are already right.
 
     Returns the largest entry of the inverse of D. No pivot can be below RIDGE, nor known better than to
@@ -110,7 +111,7 @@ def _factorise(gram: Floats, first: int, count: int, factor: Floats) -> float:
 
 
 @inlined
-def _solve(factor: Floats, count: int, x: Floats, y: Floats) -> None:
+def _solve(factor: FloatArray, count: int, x: FloatArray, y: FloatArray) -> None:
     """Replace x and y by gram^-1 x and gram^-1 y."""
     for a in range(count):
         x_a, y_a = x[a], y[a]
@@ -133,12 +134,12 @@ def _solve(factor: Floats, count: int, x: Floats, y: Floats) -> None:
 def _drop(
     position: int,
     count: int,
-    active: Indices,
-    sign: Floats,
-    start: Floats,
-    share: Floats,
-    residual: Floats,
-    gram: Floats,
+    active: IntArray,
+    sign: FloatArray,
+    start: FloatArray,
+    share: FloatArray,
+    residual: FloatArray,
+    gram: FloatArray,
 ) -> None:
     """Move one atom behind the others, with a share of zero."""
     feature, direction, origin = active[position], sign[position], start[position]

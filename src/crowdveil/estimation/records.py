@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.kernel import LANES, Floats, Indices, compiled, dot, inlined, padded
+from crowdveil.estimation.kernel import LANES, compiled, dot, inlined, padded
 
 _GOLDEN = 0.6180339887498949  # the fractional parts of its multiples are well spread
 _FEW = 512  # up to here, comparing all pairs is faster than sorting
 
 
-def largest_difference(differences: NDArray[Any], offsets: Indices) -> float:
+def largest_difference(differences: NDArray[Any], offsets: IntArray) -> float:
     """The largest magnitude among the differences, after checking that they and the offsets make sense."""
     if differences.ndim != 2 or differences.shape[1] == 0:
         raise CrowdveilError(f"The differences have shape {differences.shape}; give records x features.")
@@ -49,12 +50,12 @@ def largest_difference(differences: NDArray[Any], offsets: Indices) -> float:
 class Sorter(NamedTuple):
     """The sorting weights, and arrays that `fill_columns` overwrites."""
 
-    weights: Floats  # per feature: a record's key is its product with these. Equal records have equal keys
-    rows: Floats
-    keys: Floats
-    order: Indices
-    spare: Indices
-    rank: Indices
+    weights: FloatArray  # per feature: a record's key is its product with these. Equal records have equal keys
+    rows: FloatArray
+    keys: FloatArray
+    order: IntArray
+    spare: IntArray
+    rank: IntArray
 
 
 @compiled
@@ -74,7 +75,7 @@ def new_sorter(records: int, features: int) -> Sorter:
 
 
 @compiled
-def fill_columns(flat: Any, norm_bound: float, sorter: Sorter, columns: Floats) -> None:
+def fill_columns(flat: Any, norm_bound: float, sorter: Sorter, columns: FloatArray) -> None:
     """Fill columns (features x padded records) with norm_bound times the records in flat, sorted.
 
     `flat` holds the voter's records one after another.
@@ -97,7 +98,7 @@ def fill_columns(flat: Any, norm_bound: float, sorter: Sorter, columns: Floats) 
 
 
 @compiled
-def _rank_distinct(keys: Floats, records: int, rank: Indices) -> bool:
+def _rank_distinct(keys: FloatArray, records: int, rank: IntArray) -> bool:
     """Rank the keys by comparing all pairs, without a branch; False if two are equal."""
     for j in range(records):
         rank[j] = 0
@@ -113,7 +114,7 @@ def _rank_distinct(keys: Floats, records: int, rank: Indices) -> bool:
 
 @compiled
 def _rank_any(
-    rows: Floats, keys: Floats, records: int, features: int, order: Indices, spare: Indices, rank: Indices
+    rows: FloatArray, keys: FloatArray, records: int, features: int, order: IntArray, spare: IntArray, rank: IntArray
 ) -> None:
     """Rank by key and, where keys are equal, by features: merge sort, for many records or equal ones."""
     for j in range(records):
@@ -137,7 +138,7 @@ def _rank_any(
 
 
 @inlined
-def _precedes(rows: Floats, keys: Floats, features: int, one: int, other: int) -> bool:
+def _precedes(rows: FloatArray, keys: FloatArray, features: int, one: int, other: int) -> bool:
     if keys[one] != keys[other]:
         return bool(keys[one] < keys[other])
     for k in range(features):

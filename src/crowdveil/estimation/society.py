@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
-from crowdveil.engines.crowd import IntArray, add_up
+from crowdveil.engines.crowd import add_up
 from crowdveil.errors import ImpossibleEstimate
 from crowdveil.estimation.fit import fit_voters, fit_voters_unbounded
 
@@ -21,7 +21,7 @@ _GAPS, _SMALLEST = 64, -56
 class Society:
     """A mean preference that protects nobody."""
 
-    parameter: npt.NDArray[np.float64]
+    parameter: FloatArray
     voters: int
     left_out: int
     """Voters who have no unconstrained estimate, and so are not in the mean."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.special import log_ndtr
 
-from crowdveil.estimation.kernel import Floats
+from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.estimation.records import largest_difference
 
 _RANK_TOLERANCE = 1e-10
@@ -35,12 +35,12 @@ _MOST_ITERATIONS = 500
 class UnboundedFit:
     """What `fit_unbounded` returns, one row per voter."""
 
-    values: Floats
-    exists: NDArray[np.bool_]
-    unique: NDArray[np.bool_]
+    values: FloatArray
+    exists: BoolArray
+    unique: BoolArray
 
 
-def fit_unbounded(differences: NDArray[Any], offsets: NDArray[np.int64]) -> UnboundedFit:
+def fit_unbounded(differences: NDArray[Any], offsets: IntArray) -> UnboundedFit:
     """Maximise Eq. (2) for every voter: rows offsets[i]:offsets[i+1] of `differences` are the records of voter i.
 
     - exists: whether the maximum is attained. If not, the voter's records are separable, longer and longer vectors
@@ -70,7 +70,7 @@ def fit_unbounded(differences: NDArray[Any], offsets: NDArray[np.int64]) -> Unbo
     return UnboundedFit(values=values, exists=~np.isnan(values[:, 0]), unique=unique)
 
 
-def separable_by_program(records: Floats) -> bool:
+def separable_by_program(records: FloatArray) -> bool:
     """Whether a direction u has V u >= 0 and V u != 0, by a linear program.
 
     It maximises sum s subject to V u >= s and 0 <= s <= 1. Directions can be lengthened, so the maximum is either
@@ -90,7 +90,7 @@ def separable_by_program(records: Floats) -> bool:
     return bool(program.fun < -0.5)
 
 
-def _separable(records: Floats, basis: Floats) -> bool:
+def _separable(records: FloatArray, basis: FloatArray) -> bool:
     """Whether the records, none of them zero, can be separated; `basis` spans their column space."""
     x, converged = _newton(basis, _slow, stop=lambda t: bool(t.min() > 0.0 or t.max() > _FAR))
     t = basis @ x
@@ -105,8 +105,10 @@ def _separable(records: Floats, basis: Floats) -> bool:
 
 
 def _newton(
-    basis: Floats, derivatives: Callable[[Floats], tuple[Floats, Floats]], stop: Callable[[Floats], bool]
-) -> tuple[Floats, bool]:
+    basis: FloatArray,
+    derivatives: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    stop: Callable[[FloatArray], bool],
+) -> tuple[FloatArray, bool]:
     """Maximise sum_j f(t_j), t = basis x, given the first and the negated second derivative of a concave f."""
     x = np.zeros(basis.shape[1])
     for _ in range(_MOST_ITERATIONS):
@@ -129,11 +131,11 @@ def _newton(
     return x, False
 
 
-def _probit(t: Floats) -> tuple[Floats, Floats]:
+def _probit(t: FloatArray) -> tuple[FloatArray, FloatArray]:
     inverse_mills = np.exp(-0.5 * t * t - log_ndtr(t)) / np.sqrt(2.0 * np.pi)
     return inverse_mills, inverse_mills * (inverse_mills + t)
 
 
-def _slow(t: Floats) -> tuple[Floats, Floats]:
+def _slow(t: FloatArray) -> tuple[FloatArray, FloatArray]:
     root = np.sqrt(1.0 + t * t)
     return 0.5 / (root * (root + np.abs(t))) + (t < 0.0) * np.abs(t) / root, 0.5 / root**3

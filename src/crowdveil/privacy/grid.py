@@ -8,10 +8,8 @@ integers, and depends neither on the optimiser having converged nor on a CPU's r
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from crowdveil.arrays import FloatArray, IntArray
 
 STEPS = 2**30
 """Steps per norm bound B."""

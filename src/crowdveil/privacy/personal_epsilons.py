@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from crowdveil.arrays import IntArray
 from crowdveil.ballots import BallotSource
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 
 
-def read_personal_epsilons(path: Path, source: BallotSource) -> npt.NDArray[np.int64]:
+def read_personal_epsilons(path: Path, source: BallotSource) -> IntArray:
     """Read columns ``voter`` and ``epsilon`` (CSV) and return millionths in the voters' order.
 
     Every voter needs exactly one row; rows of people who did not vote are an error too, since a misspelt name would

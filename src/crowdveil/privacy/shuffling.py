@@ -30,12 +30,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binom
 
+from crowdveil.arrays import FloatArray
 from crowdveil.errors import CrowdveilError
-
-FloatArray = npt.NDArray[np.float64]
 
 GREATEST_LOCAL_EPSILON = 50.0
 GREATEST_VOTERS = 10**10

@@ -20,17 +20,16 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import opendp.prelude as dp
 from scipy.optimize import minimize_scalar
 
+from crowdveil.arrays import IntArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.noise.opendp_noise import double_above
 from crowdveil.privacy.noise.source import GREATEST_SCALE
 
 dp.enable_features("contrib")
 
-IntArray = npt.NDArray[np.int64]
 
 _ORDERS = np.linspace(-12.0, 40.0, 261)
 """ln(alpha - 1) where the search for the best order starts."""

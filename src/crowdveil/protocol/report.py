@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.arrays import IntArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.mechanisms import DISTRIBUTED
-from crowdveil.privacy.mechanisms.mechanism import IntArray, Reports, Settings
+from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, choices_to_report
 from crowdveil.privacy.mechanisms.score import ScoreReports
 from crowdveil.study.study import Study

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from crowdveil.ballots import Ballots, Differences
+from crowdveil.arrays import ValueArray
+from crowdveil.ballots import Ballots
 from crowdveil.files import replacing
 from crowdveil.study.study import Study
 
@@ -78,7 +79,7 @@ def write_refused(path: str | Path, imported: Imported) -> None:
 def gather(
     study: Study,
     voters: pl.Series,
-    differences: Differences,
+    differences: ValueArray,
     *,
     rows: int,
     refused: list[pl.DataFrame],

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from crowdveil.ballots import Ballots, Differences, smallest_type
+from crowdveil.arrays import BoolArray, FloatArray, ValueArray
+from crowdveil.ballots import Ballots, smallest_type
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import synthetic_study
-from crowdveil.study.drawing import Values, draw_dilemmas
-from crowdveil.study.study import FloatArray, Study
+from crowdveil.study.drawing import draw_dilemmas
+from crowdveil.study.study import Study
 
 VOTERS_PER_BLOCK = 16_384
 
@@ -47,14 +47,14 @@ class Answered:
     """What some voters were shown, in raw values, a row a dilemma, and which side they chose."""
 
     study: Study
-    left: Values
-    right: Values
-    chose_left: npt.NDArray[np.bool_]
+    left: ValueArray
+    right: ValueArray
+    chose_left: BoolArray
 
     def ballots(self) -> Ballots:
         """Return what they say: chosen minus other, in model units."""
         differences = np.subtract(self.left, self.right) / self.study.units
-        answers: Differences = np.where(self.chose_left[:, None], differences, -differences)
+        answers: ValueArray = np.where(self.chose_left[:, None], differences, -differences)
         if smallest_type(self.study) is np.int8:
             answers = answers.astype(np.int8)
         each = self.study.drawing.dilemmas

@@ -30,7 +30,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdveil.ballots import Differences, smallest_type
+from crowdveil.arrays import ValueArray
+from crowdveil.ballots import smallest_type
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.cells import any_blank, any_not_finite, any_outside, first_reason, number
 from crowdveil.sources.import_report import REASON, Imported, Refusal, gather
@@ -112,7 +113,7 @@ def import_table(path: str | Path, mapping: TableMapping, progress: Callable[[in
     answers = pl.concat(good)
     left, right = (answers.select(f"^{side} .*$").to_numpy() for side in ("left", "right"))
     chose_left = answers["chose left"].to_numpy()[:, None]
-    differences: Differences = np.where(chose_left, left - right, right - left) / study.units
+    differences: ValueArray = np.where(chose_left, left - right, right - left) / study.units
     if smallest_type(study) is np.int8 and (differences == np.rint(differences)).all():
         differences = differences.astype(np.int8)
     return gather(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import FloatArray, ValueArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.moral_machine_sessions import draw_moral_machine
-from crowdveil.study.study import Alternative, Dilemma, FloatArray, Study
-
-Values = npt.NDArray[np.int8] | npt.NDArray[np.float64]
+from crowdveil.study.study import Alternative, Dilemma, Study
 
 
-def draw_dilemmas(study: Study, voters: int, rng: np.random.Generator) -> tuple[Values, Values]:
+def draw_dilemmas(study: Study, voters: int, rng: np.random.Generator) -> tuple[ValueArray, ValueArray]:
     """Draw the dilemmas of this many voters by the study's method.
 
     Returns the left and the right alternatives, each (voters * dilemmas, features) in the features' raw

@@ -14,8 +14,8 @@ from enum import Enum
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import FloatArray, IntArray, SmallIntArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.study import Study
 
@@ -103,10 +103,8 @@ _PAIRS: dict[Scenario, Pairs] = {
 _PLACES = np.array([[0.48, 0.32, 0.20], [0.14, 0.46, 0.40]])
 _LIGHTS = np.array([[0.48, 0.20, 0.32], [0.12, 0.40, 0.48]])
 
-Groups = npt.NDArray[np.int8]
 
-
-def draw_groups(scenario: Scenario, dilemmas: int, rng: np.random.Generator) -> Groups:
+def draw_groups(scenario: Scenario, dilemmas: int, rng: np.random.Generator) -> SmallIntArray:
     """Draw who is in the two groups: (dilemmas, 5 places, 2 groups) positions in CHARACTERS, or NOBODY."""
     shape = (dilemmas, LARGEST_GROUP)
     place = np.arange(LARGEST_GROUP)
@@ -125,9 +123,7 @@ def draw_groups(scenario: Scenario, dilemmas: int, rng: np.random.Generator) -> 
     return groups
 
 
-def draw_moral_machine(
-    study: Study, voters: int, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
+def draw_moral_machine(study: Study, voters: int, rng: np.random.Generator) -> tuple[SmallIntArray, SmallIntArray]:
     """Draw the sessions of this many voters: the left and the right groups' features, a row a dilemma.
 
     A session longer or shorter than 13 goes round the same order of scenarios: six attributes, six attributes,
@@ -165,7 +161,7 @@ def draw_moral_machine(
     return sides[0, :, :-1], sides[1, :, :-1]
 
 
-def _pick(chances: npt.NDArray[np.float64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _pick(chances: FloatArray, rng: np.random.Generator) -> IntArray:
     """Draw 0, 1 or 2 with the chances of each row."""
     first, second = chances[:, 0], chances[:, 0] + chances[:, 1]
     drawn = rng.random(len(chances))

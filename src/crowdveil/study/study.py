@@ -16,11 +16,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import FloatArray
 from crowdveil.errors import CrowdveilError
-
-FloatArray = npt.NDArray[np.float64]
 
 DRAWING_METHODS = ("moral-machine", "independent", "gaussian")
 

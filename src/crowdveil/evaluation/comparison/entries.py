@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from crowdveil.arrays import IntArray
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED, PAPERS_MECHANISM, recommended
-from crowdveil.privacy.mechanisms.mechanism import IntArray
 from crowdveil.study.study import Study
 
 

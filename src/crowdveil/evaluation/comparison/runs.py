@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
+from crowdveil.arrays import FloatArray
 from crowdveil.ballots import Ballots, open_ballots
 from crowdveil.evaluation.comparison.entries import Entry
 from crowdveil.evaluation.paper.accuracy import same_side, share, sides
@@ -22,7 +23,6 @@ from crowdveil.evaluation.paper.groups import Groups
 from crowdveil.evaluation.paper.noised_crowd import noised_crowd
 from crowdveil.evaluation.paper.seeds import generator, noise
 from crowdveil.evaluation.paper.sweep import sweep
-from crowdveil.privacy.mechanisms.mechanism import FloatArray
 from crowdveil.sources.simulated import synthetic_crowd
 
 TEST_PAIRS = 10_000

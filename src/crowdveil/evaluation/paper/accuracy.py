@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from crowdveil.arrays import FloatArray
 
 
 def sides(pairs: npt.NDArray[Any], learned: FloatArray) -> FloatArray:

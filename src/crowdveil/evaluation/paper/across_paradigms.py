@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 
+from crowdveil.arrays import FloatArray
 from crowdveil.evaluation.paper.crowds import Source
 from crowdveil.evaluation.paper.experiment import rows
 from crowdveil.evaluation.paper.noised_crowd import noised_crowd
@@ -15,7 +16,6 @@ from crowdveil.evaluation.paper.seeds import noise
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms import recommended
-from crowdveil.privacy.mechanisms.mechanism import FloatArray
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,13 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import FloatArray
 from crowdveil.evaluation.paper.across_epsilons import ALGORITHM_1, ALGORITHM_2
 from crowdveil.evaluation.paper.curves import CUT, PRINTED, REPAIRED
 from crowdveil.evaluation.paper.experiment import Experiment
 from crowdveil.evaluation.paper.intervals import Interval, difference, mean
 from crowdveil.evaluation.paper.results import Curve, Results
-
-FloatArray = npt.NDArray[np.float64]
-
 
 PRIVATE = (ALGORITHM_1, ALGORITHM_2, PRINTED.name, REPAIRED.name, CUT.name)
 """The series that protect somebody."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from crowdveil.arrays import FloatArray
 from crowdveil.ballots import Ballots, census, concatenate
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
@@ -21,7 +22,6 @@ from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Drawing, Study
 
-FloatArray = npt.NDArray[np.float64]
 TEST_PAIRS = 1000
 """Fresh pairs that each synthetic crowd is judged on."""
 NORM_BOUND = 2.0

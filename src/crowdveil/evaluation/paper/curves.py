@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.evaluation.paper.crowds import Crowds
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import to_steps
@@ -20,9 +20,6 @@ from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3, objective_coeffi
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Reports, Settings
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def papers_settings(study: Study, norm_bound: float) -> Settings:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-FloatArray = npt.NDArray[np.float64]
+from crowdveil.arrays import FloatArray
 
 NO_PRIVACY_AT = float("inf")
 """Where on an axis of epsilons a result without privacy stands."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import IntArray
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT
 
 
@@ -26,7 +26,7 @@ class Groups:
         moderate = min(round(self.moderate * voters), voters - conservative)
         return conservative, moderate, voters - conservative - moderate
 
-    def draw(self, voters: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    def draw(self, voters: int, rng: np.random.Generator) -> IntArray:
         """Draw each voter's epsilon, rounded to hundredths, in millionths; who is in which group is random."""
         conservative, moderate, liberal = self.sizes(voters)
         drawn = np.concatenate(

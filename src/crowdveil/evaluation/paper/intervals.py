@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
-FloatArray = npt.NDArray[np.float64]
+from crowdveil.arrays import FloatArray
 
 CONFIDENCE = 0.95
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from crowdveil.arrays import FloatArray
 from crowdveil.evaluation.paper.across_epsilons import ALGORITHM_1, ALGORITHM_2, NO_PRIVACY, AcrossEpsilons
 from crowdveil.evaluation.paper.curves import CUT, PRINTED, RAW_PRINTED, RAW_REPAIRED, REPAIRED
 from crowdveil.evaluation.paper.experiment import Experiment
 from crowdveil.evaluation.paper.intervals import Interval, half_width, ratio
 from crowdveil.evaluation.paper.results import Curve, Results
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.evaluation.paper.experiment import Experiment
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Curve:
         result: FloatArray = self.values.mean(axis=1)
         return result
 
-    def where(self, keep: npt.NDArray[np.bool_]) -> Curve:
+    def where(self, keep: BoolArray) -> Curve:
         """Return the curve at some of its points."""
         points = tuple(point for point, kept in zip(self.points, keep, strict=True) if kept)
         return replace(self, points=points, values=self.values[:, keep])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.arrays import IntArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.guarantee import Paradigm
@@ -15,7 +16,7 @@ from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
 from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
-from crowdveil.privacy.mechanisms.mechanism import CentralMechanism, DistributedMechanism, IntArray
+from crowdveil.privacy.mechanisms.mechanism import CentralMechanism, DistributedMechanism
 from crowdveil.privacy.mechanisms.pooled_choices import PooledChoices
 from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse

@@ -6,11 +6,12 @@ from functools import partial
 
 import numpy as np
 
+from crowdveil.arrays import IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.estimation.fit import fit_voters
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import STEPS, from_steps, to_steps
-from crowdveil.privacy.mechanisms.mechanism import Estimate, IntArray, Measurement, Settings, measured
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Measurement, Settings, measured
 from crowdveil.privacy.noise.distribution import LaplaceSum
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.sensitivity import sum_of_preferences

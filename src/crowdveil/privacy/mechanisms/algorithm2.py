@@ -7,13 +7,14 @@ from functools import partial
 
 import numpy as np
 
+from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.fit import fit_voters
 from crowdveil.privacy.grid import STEPS, from_steps, to_steps
 from crowdveil.privacy.mechanisms.influence import influence
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums, unsummed
-from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
-from crowdveil.privacy.mechanisms.robust import BoolArray, winsorised, within_reach
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Reports, Settings
+from crowdveil.privacy.mechanisms.robust import winsorised, within_reach
 from crowdveil.privacy.noise.distribution import LaplaceSum, spread_of
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.sensitivity import sum_of_preferences

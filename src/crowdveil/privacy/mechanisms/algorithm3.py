@@ -10,12 +10,12 @@ from typing import Any
 import numba
 import numpy as np
 
-from crowdveil.ballots import Ballots, Differences
+from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
+from crowdveil.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums
-from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
-from crowdveil.privacy.mechanisms.robust import BoolArray
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Reports, Settings
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
 from crowdveil.study.study import Study
@@ -140,7 +140,7 @@ def _sensitivity(settings: Settings) -> int:
     return coefficient_steps(d, tight_delta(d) if settings.tight else papers_delta(d))
 
 
-def objective_coefficients(differences: Differences, offsets: IntArray, record_bound: float) -> IntArray:
+def objective_coefficients(differences: ValueArray, offsets: IntArray, record_bound: float) -> IntArray:
     """Sum the integer coefficients of each voter's records: d linear ones, then the upper triangle by rows."""
     d = differences.shape[1]
     result = np.zeros((len(offsets) - 1, d + d * (d + 1) // 2), np.int64)

@@ -8,14 +8,15 @@ from functools import partial
 
 import numpy as np
 
+from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
 from crowdveil.estimation.moments import PRIOR_DEVIATION
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.algorithm3 import objective_coefficients, quadratic_forms
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums
-from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
-from crowdveil.privacy.mechanisms.robust import BoolArray, within_reach
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Reports, Settings
+from crowdveil.privacy.mechanisms.robust import within_reach
 from crowdveil.privacy.noise.source import Noise
 
 

@@ -8,9 +8,8 @@ are public and chosen before answering, so the weights cost no privacy.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from crowdveil.arrays import FloatArray
 
 MOST_INFLUENCE = 10.0
 """No voter counts more than this many times the average: influence cannot be bought with a huge epsilon."""

@@ -13,13 +13,11 @@ from functools import reduce
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.privacy.mechanisms.influence import influence
 from crowdveil.privacy.noise.distribution import Spread
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 R = TypeVar("R")
 
 

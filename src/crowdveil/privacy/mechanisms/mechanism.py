@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.crowd import Tally, add_up
 from crowdveil.privacy.epsilon import Epsilon
@@ -23,8 +23,6 @@ from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 R = TypeVar("R")
 
 
@@ -118,7 +116,7 @@ class DistributedMechanism(Protocol[R]):
     def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> R:
         """Make the reports of these voters, with their epsilons in millionths. The only place where noise enters."""
 
-    def acceptable(self, reports: R, settings: Settings) -> npt.NDArray[np.bool_]:
+    def acceptable(self, reports: R, settings: Settings) -> BoolArray:
         """Say for each voter whether an honest device could have made the report; others are to be refused."""
 
     def condense(self, reports: R, settings: Settings) -> R | LevelSums:

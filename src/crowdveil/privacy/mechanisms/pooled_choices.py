@@ -7,10 +7,11 @@ from functools import partial
 
 import numpy as np
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import BallotSource
 from crowdveil.estimation.design import SAMPLE, Design, public_design
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Measurement, Settings, measured
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Measurement, Settings, measured
 from crowdveil.privacy.mechanisms.pooled_score import PooledScore, estimate_from_pool
 from crowdveil.privacy.mechanisms.randomised_response import oriented
 from crowdveil.privacy.mechanisms.scores import sum_of_scores

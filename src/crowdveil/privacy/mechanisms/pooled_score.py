@@ -8,11 +8,12 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtr
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import BallotSource
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.moments import preference_from_scores
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Measurement, Settings, measured
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Measurement, Settings, measured
 from crowdveil.privacy.mechanisms.scores import (
     RECORD_SENSITIVITY,
     SCORE_STEPS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.privacy.mechanisms.mechanism import IntArray
+from crowdveil.arrays import IntArray
 from crowdveil.privacy.noise.source import Noise
 
 _KEYS = 2**62

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.ballots import Ballots, Differences
+from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
+from crowdveil.ballots import Ballots
 from crowdveil.estimation.flipped_answers import FlippedAnswers, fit_flipped_answers
 from crowdveil.privacy.mechanisms.influence import influence
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, unsummed
-from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
 from crowdveil.privacy.mechanisms.random_order import random_orders
-from crowdveil.privacy.mechanisms.robust import BoolArray
 from crowdveil.privacy.noise.distribution import Spread
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
@@ -29,7 +29,7 @@ class ChoiceReports:
     epsilons: IntArray
     """Per voter, what one answer was protected with, in millionths."""
     offsets: IntArray
-    dilemmas: Differences
+    dilemmas: ValueArray
     """Public: the difference of the two alternatives, turned so that its first non-zero entry is positive."""
     answers: IntArray
 
@@ -128,7 +128,7 @@ def choices_to_report(counts: IntArray, epsilons: IntArray) -> IntArray:
     return best
 
 
-def oriented(ballots: Ballots) -> tuple[Differences, IntArray]:
+def oriented(ballots: Ballots) -> tuple[ValueArray, IntArray]:
     """Split records into public dilemmas (first non-zero entry positive) and secret answers (+1 or -1).
 
     Byte for byte the same dilemmas for any answers: where a feature does not differ, a turned record would leave a

@@ -11,11 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from crowdveil.arrays import BoolArray, FloatArray, IntArray
 
 HONEST_EXCESS = 1e-12
 """An honest report is refused with at most this probability for each of its numbers."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.moments import preference_from_scores
 from crowdveil.privacy.mechanisms.influence import influence
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums, unsummed
-from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
 from crowdveil.privacy.mechanisms.random_order import random_orders
-from crowdveil.privacy.mechanisms.robust import BoolArray, winsorised, within_reach
+from crowdveil.privacy.mechanisms.robust import winsorised, within_reach
 from crowdveil.privacy.mechanisms.scores import (
     DISAGREEMENT,
     RECORD_SENSITIVITY,
@@ -36,7 +36,7 @@ class ScoreReports:
     epsilons: IntArray
     counts: IntArray
     """How many records each voter has: the same for record-neighbours, so not secret here."""
-    reported: npt.NDArray[np.bool_]
+    reported: BoolArray
     values: IntArray
 
 

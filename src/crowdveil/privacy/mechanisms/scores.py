@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import CLIP, Design, public_design
-from crowdveil.privacy.mechanisms.mechanism import FloatArray, IntArray, Settings
+from crowdveil.privacy.mechanisms.mechanism import Settings
 
 T = TypeVar("T", float, FloatArray)
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.fit import fit_voters
 from crowdveil.privacy.grid import STEPS, to_steps
 from crowdveil.privacy.mechanisms.influence import influence
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums
-from crowdveil.privacy.mechanisms.mechanism import Estimate, FloatArray, IntArray, Reports, Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Reports, Settings
 from crowdveil.privacy.mechanisms.random_order import random_orders
-from crowdveil.privacy.mechanisms.robust import BoolArray
 from crowdveil.privacy.noise.distribution import Spread
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise

@@ -5,7 +5,8 @@ from typing import Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from numpy.typing import NDArray
+
+from crowdveil.arrays import ByteArray, WordArray
 
 KEY_BYTES = 32
 
@@ -13,12 +14,12 @@ KEY_BYTES = 32
 class ByteSource(Protocol):
     """Where a sampler's random bytes come from."""
 
-    def take(self, count: int) -> NDArray[np.uint8]:
+    def take(self, count: int) -> ByteArray:
         """Return `count` bytes, uniform, independent of each other and of all bytes taken before."""
         ...
 
 
-def take_words(source: ByteSource, count: int) -> NDArray[np.uint64]:
+def take_words(source: ByteSource, count: int) -> WordArray:
     """Return `count` uniform words of 64 bits, eight bytes of the source for each."""
     return source.take(8 * count).view(np.dtype("<u8"))
 
@@ -36,7 +37,7 @@ class AesStream:
     megabytes of one call is below 2^-90.
     """
 
-    def take(self, count: int) -> NDArray[np.uint8]:
+    def take(self, count: int) -> ByteArray:
         """Return `count` fresh random bytes."""
         stream = np.empty(count, dtype=np.uint8)
         # The key serves this one call, so the counter may start at zero.

@@ -4,9 +4,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from crowdveil.arrays import IntArray, WordArray
 from crowdveil.privacy.noise import bulk_kernel
 from crowdveil.privacy.noise.aes_stream import ByteSource, take_words
-from crowdveil.privacy.noise.bulk_kernel import LANES, NONZERO, TABLE_BITS, TAIL, Integers, Words
+from crowdveil.privacy.noise.bulk_kernel import LANES, NONZERO, TABLE_BITS, TAIL
 from crowdveil.privacy.noise.laplace_coins import LaplaceCoins
 
 Tails = list[tuple[int, int]]
@@ -15,7 +16,7 @@ _WORDS_AT_ONCE = 1 << 16
 _WORDS_PER_COIN = 9
 
 
-def draw(source: ByteSource, coins: LaplaceCoins, count: int, *, positive: bool = False) -> tuple[Integers, Tails]:
+def draw(source: ByteSource, coins: LaplaceCoins, count: int, *, positive: bool = False) -> tuple[IntArray, Tails]:
     """Draw discrete Laplace variables X; or, with `positive`, variables 1 + G with G geometric: the law of X if X > 0.
 
     Given uniform bytes, the variables are independent and their law is exact. Returns their values without the tails,
@@ -46,7 +47,7 @@ def wrapped(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
-def _finish(source: ByteSource, coins: LaplaceCoins, out: Integers, tosses: Words, undecided: Words) -> Tails:
+def _finish(source: ByteSource, coins: LaplaceCoins, out: IntArray, tosses: WordArray, undecided: WordArray) -> Tails:
     """Decide the coins that the kernel left open, write the values and follow the tails that came up."""
     for coin in range(undecided.size):
         for i in _lanes(undecided[coin]):
@@ -75,7 +76,7 @@ def _toss(source: ByteSource, coins: LaplaceCoins, coin: int, known: int = 0) ->
 
 
 @lru_cache(maxsize=4096)
-def _table(coins: LaplaceCoins) -> Words:
+def _table(coins: LaplaceCoins) -> WordArray:
     floors = np.array(coins.floors(TABLE_BITS), dtype=np.uint64)
     floors.flags.writeable = False
     return floors

@@ -8,7 +8,8 @@ undecided; a lane still undecided after the 64 digits of the table is left to th
 
 import numpy as np
 from numba import njit, uint64
-from numpy.typing import NDArray
+
+from crowdveil.arrays import IntArray, WordArray
 
 # The order of `LaplaceCoins.floors`.
 NONZERO, TAIL, FIRST_DIGIT = 0, 1, 2
@@ -18,9 +19,6 @@ TABLE_BITS = 64
 # than a word of random bits, and after eight digits four words in five are done.
 _EAGER_BITS = 8
 
-Words = NDArray[np.uint64]
-Integers = NDArray[np.int64]
-
 
 def words_needed(coins: int) -> int:
     """Return how many words of random bits `LANES` draws can use at the most."""
@@ -29,14 +27,14 @@ def words_needed(coins: int) -> int:
 
 @njit(nogil=True, cache=True)
 def fill(
-    words: Words,
+    words: WordArray,
     position: int,
-    floors: Words,
+    floors: WordArray,
     positive: bool,
-    out: Integers,
+    out: IntArray,
     lane: int,
-    tosses: Words,
-    undecided: Words,
+    tosses: WordArray,
+    undecided: WordArray,
 ) -> tuple[int, int, bool]:
     """Draw out[lane:], 64 values at a time, for as long as the words at `position` are sure to suffice.
 
@@ -62,7 +60,7 @@ def fill(
 
 
 @njit(nogil=True, cache=True)
-def assemble(tosses: Words, coins: int, digits: Words, out: Integers, lane: int) -> None:
+def assemble(tosses: WordArray, coins: int, digits: WordArray, out: IntArray, lane: int) -> None:
     """Write the (up to) 64 values that the tosses stand for, without the tail, from out[lane] on.
 
     `digits` is room for 64 words.
@@ -78,7 +76,7 @@ def assemble(tosses: Words, coins: int, digits: Words, out: Integers, lane: int)
 
 @njit(nogil=True, cache=True)
 def _toss(
-    words: Words, start: int, floors: Words, first: int, tosses: Words, undecided: Words
+    words: WordArray, start: int, floors: WordArray, first: int, tosses: WordArray, undecided: WordArray
 ) -> tuple[int, np.uint64]:
     one, top = uint64(1), uint64(TABLE_BITS - 1)
     # Unsigned, since numba then leaves out the test for a negative index.
@@ -108,7 +106,7 @@ def _toss(
 
 
 @njit(nogil=True, cache=True)
-def _transpose(a: Words) -> None:
+def _transpose(a: WordArray) -> None:
     """Transpose a 64 x 64 matrix of bits in place: bit i of word k becomes bit k of word i."""
     width = 32
     mask = uint64(0xFFFFFFFF)

@@ -1,8 +1,8 @@
 """Exact noise for millions of voters."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.privacy.noise.aes_stream import AesStream, ByteSource
 from crowdveil.privacy.noise.bulk_draws import draw, wrapped
 from crowdveil.privacy.noise.cube_noise import cube_noise
@@ -43,7 +43,7 @@ class BulkNoise:
     def __init__(self, source: ByteSource | None = None) -> None:
         self._source: ByteSource = AesStream() if source is None else source
 
-    def laplace(self, sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
+    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
         """Return exact noise, as `Noise.laplace` says."""
         check_laplace(sensitivity, epsilons, columns)
         noise = np.empty((epsilons.size, columns), dtype=np.int64)
@@ -56,7 +56,7 @@ class BulkNoise:
             noise[rows] = values.reshape(rows.size, columns)
         return noise
 
-    def cube(self, sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
+    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
         """Return exact noise, as `Noise.cube` says."""
         check_cube(sensitivity, epsilons, columns)
         noise = np.empty((epsilons.size, columns), dtype=np.int64)
@@ -64,7 +64,7 @@ class BulkNoise:
             noise[rows] = cube_noise(self._source, exact_scale(sensitivity, micro), rows.size, columns)
         return noise
 
-    def tosses(self, odds: Odds, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.bool_]:
+    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
         """Return exact tosses, as `Noise.tosses` says."""
         check_tosses(odds, epsilons, columns)
         tosses = np.empty((epsilons.size, columns), dtype=np.bool_)
@@ -73,7 +73,7 @@ class BulkNoise:
             tosses[rows] = up.reshape(rows.size, columns)
         return tosses
 
-    def uniform(self, below: int, rows: int, columns: int) -> NDArray[np.int64]:
+    def uniform(self, below: int, rows: int, columns: int) -> IntArray:
         """Return exact uniform integers, as `Noise.uniform` says."""
         check_uniform(below, rows, columns)
         return uniform_integers(self._source, np.full(rows, below), columns)

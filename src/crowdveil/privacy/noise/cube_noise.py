@@ -38,8 +38,8 @@ from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdveil.arrays import IntArray
 from crowdveil.privacy.noise.aes_stream import ByteSource
 from crowdveil.privacy.noise.bulk_draws import draw, wrapped
 from crowdveil.privacy.noise.inversion import invert
@@ -50,7 +50,7 @@ from crowdveil.privacy.noise.uniform import uniform_integer, uniform_integers
 _LARGE_RADIUS = 2**62
 
 
-def cube_noise(source: ByteSource, scale: Fraction, rows: int, columns: int) -> NDArray[np.int64]:
+def cube_noise(source: ByteSource, scale: Fraction, rows: int, columns: int) -> IntArray:
     """Return rows X modulo 2^64, read as int64, with P(X = x) proportional to exp(-|x| / scale), given uniform bytes.
 
     (columns + 1) * scale may be at most 2^52.
@@ -62,7 +62,7 @@ def cube_noise(source: ByteSource, scale: Fraction, rows: int, columns: int) -> 
     return noise
 
 
-def _radii(source: ByteSource, scale: Fraction, rows: int, columns: int) -> tuple[NDArray[np.int64], dict[int, int]]:
+def _radii(source: ByteSource, scale: Fraction, rows: int, columns: int) -> tuple[IntArray, dict[int, int]]:
     """Draw the radii of Theorem 3; those that are large are returned apart, by row, with a zero in their place."""
     coins, terms = LaplaceCoins.of_scale(scale), columns + 1
     # Each is 1 + G_i and at most max(1, 32 scale) but for the tail, so that the sum is far from overflowing.

@@ -14,12 +14,11 @@ from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import gammainc, ndtr, ndtri
 from scipy.stats import qmc
 
-FloatArray = npt.NDArray[np.float64]
+from crowdveil.arrays import FloatArray
 
 
 class NoiseDistribution(Protocol):

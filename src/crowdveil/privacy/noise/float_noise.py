@@ -4,8 +4,8 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import check_cube, check_laplace, check_tosses, check_uniform
@@ -27,19 +27,19 @@ class FloatNoiseForExperiments:
     def __init__(self, seed: int) -> None:
         self._generator = np.random.default_rng(seed)
 
-    def laplace(self, sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
+    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
         """Return noise that has nearly the distribution of `Noise.laplace`; the same seed draws the same."""
         check_laplace(sensitivity, epsilons, columns)
         scales = sensitivity * (MICROS_PER_UNIT / epsilons.astype(np.float64))
         values = self._generator.laplace(0.0, scales[:, np.newaxis], (epsilons.size, columns))
         return np.rint(values).astype(np.int64)
 
-    def gaussian(self, sensitivity: int, rho: Fraction, columns: int) -> NDArray[np.int64]:
+    def gaussian(self, sensitivity: int, rho: Fraction, columns: int) -> IntArray:
         """Return noise that has nearly the distribution of `GaussianNoise.gaussian`; the same seed draws the same."""
         deviation = math.sqrt(gaussian_variance(sensitivity, rho))
         return np.rint(self._generator.normal(0.0, deviation, columns)).astype(np.int64)
 
-    def cube(self, sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
+    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
         """Return noise that has nearly the distribution of `Noise.cube`; the same seed draws the same.
 
         On real vectors, with density proportional to exp(-max_j |x_j| / t), a radius of the law gamma(columns + 1) with
@@ -50,15 +50,15 @@ class FloatNoiseForExperiments:
         points = self._generator.uniform(-1.0, 1.0, (epsilons.size, columns))
         return np.rint(radii[:, np.newaxis] * points).astype(np.int64)
 
-    def tosses(self, odds: Odds, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.bool_]:
+    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
         """Return tosses with nearly the probability of `Noise.tosses`; the same seed tosses the same."""
         check_tosses(odds, epsilons, columns)
         q = np.exp(-epsilons / MICROS_PER_UNIT)
         probabilities = (odds.a + odds.b * q) / (odds.c + odds.d * q)
-        up: NDArray[np.bool_] = self._generator.random((epsilons.size, columns)) < probabilities[:, np.newaxis]
+        up: BoolArray = self._generator.random((epsilons.size, columns)) < probabilities[:, np.newaxis]
         return up
 
-    def uniform(self, below: int, rows: int, columns: int) -> NDArray[np.int64]:
+    def uniform(self, below: int, rows: int, columns: int) -> IntArray:
         """Return integers as `Noise.uniform` says; the same seed draws the same."""
         check_uniform(below, rows, columns)
         return self._generator.integers(below, size=(rows, columns), dtype=np.int64)

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdveil.arrays import IntArray, WordArray
 from crowdveil.privacy.noise.aes_stream import ByteSource, take_words
 
 WORD_BITS = 64
@@ -36,7 +36,7 @@ class Thresholds(Protocol):
         ...
 
 
-def invert(source: ByteSource, thresholds: Thresholds, count: int) -> NDArray[np.int64]:
+def invert(source: ByteSource, thresholds: Thresholds, count: int) -> IntArray:
     """Return `count` independent draws of how many thresholds are at or below a uniform number."""
     floors = _table(thresholds)
     words = take_words(source, count)
@@ -60,7 +60,7 @@ def _decide(source: ByteSource, thresholds: Thresholds, digits: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _table(thresholds: Thresholds) -> NDArray[np.uint64]:
+def _table(thresholds: Thresholds) -> WordArray:
     floors = np.array(thresholds.floors(WORD_BITS), dtype=np.uint64)
     floors.flags.writeable = False
     return floors

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 import opendp.prelude as dp
-from numpy.typing import NDArray
 
+from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Odds
@@ -36,7 +36,7 @@ class OpenDPNoise:
     def __init__(self) -> None:
         self._others = BulkNoise()
 
-    def laplace(self, sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
+    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
         """Return exact noise, as `Noise.laplace` says."""
         check_laplace(sensitivity, epsilons, columns)
         noise = np.empty((epsilons.size, columns), dtype=np.int64)
@@ -46,15 +46,15 @@ class OpenDPNoise:
             noise[rows] = np.array(drawn, dtype=np.int64).reshape(rows.size, columns)
         return noise
 
-    def cube(self, sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
+    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
         """Return exact noise, as `Noise.cube` says."""
         return self._others.cube(sensitivity, epsilons, columns)
 
-    def tosses(self, odds: Odds, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.bool_]:
+    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
         """Return exact tosses, as `Noise.tosses` says."""
         return self._others.tosses(odds, epsilons, columns)
 
-    def uniform(self, below: int, rows: int, columns: int) -> NDArray[np.int64]:
+    def uniform(self, below: int, rows: int, columns: int) -> IntArray:
         """Return exact uniform integers, as `Noise.uniform` says."""
         return self._others.uniform(below, rows, columns)
 

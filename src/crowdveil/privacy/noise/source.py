@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import GREATEST_MICRO, LEAST_MICRO, MICROS_PER_UNIT
 from crowdveil.privacy.noise.odds import Odds
@@ -44,14 +45,14 @@ class Noise(Protocol):
         """Whether the laws below hold to the letter; False for experiments only."""
         ...
 
-    def laplace(self, sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
+    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
         """Return noise of shape (len(epsilons), columns), with P(x) proportional to exp(-|x| eps_i / sensitivity).
 
         `sensitivity` is the l1 sensitivity of a row in grid steps.
         """
         ...
 
-    def cube(self, sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
+    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
         """Return noise of shape (len(epsilons), columns), whose row i is a vector x of integers with a probability
         proportional to exp(-max_j |x_j| eps_i / sensitivity).
 
@@ -59,13 +60,13 @@ class Noise(Protocol):
         """
         ...
 
-    def tosses(self, odds: Odds, epsilons: NDArray[np.int64], columns: int) -> NDArray[np.bool_]:
+    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
         """Return tosses of shape (len(epsilons), columns): in row i, True with the probability that the odds give
         for eps_i.
         """
         ...
 
-    def uniform(self, below: int, rows: int, columns: int) -> NDArray[np.int64]:
+    def uniform(self, below: int, rows: int, columns: int) -> IntArray:
         """Return integers of shape (rows, columns), uniform on 0, ..., below - 1."""
         ...
 
@@ -75,13 +76,13 @@ def exact_scale(sensitivity: int, micro: int) -> Fraction:
     return Fraction(sensitivity * MICROS_PER_UNIT, micro)
 
 
-def check_laplace(sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> None:
+def check_laplace(sensitivity: int, epsilons: IntArray, columns: int) -> None:
     """Refuse a request for Laplace noise that no source could serve faithfully."""
     _check_rows(epsilons, columns)
     _check_scale(sensitivity, epsilons, 1)
 
 
-def check_cube(sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> None:
+def check_cube(sensitivity: int, epsilons: IntArray, columns: int) -> None:
     """Refuse a request for noise of the cube that no source could serve faithfully.
 
     With d = columns, t the scale and (d + 1) t <= 2^52, the radius R of the cube is 2^62 or more with a probability
@@ -93,7 +94,7 @@ def check_cube(sensitivity: int, epsilons: NDArray[np.int64], columns: int) -> N
     _check_scale(sensitivity, epsilons, columns + 1)
 
 
-def check_tosses(odds: Odds, epsilons: NDArray[np.int64], columns: int) -> None:
+def check_tosses(odds: Odds, epsilons: IntArray, columns: int) -> None:
     """Refuse a request for tosses that is no such thing."""
     if not isinstance(odds, Odds):
         raise CrowdveilError(f"the odds are {odds!r}, and must be Odds(a, b, c, d).")
@@ -120,7 +121,7 @@ def _check_columns(columns: int) -> None:
         raise CrowdveilError(f"noise was asked for in {columns!r} columns, and must be for a positive whole number.")
 
 
-def _check_rows(epsilons: NDArray[np.int64], columns: int) -> None:
+def _check_rows(epsilons: IntArray, columns: int) -> None:
     _check_columns(columns)
     if not isinstance(epsilons, np.ndarray) or epsilons.dtype != np.int64 or epsilons.ndim != 1:
         given = f"{epsilons.dtype} of shape {epsilons.shape}" if isinstance(epsilons, np.ndarray) else repr(epsilons)
@@ -135,7 +136,7 @@ def _check_rows(epsilons: NDArray[np.int64], columns: int) -> None:
         )
 
 
-def _check_scale(sensitivity: int, epsilons: NDArray[np.int64], terms: int) -> None:
+def _check_scale(sensitivity: int, epsilons: IntArray, terms: int) -> None:
     """Refuse a sensitivity at which a sum of so many variables might not fit into 64 bits."""
     if not (_is_whole(sensitivity) and sensitivity > 0):
         raise CrowdveilError(f"the sensitivity is {sensitivity!r}, and must be a positive whole number of grid steps.")
@@ -150,7 +151,7 @@ def _check_scale(sensitivity: int, epsilons: NDArray[np.int64], terms: int) -> N
         )
 
 
-def rows_by_epsilon(epsilons: NDArray[np.int64], columns: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
+def rows_by_epsilon(epsilons: IntArray, columns: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
     """Yield every distinct epsilon with the rows that carry it, in blocks that keep the memory small."""
     if epsilons.size == 0:
         return

@@ -8,14 +8,14 @@ probability of less than one half.
 
 import numpy as np
 from numba import njit, uint64
-from numpy.typing import NDArray
 
+from crowdveil.arrays import IntArray, WordArray
 from crowdveil.privacy.noise.aes_stream import ByteSource, take_words
 
 _WORDS_AT_ONCE = 1 << 16
 
 
-def uniform_integers(source: ByteSource, below: NDArray[np.int64], columns: int) -> NDArray[np.int64]:
+def uniform_integers(source: ByteSource, below: IntArray, columns: int) -> IntArray:
     """Return independent integers, those of row i uniform on 0, ..., below[i] - 1."""
     if not (below >= 1).all():
         raise ValueError(f"there is no integer from 0 to below {below.min()}")
@@ -39,9 +39,7 @@ def uniform_integer(source: ByteSource, below: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _fill(
-    words: NDArray[np.uint64], position: int, below: NDArray[np.int64], out: NDArray[np.int64], filled: int
-) -> tuple[int, int]:
+def _fill(words: WordArray, position: int, below: IntArray, out: IntArray, filled: int) -> tuple[int, int]:
     """Go on filling `out` in the order of its rows, until it is full or the words at `position` have run out."""
     columns = out.shape[1]
     row, column = filled // columns, filled % columns

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import BoolArray, ByteArray, IntArray, WordArray
 from crowdveil.sources.import_report import Refusal
-from crowdveil.sources.moral_machine.found import Bytes, Numbers
 from crowdveil.sources.moral_machine.ordering import ordered
 from crowdveil.sources.moral_machine.runs import (
     CLAIM_DILEMMA,
@@ -23,7 +22,7 @@ from crowdveil.sources.moral_machine.runs import (
     CLAIM_VOTER,
 )
 from crowdveil.sources.moral_machine.text_rows import CODE
-from crowdveil.sources.moral_machine.units import FIRST_SAVED, ROW_NUMBER, Units, compiled, inlined
+from crowdveil.sources.moral_machine.units import FIRST_SAVED, ROW_NUMBER, compiled, inlined
 
 _ORDER = (CLAIM_DILEMMA, CLAIM_DILEMMA_TOO, CLAIM_VOTER, CLAIM_FIRST, CLAIM_ROW)
 _INCONSISTENT, _DOUBLED = CODE[Refusal.INCONSISTENT], CODE[Refusal.DOUBLED]
@@ -31,7 +30,7 @@ _MOST_VOTERS, _MOST_OF_A_VOTER = 3, 2
 """Different claims on a dilemma that are remembered: with these, what becomes of it is settled."""
 
 
-def refuse_crossing(batches: Callable[[], Iterable[Units]], reasons: Bytes) -> bool:
+def refuse_crossing(batches: Callable[[], Iterable[WordArray]], reasons: ByteArray) -> bool:
     """Write the reasons of all rows of dilemmas that several voters claim; say whether there are any.
 
     ``batches`` gives all claims on some dilemmas, as often as asked. Memory is taken for one batch, and for a few
@@ -46,7 +45,7 @@ def refuse_crossing(batches: Callable[[], Iterable[Units]], reasons: Bytes) -> b
     return True
 
 
-def _summary_of_all(batches: Iterable[Units]) -> Units:
+def _summary_of_all(batches: Iterable[WordArray]) -> WordArray:
     rest = iter(batches)
     told = next(rest)
     second = next(rest, None)
@@ -58,21 +57,21 @@ def _summary_of_all(batches: Iterable[Units]) -> Units:
     return told
 
 
-def _repeated(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+def _repeated(words: WordArray) -> BoolArray:
     """Say which words are there more than once."""
     inorder = np.sort(words)
     twice = inorder[1:][inorder[1:] == inorder[:-1]]
     return np.isin(words, twice) if len(twice) else np.zeros(len(words), np.bool_)
 
 
-def _summary(claims: Units) -> Units:
+def _summary(claims: WordArray) -> WordArray:
     """Keep a few different claims on each dilemma, of equal ones the one that came first."""
     claims = claims[ordered(claims, _ORDER)]
     return claims[_keep(claims)]
 
 
 @compiled
-def _keep(claims: Units) -> Numbers:
+def _keep(claims: WordArray) -> IntArray:
     kept = np.empty(len(claims), np.int64)
     end, voters, of_voter = 0, 0, 0
     for i in range(len(claims)):
@@ -91,7 +90,7 @@ def _keep(claims: Units) -> Numbers:
 
 
 @compiled
-def _crossing(claims: Units) -> Numbers:
+def _crossing(claims: WordArray) -> IntArray:
     """Return the places of claims on dilemmas that several voters claim."""
     kept = np.empty(len(claims), np.int64)
     end, start = 0, 0
@@ -109,7 +108,7 @@ def _crossing(claims: Units) -> Numbers:
 
 
 @compiled
-def _refuse(claims: Units, told: Units, reasons: Bytes) -> None:
+def _refuse(claims: WordArray, told: WordArray, reasons: ByteArray) -> None:
     """Write the reasons of claims on the dilemmas that ``told`` is about. Both are in order."""
     start = 0
     for i in range(len(claims)):
@@ -131,19 +130,19 @@ def _refuse(claims: Units, told: Units, reasons: Bytes) -> None:
 
 
 @inlined
-def _same_dilemma(one: Units, other: Units) -> bool:
+def _same_dilemma(one: WordArray, other: WordArray) -> bool:
     return bool(one[CLAIM_DILEMMA] == other[CLAIM_DILEMMA] and one[CLAIM_DILEMMA_TOO] == other[CLAIM_DILEMMA_TOO])
 
 
 @inlined
-def _same_row(one: Units, other: Units) -> bool:
+def _same_row(one: WordArray, other: WordArray) -> bool:
     """Whether two claims of one voter on a dilemma look the same. (Pairs may still differ: with one, all is doubled.)"""
     flags = FIRST_SAVED | CLAIM_PAIR
     return bool(one[CLAIM_FIRST] == other[CLAIM_FIRST] and one[CLAIM_ROW] & flags == other[CLAIM_ROW] & flags)
 
 
 @inlined
-def _before(one: Units, other: Units) -> bool:
+def _before(one: WordArray, other: WordArray) -> bool:
     if one[CLAIM_DILEMMA] != other[CLAIM_DILEMMA]:
         return bool(one[CLAIM_DILEMMA] < other[CLAIM_DILEMMA])
     return bool(one[CLAIM_DILEMMA_TOO] < other[CLAIM_DILEMMA_TOO])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from crowdveil.sources.moral_machine.found import Bytes, Found, Gathering, Numbers, Words, begin, complete, tell
+from crowdveil.arrays import ByteArray, FloatArray, IntArray, WordArray
+from crowdveil.sources.moral_machine.found import Found, Gathering, Words, begin, complete, tell
 from crowdveil.sources.moral_machine.public_layout import DILEMMA, HIGHEST, SAVED, SIZE, VOTER
-from crowdveil.sources.moral_machine.units import PADDING, SHIFTS, Units, Word, compiled, hash_text, inlined
+from crowdveil.sources.moral_machine.units import PADDING, SHIFTS, Word, compiled, hash_text, inlined
 from crowdveil.study.moral_machine_sessions import LARGEST_GROUP
 
 _FEATURES = tuple(HIGHEST)
@@ -18,7 +18,7 @@ _NOT_SAID = -1e300
 """In place of a missing group size. Other missing values are not a number."""
 
 
-def scan_columns(batch: pa.RecordBatch, seen: Units) -> tuple[Found, Numbers]:
+def scan_columns(batch: pa.RecordBatch, seen: WordArray) -> tuple[Found, IntArray]:
     """Return what the clean rows hold, numbered from 0, and the numbers of the odd ones."""
     numbers = [*_FEATURES, SAVED]
     sized = SIZE in batch.schema.names
@@ -33,7 +33,7 @@ def scan_columns(batch: pa.RecordBatch, seen: Units) -> tuple[Found, Numbers]:
     return gathering.found(), odd[:odd_rows]
 
 
-def padded_texts(column: pa.Array) -> tuple[Bytes, Numbers]:
+def padded_texts(column: pa.Array) -> tuple[ByteArray, IntArray]:
     """Return a column of text as its bytes, padded, and where each text begins (and where the last one ends)."""
     large = column.cast(pa.large_string()).fill_null("")
     ends = np.zeros(1, np.int64)
@@ -57,15 +57,15 @@ def _are_text(batch: pa.RecordBatch) -> bool:
     )
 
 
-def _numbers(column: pa.Array, missing: float) -> npt.NDArray[np.float64]:
+def _numbers(column: pa.Array, missing: float) -> FloatArray:
     return np.asarray(column.cast(pa.float64(), safe=False).fill_null(missing).to_numpy(zero_copy_only=False))
 
 
 @compiled
 def _scan(
-    values: npt.NDArray[np.float64], sizes: npt.NDArray[np.float64],
-    dilemmas: Bytes, dilemma_ends: Numbers, voters: Bytes, voter_ends: Numbers, odd: Numbers,
-    units: Units, names: Units, texts: Bytes, ends: Numbers, seen: Units,
+    values: FloatArray, sizes: FloatArray,
+    dilemmas: ByteArray, dilemma_ends: IntArray, voters: ByteArray, voter_ends: IntArray, odd: IntArray,
+    units: WordArray, names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
 ) -> int:  # fmt: skip
     odd_rows, waiting = 0, False
     last: Words = (np.uint64(0), np.uint64(0))
@@ -91,7 +91,7 @@ def _scan(
 
 
 @inlined
-def _read(values: npt.NDArray[np.float64], size: float) -> tuple[bool, Word, bool]:
+def _read(values: FloatArray, size: float) -> tuple[bool, Word, bool]:
     packed, group, saved = np.uint64(0), 0.0, values[-1]
     for k in range(len(_highest)):
         value = values[k]
@@ -105,6 +105,6 @@ def _read(values: npt.NDArray[np.float64], size: float) -> tuple[bool, Word, boo
 
 
 @inlined
-def _plain(data: Bytes, text: tuple[int, int]) -> bool:
+def _plain(data: ByteArray, text: tuple[int, int]) -> bool:
     """Whether a text begins and ends with a visible ASCII character: spaces, of many kinds, would have to come off."""
     return bool(text[0] < text[1] and 32 < data[text[0]] < 127 and 32 < data[text[1] - 1] < 127)

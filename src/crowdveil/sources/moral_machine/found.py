@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import ByteArray, IntArray, WordArray
 from crowdveil.sources.moral_machine.units import (
     DILEMMA,
     DILEMMA_TOO,
@@ -18,13 +18,10 @@ from crowdveil.sources.moral_machine.units import (
     VOTER,
     VOTER_TOO,
     WORDS,
-    Units,
     Word,
     inlined,
 )
 
-Bytes = npt.NDArray[np.uint8]
-Numbers = npt.NDArray[np.int64]
 Words = tuple[Word, Word]
 """The hash of a name."""
 
@@ -34,12 +31,12 @@ _UNITS, _VOTERS, _TEXTS = range(3)
 
 @dataclass(frozen=True)
 class Found:
-    """Units, and the names of some of their voters."""
+    """WordArray, and the names of some of their voters."""
 
-    units: Units
-    voters: Units
+    units: WordArray
+    voters: WordArray
     """A row a name: the two words of its hash, and the length of its text."""
-    texts: Bytes
+    texts: ByteArray
     """The names' texts, one after another."""
 
 
@@ -50,7 +47,7 @@ class Gathering:
     again, unless others have taken their places. Threads may share it; a voter is then perhaps named twice.
     """
 
-    def __init__(self, most_units: int, most_bytes: int, seen: Units) -> None:
+    def __init__(self, most_units: int, most_bytes: int, seen: WordArray) -> None:
         self._units = np.empty((most_units, WORDS), np.uint64)
         self._voters = np.empty((most_units, NAME_WORDS), np.uint64)
         self._texts = np.empty(most_bytes, np.uint8)
@@ -68,7 +65,7 @@ class Gathering:
 
 
 @inlined
-def begin(units: Units, ends: Numbers, voter: Words, dilemma: Words, row: int, saved: bool, packed: Word) -> None:
+def begin(units: WordArray, ends: IntArray, voter: Words, dilemma: Words, row: int, saved: bool, packed: Word) -> None:
     """Add a unit of one row."""
     unit = units[ends[_UNITS]]
     unit[VOTER], unit[VOTER_TOO] = voter
@@ -79,7 +76,7 @@ def begin(units: Units, ends: Numbers, voter: Words, dilemma: Words, row: int, s
 
 
 @inlined
-def complete(units: Units, ends: Numbers, packed: Word, saved: bool) -> bool:
+def complete(units: WordArray, ends: IntArray, packed: Word, saved: bool) -> bool:
     """Add the next row, of the same dilemma and voter, to the last unit, if one of the two was spared; else say no."""
     last = units[ends[_UNITS] - 1]
     if saved == ((last[ROW] & FIRST_SAVED) != np.uint64(0)):
@@ -90,7 +87,7 @@ def complete(units: Units, ends: Numbers, packed: Word, saved: bool) -> bool:
 
 @inlined
 def tell(
-    voters: Units, texts: Bytes, ends: Numbers, seen: Units, voter: Words, data: Any, name: tuple[int, int]
+    voters: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray, voter: Words, data: Any, name: tuple[int, int]
 ) -> None:
     """Name a voter, unless seen already: by 64 bits of the hash, in a place that further bits choose."""
     place = np.int64(voter[0] & np.uint64(seen.size - 1))

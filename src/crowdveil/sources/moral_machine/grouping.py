@@ -7,12 +7,11 @@ ballots do not depend on the order of the rows or on how they were cut into runs
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from crowdveil.arrays import ByteArray, IntArray, SmallIntArray, WordArray
 from crowdveil.ballots import Ballots
 from crowdveil.sources.import_report import Refusal
-from crowdveil.sources.moral_machine.found import Bytes, Numbers
 from crowdveil.sources.moral_machine.ordering import merge_sort, ordered
 from crowdveil.sources.moral_machine.text_rows import CODE
 from crowdveil.sources.moral_machine.units import (
@@ -26,7 +25,6 @@ from crowdveil.sources.moral_machine.units import (
     SECOND,
     VOTER,
     VOTER_TOO,
-    Units,
     Word,
     compiled,
     inlined,
@@ -42,7 +40,7 @@ _BY_ROW = np.arange(3)
 
 
 def group(
-    study: Study, units: Units, names: tuple[Units, Bytes], reasons: Bytes, crossing: bool
+    study: Study, units: WordArray, names: tuple[WordArray, ByteArray], reasons: ByteArray, crossing: bool
 ) -> tuple[Ballots, int]:
     """Make the ballots of the voters of these units, and write the reasons of rows that make no pair.
 
@@ -63,7 +61,12 @@ def group(
 
 @compiled
 def _group(
-    units: Units, order: Numbers, reasons: Bytes, differences: npt.NDArray[np.int8], offsets: Numbers, voters: Numbers
+    units: WordArray,
+    order: IntArray,
+    reasons: ByteArray,
+    differences: SmallIntArray,
+    offsets: IntArray,
+    voters: IntArray,
 ) -> tuple[int, int, int]:
     pairs, present, equal, start = 0, 0, 0, 0
     while start < len(order):
@@ -87,7 +90,7 @@ def _group(
 
 
 @inlined
-def _pair(units: Units, members: Numbers, reasons: Bytes) -> tuple[bool, Word, Word]:
+def _pair(units: WordArray, members: IntArray, reasons: ByteArray) -> tuple[bool, Word, Word]:
     """Return what was chosen and what was not in the one dilemma that these units are about, if it is clear."""
     unit = units[members[0]]
     if len(members) == 1 and unit[SECOND] != np.uint64(0):
@@ -98,7 +101,7 @@ def _pair(units: Units, members: Numbers, reasons: Bytes) -> tuple[bool, Word, W
 
 
 @compiled
-def _pair_rows(units: Units, members: Numbers, reasons: Bytes) -> tuple[bool, Word, Word]:
+def _pair_rows(units: WordArray, members: IntArray, reasons: ByteArray) -> tuple[bool, Word, Word]:
     rows = np.empty((2 * len(members), 3), np.uint64)
     count = 0
     for member in members:
@@ -121,7 +124,7 @@ def _pair_rows(units: Units, members: Numbers, reasons: Bytes) -> tuple[bool, Wo
 
 
 @compiled
-def _set_repeated_aside(rows: Units, reasons: Bytes) -> int:
+def _set_repeated_aside(rows: WordArray, reasons: ByteArray) -> int:
     """Bring rows that differ to the front, and return their number; of equal ones the first stays, the rest is doubled."""
     order = np.arange(len(rows))
     merge_sort(rows, _BY_ROW, order, np.empty_like(order))
@@ -139,16 +142,16 @@ def _set_repeated_aside(rows: Units, reasons: Bytes) -> int:
 
 
 @inlined
-def _same_voter(one: Units, other: Units) -> bool:
+def _same_voter(one: WordArray, other: WordArray) -> bool:
     return bool(one[VOTER] == other[VOTER] and one[VOTER_TOO] == other[VOTER_TOO])
 
 
 @inlined
-def _same_dilemma(one: Units, other: Units) -> bool:
+def _same_dilemma(one: WordArray, other: WordArray) -> bool:
     return bool(_same_voter(one, other) and one[DILEMMA] == other[DILEMMA] and one[DILEMMA_TOO] == other[DILEMMA_TOO])
 
 
-def _names(wanted: Units, voters: Units, texts: Bytes) -> pa.StringArray:
+def _names(wanted: WordArray, voters: WordArray, texts: ByteArray) -> pa.StringArray:
     """Find the names of voters, who are in order, among names told in any order and perhaps more than once."""
     starts = np.concatenate([[0], np.cumsum(voters[:, 2].astype(np.int64))])
     found = _find_names(wanted, voters, ordered(voters, (0, 1)))
@@ -159,7 +162,7 @@ def _names(wanted: Units, voters: Units, texts: Bytes) -> pa.StringArray:
 
 
 @compiled
-def _find_names(wanted: Units, voters: Units, order: Numbers) -> Numbers:
+def _find_names(wanted: WordArray, voters: WordArray, order: IntArray) -> IntArray:
     found, at = np.empty(len(wanted), np.int64), 0
     for i in range(len(wanted)):
         while voters[order[at], 0] != wanted[i, 0] or voters[order[at], 1] != wanted[i, 1]:
@@ -169,7 +172,7 @@ def _find_names(wanted: Units, voters: Units, order: Numbers) -> Numbers:
 
 
 @compiled
-def _copy_texts(texts: Bytes, starts: Numbers, lengths: Numbers, size: int) -> Bytes:
+def _copy_texts(texts: ByteArray, starts: IntArray, lengths: IntArray, size: int) -> ByteArray:
     result, at = np.empty(size, np.uint8), 0
     for i in range(len(starts)):
         for k in range(lengths[i]):

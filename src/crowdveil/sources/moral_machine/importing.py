@@ -7,17 +7,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
+from crowdveil.arrays import ByteArray, WordArray
 from crowdveil.ballots import Ballots
 from crowdveil.engines.threads import in_order
 from crowdveil.sources.import_report import REASON, ROW, TEXT, ImportReport
 from crowdveil.sources.moral_machine.claims import refuse_crossing
-from crowdveil.sources.moral_machine.found import Bytes
 from crowdveil.sources.moral_machine.grouping import group
 from crowdveil.sources.moral_machine.readers import read_pieces
 from crowdveil.sources.moral_machine.reading import Progress, Tell, read_into_runs
 from crowdveil.sources.moral_machine.runs import Run
 from crowdveil.sources.moral_machine.text_rows import REASONS
-from crowdveil.sources.moral_machine.units import Units
 from crowdveil.sources.moral_machine.workplace import Workplace
 from crowdveil.sources.table_rows import TableRows
 from crowdveil.study.bundled import load_study
@@ -33,7 +32,7 @@ class Import:
         self._table, self._work, self._threads = table, work, threads
         self._tell: Tell = tell or (lambda progress: None)
         self._rows = self._pairs = self._voters = self._equal = 0
-        self._reasons: Bytes = np.zeros(0, np.uint8)
+        self._reasons: ByteArray = np.zeros(0, np.uint8)
 
     def ballots(self) -> Iterator[Ballots]:
         """Do the import and yield the ballots, in order, some voters at a time."""
@@ -95,9 +94,9 @@ class Import:
         return pl.DataFrame(schema=columns)
 
 
-def _batches(runs: Sequence[Run], part: int) -> Iterator[Units]:
+def _batches(runs: Sequence[Run], part: int) -> Iterator[WordArray]:
     """Read the claims on a part of the dilemmas, several runs at a time."""
-    batch: list[Units] = []
+    batch: list[WordArray] = []
     for run in runs:
         batch.append(run.claims(part))
         if sum(map(len, batch)) >= CLAIMS_PER_BATCH:
@@ -107,7 +106,7 @@ def _batches(runs: Sequence[Run], part: int) -> Iterator[Units]:
         yield np.concatenate(batch)
 
 
-def _count(reasons: Bytes) -> list[int]:
+def _count(reasons: ByteArray) -> list[int]:
     """Return how many rows were refused for each reason."""
     counts = np.zeros(len(REASONS) + 1, np.int64)
     for start in range(0, len(reasons), _ROWS_AT_A_TIME):

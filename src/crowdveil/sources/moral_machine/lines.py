@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from crowdveil.sources.moral_machine.found import Bytes, Found, Gathering, Numbers, begin, complete, tell
+from crowdveil.arrays import BoolArray, ByteArray, IntArray, WordArray
+from crowdveil.sources.moral_machine.found import Found, Gathering, begin, complete, tell
 from crowdveil.sources.moral_machine.public_layout import DILEMMA, GROUP, HIGHEST, SAVED, SIZE, VOTER
 from crowdveil.sources.moral_machine.units import (
     SHIFTS,
-    Units,
     Word,
     compiled,
     hash_text,
@@ -40,10 +39,10 @@ _FEWEST_BYTES = 2 * len(HIGHEST)
 class Layout:
     """What each column of a file means to the reader."""
 
-    roles: Numbers
-    shifts: Numbers
-    highest: Numbers
-    four: Units
+    roles: IntArray
+    shifts: IntArray
+    highest: IntArray
+    four: WordArray
     """The text of four counts of zero that begin at this column, where such four follow each other; else 0."""
 
     @classmethod
@@ -65,7 +64,7 @@ def _four_zeros(columns: Sequence[str], first: int) -> int:
     return int.from_bytes(b"0,0,0,0" + (b"," if first + 4 < len(columns) else b"\n"), "little")
 
 
-def scan_lines(block: Bytes, size: int, layout: Layout, seen: Units) -> tuple[int, Found, Numbers]:
+def scan_lines(block: ByteArray, size: int, layout: Layout, seen: WordArray) -> tuple[int, Found, IntArray]:
     """Read the first ``size`` bytes of a block, which end with a line's end; PADDING more must be there.
 
     Returns the number of rows; what the clean ones hold (rows are numbered from 0); and the odd lines: row, and from
@@ -81,8 +80,8 @@ def scan_lines(block: Bytes, size: int, layout: Layout, seen: Units) -> tuple[in
 
 @compiled
 def _scan(
-    block: Bytes, size: int, roles: Numbers, shifts: Numbers, highest: Numbers, four: Units, odd: Numbers,
-    units: Units, voters: Units, texts: Bytes, ends: Numbers, seen: Units,
+    block: ByteArray, size: int, roles: IntArray, shifts: IntArray, highest: IntArray, four: WordArray, odd: IntArray,
+    units: WordArray, voters: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
 ) -> tuple[int, int]:  # fmt: skip
     row, odd_rows, at = 0, 0, 0
     # Whether the row before this one is clean and alone so far, and where its names are.
@@ -117,7 +116,7 @@ def _scan(
 
 
 @compiled
-def inside_quotes(block: Bytes, lines: Numbers) -> npt.NDArray[np.bool_]:
+def inside_quotes(block: ByteArray, lines: IntArray) -> BoolArray:
     """Say which lines (row, from, to) end inside a quoted cell, which a quote at a cell's beginning opens."""
     result = np.zeros(len(lines), np.bool_)
     for i in range(len(lines)):
@@ -135,7 +134,7 @@ def inside_quotes(block: Bytes, lines: Numbers) -> npt.NDArray[np.bool_]:
 
 
 @compiled
-def count_lines(block: Bytes, size: int) -> int:
+def count_lines(block: ByteArray, size: int) -> int:
     """Return how many lines there are that are not blank."""
     lines, blank = 0, True
     for at in range(size):
@@ -148,7 +147,7 @@ def count_lines(block: Bytes, size: int) -> int:
 
 
 @compiled
-def find_lines(block: Bytes, size: int, wanted: Numbers) -> Numbers:
+def find_lines(block: ByteArray, size: int, wanted: IntArray) -> IntArray:
     """Return the lines of the wanted rows, which are in order and numbered from 0: row, from which byte, to which."""
     lines = np.empty((len(wanted), 3), np.int64)
     row, at, found = 0, 0, 0
@@ -167,7 +166,7 @@ def find_lines(block: Bytes, size: int, wanted: Numbers) -> Numbers:
 
 
 @inlined
-def _same(block: Bytes, one: tuple[int, int], other: tuple[int, int]) -> bool:
+def _same(block: ByteArray, one: tuple[int, int], other: tuple[int, int]) -> bool:
     length = one[1] - one[0]
     if length != other[1] - other[0]:
         return False
@@ -180,7 +179,7 @@ def _same(block: Bytes, one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 @inlined
-def _find(block: Bytes, at: int, wanted: int) -> int:
+def _find(block: ByteArray, at: int, wanted: int) -> int:
     """Return where the wanted byte, or the end of the line, comes next; eight bytes are looked at together."""
     repeated = np.uint64(wanted) * _EVERY_BYTE
     while True:
@@ -201,7 +200,7 @@ def _find(block: Bytes, at: int, wanted: int) -> int:
 
 @inlined
 def _read(
-    block: Bytes, at: int, roles: Numbers, shifts: Numbers, highest: Numbers, four: Units
+    block: ByteArray, at: int, roles: IntArray, shifts: IntArray, highest: IntArray, four: WordArray
 ) -> tuple[bool, int, Word, bool, tuple[int, int], tuple[int, int]]:
     """Read a line; return whether it is clean, where reading ended, and what was found.
 

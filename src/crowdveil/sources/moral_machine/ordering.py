@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.sources.moral_machine.found import Numbers
-from crowdveil.sources.moral_machine.units import Units, compiled, inlined
+from crowdveil.arrays import IntArray, WordArray
+from crowdveil.sources.moral_machine.units import compiled, inlined
 
 
-def ordered(table: Units, words: tuple[int, ...]) -> Numbers:
+def ordered(table: WordArray, words: tuple[int, ...]) -> IntArray:
     """Return the order of a table's rows by these words: by the first, where it is equal by the second, and so on."""
-    order: Numbers = np.argsort(table[:, words[0]])
+    order: IntArray = np.argsort(table[:, words[0]])
     _order_ties(table, np.array(words), order, np.empty_like(order))
     return order
 
 
 @compiled
-def _order_ties(table: Units, words: Numbers, order: Numbers, spare: Numbers) -> None:
+def _order_ties(table: WordArray, words: IntArray, order: IntArray, spare: IntArray) -> None:
     start = 0
     while start < len(order):
         stop = start + 1
@@ -28,7 +28,7 @@ def _order_ties(table: Units, words: Numbers, order: Numbers, spare: Numbers) ->
 
 
 @compiled
-def merge_sort(table: Units, words: Numbers, order: Numbers, spare: Numbers) -> None:
+def merge_sort(table: WordArray, words: IntArray, order: IntArray, spare: IntArray) -> None:
     """Sort an order of rows by these words, keeping rows that are equal in it as they are."""
     width = 1
     while width < len(order):
@@ -47,7 +47,7 @@ def merge_sort(table: Units, words: Numbers, order: Numbers, spare: Numbers) -> 
 
 
 @inlined
-def _precedes(table: Units, words: Numbers, one: int, other: int) -> bool:
+def _precedes(table: WordArray, words: IntArray, one: int, other: int) -> bool:
     for word in words:
         if table[one, word] != table[other, word]:
             return bool(table[one, word] < table[other, word])

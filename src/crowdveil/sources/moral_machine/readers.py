@@ -14,13 +14,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from crowdveil.arrays import ByteArray, IntArray, WordArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import ROW, TEXT
 from crowdveil.sources.moral_machine.columns import scan_columns
-from crowdveil.sources.moral_machine.found import Bytes, Found, Numbers
+from crowdveil.sources.moral_machine.found import Found
 from crowdveil.sources.moral_machine.lines import Layout, count_lines, find_lines, scan_lines
 from crowdveil.sources.moral_machine.text_rows import TextRows, judge, read_lines
-from crowdveil.sources.moral_machine.units import PADDING, Units, compiled
+from crowdveil.sources.moral_machine.units import PADDING, compiled
 from crowdveil.sources.table_rows import TableRows, as_text
 
 BLOCK_BYTES = 1 << 23
@@ -37,7 +38,7 @@ class Scanned:
 
     rows: int
     found: Sequence[Found]
-    refused: Numbers
+    refused: IntArray
     """Row and reason."""
 
 
@@ -56,10 +57,10 @@ class Piece(Protocol):
     def rows(self) -> int:
         """How many rows there are."""
 
-    def scan(self, seen: Units) -> Scanned:
+    def scan(self, seen: WordArray) -> Scanned:
         """Read the rows. Any thread may."""
 
-    def texts(self, rows: Numbers) -> TextRows:
+    def texts(self, rows: IntArray) -> TextRows:
         """Return some rows, which are in order and numbered from 0, as text."""
 
 
@@ -96,7 +97,7 @@ class _Block:
 
     table: TableRows
     layout: Layout
-    data: Bytes
+    data: ByteArray
     size: int
     place: int
     position: int
@@ -105,17 +106,17 @@ class _Block:
     def rows(self) -> int:
         return count_lines(self.data, self.size)
 
-    def scan(self, seen: Units) -> Scanned:
+    def scan(self, seen: WordArray) -> Scanned:
         rows, found, odd = scan_lines(self.data, self.size, self.layout, seen)
         if not len(odd):
             return Scanned(rows, [found], np.empty((0, 2), np.int64))
         more, refused = judge(self._read(odd), seen)
         return Scanned(rows, [found, more], refused)
 
-    def texts(self, rows: Numbers) -> TextRows:
+    def texts(self, rows: IntArray) -> TextRows:
         return self._read(find_lines(self.data, self.size, rows))
 
-    def _read(self, lines: Numbers) -> TextRows:
+    def _read(self, lines: IntArray) -> TextRows:
         return read_lines(self.data, lines, self.table.columns, self.table.wanted)
 
 
@@ -153,7 +154,7 @@ def _blocks(table: TableRows, place: int, stop: int | None = None) -> Iterator[P
                 return
 
 
-def _fill(stream: pa.NativeFile, data: Bytes, filled: int) -> int:
+def _fill(stream: pa.NativeFile, data: ByteArray, filled: int) -> int:
     """Read until the block is full or the file ends; return how much of the block is filled."""
     while filled < len(data):
         count = stream.readinto(data[filled:].data)
@@ -182,7 +183,7 @@ def _skip(stream: pa.NativeFile, size: int) -> None:
 
 
 @compiled
-def last_line_end(data: Bytes, filled: int) -> int:
+def last_line_end(data: ByteArray, filled: int) -> int:
     """Return where the last whole line of a block ends; 0 if there is none."""
     while filled > 0 and data[filled - 1] != _NEWLINE and data[filled - 1] != _RETURN:
         filled -= 1
@@ -201,14 +202,14 @@ class _Batch:
     def rows(self) -> int:
         return len(self.batch)
 
-    def scan(self, seen: Units) -> Scanned:
+    def scan(self, seen: WordArray) -> Scanned:
         found, odd = scan_columns(self.batch, seen)
         if not len(odd):
             return Scanned(len(self.batch), [found], np.empty((0, 2), np.int64))
         more, refused = judge(self.texts(odd), seen)
         return Scanned(len(self.batch), [found, more], refused)
 
-    def texts(self, rows: Numbers) -> TextRows:
+    def texts(self, rows: IntArray) -> TextRows:
         cells = as_text(self.batch.take(pa.array(rows))).with_columns(pl.Series(ROW, rows))
         return TextRows(cells, pl.DataFrame(schema={ROW: pl.Int64, TEXT: pl.String}))
 

@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from crowdveil.arrays import IntArray
 from crowdveil.engines.threads import in_order
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.moral_machine.found import Found, Gathering, Numbers
+from crowdveil.sources.moral_machine.found import Found, Gathering
 from crowdveil.sources.moral_machine.readers import Piece, Scanned, read_pieces
 from crowdveil.sources.moral_machine.runs import Reached, Run
 from crowdveil.sources.moral_machine.units import ROW
@@ -86,7 +87,7 @@ class Gathered:
         self.found.extend(scanned.found)
         self.refused.append(scanned.refused)
 
-    def joined(self) -> tuple[Found, Numbers]:
+    def joined(self) -> tuple[Found, IntArray]:
         """Return all that was found, and the refused rows with their reasons."""
         joined = Found(
             np.concatenate([found.units for found in self.found]),

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.sources.moral_machine.found import NAME_WORDS, Bytes, Found, Numbers
+from crowdveil.arrays import ByteArray, IntArray, WordArray
+from crowdveil.sources.moral_machine.found import NAME_WORDS, Found
 from crowdveil.sources.moral_machine.units import (
     DILEMMA,
     DILEMMA_TOO,
@@ -27,7 +28,6 @@ from crowdveil.sources.moral_machine.units import (
     SECOND,
     VOTER,
     WORDS,
-    Units,
     Word,
     compiled,
     inlined,
@@ -61,29 +61,29 @@ class Run:
     path: Path
     bits: int
     reached: Reached
-    ends: Numbers
+    ends: IntArray
     """A row a table (units, claims, voters, texts, refused), with where each part ends; 0 comes first."""
 
-    def units(self, part: int) -> Units:
+    def units(self, part: int) -> WordArray:
         """Read the units of a part of the voters."""
         return self._words(0, WORDS, part)
 
-    def claims(self, part: int) -> Units:
+    def claims(self, part: int) -> WordArray:
         """Read the claims on a part of the dilemmas."""
         return self._words(1, CLAIM_WORDS, part)
 
-    def names(self, part: int) -> tuple[Units, Bytes]:
+    def names(self, part: int) -> tuple[WordArray, ByteArray]:
         """Read the names of a part of the voters."""
         return self._words(2, NAME_WORDS, part), self._read(3, part)
 
-    def refused(self) -> Numbers:
+    def refused(self) -> IntArray:
         """Read all rows that were refused: row and reason."""
         return np.concatenate([self._words(4, 2, part).astype(np.int64) for part in range(2**self.bits)])
 
-    def _words(self, table: int, width: int, part: int) -> Units:
+    def _words(self, table: int, width: int, part: int) -> WordArray:
         return self._read(table, part).view(np.uint64).reshape(-1, width)
 
-    def _read(self, table: int, part: int) -> Bytes:
+    def _read(self, table: int, part: int) -> ByteArray:
         start, stop = self.ends[table, part : part + 2].tolist()
         return np.fromfile(self.path, np.uint8, stop - start, offset=self._starts[table] + start)
 
@@ -93,7 +93,7 @@ class Run:
         return [int(start) for start in np.cumsum(sizes)[:-1]]
 
 
-def write_run(path: Path, bits: int, found: Found, refused: Numbers, reached: Reached) -> Run:
+def write_run(path: Path, bits: int, found: Found, refused: IntArray, reached: Reached) -> Run:
     """Sort what was found into 2^bits parts and write it."""
     parts = 2**bits
     units, unit_ends = np.empty_like(found.units), np.zeros(parts + 1, np.int64)
@@ -136,11 +136,11 @@ def read_run(path: Path, bits: int, *, known_good: bool = False) -> Run | None:
     return Run(path, bits, Reached(int(words[3]), int(words[4]), bool(words[5])), ends)
 
 
-def _padded(sizes: Numbers) -> Numbers:
+def _padded(sizes: IntArray) -> IntArray:
     return (sizes + 7) // 8 * 8
 
 
-def _padded_bytes(table: npt.NDArray[Any]) -> Numbers:
+def _padded_bytes(table: npt.NDArray[Any]) -> IntArray:
     data = np.ascontiguousarray(table).reshape(-1).view(np.uint8)
     return (
         np.concatenate([data, np.zeros(-len(data) % 8, np.uint8)]).view(np.int64)
@@ -149,7 +149,7 @@ def _padded_bytes(table: npt.NDArray[Any]) -> Numbers:
     )
 
 
-def _checksum(body: list[Numbers]) -> int:
+def _checksum(body: list[IntArray]) -> int:
     """Add up all words: enough to notice pages that never reached the disk."""
     return int(np.sum([words.sum(dtype=np.int64) for words in body], dtype=np.int64))
 
@@ -160,7 +160,7 @@ def _part(word: Word, bits: int) -> Word:
 
 
 @compiled
-def _sort(table: Units, word: int, bits: int, result: Units, ends: Numbers) -> None:
+def _sort(table: WordArray, word: int, bits: int, result: WordArray, ends: IntArray) -> None:
     """Bring the rows of the same part together, in their order."""
     for i in range(len(table)):
         ends[_part(table[i, word], bits) + 1] += 1
@@ -176,7 +176,13 @@ def _sort(table: Units, word: int, bits: int, result: Units, ends: Numbers) -> N
 
 @compiled
 def _sort_texts(
-    voters: Units, texts: Bytes, bits: int, result: Units, ends: Numbers, result_texts: Bytes, text_ends: Numbers
+    voters: WordArray,
+    texts: ByteArray,
+    bits: int,
+    result: WordArray,
+    ends: IntArray,
+    result_texts: ByteArray,
+    text_ends: IntArray,
 ) -> None:
     _sort(voters, 0, bits, result, ends)
     for i in range(len(voters)):
@@ -193,7 +199,7 @@ def _sort_texts(
 
 
 @compiled
-def _claims(units: Units) -> Units:
+def _claims(units: WordArray) -> WordArray:
     claims = np.empty((len(units), CLAIM_WORDS), np.uint64)
     for i in range(len(units)):
         unit, claim = units[i], claims[i]

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import IntArray, SmallIntArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
 from crowdveil.sources.import_report import Refusal
@@ -112,15 +112,13 @@ def _open(path: Path, zipped: bool) -> gzip.GzipFile | BufferedWriter:
     return gzip.open(path, "wb", compresslevel=1) if zipped else path.open("wb")
 
 
-def _spoil(dilemmas: int, dirty: float, rng: np.random.Generator) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+def _spoil(dilemmas: int, dirty: float, rng: np.random.Generator) -> tuple[SmallIntArray, IntArray]:
     """Choose which dilemmas are dirty, in what way, and in which order all of them come."""
     kinds = rng.integers(1, len(Dirt), dilemmas, dtype=np.int8)
     return np.where(rng.random(dilemmas) < dirty, kinds, np.int8(Dirt.NONE)), rng.permutation(dilemmas)
 
 
-def _write(
-    block: Answered, dirt: npt.NDArray[np.int8], order: npt.NDArray[np.int64], first_voter: int
-) -> tuple[memoryview, int]:
+def _write(block: Answered, dirt: SmallIntArray, order: IntArray, first_voter: int) -> tuple[memoryview, int]:
     out = np.empty(len(order) * MOST_ROWS_PER_DILEMMA * MOST_BYTES_PER_ROW, np.uint8)
     size, rows = write_rows(
         block.left, block.right, block.chose_left, dirt, order, block.study.drawing.dilemmas, first_voter, out

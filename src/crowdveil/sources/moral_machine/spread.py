@@ -13,19 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
+from crowdveil.arrays import ByteArray, IntArray, WordArray
 from crowdveil.ballots import write_ballots
 from crowdveil.engines.engine import Engine
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import ImportReport
 from crowdveil.sources.moral_machine.claims import refuse_crossing
-from crowdveil.sources.moral_machine.found import Bytes, Numbers
 from crowdveil.sources.moral_machine.grouping import group
 from crowdveil.sources.moral_machine.public_layout import NEEDED, SIZE
 from crowdveil.sources.moral_machine.readers import read_span, spans
 from crowdveil.sources.moral_machine.reading import Gathered, Progress, Tell, readable
 from crowdveil.sources.moral_machine.runs import CLAIM_ROW, Reached, Run, read_run, write_run
 from crowdveil.sources.moral_machine.text_rows import REASONS
-from crowdveil.sources.moral_machine.units import ROW, Units
+from crowdveil.sources.moral_machine.units import ROW
 from crowdveil.sources.moral_machine.workplace import Workplace
 from crowdveil.sources.table_rows import TableRows
 from crowdveil.study.bundled import load_study
@@ -108,7 +108,7 @@ class _Read:
 
     spread: Spread
 
-    def __call__(self, number: int) -> Numbers:
+    def __call__(self, number: int) -> IntArray:
         path, bits = self.spread.work.run_path(number), self.spread.work.bits
         run = read_run(path, bits)  # of an import that was interrupted, or a worker that was lost
         if run is None:
@@ -129,7 +129,7 @@ class _Refuse:
     spread: Spread
     before: tuple[int, ...]
 
-    def __call__(self, part: int) -> Numbers:
+    def __call__(self, part: int) -> IntArray:
         reasons = _no_reasons(self.before)
         refuse_crossing(lambda: self._batches(part), reasons)
         rows = np.flatnonzero(reasons)
@@ -138,8 +138,8 @@ class _Refuse:
             np.save(file, refused)
         return _counts(refused[:, 1])
 
-    def _batches(self, part: int) -> Iterator[Units]:
-        batch: list[Units] = [np.empty((0, CLAIM_ROW + 1), np.uint64)]
+    def _batches(self, part: int) -> Iterator[WordArray]:
+        batch: list[WordArray] = [np.empty((0, CLAIM_ROW + 1), np.uint64)]
         for run, start in self.spread.runs(self.before):
             claims = run.claims(part)
             claims[:, CLAIM_ROW] += start
@@ -159,7 +159,7 @@ class _PutTogether:
     before: tuple[int, ...]
     crossing: bool
 
-    def __call__(self, part: int) -> tuple[tuple[int, int, int], Numbers]:
+    def __call__(self, part: int) -> tuple[tuple[int, int, int], IntArray]:
         reasons, study = _no_reasons(self.before), load_study("moral-machine")
         if self.crossing:
             for number in range(2**self.spread.work.bits):
@@ -182,12 +182,12 @@ class _PutTogether:
         return (ballots.voters, ballots.records, equal), _counts(reasons) - known
 
 
-def _no_reasons(before: tuple[int, ...]) -> Bytes:
+def _no_reasons(before: tuple[int, ...]) -> ByteArray:
     """Return a table of reasons by row, of which only what is written to takes memory."""
     return np.zeros(before[-1] + 2, np.uint8)
 
 
-def _counts(reasons: Bytes | Numbers) -> Numbers:
+def _counts(reasons: ByteArray | IntArray) -> IntArray:
     """Count by reason; 0 is none, and not counted."""
     counts = np.bincount(reasons[reasons > 0], minlength=len(REASONS) + 1)
     return counts.astype(np.int64)

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from crowdveil.arrays import BoolArray, ByteArray, IntArray, WordArray
 from crowdveil.sources.cells import any_blank, any_not_finite, any_outside, first_reason, number
 from crowdveil.sources.import_report import REASON, ROW, TEXT, Refusal
 from crowdveil.sources.moral_machine.columns import padded_texts
-from crowdveil.sources.moral_machine.found import Bytes, Found, Gathering, Numbers, begin, tell
+from crowdveil.sources.moral_machine.found import Found, Gathering, begin, tell
 from crowdveil.sources.moral_machine.lines import inside_quotes
 from crowdveil.sources.moral_machine.public_layout import DILEMMA, GROUP, HIGHEST, SAVED, SIZE, VOTER
-from crowdveil.sources.moral_machine.units import SHIFTS, Units, compiled, hash_text
+from crowdveil.sources.moral_machine.units import SHIFTS, compiled, hash_text
 from crowdveil.sources.table_rows import as_text
 from crowdveil.study.moral_machine_sessions import LARGEST_GROUP
 
@@ -38,12 +38,12 @@ class TextRows:
     """ROW and TEXT."""
 
 
-def read_lines(block: Bytes, lines: Numbers, columns: Sequence[str], wanted: Sequence[str]) -> TextRows:
+def read_lines(block: ByteArray, lines: IntArray, columns: Sequence[str], wanted: Sequence[str]) -> TextRows:
     """Read some lines of a block (row, from which byte, to which) as CSV; each is one row.
 
     A line that ends inside quotes is ragged. It would swallow the lines after it, which are rows of their own.
     """
-    # Bytes that are not UTF-8 are spelt out, so that one bad name does not lose the file.
+    # ByteArray that are not UTF-8 are spelt out, so that one bad name does not lose the file.
     texts = {row: block[a:b].tobytes().decode("utf-8", "backslashreplace") for row, a, b in lines.tolist()}
     unclosed = lines[inside_quotes(block, lines), 0].tolist()
     ragged = [(row, texts.pop(row)) for row in unclosed]
@@ -71,7 +71,7 @@ def read_lines(block: Bytes, lines: Numbers, columns: Sequence[str], wanted: Seq
     return TextRows(as_text(table.rename_columns(list(here.values()))).with_columns(pl.Series(ROW, kept)), aside)
 
 
-def judge(rows: TextRows, seen: Units) -> tuple[Found, Numbers]:
+def judge(rows: TextRows, seen: WordArray) -> tuple[Found, IntArray]:
     """Return the good rows as units of one row each, and the others: row and reason."""
     checked = check(rows.cells if SIZE in rows.cells.columns else rows.cells.with_columns(pl.lit("").alias(SIZE)))
     good = checked.filter(pl.col(REASON).is_null())
@@ -103,7 +103,7 @@ def check(rows: pl.DataFrame) -> pl.DataFrame:
     return values.select(ROW, DILEMMA, VOTER, pl.col(_NUMBERS).cast(pl.Int8, strict=False), reason.alias(REASON))
 
 
-def _units(good: pl.DataFrame, seen: Units) -> Found:
+def _units(good: pl.DataFrame, seen: WordArray) -> Found:
     packed = np.zeros(len(good), np.uint64)
     for column, shift in zip(HIGHEST, SHIFTS, strict=True):
         packed |= good[column].to_numpy().astype(np.uint64) << np.uint64(shift)
@@ -115,9 +115,9 @@ def _units(good: pl.DataFrame, seen: Units) -> Found:
 
 @compiled
 def _add(
-    dilemmas: Bytes, dilemma_ends: Numbers, voters: Bytes, voter_ends: Numbers,
-    rows: Numbers, saved: npt.NDArray[np.bool_], packed: Units,
-    units: Units, names: Units, texts: Bytes, ends: Numbers, seen: Units,
+    dilemmas: ByteArray, dilemma_ends: IntArray, voters: ByteArray, voter_ends: IntArray,
+    rows: IntArray, saved: BoolArray, packed: WordArray,
+    units: WordArray, names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
 ) -> None:  # fmt: skip
     for i in range(len(rows)):
         name = (voter_ends[i], voter_ends[i + 1])

@@ -13,14 +13,11 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from crowdveil.sources.moral_machine.public_layout import HIGHEST
 
-Units = npt.NDArray[np.uint64]
-"""A row a unit."""
 Word = Any
 """One 64-bit word, or a number, in a compiled function."""
 

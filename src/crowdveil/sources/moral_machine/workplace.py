@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.arrays import ByteArray, IntArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
-from crowdveil.sources.moral_machine.found import Bytes, Found, Numbers
+from crowdveil.sources.moral_machine.found import Found
 from crowdveil.sources.moral_machine.runs import Reached, Run, read_run, write_run
 
 BYTES_PER_PART = 1 << 27
@@ -40,14 +41,14 @@ class Workplace:
             runs.append(run)
         return runs
 
-    def write(self, number: int, found: Found, refused: Numbers, reached: Reached) -> Run:
+    def write(self, number: int, found: Found, refused: IntArray, reached: Reached) -> Run:
         """Write a run."""
         try:
             return write_run(self.run_path(number), self.bits, found, refused, reached)
         except OSError as error:
             raise CrowdveilError(f"cannot write to {self.folder}: {error.strerror or error}") from None
 
-    def reasons(self, rows: int) -> Bytes:
+    def reasons(self, rows: int) -> ByteArray:
         """Return an empty table of the reasons why rows are refused, by row, which need not fit into memory."""
         return np.memmap(self.folder / "reasons", np.uint8, "w+", shape=(rows + 2,))
 

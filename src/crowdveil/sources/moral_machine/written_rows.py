@@ -11,11 +11,9 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
+from crowdveil.arrays import ByteArray
 from crowdveil.sources.moral_machine.public_layout import COLUMNS, GREEN, RED
-
-Bytes = npt.NDArray[np.uint8]
 
 MOST_BYTES_PER_ROW = 400
 MOST_ROWS_PER_DILEMMA = 3
@@ -56,7 +54,7 @@ _DIGITS = 10**16
 
 @_compiled
 def write_rows(
-    left: Any, right: Any, chose_left: Any, dirt: Any, order: Any, per_voter: int, first_voter: int, out: Bytes
+    left: Any, right: Any, chose_left: Any, dirt: Any, order: Any, per_voter: int, first_voter: int, out: ByteArray
 ) -> tuple[int, int]:
     """Write a block's dilemmas in the given order; return how many bytes and rows that were.
 
@@ -84,7 +82,7 @@ def write_rows(
 
 @_compiled
 def _write(
-    out: Bytes,
+    out: ByteArray,
     at: int,
     group: Any,
     other: Any,
@@ -154,7 +152,7 @@ def _spread(number: int) -> int:
 
 
 @_compiled
-def _dilemma_name(out: Bytes, at: int, dilemma: int) -> int:
+def _dilemma_name(out: ByteArray, at: int, dilemma: int) -> int:
     """17 letters: the first 12 tell the number, mixed one-to-one (55^12 > 2^64), and 5 only look so."""
     mixed = np.uint64(dilemma + 1) * _SCRAMBLE
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _SCRAMBLE
@@ -168,7 +166,7 @@ def _dilemma_name(out: Bytes, at: int, dilemma: int) -> int:
 
 
 @_compiled
-def _cell(out: Bytes, at: int, value: int, point: bool) -> int:
+def _cell(out: ByteArray, at: int, value: int, point: bool) -> int:
     at = _number(out, at, value)
     if point:
         at = _byte(out, _byte(out, at, _POINT), _ZERO)
@@ -176,7 +174,7 @@ def _cell(out: Bytes, at: int, value: int, point: bool) -> int:
 
 
 @_compiled
-def _number(out: Bytes, at: int, value: int) -> int:
+def _number(out: ByteArray, at: int, value: int) -> int:
     digits = 1
     while digits < 19 and value >= 10**digits:
         digits += 1
@@ -187,7 +185,7 @@ def _number(out: Bytes, at: int, value: int) -> int:
 
 
 @_compiled
-def _text(out: Bytes, at: int, text: Bytes) -> int:
+def _text(out: ByteArray, at: int, text: ByteArray) -> int:
     for k in range(len(text)):
         out[at] = text[k]
         if text[k] != _SPACE:
@@ -196,6 +194,6 @@ def _text(out: Bytes, at: int, text: Bytes) -> int:
 
 
 @_compiled
-def _byte(out: Bytes, at: int, value: Any) -> int:
+def _byte(out: ByteArray, at: int, value: Any) -> int:
     out[at] = value
     return at + 1

@@ -1,0 +1,15 @@
+"""The types of numpy arrays, each under one name."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+SmallIntArray = NDArray[np.int8]
+WordArray = NDArray[np.uint64]
+ByteArray = NDArray[np.uint8]
+BoolArray = NDArray[np.bool_]
+ValueArray = NDArray[np.int8] | NDArray[np.float64]
+"""Values of features and their differences: int8 where the study has small whole numbers only, else float64."""
