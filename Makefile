@@ -30,8 +30,8 @@ bench: $(VENV)/installed-bench     ## side by side, as ratios
 bench-service: $(VENV)/installed-dev  ## durable reports a second, beside the same service without a database
 	$(BIN)/python benchmarks/service.py
 
-docs: $(VENV)/installed-dev        ## write docs/reference from the code
-	$(BIN)/python docs/generate_reference.py
+docs: $(VENV)/installed-dev        ## the documentation as a site, links checked
+	$(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) demo
