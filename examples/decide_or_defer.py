@@ -8,8 +8,7 @@ RELEASE is a release of the study "kidney".
 import sys
 from pathlib import Path
 
-from crowdveil import CrowdveilError, Decision, load_release
-from crowdveil import decision as decide
+from crowdveil import CrowdveilError, Decision, decide, load_release
 
 PATIENTS = [
     {"name": "Ana", "features": {"life_years_gained": 20, "years_waiting": 1}},

@@ -1,0 +1,69 @@
+"""The front door: the public names, loaded one by one, and what they do not load."""
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import crowdveil
+
+PACKAGE = Path(crowdveil.__file__).parent
+
+
+def test_every_public_name_is_the_one_of_its_module():
+    listed = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8")).body
+    imports = [statement for statement in listed if isinstance(statement, ast.ImportFrom)]
+    for statement in imports:
+        for alias in statement.names:
+            assert alias.asname == alias.name, "a stub exports only what it renames to itself"
+            value = getattr(crowdveil, alias.name)
+            assert value is getattr(importlib.import_module(statement.module), alias.name)
+            if callable(value):
+                assert value.__module__ == statement.module, f"{alias.name} is not defined in {statement.module}"
+                assert value.__doc__, f"{alias.name} has no docstring"
+    assert crowdveil.__all__ == sorted(alias.name for statement in imports for alias in statement.names)
+    assert set(crowdveil.__all__) <= set(dir(crowdveil))
+
+
+def test_no_public_name_is_a_module():
+    """Python sets a module as an attribute of its package: it would hide the function of the same name."""
+    assert not {module.name for module in pkgutil.iter_modules([str(PACKAGE)])} & set(crowdveil.__all__)
+
+
+def test_all_names_can_be_imported_at_once():
+    names = {}
+    exec("from crowdveil import *", names)
+    assert set(crowdveil.__all__) <= set(names)
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error():
+    assert not hasattr(crowdveil, "nonsense")
+
+
+def loaded_by(code):
+    """The modules that a fresh interpreter has loaded after some lines of code."""
+    words = [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"]
+    return set(subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_the_package_alone_loads_nothing():
+    assert {name for name in loaded_by("import crowdveil") if name.startswith("crowdveil")} == {"crowdveil"}
+
+
+def test_a_program_that_decides_loads_nothing_that_reads_answers():
+    loaded = loaded_by("from crowdveil import decide, load_release")
+    assert "crowdveil.decision" in loaded
+    reading = {"ballots", "ballot_file", "sources", "estimation", "privacy.mechanisms", "protocol"}
+    assert not {f"crowdveil.{room}" for room in reading} & loaded
+
+
+def test_nothing_inside_imports_the_front_door():
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path}: relative import"
+                assert node.module != "crowdveil", path
+            elif isinstance(node, ast.Import):
+                assert "crowdveil" not in [alias.name for alias in node.names], path
