@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow lint bench bench-service docs clean
+.PHONY: demo test test-slow lint bench bench-service docs pictures clean
 
 demo: $(VENV)/installed            ## simulate a crowd, release it under each paradigm, decide a dilemma
 	$(BIN)/crowdveil demo
@@ -32,6 +32,9 @@ bench-service: $(VENV)/installed-dev  ## durable reports a second, beside the sa
 
 docs: $(VENV)/installed-dev        ## the documentation as a site, links checked
 	$(BIN)/mkdocs build --strict --quiet
+
+pictures: $(VENV)/installed-dev    ## the README's screenshots
+	$(BIN)/python -m tests.web.pictures
 
 clean:
 	rm -rf $(VENV) demo
