@@ -17,8 +17,8 @@ import numpy as np
 
 from crowdveil.estimation.design import public_design
 from crowdveil.evaluation.paper.intervals import mean
-from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.score import ScoreReports
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.sources.simulated import synthetic_crowd

@@ -27,7 +27,7 @@ import numpy as np
 import uvicorn
 
 from crowdveil.ballots import concatenate
-from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
 from crowdveil.protocol.tokens import new_token, report_id

@@ -31,7 +31,7 @@ import pytest
 import crowdveil
 from crowdveil.cli import main
 from crowdveil.estimation import design
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, PAPERS_MECHANISM
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, PAPERS_MECHANISM
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas
 

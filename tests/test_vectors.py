@@ -13,8 +13,8 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr
 from vectors import generate
 
-from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import Terms, check_report
 from crowdveil.study.study import Study
 

@@ -152,19 +152,19 @@ def subset_selection() -> dict[str, Any]:
 
 
 def randomised_response() -> dict[str, Any]:
-    """The coin that turns an answer over, how a record splits into dilemma and answer, and how many to report."""
+    """The coin that turns a choice over, how a record splits into dilemma and choice, and how many to report."""
     flips = [{"epsilon_micro": m, "floor_of_2_to_64_p": str(Coin(FLIP, m).floors(64)[0])} for m in EPSILONS]
     records = np.array([[0, -2, 1], [3, 0, 0], [0, 0, 0], [0, 0, -1], [-0.5, 0.0, 0.25], [-0.0, 1.5, -0.0]])
     split = oriented(Ballots(load_study("synthetic-3"), np.array([0, len(records)]), records))
     splits = [
-        {"record": r, "dilemma": v, "answer": a}
+        {"record": r, "dilemma": v, "choice": a}
         for r, v, a in zip(records.tolist(), split[0].tolist(), split[1].tolist(), strict=True)
     ]
     sizes = [
-        {"answers": n, "epsilon_micro": m, "report": int(choices_to_report(np.array([n]), np.array([m]))[0])}
+        {"choices": n, "epsilon_micro": m, "report": int(choices_to_report(np.array([n]), np.array([m]))[0])}
         for n, m in product((1, 5, 13), EPSILONS)
     ]
-    return {"flips": flips, "splits": splits, "one_answer": sizes}
+    return {"flips": flips, "splits": splits, "one_choice": sizes}
 
 
 def _laplace_law(scale: str) -> list[str]:

@@ -12,9 +12,9 @@ from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import CLIP, public_design
 from crowdveil.estimation.fit import fit_voters
 from crowdveil.privacy.grid import STEPS
-from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.odds import Odds

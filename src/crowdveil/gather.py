@@ -9,7 +9,7 @@ from typing import Any
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Guarantee, Paradigm
-from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import Terms, read_reports
 from crowdveil.publish import FEWEST_VOTERS
 from crowdveil.releases import Release

@@ -21,8 +21,8 @@ from crowdveil.privacy.concentrated import ZcdpBudget
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, mechanism_name
-from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Settings
+from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, mechanism_name
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
@@ -50,7 +50,7 @@ class Request:
     norm_bound: float | None = None
     """None: the study's."""
     repair: bool = True
-    tight: bool = True
+    sensitivity: Sensitivity = "tight"
     equal_votes: bool = False
     robust: float = 0.0
 
@@ -118,7 +118,9 @@ def prepare(source: BallotSource, request: Request) -> Prepared:
     if isinstance(request.epsilon, ZcdpBudget):
         guarantee = replace(guarantee, delta=request.epsilon.delta, rho_micro=request.epsilon.rho_micro)
     return Prepared(
-        settings=Settings(study, float(bound), request.repair, request.tight, request.equal_votes, request.robust),
+        settings=Settings(
+            study, float(bound), request.repair, request.sensitivity, request.equal_votes, request.robust
+        ),
         mechanism=name,
         guarantee=guarantee,
         epsilons=epsilons,

@@ -18,8 +18,8 @@ from crowdveil.audit.targets import curves
 from crowdveil.audit.trial import Flaw, Verdict
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.privacy.mechanisms import CENTRAL
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import CENTRAL
 from crowdveil.privacy.zcdp import OpenDPGaussian
 from crowdveil.study.bundled import synthetic_study
 

@@ -14,8 +14,8 @@ from crowdveil.audit.trial import Flaw, Verdict
 from crowdveil.cli.app import app
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.pooled_choices import PooledChoices
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 
 ONE = Epsilon("1")

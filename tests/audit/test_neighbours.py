@@ -10,8 +10,8 @@ from crowdveil.audit.subjects import Central, Distributed
 from crowdveil.audit.targets import promises
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.study.bundled import synthetic_study
 
 ONE = Epsilon("1")

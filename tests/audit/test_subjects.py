@@ -10,9 +10,9 @@ from crowdveil.audit.sabotage import SignedZeros
 from crowdveil.audit.subjects import Central, Distributed, likelihood
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.study.bundled import synthetic_study
 

@@ -20,7 +20,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
 from crowdveil.mcp import mcp_server
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Coin
 from crowdveil.protocol.tokens import report_id
@@ -84,7 +84,7 @@ def test_only_the_report_is_sent(site):
         ("PUT", "report"),
     ]
     body = json.loads(sent[-1].content)
-    assert set(body) == {"format", "study", "mechanism", "epsilon_micro", "dilemmas", "answers"}
+    assert set(body) == {"format", "study", "mechanism", "epsilon_micro", "dilemmas", "choices"}
     assert body["epsilon_micro"] == 500_000
 
 

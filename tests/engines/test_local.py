@@ -17,8 +17,8 @@ from crowdveil.estimation.fit import fit_voters
 from crowdveil.estimation.society import society
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import to_steps
-from crowdveil.privacy.mechanisms import CENTRAL
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import CENTRAL
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
 from crowdveil.study.bundled import load_study
 

@@ -23,8 +23,8 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms import CENTRAL
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import CENTRAL
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.publish import Request, publish
 from crowdveil.sources.moral_machine import workplace

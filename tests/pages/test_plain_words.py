@@ -27,7 +27,7 @@ from crowdveil.pages.plain_words import (
 from crowdveil.pages.reading import Reading
 from crowdveil.privacy.epsilon import GREATEST_MICRO, LEAST_MICRO
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.noise.distribution import LaplaceSum, Spread
 
 MakeGuarantee = Callable[..., Guarantee]

@@ -9,8 +9,8 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.gather import release_from_reports
 from crowdveil.pages.plain_words import trusted_words
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import Reason, RefusedReport, Terms, check_report, read_reports, write_reports
 from crowdveil.releases import release_from_dict
@@ -78,7 +78,7 @@ def test_a_mechanism_is_not_released_as_what_it_does_not_promise():
 
 BAD = {
     "no object": ("algorithm-2", lambda body: [body], Reason.MALFORMED),
-    "a field more": ("algorithm-2", lambda body: {**body, "answers": [1, -1, 1]}, Reason.MALFORMED),
+    "a field more": ("algorithm-2", lambda body: {**body, "choices": [1, -1, 1]}, Reason.MALFORMED),
     "a field less": ("algorithm-2", lambda body: {k: v for k, v in body.items() if k != "values"}, Reason.MALFORMED),
     "another format": ("algorithm-2", lambda body: {**body, "format": "crowdveil report 0"}, Reason.MALFORMED),
     "another study": ("algorithm-2", lambda body: {**body, "study": "0" * 64}, Reason.WRONG_STUDY),
@@ -101,8 +101,8 @@ BAD = {
     "no axis": ("score", lambda body: {**body, "coordinates": [], "values": []}, Reason.OUT_OF_RANGE),
     "a value more": ("score", lambda body: {**body, "coordinates": [0], "values": [1, 1]}, Reason.WRONG_SIZE),
     "a far score": ("score", lambda body: {**body, "values": [2**60] * len(body["values"])}, Reason.OUT_OF_RANGE),
-    "no answer": ("randomised-response", lambda body: {**body, "answers": [0] * 5}, Reason.OUT_OF_RANGE),
-    "an answer less": ("randomised-response", lambda body: {**body, "answers": [1] * 4}, Reason.WRONG_SIZE),
+    "no choice": ("randomised-response", lambda body: {**body, "choices": [0] * 5}, Reason.OUT_OF_RANGE),
+    "a choice less": ("randomised-response", lambda body: {**body, "choices": [1] * 4}, Reason.WRONG_SIZE),
     "a dilemma less": (
         "randomised-response",
         lambda body: {**body, "dilemmas": body["dilemmas"][1:]},
@@ -117,9 +117,9 @@ BAD = {
         lambda body: {**body, "dilemmas": [[17, 0, 0]] * 5},
         Reason.OUT_OF_RANGE,
     ),
-    "all answers": (
+    "all choices": (
         "one-choice",
-        lambda body: {**body, "answers": [1] * 5, "dilemmas": [[1, 0, 0]] * 5},
+        lambda body: {**body, "choices": [1] * 5, "dilemmas": [[1, 0, 0]] * 5},
         Reason.WRONG_SIZE,
     ),
 }

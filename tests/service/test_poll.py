@@ -10,7 +10,7 @@ import pytest
 from tests.service.voters import poll, reports
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.service.description import describe, report_size
 from crowdveil.service.poll import State
 from crowdveil.service.poll_file import default_poll, find_poll, load_poll, poll_as_dict, poll_from_dict

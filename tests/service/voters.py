@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.ballots import concatenate
-from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
 from crowdveil.protocol.tokens import new_token, report_id

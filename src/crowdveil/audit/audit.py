@@ -14,7 +14,7 @@ from crowdveil.audit.targets import CurveTarget, Target, curves, mistakes, promi
 from crowdveil.audit.trial import Trial, put_on_trial
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
 

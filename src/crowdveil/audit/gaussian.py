@@ -15,8 +15,8 @@ from crowdveil.audit.attack import Rows, Score
 from crowdveil.audit.neighbours import Neighbours, worst_neighbours
 from crowdveil.audit.noise_laws import gaussian_fit
 from crowdveil.audit.subjects import Central
-from crowdveil.privacy.mechanisms import GAUSSIAN_MEAN
 from crowdveil.privacy.mechanisms.mechanism import Estimate
+from crowdveil.privacy.mechanisms.registry import GAUSSIAN_MEAN
 from crowdveil.privacy.zcdp import GaussianNoise, OpenDPGaussian, epsilon_of, gaussian_variance
 
 DELTAS = (0.001, 0.01, 0.05)

@@ -133,7 +133,7 @@ def _step(pair: _Pair, subject: Subject, rng: np.random.Generator) -> _Pair:
 
 
 def turned(records: FloatArray) -> FloatArray:
-    """Turn answers over: Z - X instead of X - Z. (Not -(X - Z), where a zero would keep a sign.)"""
+    """Turn choices over: Z - X instead of X - Z. (Not -(X - Z), where a zero would keep a sign.)"""
     return 0.0 - records
 
 

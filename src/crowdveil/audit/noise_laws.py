@@ -148,7 +148,7 @@ def cube_points(noise: Noise, draws: int) -> float:
 
 
 def coins_in_threes(noise: Noise, draws: int) -> float:
-    """Count what three tosses in a row show, at the odds of a randomised answer."""
+    """Count what three tosses in a row show, at the odds of a randomised response."""
     up = 1 / (1 + math.e)
     keys = noise.tosses(Odds(0, 1, 1, 1), np.full(draws, _AT_EPSILON), 3) @ np.array([4, 2, 1])
     return _chi_square(keys, {key: up ** (n := key.bit_count()) * (1 - up) ** (3 - n) for key in range(8)})

@@ -70,7 +70,7 @@ class WrongOdds(BulkNoise):
 
 
 class WholeBudgetForEach(BulkNoise):
-    """Every one of two answers is turned over as if it were the only one."""
+    """Every one of two choices is turned over as if it were the only one."""
 
     def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
         """Toss with twice the epsilon."""
@@ -89,12 +89,12 @@ class SeededOnce:
 
 
 class SignedZeros(RandomisedResponse):
-    """The dilemma that a report names is the record or its negative, whose zeros are -0.0: so they tell the answer."""
+    """The dilemma that a report names is the record or its negative, whose zeros are -0.0: so they tell the choice."""
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ChoiceReports:
         """Report as usual, and let the zeros keep their sign."""
-        honest, answers = super().report(ballots, settings, epsilons, noise), oriented(ballots)[1]
-        zeros = np.copysign(0.0, answers)[:, None]
+        honest, choices = super().report(ballots, settings, epsilons, noise), oriented(ballots)[1]
+        zeros = np.copysign(0.0, choices)[:, None]
         return replace(honest, dilemmas=np.where(honest.dilemmas == 0, zeros, honest.dilemmas))
 
 

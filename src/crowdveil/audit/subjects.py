@@ -228,11 +228,11 @@ def _rows(reports: Any) -> Rows:
             return np.column_stack([epsilons, np.zeros_like(epsilons), np.ones_like(values), values])
         case ScoreReports(epsilons, counts, reported, values):
             return np.column_stack([epsilons, counts, reported.astype(np.int64), values])
-        case ChoiceReports(epsilons, offsets, dilemmas, answers):
+        case ChoiceReports(epsilons, offsets, dilemmas, choices):
             # A float is taken by its bits: even the sign of a zero is something that leaves.
             bits = dilemmas.view(np.int64) if dilemmas.dtype == np.float64 else dilemmas.astype(np.int64)
             voters = len(epsilons)
-            return np.column_stack([epsilons, np.diff(offsets), bits.reshape(voters, -1), answers.reshape(voters, -1)])
+            return np.column_stack([epsilons, np.diff(offsets), bits.reshape(voters, -1), choices.reshape(voters, -1)])
         case _:
             raise TypeError(f"the audit cannot read a report of type {type(reports).__name__}")
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +32,9 @@ from crowdveil.estimation.fit import fit_voters
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilon
 from crowdveil.privacy.grid import to_steps
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import Sensitivity, Settings
 from crowdveil.privacy.mechanisms.randomised_response import FLIP
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Odds
@@ -43,7 +44,7 @@ from crowdveil.study.bundled import synthetic_study
 
 _DILEMMAS = 4
 _KNOWN_VOTER = ((1.0, 1.0, 0.0),)
-_ANSWERS = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0], [2.0, 1.0, 0.0]])
+_CHOICES = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0], [2.0, 1.0, 0.0]])
 """Dilemmas whose alternatives agree in a feature: such a zero must not tell which side was chosen."""
 
 
@@ -65,7 +66,7 @@ class CurveTarget:
     bug: str | None = None
 
 
-def _small(features: int, **choices: bool) -> Settings:
+def _small(features: int, **choices: Any) -> Settings:
     study = synthetic_study(features, _DILEMMAS)
     return Settings(study, study.norm_bound, **choices)
 
@@ -86,10 +87,10 @@ def _in_workers(epsilon: Epsilon) -> Forked:
     return Forked(_algorithm_2(epsilon), _KNOWN_VOTER)
 
 
-def _algorithm_3(epsilon: Epsilon, features: int, tight: bool = True) -> Distributed:
-    remark = f"d = {features}" + ("" if tight else ", the paper's Delta")
+def _algorithm_3(epsilon: Epsilon, features: int, sensitivity: Sensitivity = "tight") -> Distributed:
+    remark = f"d = {features}" + ("" if sensitivity == "tight" else ", the paper's Delta")
     return Distributed(
-        DISTRIBUTED["algorithm-3"], paradigm("rldp"), _small(features, tight=tight), epsilon, None, remark
+        DISTRIBUTED["algorithm-3"], paradigm("rldp"), _small(features, sensitivity=sensitivity), epsilon, None, remark
     )
 
 
@@ -109,25 +110,25 @@ def _linear_part(epsilon: Epsilon, features: int) -> Distributed:
     return Distributed(DISTRIBUTED["algorithm-3-choices"], paradigm("aldp"), _small(features), epsilon, None, remark)
 
 
-def _answers(name: str, epsilon: Epsilon, remark: str = "") -> Distributed:
+def _choices(name: str, epsilon: Epsilon, remark: str = "") -> Distributed:
     return Distributed(DISTRIBUTED[name], paradigm("aldp"), _small(3), epsilon, remark=remark)
 
 
 def _one_turned(subject: Subject, restarts: int, rounds: int) -> Neighbours:
-    right = np.concatenate([turned(_ANSWERS[:1]), _ANSWERS[1:]])
-    return Neighbours(_ANSWERS, right, "one answer turned over: all pairs are alike")
+    right = np.concatenate([turned(_CHOICES[:1]), _CHOICES[1:]])
+    return Neighbours(_CHOICES, right, "one choice turned over: all pairs are alike")
 
 
 def _all_turned(subject: Subject, restarts: int, rounds: int) -> Neighbours:
-    return Neighbours(_ANSWERS, turned(_ANSWERS), "all answers turned over: all pairs are alike")
+    return Neighbours(_CHOICES, turned(_CHOICES), "all choices turned over: all pairs are alike")
 
 
 SOME_SIGNS = Epsilon("1.6")
 """At which subset selection keeps 2 of 4 signs; at smaller epsilons it sends all of them."""
-TWO_ANSWERS = Epsilon("4")
-"""At which the voter-level randomised response splits its epsilon between two answers."""
+TWO_CHOICES = Epsilon("4")
+"""At which the voter-level randomised response splits its epsilon between two choices."""
 LITTLE = Epsilon("0.1")
-"""At which the wrong flip probability e^-epsilon gives answers away: it turns nearly all of them over."""
+"""At which the wrong flip probability e^-epsilon gives choices away: it turns nearly all of them over."""
 
 
 GAUSSIAN_DELTA = 0.01
@@ -148,16 +149,16 @@ def promises(epsilon: Epsilon) -> list[Target]:
         *([Target(_in_workers(epsilon))] if can_fork() else []),
         Target(_algorithm_3(epsilon, 1)),
         Target(_algorithm_3(epsilon, 5)),
-        Target(_algorithm_3(epsilon, 5, tight=False)),
+        Target(_algorithm_3(epsilon, 5, sensitivity="paper")),
         Target(_subset_selection(epsilon)),
         Target(_subset_selection(SOME_SIGNS)),
         Target(_subset_selection(SOME_SIGNS, ", two axes"), neighbours=on_two_axes),
         Target(Distributed(DISTRIBUTED["score"], paradigm("rldp"), _small(3), epsilon)),
         Target(_linear_part(epsilon, 1)),
         Target(_linear_part(epsilon, 3)),
-        Target(_answers("randomised-response", epsilon), neighbours=_one_turned),
-        Target(_answers("one-choice", epsilon, "all answers"), neighbours=_all_turned),
-        Target(_answers("one-choice", TWO_ANSWERS, "all answers, two sent"), neighbours=_all_turned),
+        Target(_choices("randomised-response", epsilon), neighbours=_one_turned),
+        Target(_choices("one-choice", epsilon, "all choices"), neighbours=_all_turned),
+        Target(_choices("one-choice", TWO_CHOICES, "all choices, two sent"), neighbours=_all_turned),
     ]
 
 
@@ -196,7 +197,7 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
             else []
         ),
         Target(_algorithm_3(epsilon, 5), lambda: TooLittleNoise(2), bug="Delta halved"),
-        Target(_linear_part(epsilon, 1), lambda: TooLittleNoise(2), bug="one side of an answer forgotten"),
+        Target(_linear_part(epsilon, 1), lambda: TooLittleNoise(2), bug="one side of a choice forgotten"),
         Target(
             _subset_selection(SOME_SIGNS, ", two axes"),
             lambda: WrongOdds(among, Odds(size, size, size, 4)),
@@ -204,18 +205,18 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
             bug="wrong odds of k",
         ),
         Target(
-            _answers("randomised-response", LITTLE),
+            _choices("randomised-response", LITTLE),
             lambda: WrongOdds(FLIP, Odds(0, 1, 1, 0)),
             _one_turned,
             "flips with e^-epsilon",
         ),
         Target(
-            replace(_answers("randomised-response", epsilon), mechanism=SignedZeros()),
+            replace(_choices("randomised-response", epsilon), mechanism=SignedZeros()),
             neighbours=_one_turned,
             bug="a zero keeps its sign",
         ),
         Target(
-            _answers("one-choice", TWO_ANSWERS, "all answers, two sent"),
+            _choices("one-choice", TWO_CHOICES, "all choices, two sent"),
             WholeBudgetForEach,
             _all_turned,
             "epsilon not split",

@@ -35,6 +35,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.ledger.statement import Measure, decimal_text
+from crowdveil.privacy.mechanisms.mechanism import Sensitivity
 from crowdveil.privacy.personal_epsilons import read_personal_epsilons
 from crowdveil.publish import Prepared, Request, experiment, prepare, publish
 from crowdveil.releases import Release, load_release, save_release
@@ -98,7 +99,8 @@ def release(
     the budget does not cover is refused.
     """
     # What can be refused is refused before a long import.
-    protected, tight = find_paradigm(paradigm), _choice("--delta", delta, "tight", "paper") == "tight"
+    protected = find_paradigm(paradigm)
+    sensitivity: Sensitivity = "paper" if _choice("--delta", delta, "tight", "paper") == "paper" else "tight"
     level = _level(epsilon, epsilons, rho, ledger)
     account = None if ledger is None else Ledger.open(ledger)
     make = None if dry_run else _maker(out_path, account, experiment_seed)
@@ -113,7 +115,7 @@ def release(
             mechanism=mechanism,
             norm_bound=bound,
             repair=repair,
-            tight=tight,
+            sensitivity=sensitivity,
             equal_votes=equal_votes,
             robust=robust,
         )

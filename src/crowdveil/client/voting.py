@@ -16,8 +16,8 @@ from crowdveil.ballots import Ballots
 from crowdveil.client.polls import Level, Poll
 from crowdveil.client.votes import Sealed
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.protocol.report import write_reports

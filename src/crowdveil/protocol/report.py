@@ -18,9 +18,9 @@ import numpy as np
 from crowdveil.arrays import IntArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import public_design
-from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, choices_to_report
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.score import ScoreReports
 from crowdveil.study.study import Study
 
@@ -163,28 +163,28 @@ def _answers(size: Callable[[Study, int], int], split: bool) -> _Form:
         for start, stop in zip(batch.offsets[:-1], batch.offsets[1:], strict=True):
             yield {
                 "dilemmas": batch.dilemmas[start:stop].tolist(),
-                "answers": batch.answers[start:stop].tolist(),
+                "choices": batch.choices[start:stop].tolist(),
             }
 
     def check(body: Mapping[str, Any], study: Study) -> None:
         expected = size(study, body["epsilon_micro"])
-        _check_integers("answers", body["answers"], expected, 1)
+        _check_integers("choices", body["choices"], expected, 1)
         if not isinstance(body["dilemmas"], list) or len(body["dilemmas"]) != expected:
             raise RefusedReport(Reason.WRONG_SIZE, f"a report of this study has {expected} dilemmas")
         for dilemma in body["dilemmas"]:
             _check_dilemma(dilemma, study)
 
     def read(bodies: Sequence[Mapping[str, Any]], study: Study) -> ChoiceReports:
-        counts = np.array([len(body["answers"]) for body in bodies], np.int64)
+        counts = np.array([len(body["choices"]) for body in bodies], np.int64)
         epsilons = _epsilons(bodies)
         return ChoiceReports(
             epsilons // counts if split else epsilons,
             np.concatenate([[0], np.cumsum(counts)]),
             np.array([dilemma for body in bodies for dilemma in body["dilemmas"]], np.float64),
-            np.array([answer for body in bodies for answer in body["answers"]], np.int64),
+            np.array([choice for body in bodies for choice in body["choices"]], np.int64),
         )
 
-    return _Form(frozenset({"dilemmas", "answers"}), write, check, read)
+    return _Form(frozenset({"dilemmas", "choices"}), write, check, read)
 
 
 def _check_dilemma(dilemma: Any, study: Study) -> None:

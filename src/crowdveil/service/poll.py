@@ -18,8 +18,8 @@ import numpy as np
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Paradigm, Place
-from crowdveil.privacy.mechanisms import mechanism_name
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import mechanism_name
 from crowdveil.protocol.report import Terms
 from crowdveil.study.study import Study
 from crowdveil.study.translations import Translation

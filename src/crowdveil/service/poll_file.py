@@ -12,7 +12,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.privacy.mechanisms import mechanism_name
+from crowdveil.privacy.mechanisms.registry import mechanism_name
 from crowdveil.service.poll import Entry, Level, Option, Poll, Question, Texts, expected_epsilons
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import Study

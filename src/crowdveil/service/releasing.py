@@ -15,7 +15,7 @@ import numpy as np
 from crowdveil.errors import CrowdveilError
 from crowdveil.gather import release_from_reports
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.publish import FEWEST_VOTERS, Request, charged_release, prepare
 from crowdveil.releases import ERROR_BAR

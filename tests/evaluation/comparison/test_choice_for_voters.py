@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms import recommended
+from crowdveil.privacy.mechanisms.registry import recommended
 from crowdveil.study.bundled import load_study, synthetic_study
 
 MORAL_MACHINE = load_study("moral-machine")

@@ -66,7 +66,7 @@ def test_algorithm2(one):
 def test_algorithm3(one, variant):
     public, noise = papers_settings(one.study, NORM_BOUND), FloatNoiseForExperiments(5)
     study = one.study if variant.cut_to is None else replace(one.study, record_norm=variant.cut_to)
-    settings = replace(public, study=study, repair=variant.repair, tight=variant.tight)
+    settings = replace(public, study=study, repair=variant.repair, sensitivity=variant.sensitivity)
     levels = same_for_all(EPSILONS, one)
     expected = [
         Algorithm3().aggregate([Algorithm3().report(one.ballots, settings, level, noise)], settings) for level in levels

@@ -8,7 +8,7 @@ from crowdveil.estimation.society import society
 from crowdveil.evaluation.paper.noised_crowd import noised_crowd
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.publish import Request, experiment
 from crowdveil.sources.simulated import synthetic_crowd

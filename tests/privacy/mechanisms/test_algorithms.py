@@ -102,10 +102,10 @@ def test_algorithm_3_coefficients_are_those_of_the_expansion():
         assert exact[i, 3:] == pytest.approx(square[rows, columns] * np.where(rows == columns, 1, 2), abs=3e-4)
 
 
-@pytest.mark.parametrize(("tight", "delta"), [(True, tight_delta), (False, papers_delta)])
-def test_algorithm_3_asks_for_noise_of_the_chosen_sensitivity(tight, delta):
+@pytest.mark.parametrize(("sensitivity", "delta"), [("tight", tight_delta), ("paper", papers_delta)])
+def test_algorithm_3_asks_for_noise_of_the_chosen_sensitivity(sensitivity, delta):
     ballots, noise = crowd(), NoNoise()
-    Algorithm3().report(ballots, Settings(ballots.study, 2.0, tight=tight), np.full(6, MICRO), noise)
+    Algorithm3().report(ballots, Settings(ballots.study, 2.0, sensitivity=sensitivity), np.full(6, MICRO), noise)
     assert noise.asked == [(coefficient_steps(3, delta(3)), [MICRO] * 6, 3 + 6)]
 
 

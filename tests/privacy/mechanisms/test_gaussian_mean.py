@@ -15,8 +15,8 @@ from crowdveil.privacy.concentrated import ZcdpBudget
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms import GAUSSIAN_MEAN
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
+from crowdveil.privacy.mechanisms.registry import GAUSSIAN_MEAN
 from crowdveil.privacy.noise.distribution import Gaussian, noise_from_dict
 from crowdveil.privacy.zcdp import OpenDPGaussian
 from crowdveil.publish import Request, experiment, prepare, publish

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, unsummed
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.distribution import spread_of
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.sources.simulated import synthetic_crowd

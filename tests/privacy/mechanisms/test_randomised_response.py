@@ -1,4 +1,4 @@
-"""Randomised response: exact odds, dilemmas that tell nothing of the answers, and a budget that is never overspent."""
+"""Randomised response: exact odds, dilemmas that tell nothing of the choices, and a budget that is never overspent."""
 
 from fractions import Fraction
 from itertools import product
@@ -51,25 +51,25 @@ class EveryToss(RecordingNoise):
         return np.array(self.ways).reshape(8, 1)
 
 
-def law_of_two_answers(differences):
-    """The exact law of a voter's report of two answers."""
+def law_of_two_choices(differences):
+    """The exact law of a voter's report of two choices."""
     noise = EveryToss()
     many = Ballots(synthetic_study(2), np.array([0, 2]), differences).choose(np.zeros(4, np.int64))
     reports = RandomisedResponse().report(many, Settings(many.study, 2.0), np.full(4, MICRO), noise)
-    answers = map(tuple, reports.answers.reshape(4, 2).tolist())
-    return dict(zip(answers, noise.probabilities, strict=True))
+    choices = map(tuple, reports.choices.reshape(4, 2).tolist())
+    return dict(zip(choices, noise.probabilities, strict=True))
 
 
-def test_one_answer_changes_a_report_by_exactly_e_to_the_epsilon():
+def test_one_choice_changes_a_report_by_exactly_e_to_the_epsilon():
     dilemmas = np.array([[1.0, -2.0], [-0.5, 3.0]])
-    laws = {signs: law_of_two_answers(dilemmas * np.array(signs)[:, None]) for signs in product((1.0, -1.0), repeat=2)}
+    laws = {signs: law_of_two_choices(dilemmas * np.array(signs)[:, None]) for signs in product((1.0, -1.0), repeat=2)}
     assert all(sum(law.values()) == 1 for law in laws.values())
     for a, b in product(laws, laws):
         if sum(x != y for x, y in zip(a, b, strict=True)) == 1:
             assert {laws[a][report] / laws[b][report] for report in laws[a]} == {Q, 1 / Q}
 
 
-def test_every_answer_is_tossed_with_its_voters_epsilon():
+def test_every_choice_is_tossed_with_its_voters_epsilon():
     ballots, noise = crowd(voters=3, records=2), RecordingNoise()
     RandomisedResponse().report(ballots, Settings(ballots.study, 2.0), np.array([1, 2, 3]) * MICRO, noise)
     assert noise.asked == [("tosses", Odds(0, 1, 1, 1), [MICRO, MICRO, 2 * MICRO, 2 * MICRO, 3 * MICRO, 3 * MICRO], 1)]
@@ -80,22 +80,22 @@ def test_every_answer_is_tossed_with_its_voters_epsilon():
     st.lists(st.booleans(), min_size=6, max_size=6),
 )
 def test_the_dilemmas_in_a_report_are_the_same_to_the_byte_whatever_was_answered(differences, which):
-    """A floating-point -0.0 where a turned answer has 0.0 would give the answer away."""
+    """A floating-point -0.0 where a turned choice has 0.0 would give the choice away."""
     ballots = Ballots(synthetic_study(3), np.array([0, 2, 6]), differences)
-    (dilemmas, answers), (others, opposite) = oriented(ballots), oriented(turned(ballots, which))
+    (dilemmas, choices), (others, opposite) = oriented(ballots), oriented(turned(ballots, which))
     assert dilemmas.tobytes() == others.tobytes()
-    assert np.array_equal(dilemmas * answers[:, None], differences)
+    assert np.array_equal(dilemmas * choices[:, None], differences)
     differs = (differences != 0).any(axis=1)
-    assert np.array_equal(opposite[differs], np.where(which, -answers, answers)[differs])
+    assert np.array_equal(opposite[differs], np.where(which, -choices, choices)[differs])
 
 
 def test_small_integers_stay_small_integers():
     study = load_study("moral-machine")
     ballots = Ballots(study, np.array([0, 1]), np.full((1, study.dimension), -3, np.int8))
-    dilemmas, answers = oriented(ballots)
+    dilemmas, choices = oriented(ballots)
     assert dilemmas.dtype == np.int8
     assert dilemmas.tolist() == [[3] * study.dimension]
-    assert answers.tolist() == [-1]
+    assert choices.tolist() == [-1]
 
 
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(100, 50 * MICRO)), min_size=1, max_size=20))
@@ -108,7 +108,7 @@ def test_the_number_of_choices_to_report_is_the_best_of_all(voters):
 
 
 @given(st.integers(1, 12), st.integers(1000, 50 * MICRO))
-def test_all_answers_of_a_voter_together_never_spend_more_than_her_epsilon(records, micro):
+def test_all_choices_of_a_voter_together_never_spend_more_than_her_epsilon(records, micro):
     ballots, noise = crowd(voters=3, records=records), RecordingNoise()
     reports = OneChoice().report(ballots, Settings(ballots.study, 2.0), np.full(3, micro), noise)
     ((_, odds, epsilons, columns),) = noise.asked
@@ -121,7 +121,7 @@ def test_all_answers_of_a_voter_together_never_spend_more_than_her_epsilon(recor
 
 @settings(max_examples=40)
 @given(st.lists(st.booleans(), min_size=20, max_size=20), st.integers(0, 1000))
-def test_which_answers_are_reported_does_not_depend_on_them(which, seed):
+def test_which_choices_are_reported_does_not_depend_on_them(which, seed):
     ballots = crowd()
     epsilons = np.array([1, 1, 9, 9, 30]) * MICRO
     first, second = (
@@ -130,10 +130,10 @@ def test_which_answers_are_reported_does_not_depend_on_them(which, seed):
     )
     assert first.dilemmas.tobytes() == second.dilemmas.tobytes()
     assert first.offsets.tolist() == second.offsets.tolist()
-    assert len(first.answers) == choices_to_report(ballots.counts, epsilons).sum()
+    assert len(first.choices) == choices_to_report(ballots.counts, epsilons).sum()
 
 
-def test_every_answer_is_chosen_equally_often():
+def test_every_choice_is_chosen_equally_often():
     ballots = crowd(voters=1, records=4).choose(np.zeros(8_000, np.int64))
     reports = OneChoice().report(ballots, Settings(ballots.study, 2.0), np.full(8_000, MICRO), BulkNoise())
     _, counts = np.unique(reports.dilemmas[:, 0], return_counts=True)
@@ -141,7 +141,7 @@ def test_every_answer_is_chosen_equally_often():
     assert np.abs(counts - 2_000).max() < 5.5 * np.sqrt(8_000 * 3 / 16)
 
 
-def test_voters_with_unequal_numbers_of_answers_keep_their_own():
+def test_voters_with_unequal_numbers_of_choices_keep_their_own():
     ballots = Ballots(synthetic_study(1), np.array([0, 1, 4, 6]), np.arange(1.0, 7.0)[:, None])
     reports = OneChoice().report(ballots, Settings(ballots.study, 2.0), np.full(3, 30 * MICRO), BulkNoise())
     assert np.diff(reports.offsets).tolist() == [1, 3, 2]  # a huge epsilon reports all
@@ -162,7 +162,7 @@ def test_reports_may_come_in_any_batches():
 
 
 def test_weights_by_information_beat_equal_votes():
-    """Equal votes weigh the noisiest answers up."""
+    """Equal votes weigh the noisiest choices up."""
     errors = {True: [], False: []}
     for seed in range(12):
         drawn = synthetic_crowd(60, 20, 3, np.random.default_rng(seed))

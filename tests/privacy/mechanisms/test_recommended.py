@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED, PAPERS_MECHANISM, mechanism_name, recommended
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, PAPERS_MECHANISM, mechanism_name, recommended
 from crowdveil.study.bundled import load_study, synthetic_study
 
 MECHANISMS = CENTRAL | DISTRIBUTED

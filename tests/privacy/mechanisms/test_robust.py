@@ -12,8 +12,8 @@ from scipy.stats.mstats import winsorize
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.robust import winsorised, within_reach
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.publish import Request, prepare

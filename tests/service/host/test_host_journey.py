@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from tests.service.host.website import CENTRAL, website
 
-from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import read_reports
 from crowdveil.protocol.tokens import report_id
 from crowdveil.releases import release_from_dict

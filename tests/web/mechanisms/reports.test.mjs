@@ -44,7 +44,7 @@ test("only questions that were answered are reported", () => {
 
 test("the public dilemmas are the same to the letter for opposite answers", () => {
   const opposite = choices.map((choice) => (choice === "left" ? "right" : "left"));
-  const shown = (answers) => make("randomised-response", { choices: answers }).match(/"dilemmas":.*"answers"/)[0];
+  const shown = (answers) => make("randomised-response", { choices: answers }).match(/"dilemmas":.*"choices"/)[0];
   assert.equal(shown(choices), shown(opposite));
 });
 

@@ -10,9 +10,9 @@ import pytest
 
 from crowdveil.estimation.design import CLIP, public_design
 from crowdveil.estimation.l1_ball import fit_in_ball
-from crowdveil.privacy.mechanisms import DISTRIBUTED
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.bulk_noise import BulkNoise

@@ -10,7 +10,7 @@ import uvicorn
 from tests.web.page.voter import Voter
 
 from crowdveil.gather import release_from_reports
-from crowdveil.privacy.mechanisms import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
 from crowdveil.service.app import create_app

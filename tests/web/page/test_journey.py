@@ -14,8 +14,8 @@ FIELDS = {
     "algorithm-3-choices": {"values"},
     "subset-selection": {"values"},
     "score": {"records", "coordinates", "values"},
-    "randomised-response": {"dilemmas", "answers"},
-    "one-choice": {"dilemmas", "answers"},
+    "randomised-response": {"dilemmas", "choices"},
+    "one-choice": {"dilemmas", "choices"},
 }
 ALWAYS = {"format", "study", "mechanism", "epsilon_micro"}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from crowdveil.arrays import IntArray
 from crowdveil.privacy.guarantee import Paradigm
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED, PAPERS_MECHANISM, recommended
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, PAPERS_MECHANISM, recommended
 from crowdveil.study.study import Study
 
 

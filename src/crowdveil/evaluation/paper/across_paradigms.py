@@ -15,7 +15,7 @@ from crowdveil.evaluation.paper.noised_crowd import noised_crowd
 from crowdveil.evaluation.paper.seeds import noise
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms import recommended
+from crowdveil.privacy.mechanisms.registry import recommended
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from crowdveil.privacy.grid import to_steps
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3, objective_coefficients, solve
-from crowdveil.privacy.mechanisms.mechanism import Measurement, Reports, Settings
+from crowdveil.privacy.mechanisms.mechanism import Measurement, Reports, Sensitivity, Settings
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
@@ -63,19 +63,19 @@ class Variant:
     name: str
     repair: bool
     """Regularise, trim and project (Zhang et al. 2012); without it the stationary point is taken."""
-    tight: bool
-    """The tighter of the two proved sensitivities; without it the paper's."""
+    sensitivity: Sensitivity
+    """The tighter of the two proved ones, or the paper's."""
     cut_to: float | None = None
     """Public bound on a record's length that longer ones are cut to; None takes the study's, which few records reach."""
     private: bool = True
     """Without it the records are not scaled to length 1, as the sensitivity needs: the noise hides nothing."""
 
 
-PRINTED = Variant("algorithm 3, as printed", repair=False, tight=False)
-REPAIRED = Variant("algorithm 3, repaired", repair=True, tight=True)
-CUT = Variant("algorithm 3, repaired, each record cut to length 1", repair=True, tight=True, cut_to=1.0)
-RAW_PRINTED = Variant("algorithm 3, as printed, records not scaled: NOT PRIVATE", False, False, private=False)
-RAW_REPAIRED = Variant("algorithm 3, repaired, records not scaled: NOT PRIVATE", True, False, private=False)
+PRINTED = Variant("algorithm 3, as printed", repair=False, sensitivity="paper")
+REPAIRED = Variant("algorithm 3, repaired", repair=True, sensitivity="tight")
+CUT = Variant("algorithm 3, repaired, each record cut to length 1", repair=True, sensitivity="tight", cut_to=1.0)
+RAW_PRINTED = Variant("algorithm 3, as printed, records not scaled: NOT PRIVATE", False, "paper", private=False)
+RAW_REPAIRED = Variant("algorithm 3, repaired, records not scaled: NOT PRIVATE", True, "paper", private=False)
 VARIANTS = (PRINTED, REPAIRED, CUT, RAW_PRINTED, RAW_REPAIRED)
 
 
@@ -83,7 +83,7 @@ def algorithm3(
     crowds: Crowds, variant: Variant, settings: Settings, levels: IntArray, noise: Noise
 ) -> tuple[FloatArray, FloatArray]:
     """Noise on each voter's objective, then the mean; also the share of voters whose noisy objective has no maximum."""
-    settings = replace(settings, repair=variant.repair, tight=variant.tight)
+    settings = replace(settings, repair=variant.repair, sensitivity=variant.sensitivity)
     if variant.cut_to is not None:
         settings = replace(settings, study=replace(settings.study, record_norm=variant.cut_to))
     if variant.private:

@@ -11,9 +11,9 @@ from crowdveil.audit.noiseless import SilentNoise
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.fit import fit_voters
 from crowdveil.privacy.epsilon import GREATEST_MICRO, Epsilon
-from crowdveil.privacy.mechanisms import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.noise.source import Noise
 

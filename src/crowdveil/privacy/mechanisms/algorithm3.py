@@ -81,7 +81,7 @@ class Algorithm3:
         weights = sums.weights(1 / epsilons, settings.equal_votes)
         facts: dict[str, Any] = {
             "repair": "regularised, trimmed, projected onto the l1 ball" if settings.repair else "none",
-            "sensitivity": "tight" if settings.tight else "paper",
+            "sensitivity": settings.sensitivity,
             "record_norm": settings.study.record_bound,
             "voters_without_a_maximum": int(sums.counts[exists == 0].sum()),
         }
@@ -137,7 +137,7 @@ def quadratic_forms(coefficients: IntArray, dimension: int) -> tuple[FloatArray,
 
 def _sensitivity(settings: Settings) -> int:
     d = settings.study.dimension
-    return coefficient_steps(d, tight_delta(d) if settings.tight else papers_delta(d))
+    return coefficient_steps(d, tight_delta(d) if settings.sensitivity == "tight" else papers_delta(d))
 
 
 def objective_coefficients(differences: ValueArray, offsets: IntArray, record_bound: float) -> IntArray:

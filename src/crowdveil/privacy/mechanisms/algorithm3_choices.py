@@ -1,4 +1,4 @@
-"""Algorithm 3 at the answer level (ALDP): where the dilemmas are public, the quadratic needs no noise."""
+"""Algorithm 3 at the choice level (ALDP): where the dilemmas are public, the quadratic needs no noise."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from crowdveil.privacy.noise.source import Noise
 class Algorithm3Choices:
     """Perturb the linear part of each voter's objective; the quadratic part is public.
 
-    Theorem. Where the dilemmas shown are public and only the answers are secret, noise of scale
+    Theorem. Where the dilemmas shown are public and only the choices are secret, noise of scale
     2 sqrt(2d/pi) / epsilon_i on the d linear coefficients alone is epsilon_i-differentially private for ALDP.
 
-    Proof. Turning an answer over replaces a record V by -V. The quadratic coefficients, made of V V', do not change. The
+    Proof. Turning a choice over replaces a record V by -V. The quadratic coefficients, made of V V', do not change. The
     linear ones change by 2 sqrt(2/pi) V, of l1 norm at most 2 sqrt(2d/pi) for |V|_2 <= 1 (Cauchy-Schwarz); truncation
     toward zero is odd and shrinks, so the same holds for the integers.
 
@@ -70,7 +70,7 @@ class Algorithm3Choices:
 
 
 def linear_sensitivity(dimension: int) -> int:
-    """Bound in grid steps how far one turned answer moves the linear coefficients, in l1."""
+    """Bound in grid steps how far one turned choice moves the linear coefficients, in l1."""
     return 2 * math.ceil(math.nextafter(math.sqrt(2 * dimension / math.pi) * STEPS, math.inf))
 
 
@@ -82,7 +82,7 @@ def _solve(reports: Reports, settings: Settings) -> FloatArray:
     """Find the most probable preference given the noisy slope at zero.
 
     At zero the objective has the slope a and the curvature -H, so without noise H beta = a. Along an eigenvector of H
-    with eigenvalue h, a is h beta with variance h (of the answers) + s^2 (of the noise); with the prior N(0, tau^2)
+    with eigenvalue h, a is h beta with variance h (of the choices) + s^2 (of the noise); with the prior N(0, tau^2)
     this gives beta = a h / (h + s^2) / (h^2 / (h + s^2) + 1 / tau^2).
     """
     d, bound = settings.study.dimension, settings.study.record_bound

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from crowdveil.study.study import Study
 
 R = TypeVar("R")
 
+Sensitivity = Literal["tight", "paper"]
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -34,8 +36,8 @@ class Settings:
     norm_bound: float
     repair: bool = True
     """Algorithm 3 only: regularise and trim the noisy quadratic, without which it has no maximum."""
-    tight: bool = True
-    """Algorithm 3 only: the tighter of the two proved sensitivities instead of the paper's."""
+    sensitivity: Sensitivity = "tight"
+    """Algorithm 3 only: the tighter of the two proved sensitivities, or the paper's."""
     equal_votes: bool = False
     """Distributed mechanisms only: every voter counts the same, as in the paper, however noisy the report."""
     robust: float = 0.0

@@ -1,4 +1,4 @@
-"""Pooled answers (answer level, central): the dilemmas are public, the sum of the answers' scores is noised once."""
+"""Pooled choices (choice level, central): the dilemmas are public, the sum of the choices' scores is noised once."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from crowdveil.privacy.noise.source import Noise
 class PooledChoices:
     """The pooled score, with the dilemmas that were really shown in place of the study's generator.
 
-    Theorem. Where the dilemmas shown are public and only the answers are secret, this is epsilon-differentially
+    Theorem. Where the dilemmas shown are public and only the choices are secret, this is epsilon-differentially
     private for ALCP.
 
-    Proof. Turning one answer over replaces a record by its negative, which moves every coordinate of the sum of scores
+    Proof. Turning one choice over replaces a record by its negative, which moves every coordinate of the sum of scores
     by at most 2 SCORE_STEPS: Theorem of the pooled score. What the dilemmas were enters without noise, being public.
     """
 
     name = "pooled-choices"
-    title = "Pooled answers: cube noise on the sum of scores, with the dilemmas really shown"
+    title = "Pooled choices: cube noise on the sum of scores, with the dilemmas really shown"
     paradigms = ("alcp",)
 
     def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:

@@ -1,4 +1,4 @@
-"""Randomised response (answer level, distributed): the dilemmas are public, each answer may be turned over."""
+"""Randomised response (choice level, distributed): the dilemmas are public, each choice may be turned over."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ FLIP = Odds(0, 1, 1, 1)
 
 @dataclass(frozen=True)
 class ChoiceReports:
-    """What devices send: an answer (+1 or -1) for each public dilemma, perhaps turned over."""
+    """What devices send: a choice (+1 or -1) for each public dilemma, perhaps turned over."""
 
     epsilons: IntArray
-    """Per voter, what one answer was protected with, in millionths."""
+    """Per voter, what one choice was protected with, in millionths."""
     offsets: IntArray
     dilemmas: ValueArray
     """Public: the difference of the two alternatives, turned so that its first non-zero entry is positive."""
-    answers: IntArray
+    choices: IntArray
 
 
 class RandomisedResponse:
-    """Turn each answer over with probability 1 / (1 + e^epsilon), and fit with a likelihood that knows it.
+    """Turn each choice over with probability 1 / (1 + e^epsilon), and fit with a likelihood that knows it.
 
-    Theorem. Where the dilemmas shown are public and only the answers are secret, each voter's report is
+    Theorem. Where the dilemmas shown are public and only the choices are secret, each voter's report is
     epsilon-differentially private for ALDP.
 
-    Proof. Neighbours differ in one answer. Its report is e^epsilon times as likely under the true answer as under the
-    other; all other reported answers have the same law.
+    Proof. Neighbours differ in one choice. Its report is e^epsilon times as likely under the true choice as under the
+    other; all other reported choices have the same law.
     """
 
     name = "randomised-response"
-    title = "Randomised response on every answer, with a likelihood that knows the flips"
+    title = "Randomised response on every choice, with a likelihood that knows the flips"
     paradigms = ("aldp",)
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ChoiceReports:
-        """Turn over some of the answers."""
+        """Turn over some of the choices."""
         return _flip(ballots, epsilons, noise)
 
     def acceptable(self, reports: ChoiceReports, settings: Settings) -> BoolArray:
-        """Refuse what is not an answer."""
-        return _all_answers(reports)
+        """Refuse what is not a choice."""
+        return _all_choices(reports)
 
     def condense(self, reports: ChoiceReports, settings: Settings) -> ChoiceReports:
         """Return the reports: their likelihood needs every one."""
         return reports
 
     def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
-        """Fit one preference to everybody's answers."""
+        """Fit one preference to everybody's choices."""
         return _pooled(unsummed(reports), settings, {})
 
     def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
@@ -70,24 +70,24 @@ class RandomisedResponse:
 
 
 class OneChoice:
-    """Each voter answers for a few dilemmas only, chosen beforehand, with the whole epsilon split among them.
+    """Each voter reports on a few dilemmas only, chosen beforehand, with the whole epsilon split among them.
 
-    Theorem. Where the dilemmas shown are public, each report is epsilon-differentially private for ALL answers of a
+    Theorem. Where the dilemmas shown are public, each report is epsilon-differentially private for ALL choices of a
     voter together, and so for ALDP.
 
-    Proof. The k dilemmas are chosen without looking at the answers; changing all answers of a voter changes the
+    Proof. The k dilemmas are chosen without looking at the choices; changing all choices of a voter changes the
     probability of the report by at most e^(epsilon / k) for each of the k. They multiply to e^epsilon.
 
-    An answer turned over with epsilon / k tells in proportion to tanh(epsilon / 2k)^2, so k maximises
+    A choice turned over with epsilon / k tells in proportion to tanh(epsilon / 2k)^2, so k maximises
     k tanh(epsilon / 2k)^2; below epsilon of about 2.9 it is 1.
     """
 
     name = "one-choice"
-    title = "Randomised response on one preselected answer a voter (or a few)"
+    title = "Randomised response on one preselected choice a voter (or a few)"
     paradigms = ("aldp",)
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ChoiceReports:
-        """Choose the dilemmas, then turn over some of their answers."""
+        """Choose the dilemmas, then turn over some of their choices."""
         sizes = choices_to_report(ballots.counts, epsilons)
         most = int(ballots.counts.max())
         keys = np.argsort(random_orders(ballots.voters, most, noise), axis=1)
@@ -98,20 +98,20 @@ class OneChoice:
         kept = rank[voter, position] < sizes[voter]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         chosen = Ballots(ballots.study, offsets, ballots.differences[kept])
-        # Rounded down: k answers may together spend at most the voter's epsilon.
+        # Rounded down: k choices may together spend at most the voter's epsilon.
         return _flip(chosen, epsilons // sizes, noise)
 
     def acceptable(self, reports: ChoiceReports, settings: Settings) -> BoolArray:
-        """Refuse what is not an answer."""
-        return _all_answers(reports)
+        """Refuse what is not a choice."""
+        return _all_choices(reports)
 
     def condense(self, reports: ChoiceReports, settings: Settings) -> ChoiceReports:
         """Return the reports: their likelihood needs every one."""
         return reports
 
     def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
-        """Fit one preference to everybody's answers."""
-        also = {"also_protects": "all answers of a voter together, with the same epsilon, the dilemmas being public"}
+        """Fit one preference to everybody's choices."""
+        also = {"also_protects": "all choices of a voter together, with the same epsilon, the dilemmas being public"}
         return _pooled(unsummed(reports), settings, also)
 
     def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
@@ -120,7 +120,7 @@ class OneChoice:
 
 
 def choices_to_report(counts: IntArray, epsilons: IntArray) -> IntArray:
-    """Return for each voter the number k of answers that maximises k tanh(epsilon / 2k)^2."""
+    """Return for each voter the number k of choices that maximises k tanh(epsilon / 2k)^2."""
     best = np.ones(len(counts), np.int64)
     for k in range(2, int(counts.max()) + 1):
         better = k * np.tanh(epsilons / 2e6 / k) ** 2 > best * np.tanh(epsilons / 2e6 / best) ** 2
@@ -129,28 +129,28 @@ def choices_to_report(counts: IntArray, epsilons: IntArray) -> IntArray:
 
 
 def oriented(ballots: Ballots) -> tuple[ValueArray, IntArray]:
-    """Split records into public dilemmas (first non-zero entry positive) and secret answers (+1 or -1).
+    """Split records into public dilemmas (first non-zero entry positive) and secret choices (+1 or -1).
 
-    Byte for byte the same dilemmas for any answers: where a feature does not differ, a turned record would leave a
+    Byte for byte the same dilemmas for any choices: where a feature does not differ, a turned record would leave a
     floating-point -0.0, which + 0 makes 0.0.
     """
     first = (ballots.differences != 0).argmax(axis=1)
-    answers = np.where(ballots.differences[np.arange(ballots.records), first] < 0, -1, 1)
-    return ballots.differences * answers[:, None].astype(ballots.differences.dtype) + 0, answers
+    choices = np.where(ballots.differences[np.arange(ballots.records), first] < 0, -1, 1)
+    return ballots.differences * choices[:, None].astype(ballots.differences.dtype) + 0, choices
 
 
-def _all_answers(reports: ChoiceReports) -> BoolArray:
-    return np.asarray(np.logical_and.reduceat(np.abs(reports.answers) == 1, reports.offsets[:-1]))
+def _all_choices(reports: ChoiceReports) -> BoolArray:
+    return np.asarray(np.logical_and.reduceat(np.abs(reports.choices) == 1, reports.offsets[:-1]))
 
 
 def _flip(ballots: Ballots, epsilons: IntArray, noise: Noise) -> ChoiceReports:
-    dilemmas, answers = oriented(ballots)
+    dilemmas, choices = oriented(ballots)
     turned = noise.tosses(FLIP, np.repeat(epsilons, ballots.counts), 1)[:, 0]
-    return ChoiceReports(epsilons, ballots.offsets, dilemmas, np.where(turned, -answers, answers))
+    return ChoiceReports(epsilons, ballots.offsets, dilemmas, np.where(turned, -choices, choices))
 
 
 def _pooled(batches: list[ChoiceReports], settings: Settings, facts: dict[str, str]) -> Estimate:
-    """Fit all answers together; a voter's answers count by what their epsilon makes them worth."""
+    """Fit all choices together; a voter's choices count by what their epsilon makes them worth."""
     epsilons = np.concatenate([batch.epsilons for batch in batches]) / 1e6
     weights = _votes(epsilons, settings)
     groups, start = [], 0
@@ -158,7 +158,7 @@ def _pooled(batches: list[ChoiceReports], settings: Settings, facts: dict[str, s
         stop, counts = start + len(batch.epsilons), np.diff(batch.offsets)
         groups.append(
             FlippedAnswers(
-                chosen=batch.dilemmas * batch.answers[:, None].astype(batch.dilemmas.dtype),
+                chosen=batch.dilemmas * batch.choices[:, None].astype(batch.dilemmas.dtype),
                 offsets=batch.offsets,
                 flip=np.repeat(1 / (1 + np.exp(epsilons[start:stop])), counts),
                 weight=np.repeat(weights[start:stop], counts),

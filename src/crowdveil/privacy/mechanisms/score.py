@@ -48,7 +48,7 @@ class ScoreRelease:
     epsilon-differentially private for RLDP, and so for ALDP.
 
     Proof. Whatever the choice, replacing one record moves each of the m coordinates by at most 2 SCORE_STEPS; the rest
-    is Theorem 1 of ``cube_noise``. The choice itself is independent of the answers. To turn an answer over is to
+    is Theorem 1 of ``cube_noise``. The choice itself is independent of the answers. To turn a choice over is to
     replace its record by the opposite one.
 
     Reporting m of k coordinates, scaled by k / m, is unbiased. It lets the noise grow with m instead of k, at the price
@@ -147,17 +147,17 @@ def coordinates_to_report(design: Design, counts: IntArray, epsilons: IntArray) 
 
 
 def tells_more_than_choices(design: Design, records: int, epsilons: IntArray) -> bool:
-    """Whether scores tell more of voters with n records each than their n answers after randomised response.
+    """Whether scores tell more of voters with n records each than their n choices after randomised response.
 
-    What n answers tell is as exact as a mean score of variance 1 / (n tanh(epsilon / 2)^2), on the scale on which a
+    What n choices tell is as exact as a mean score of variance 1 / (n tanh(epsilon / 2)^2), on the scale on which a
     record's unclipped score has variance 1. Voters differ from each other by as much either way. With personal
     epsilons, what a crowd tells is the sum of what its voters do.
     """
     levels, voters = np.unique(epsilons, return_counts=True)
     counts = np.full(len(levels), records)
     score = _variance(design, coordinates_to_report(design, counts, levels), counts, levels)
-    answers = design.score_signal**2 / (records * np.tanh(levels / 2e6) ** 2) + DISAGREEMENT**2
-    return bool(voters @ (1 / score) > voters @ (1 / answers))
+    choices = design.score_signal**2 / (records * np.tanh(levels / 2e6) ** 2) + DISAGREEMENT**2
+    return bool(voters @ (1 / score) > voters @ (1 / choices))
 
 
 def _variance(design: Design, sizes: IntArray, counts: IntArray, epsilons: IntArray) -> FloatArray:

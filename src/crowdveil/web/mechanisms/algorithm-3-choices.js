@@ -1,8 +1,8 @@
 /**
- * Algorithm 3 at the answer level (ALDP): where the dilemmas are public, the quadratic part needs no noise.
+ * Algorithm 3 at the choice level (ALDP): where the dilemmas are public, the quadratic part needs no noise.
  *
- * Theorem. Where only the answers are secret, the report is epsilon-differentially private for one answer.
- * Proof. Turning an answer over replaces a record V by -V. The quadratic coefficients, made of V V', do not change; the
+ * Theorem. Where only the choices are secret, the report is epsilon-differentially private for one choice.
+ * Proof. Turning a choice over replaces a record V by -V. The quadratic coefficients, made of V V', do not change; the
  * linear ones move by at most `linearSensitivity` in l1; the rest is the theorem in `noise.js`.
  */
 

@@ -28,7 +28,7 @@ const ID_BYTES = 16;
  * @property {number} epsilon in millionths
  * @property {Noise} noise
  * @property {{normBound: number, recordBound: number, axes: () => number[][]}} method public choices of the poll
- * @property {(most: number) => number} size how many coordinates, signs or answers to report, from 1 to `most`
+ * @property {(most: number) => number} size how many coordinates, signs or choices to report, from 1 to `most`
  *
  * @typedef {(ballot: Ballot) => Record<string, unknown>} Mechanism from a ballot to the report's own fields
  */

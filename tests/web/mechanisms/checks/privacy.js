@@ -13,7 +13,7 @@ const EPSILON = 1_000_000;
 export async function checkPrivacy(base) {
   const js = await load(base);
   const failures = new Failures();
-  for (const check of [subset, answers, few, about, preference, coefficients, linear, scores, hostileServer]) {
+  for (const check of [subset, choices, few, about, preference, coefficients, linear, scores, hostileServer]) {
     try {
       check(js, failures);
     } catch (error) {
@@ -47,8 +47,8 @@ function subset(js, failures) {
   }
 }
 
-/** Randomised response: one answer turned over, e^epsilon, reached. */
-function answers(js, failures) {
+/** Randomised response: one choice turned over, e^epsilon, reached. */
+function choices(js, failures) {
   const dilemmas = [[1, -2], [0, 3]];
   const law = (first, second) => {
     const records = [dilemmas[0].map((value) => first * value), dilemmas[1].map((value) => second * value)];
@@ -60,7 +60,7 @@ function answers(js, failures) {
   }
 }
 
-/** One answer, or a few: all answers of a voter at once, e^epsilon, reached. */
+/** One choice, or a few: all choices of a voter at once, e^epsilon, reached. */
 function few(js, failures) {
   for (const size of [1, 2]) {
     const epsilon = 2 * EPSILON;
@@ -68,8 +68,8 @@ function few(js, failures) {
       const records = [[1, 0], [1, 1], [0, 2]].map((record) => record.map((value) => sign * value));
       return lawOf((noise) => js.oneChoice({ records, epsilon, noise, size: () => size }));
     });
-    failures.same(`${size} answers: sum`, `${total(laws[0])}`, "1/1");
-    failures.same(`${size} answers: worst ratio`, `${worstRatio(laws)}`, `${expOf(epsilon)}`);
+    failures.same(`${size} choices: sum`, `${total(laws[0])}`, "1/1");
+    failures.same(`${size} choices: worst ratio`, `${worstRatio(laws)}`, `${expOf(epsilon)}`);
   }
 }
 
@@ -118,7 +118,7 @@ function coefficients(js, failures) {
   }
 }
 
-/** Algorithm 3 on answers: turning one over moves the linear part by what is asked for at most, and nothing else. */
+/** Algorithm 3 on choices: turning one over moves the linear part by what is asked for at most, and nothing else. */
 function linear(js, failures) {
   const method = { recordBound: 1 };
   const made = (record) => {
@@ -128,12 +128,12 @@ function linear(js, failures) {
     const record = Array(d).fill(1 / Math.sqrt(d));
     const [one, other] = [made(record), made(record.map((value) => -value))];
     const [{ norm, sensitivity, micro, count }] = one.asked;
-    failures.same("answers: asked", [norm, micro, count], ["l1", EPSILON, d]);
-    failures.same("answers: quadratic part", one.result.values.slice(d), other.result.values.slice(d));
+    failures.same("choices: asked", [norm, micro, count], ["l1", EPSILON, d]);
+    failures.same("choices: quadratic part", one.result.values.slice(d), other.result.values.slice(d));
     // This record reaches the bound, but for its truncation.
     const moved = l1(one.result.values, other.result.values);
     const near = moved <= sensitivity && 10_000n * (sensitivity - moved) < sensitivity;
-    failures.holds("answers: reach", near, `${moved} of ${sensitivity}`);
+    failures.holds("choices: reach", near, `${moved} of ${sensitivity}`);
   }
 }
 

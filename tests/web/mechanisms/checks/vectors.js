@@ -95,8 +95,8 @@ const CHECKS = {
     for (const { epsilon_micro: micro, floor_of_2_to_64_p: floor } of vector.flips) {
       failures.same(`flip at ${micro}`, js.oddsFloor(js.FLIP, micro)(WORD), floor);
     }
-    for (const { record, dilemma, answer } of vector.splits) {
-      failures.same(`split of ${record}`, js.oriented(record), { dilemma, answer });
+    for (const { record, dilemma, choice } of vector.splits) {
+      failures.same(`split of ${record}`, js.oriented(record), { dilemma, choice });
     }
   },
 
