@@ -10,6 +10,7 @@ from crowdveil.decision import Ranked as Ranked
 from crowdveil.decision import decide as decide
 from crowdveil.errors import BudgetExceeded as BudgetExceeded
 from crowdveil.errors import CrowdveilError as CrowdveilError
+from crowdveil.errors import Refusal as Refusal
 from crowdveil.estimation.fit import Preferences as Preferences
 from crowdveil.estimation.fit import fit_voters as fit_voters
 from crowdveil.estimation.society import Society as Society
@@ -24,7 +25,6 @@ from crowdveil.privacy.ledger.ledger import Ledger as Ledger
 from crowdveil.privacy.personal_epsilons import read_personal_epsilons as read_personal_epsilons
 from crowdveil.privacy.planning.accuracy import Plan as Plan
 from crowdveil.privacy.planning.accuracy import plan as plan
-from crowdveil.protocol.report import RefusedReport as RefusedReport
 from crowdveil.protocol.report import Terms as Terms
 from crowdveil.protocol.report import check_report as check_report
 from crowdveil.publish import Prepared as Prepared

@@ -1,4 +1,6 @@
-"""The one exception that a user's mistake raises."""
+"""The one exception that a user's mistake raises, and its kinds."""
+
+from enum import StrEnum
 
 
 class CrowdveilError(Exception):
@@ -29,3 +31,48 @@ class BudgetExceeded(CrowdveilError):
 
 class ImpossibleEstimate(CrowdveilError):
     """The estimate that was asked for does not exist for this data."""
+
+
+class Reason(StrEnum):
+    """Why something that was sent, or asked for, is refused: the same words on a device, in the API and for the host."""
+
+    MISSING_BALLOT = "missing-ballot"
+    BAD_BALLOT = "bad-ballot"
+    UNKNOWN_BALLOT = "unknown-ballot"
+    UNKNOWN_POLL = "unknown-poll"
+    UNKNOWN_LANGUAGE = "unknown-language"
+    UNKNOWN_RELEASE = "unknown-release"
+    NOTHING_STORED = "nothing-stored"
+    NOT_FOUND = "not-found"
+    METHOD_NOT_ALLOWED = "method-not-allowed"
+    WRONG_PLACE = "wrong-place"
+    DIFFERENT_REPORT = "different-report"
+    CLOSED = "closed"
+    NOT_OPEN_YET = "not-open-yet"
+    FULL = "full"
+    WITHDRAWN = "withdrawn"
+    TOO_LARGE = "too-large"
+    MALFORMED = "malformed"
+    WRONG_STUDY = "wrong-study"
+    WRONG_MECHANISM = "wrong-mechanism"
+    WRONG_EPSILON = "wrong-epsilon"
+    WRONG_SIZE = "wrong-size"
+    OUT_OF_RANGE = "out-of-range"
+    WRONG_ABOUT = "wrong-about"
+    WRONG_DILEMMA = "wrong-dilemma"
+    TOO_MANY_REQUESTS = "too-many-requests"
+    BAD_REQUEST = "bad-request"
+    INTERNAL = "internal"
+    UNAVAILABLE = "unavailable"
+
+
+class Refusal(CrowdveilError):
+    """Something was refused: a reason from the fixed list, and words for the person who can mend it."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(reason, message)
+        self.reason = reason
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message

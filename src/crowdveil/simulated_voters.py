@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.client import Client, Poll, Refused
+from crowdveil.client import Client, Poll, Refusal
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.study import Dilemma
 
@@ -126,7 +126,7 @@ def send_crowd(
         token = tokens[number] if tokens else None
         try:
             client.vote(poll, voter.chooser(), chosen, about=voter.about(), token=token)
-        except Refused as refusal:
+        except Refusal as refusal:
             return "refused", refusal.reason
         finally:
             tell(1)

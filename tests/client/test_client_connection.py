@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from crowdveil.client import Client, Refused, Sealed, Unreachable
+from crowdveil.client import Client, Refusal, Sealed, Unreachable
 from crowdveil.client.connection import TRIES
 from crowdveil.errors import CrowdveilError
 
@@ -37,9 +37,9 @@ def test_a_server_that_never_answers_is_given_up(talking):
 
 def test_a_refusal_is_raised_in_the_servers_words_and_not_repeated(talking):
     client, heard = talking((409, {"error": {"reason": "different-report", "message": "another one is stored"}}))
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(Refusal) as refusal:
         client.send(VOTE)
-    assert (refusal.value.status, refusal.value.reason) == (409, "different-report")
+    assert refusal.value.reason == "different-report"
     assert str(refusal.value) == "another one is stored"
     assert len(heard) == 1
 
@@ -61,7 +61,7 @@ def test_an_address_must_be_one():
 
 def test_a_name_cannot_leave_its_place_in_the_address(talking):
     client, heard = talking((404, {"error": {"reason": "unknown-release", "message": "none"}}))
-    with pytest.raises(Refused):
+    with pytest.raises(Refusal):
         client.release("../polls?x=1#")
     assert heard[0][1] == "/api/releases/..%2Fpolls%3Fx%3D1%23"
 
@@ -71,6 +71,6 @@ def test_a_withdrawal_says_whether_something_was_there(talking):
     client, heard = talking((204, b""), gone, (404, {"error": {"reason": "unknown-poll", "message": "no poll"}}))
     assert client.withdraw("kidney", VOTE.token) is True
     assert client.withdraw("kidney", VOTE.token) is False
-    with pytest.raises(Refused, match="no poll"):
+    with pytest.raises(Refusal, match="no poll"):
         client.withdraw("other", VOTE.token)
     assert heard[0][:2] == ("DELETE", "/api/polls/kidney/participation")

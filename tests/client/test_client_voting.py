@@ -13,7 +13,7 @@ from mcp import Client as McpClient
 from tests.client.running import running
 
 from crowdveil.cli import main
-from crowdveil.client import Client, Refused
+from crowdveil.client import Client, Refusal
 from crowdveil.client.polls import read_poll
 from crowdveil.client.voting import _perturbed, read_session, seal
 from crowdveil.errors import CrowdveilError
@@ -121,7 +121,7 @@ def test_a_lost_acknowledgement_counts_once(site):
 def test_a_second_report_of_one_token_is_refused(client):
     poll = client.poll("algorithm-2")  # whose noise is the same twice with a probability below 2^-100
     receipt = client.vote(poll, left)
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(Refusal) as refusal:
         client.vote(poll, left, token=receipt.token)
     assert refusal.value.reason == "different-report"
 
@@ -141,7 +141,7 @@ def test_a_vote_is_withdrawn_for_good(client):
     token = client.send(sealed).token
     assert client.withdraw("score", token) is True
     assert client.withdraw("score", token) is False
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(Refusal) as refusal:
         client.send(sealed)
     assert refusal.value.reason == "withdrawn"
 
@@ -311,7 +311,7 @@ def test_a_website_is_asked_by_client_and_by_agent_alike(site, client):
     assert client.release(made.id).digest == made.id
     listed = {poll.id: poll for poll in client.polls()}
     assert listed["central"].release == made.id
-    with pytest.raises(Refused, match="life_years_gained"):
+    with pytest.raises(Refusal, match="life_years_gained"):
         client.decide([{"features": {"life_yeers": 1}}, dilemma[1]], release=made.id)
 
     async def ask():

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from crowdveil.ballots import Ballots
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.gather import release_from_reports
 from crowdveil.pages.plain_words import trusted_words
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.protocol.report import Reason, RefusedReport, Terms, check_report, read_reports, write_reports
+from crowdveil.protocol.report import Terms, check_report, read_reports, write_reports
 from crowdveil.releases import release_from_dict
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.drawing import draw_dilemmas
@@ -128,12 +128,12 @@ BAD = {
 @pytest.mark.parametrize(("mechanism", "spoil", "reason"), BAD.values(), ids=BAD)
 def test_what_no_honest_device_sends_is_refused_with_its_reason(mechanism, spoil, reason):
     bodies, _, terms = made(mechanism, STUDIES["small"], 1)
-    with pytest.raises(RefusedReport) as refused:
+    with pytest.raises(Refusal) as refused:
         check_report(spoil(bodies[0]), terms)
     assert refused.value.reason is reason
 
 
 def test_algorithm_3_without_the_repair_takes_no_reports():
     bodies, _, terms = made("algorithm-3", STUDIES["small"], 1)
-    with pytest.raises(RefusedReport, match="no honest device"):
+    with pytest.raises(Refusal, match="no honest device"):
         check_report(bodies[0], replace(terms, settings=replace(terms.settings, repair=False)))

@@ -10,9 +10,9 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from tests.service.voters import ballot, poll, reports
 
+from crowdveil.errors import Reason
 from crowdveil.protocol.report import Reason as OfReports
 from crowdveil.protocol.tokens import new_token, report_id
-from crowdveil.service.api.errors import Reason
 from crowdveil.service.api.models import BallotBody, ReportBody
 from crowdveil.service.poll import Poll
 from crowdveil.service.poll_file import poll_from_dict

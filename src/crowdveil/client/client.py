@@ -16,11 +16,11 @@ from urllib.parse import quote
 
 import httpx
 
-from crowdveil.client.connection import FIRST_PAUSE, Connection, Refused
+from crowdveil.client.connection import FIRST_PAUSE, Connection
 from crowdveil.client.polls import Listed, Poll, read_poll
 from crowdveil.client.votes import Receipt, Sealed, new_token
 from crowdveil.decision import DEFAULT_CERTAINTY, Decision, Ranked
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.releases import Release, release_from_dict
 from crowdveil.study.study import Dilemma
 
@@ -42,7 +42,7 @@ class RemoteDecision(Decision):
 class Client:
     """A website of crowdveil at an address.
 
-    Lost connections and a busy server are tried again; what the server refuses is raised as ``Refused``, in its words.
+    Lost connections and a busy server are tried again; what the server refuses is raised as ``Refusal``, in its words.
     One client may be used by several threads.
     """
 
@@ -150,8 +150,8 @@ class Client:
         """Have a vote deleted; False if there was none. The token cannot be used again."""
         try:
             self._connection.ask("DELETE", f"/api/polls/{quote(poll, safe='')}/participation", ballot=token)
-        except Refused as refusal:
-            if refusal.reason == "nothing-stored":
+        except Refusal as refusal:
+            if refusal.reason is Reason.NOTHING_STORED:
                 return False
             raise
         return True

@@ -8,26 +8,13 @@ from typing import Any
 
 import httpx
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, Reason, Refusal
 
 TRIES = 6
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 10.0
 BUSY = frozenset({429, 502, 503, 504})
 """Answers after which the same request may be served a little later."""
-
-
-class Refused(CrowdveilError):
-    """The server answered, and said no: its reason from a fixed list, and its words."""
-
-    def __init__(self, status: int, reason: str, message: str) -> None:
-        super().__init__(status, reason, message)
-        self.status = status
-        self.reason = reason
-        self.message = message
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class Unreachable(CrowdveilError):
@@ -58,7 +45,7 @@ class Connection:
             raise CrowdveilError(
                 f"{answer.request.url} answered {answer.status_code}, not as a website of crowdveil does"
             )
-        raise Refused(answer.status_code, str(error.get("reason", "unknown")), error["message"])
+        raise Refusal(_reason(error.get("reason")), error["message"])
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -93,3 +80,8 @@ class Connection:
 def _asked_to_wait(answer: httpx.Response) -> float:
     seconds = answer.headers.get("Retry-After", "0")
     return float(seconds) if seconds.isdecimal() else 0.0
+
+
+def _reason(given: Any) -> Reason:
+    """Return the server's reason; one that this version does not know is a bad request."""
+    return Reason(given) if given in list(Reason) else Reason.BAD_REQUEST

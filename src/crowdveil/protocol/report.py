@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, choices_to_report
@@ -27,25 +26,6 @@ from crowdveil.study.study import Study
 FORMAT = "crowdveil report 1"
 LARGEST = 2**63 - 1
 """Numbers of a report fit into 64 bits, with their sign."""
-
-
-class Reason(StrEnum):
-    """Why a report is refused."""
-
-    MALFORMED = "malformed"
-    WRONG_STUDY = "wrong-study"
-    WRONG_MECHANISM = "wrong-mechanism"
-    WRONG_EPSILON = "wrong-epsilon"
-    WRONG_SIZE = "wrong-size"
-    OUT_OF_RANGE = "out-of-range"
-
-
-class RefusedReport(CrowdveilError):
-    """A report that no honest device could have made, and why."""
-
-    def __init__(self, reason: Reason, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -76,18 +56,18 @@ def check_report(body: Any, terms: Terms) -> None:
     form, study = _form(terms.mechanism), terms.settings.study
     known = {"format", "study", "mechanism", "epsilon_micro", *form.fields}
     if not isinstance(body, Mapping) or set(body) != known or body["format"] != FORMAT:
-        raise RefusedReport(Reason.MALFORMED, f"a report is an object with {', '.join(sorted(known))}")
+        raise Refusal(Reason.MALFORMED, f"a report is an object with {', '.join(sorted(known))}")
     if body["study"] != study.fingerprint:
-        raise RefusedReport(Reason.WRONG_STUDY, f"the report is about another study than {study.name}: load it again")
+        raise Refusal(Reason.WRONG_STUDY, f"the report is about another study than {study.name}: load it again")
     if body["mechanism"] != terms.mechanism:
-        raise RefusedReport(Reason.WRONG_MECHANISM, f"this poll takes reports by {terms.mechanism}")
+        raise Refusal(Reason.WRONG_MECHANISM, f"this poll takes reports by {terms.mechanism}")
     if type(body["epsilon_micro"]) is not int or body["epsilon_micro"] not in terms.epsilons:
         offered = ", ".join(f"{micro}" for micro in sorted(terms.epsilons))
-        raise RefusedReport(Reason.WRONG_EPSILON, f"epsilon_micro must be one of {offered}")
+        raise Refusal(Reason.WRONG_EPSILON, f"epsilon_micro must be one of {offered}")
     form.check(body, study)
     batch = form.read([body], study)
     if not DISTRIBUTED[terms.mechanism].acceptable(batch, terms.settings)[0]:
-        raise RefusedReport(Reason.OUT_OF_RANGE, "no honest device makes such a report: its numbers are out of range")
+        raise Refusal(Reason.OUT_OF_RANGE, "no honest device makes such a report: its numbers are out of range")
 
 
 def read_reports(bodies: Sequence[Mapping[str, Any]], terms: Terms) -> Any:
@@ -141,10 +121,10 @@ def _check_scores(body: Mapping[str, Any], study: Study) -> None:
     axes = public_design(study).directions
     _check_integers("coordinates", body["coordinates"], None, axes - 1, least=0)
     if any(a >= b for a, b in zip(body["coordinates"], body["coordinates"][1:], strict=False)):
-        raise RefusedReport(Reason.MALFORMED, "coordinates must increase")
+        raise Refusal(Reason.MALFORMED, "coordinates must increase")
     _check_integers("values", body["values"], len(body["coordinates"]), LARGEST)
     if type(body["records"]) is not int or body["records"] != study.drawing.dilemmas:
-        raise RefusedReport(Reason.WRONG_SIZE, f"a ballot of this study has {study.drawing.dilemmas} records")
+        raise Refusal(Reason.WRONG_SIZE, f"a ballot of this study has {study.drawing.dilemmas} records")
 
 
 def _read_scores(bodies: Sequence[Mapping[str, Any]], study: Study) -> ScoreReports:
@@ -170,7 +150,7 @@ def _answers(size: Callable[[Study, int], int], split: bool) -> _Form:
         expected = size(study, body["epsilon_micro"])
         _check_integers("choices", body["choices"], expected, 1)
         if not isinstance(body["dilemmas"], list) or len(body["dilemmas"]) != expected:
-            raise RefusedReport(Reason.WRONG_SIZE, f"a report of this study has {expected} dilemmas")
+            raise Refusal(Reason.WRONG_SIZE, f"a report of this study has {expected} dilemmas")
         for dilemma in body["dilemmas"]:
             _check_dilemma(dilemma, study)
 
@@ -189,23 +169,23 @@ def _answers(size: Callable[[Study, int], int], split: bool) -> _Form:
 
 def _check_dilemma(dilemma: Any, study: Study) -> None:
     if not isinstance(dilemma, list) or len(dilemma) != study.dimension:
-        raise RefusedReport(Reason.WRONG_SIZE, f"a dilemma of this study has {study.dimension} numbers")
+        raise Refusal(Reason.WRONG_SIZE, f"a dilemma of this study has {study.dimension} numbers")
     for value, reach in zip(dilemma, study.reach.tolist(), strict=True):
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise RefusedReport(Reason.MALFORMED, "a dilemma is a list of numbers")
+            raise Refusal(Reason.MALFORMED, "a dilemma is a list of numbers")
         if abs(value) > reach:
-            raise RefusedReport(Reason.OUT_OF_RANGE, f"the study has no such dilemma: {value:g} is beyond {reach:g}")
+            raise Refusal(Reason.OUT_OF_RANGE, f"the study has no such dilemma: {value:g} is beyond {reach:g}")
     if next((value for value in dilemma if value), 1) < 0:
-        raise RefusedReport(Reason.MALFORMED, "the first number of a dilemma that is not 0 must be positive")
+        raise Refusal(Reason.MALFORMED, "the first number of a dilemma that is not 0 must be positive")
 
 
 def _check_integers(name: str, given: Any, length: int | None, most: int, least: int | None = None) -> None:
     if not isinstance(given, list) or any(type(value) is not int for value in given):
-        raise RefusedReport(Reason.MALFORMED, f"{name} must be a list of whole numbers")
+        raise Refusal(Reason.MALFORMED, f"{name} must be a list of whole numbers")
     if length is not None and len(given) != length:
-        raise RefusedReport(Reason.WRONG_SIZE, f"{name} has {len(given)} numbers, a report of this study {length}")
+        raise Refusal(Reason.WRONG_SIZE, f"{name} has {len(given)} numbers, a report of this study {length}")
     if any(not (-most if least is None else least) <= value <= most for value in given):
-        raise RefusedReport(Reason.OUT_OF_RANGE, f"{name} must be from {-most if least is None else least} to {most}")
+        raise Refusal(Reason.OUT_OF_RANGE, f"{name} must be from {-most if least is None else least} to {most}")
 
 
 def _epsilons(bodies: Sequence[Mapping[str, Any]]) -> IntArray:

@@ -6,19 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from crowdveil.errors import CrowdveilError
-from crowdveil.protocol.report import Reason, RefusedReport, check_report
+from crowdveil.errors import Reason, Refusal
+from crowdveil.protocol.report import check_report
 from crowdveil.service.poll import Poll
 from crowdveil.service.store.sent import SentBallot, SentReport
 from crowdveil.study.study import Feature, canonical_json
 
 BALLOT_FORMAT = "crowdveil ballot 1"
-
-
-class RefusedAbout(CrowdveilError):
-    """Answers to about-you questions that the poll does not ask."""
-
-    reason = "wrong-about"
 
 
 def read_sent_report(raw: bytes, poll: Poll, report_id: str) -> SentReport:
@@ -34,18 +28,14 @@ def read_sent_ballot(raw: bytes, poll: Poll, report_id: str) -> SentBallot:
     body = _object(raw)
     about = _about(body.pop("about", {}), poll)
     if set(body) != {"format", "study", "answers"} or body["format"] != BALLOT_FORMAT:
-        raise RefusedReport(
-            Reason.MALFORMED, f"a ballot is an object with format ({BALLOT_FORMAT!r}), study and answers"
-        )
+        raise Refusal(Reason.MALFORMED, f"a ballot is an object with format ({BALLOT_FORMAT!r}), study and answers")
     if body["study"] != poll.study.fingerprint:
-        raise RefusedReport(
-            Reason.WRONG_STUDY, f"the ballot is about another study than {poll.study.name}: load it again"
-        )
+        raise Refusal(Reason.WRONG_STUDY, f"the ballot is about another study than {poll.study.name}: load it again")
     answers, most = body["answers"], poll.study.drawing.dilemmas
     if not isinstance(answers, list):
-        raise RefusedReport(Reason.MALFORMED, "answers must be a list")
+        raise Refusal(Reason.MALFORMED, "answers must be a list")
     if not 1 <= len(answers) <= most:
-        raise RefusedReport(Reason.WRONG_SIZE, f"a ballot of this study has 1 to {most} answers, got {len(answers)}")
+        raise Refusal(Reason.WRONG_SIZE, f"a ballot of this study has 1 to {most} answers, got {len(answers)}")
     for answer in answers:
         _check_answer(answer, poll)
     return SentBallot(poll.name, report_id, canonical_json(answers), about)
@@ -57,7 +47,7 @@ def _object(raw: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        raise RefusedReport(Reason.MALFORMED, "the body must be a JSON object")
+        raise Refusal(Reason.MALFORMED, "the body must be a JSON object")
     return body
 
 
@@ -65,27 +55,30 @@ def _about(given: Any, poll: Poll) -> str:
     """Check the answers to about-you questions, all of them optional, and return them as canonical JSON."""
     asked = {question.id: [option.id for option in question.options] for question in poll.questions}
     if not isinstance(given, Mapping) or any(name not in asked for name in given):
-        raise RefusedAbout(f"about must be an object with some of the poll's questions: {', '.join(asked) or 'none'}")
+        raise Refusal(
+            Reason.WRONG_ABOUT,
+            f"about must be an object with some of the poll's questions: {', '.join(asked) or 'none'}",
+        )
     for name, option in given.items():
         if option not in asked[name]:
-            raise RefusedAbout(f"the answer to question {name} must be one of {', '.join(asked[name])}")
+            raise Refusal(Reason.WRONG_ABOUT, f"the answer to question {name} must be one of {', '.join(asked[name])}")
     return canonical_json(given)
 
 
 def _check_answer(answer: Any, poll: Poll) -> None:
     if not isinstance(answer, dict) or set(answer) != {"left", "right", "chosen"}:
-        raise RefusedReport(Reason.MALFORMED, "an answer is an object with left, right and chosen")
+        raise Refusal(Reason.MALFORMED, "an answer is an object with left, right and chosen")
     if answer["chosen"] not in ("left", "right"):
-        raise RefusedReport(Reason.MALFORMED, "chosen must be left or right")
+        raise Refusal(Reason.MALFORMED, "chosen must be left or right")
     for side in (answer["left"], answer["right"]):
         if not isinstance(side, list) or len(side) != poll.study.dimension:
-            raise RefusedReport(Reason.WRONG_SIZE, f"left and right must have {poll.study.dimension} numbers each")
+            raise Refusal(Reason.WRONG_SIZE, f"left and right must have {poll.study.dimension} numbers each")
         for value, feature in zip(side, poll.study.features, strict=True):
             _check_value(value, feature)
 
 
 def _check_value(value: Any, feature: Feature) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise RefusedReport(Reason.MALFORMED, f"{feature.name} must be a number")
+        raise Refusal(Reason.MALFORMED, f"{feature.name} must be a number")
     if not feature.low <= value <= feature.high:
-        raise RefusedReport(Reason.OUT_OF_RANGE, f"{feature.name} must be from {feature.low:g} to {feature.high:g}")
+        raise Refusal(Reason.OUT_OF_RANGE, f"{feature.name} must be from {feature.low:g} to {feature.high:g}")

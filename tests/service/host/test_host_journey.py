@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from tests.service.host.website import CENTRAL, website
 
+from crowdveil.errors import Reason
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import read_reports
 from crowdveil.protocol.tokens import report_id
 from crowdveil.releases import release_from_dict
-from crowdveil.service.api.errors import Reason
 from crowdveil.service.host.editor import EXAMPLE
 from crowdveil.service.host.overview import REASONS
 from crowdveil.sources.table import TableMapping, import_table

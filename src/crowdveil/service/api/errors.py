@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -11,40 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
-from crowdveil.errors import CrowdveilError
-
-
-class Reason(StrEnum):
-    """Why a request was not answered as asked."""
-
-    MISSING_BALLOT = "missing-ballot"
-    BAD_BALLOT = "bad-ballot"
-    UNKNOWN_BALLOT = "unknown-ballot"
-    UNKNOWN_POLL = "unknown-poll"
-    UNKNOWN_LANGUAGE = "unknown-language"
-    UNKNOWN_RELEASE = "unknown-release"
-    NOTHING_STORED = "nothing-stored"
-    NOT_FOUND = "not-found"
-    METHOD_NOT_ALLOWED = "method-not-allowed"
-    WRONG_PLACE = "wrong-place"
-    DIFFERENT_REPORT = "different-report"
-    CLOSED = "closed"
-    NOT_OPEN_YET = "not-open-yet"
-    FULL = "full"
-    WITHDRAWN = "withdrawn"
-    TOO_LARGE = "too-large"
-    MALFORMED = "malformed"
-    WRONG_STUDY = "wrong-study"
-    WRONG_MECHANISM = "wrong-mechanism"
-    WRONG_EPSILON = "wrong-epsilon"
-    WRONG_SIZE = "wrong-size"
-    OUT_OF_RANGE = "out-of-range"
-    WRONG_ABOUT = "wrong-about"
-    WRONG_DILEMMA = "wrong-dilemma"
-    TOO_MANY_REQUESTS = "too-many-requests"
-    BAD_REQUEST = "bad-request"
-    INTERNAL = "internal"
-    UNAVAILABLE = "unavailable"
+from crowdveil.errors import CrowdveilError, Reason, Refusal
 
 
 class Problem(BaseModel):
@@ -64,14 +30,29 @@ class ErrorBody(BaseModel):
     error: Problem
 
 
-class Refused(Exception):
-    """A request that is answered with an error."""
-
-    def __init__(self, status: int, reason: Reason, message: str) -> None:
-        super().__init__(message)
-        self.status, self.reason, self.message = status, reason, message
-
-
+_STATUS = {
+    Reason.MISSING_BALLOT: 400,
+    Reason.BAD_BALLOT: 400,
+    Reason.BAD_REQUEST: 400,
+    Reason.UNKNOWN_BALLOT: 403,
+    Reason.UNKNOWN_POLL: 404,
+    Reason.UNKNOWN_LANGUAGE: 404,
+    Reason.UNKNOWN_RELEASE: 404,
+    Reason.NOTHING_STORED: 404,
+    Reason.NOT_FOUND: 404,
+    Reason.METHOD_NOT_ALLOWED: 405,
+    Reason.WRONG_PLACE: 409,
+    Reason.DIFFERENT_REPORT: 409,
+    Reason.CLOSED: 410,
+    Reason.NOT_OPEN_YET: 410,
+    Reason.FULL: 410,
+    Reason.WITHDRAWN: 410,
+    Reason.TOO_LARGE: 413,
+    Reason.TOO_MANY_REQUESTS: 429,
+    Reason.INTERNAL: 500,
+    Reason.UNAVAILABLE: 503,
+}
+"""How the API answers a refusal; every other reason is about what was sent, which is 422."""
 _OF_STATUS = {
     404: (Reason.NOT_FOUND, ": see /api/openapi.json for what there is"),
     405: (Reason.METHOD_NOT_ALLOWED, ": see /api/openapi.json for what there is"),
@@ -97,31 +78,34 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorBody, "description": _TOLD[status]} for status in sorted({*statuses, *_ALWAYS})}
 
 
-def error_response(status: int, reason: Reason, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """Return an error in the one shape."""
-    return JSONResponse({"error": {"reason": reason.value, "message": message}}, status, headers)
+def error_response(
+    reason: Reason, message: str, headers: dict[str, str] | None = None, status: int | None = None
+) -> JSONResponse:
+    """Return an error in the one shape; the status is the reason's unless the framework has chosen one."""
+    body = {"error": {"reason": reason.value, "message": message}}
+    return JSONResponse(body, status or _STATUS.get(reason, 422), headers)
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Answer every request that is at fault in the one shape. (``edge.failures`` does so where the service is.)"""
+    """Answer every request that is at fault in the one shape. (``middleware.failures`` does so where the service is.)"""
 
-    @app.exception_handler(Refused)
-    def refused(_: Request, error: Refused) -> Response:
-        return error_response(error.status, error.reason, error.message)
+    @app.exception_handler(Refusal)
+    def refused(_: Request, error: Refusal) -> Response:
+        return error_response(error.reason, error.message)
 
     @app.exception_handler(RequestValidationError)
     def invalid(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        return error_response(422, Reason.MALFORMED, f"{place}: {first['msg']} (see /api/openapi.json)")
+        return error_response(Reason.MALFORMED, f"{place}: {first['msg']} (see /api/openapi.json)")
 
     @app.exception_handler(CrowdveilError)
     def mistaken(_: Request, error: CrowdveilError) -> Response:
-        return error_response(422, Reason.MALFORMED, str(error))
+        return error_response(Reason.MALFORMED, str(error))
 
     @app.exception_handler(HTTPException)
     def other(_: Request, error: HTTPException) -> Response:
         if error.status_code == 400:  # How the framework answers a body that is no text.
-            return error_response(422, Reason.MALFORMED, "the body must be JSON (see /api/openapi.json)")
+            return error_response(Reason.MALFORMED, "the body must be JSON (see /api/openapi.json)")
         reason, hint = _OF_STATUS.get(error.status_code, (Reason.BAD_REQUEST, ""))
-        return error_response(error.status_code, reason, f"{error.detail}{hint}", dict(error.headers or {}))
+        return error_response(reason, f"{error.detail}{hint}", dict(error.headers or {}), error.status_code)

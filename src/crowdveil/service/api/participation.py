@@ -8,12 +8,12 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from crowdveil.protocol.report import RefusedReport
+from crowdveil.errors import Reason, Refusal
 from crowdveil.protocol.tokens import is_token, report_id
-from crowdveil.service.api.errors import Reason, Refused, documented
+from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import BallotBody, Receipt, ReportBody
 from crowdveil.service.api.polls import poll_named
-from crowdveil.service.incoming import RefusedAbout, read_sent_ballot, read_sent_report
+from crowdveil.service.incoming import read_sent_ballot, read_sent_report
 from crowdveil.service.poll import Poll
 from crowdveil.service.service import Service
 from crowdveil.service.store.sent import Outcome
@@ -23,12 +23,12 @@ Token = Annotated[
 ]
 
 _REFUSED = {
-    Outcome.DIFFERENT: (409, "something else is stored for this ballot token, and it stays"),
-    Outcome.UNKNOWN_BALLOT: (403, "this poll takes the links that its host has sent, and this token is none of them"),
-    Outcome.WITHDRAWN: (410, "what was sent with this ballot token has been withdrawn; it cannot be used again"),
-    Outcome.CLOSED: (410, "this poll is closed"),
-    Outcome.NOT_OPEN_YET: (410, "this poll is not open yet"),
-    Outcome.FULL: (410, "this poll has as many participants as it takes"),
+    Outcome.DIFFERENT: "something else is stored for this ballot token, and it stays",
+    Outcome.UNKNOWN_BALLOT: "this poll takes the links that its host has sent, and this token is none of them",
+    Outcome.WITHDRAWN: "what was sent with this ballot token has been withdrawn; it cannot be used again",
+    Outcome.CLOSED: "this poll is closed",
+    Outcome.NOT_OPEN_YET: "this poll is not open yet",
+    Outcome.FULL: "this poll has as many participants as it takes",
 }
 _RESPONSES = {
     200: {"model": Receipt, "description": "The same was stored before."},
@@ -57,23 +57,19 @@ def participation_routes(service: Service) -> APIRouter:
             poll = await run_in_threadpool(poll_named, service, name)
         try:
             return await store(poll, _id(token), await request.body(), distributed)
-        except Refused as refused:
+        except Refusal as refused:
             service.commits.count_refusal(name, refused.reason.value)
             raise
 
     async def store(poll: Poll, report: str, raw: bytes, distributed: bool) -> Response:
         if poll.distributed is not distributed:
             kind = "reports, with the noise in them" if poll.distributed else "ballots"
-            raise Refused(409, Reason.WRONG_PLACE, f"poll {poll.name} takes {kind}: see GET /api/polls/{poll.name}")
+            raise Refusal(Reason.WRONG_PLACE, f"poll {poll.name} takes {kind}: see GET /api/polls/{poll.name}")
         read = read_sent_report if distributed else read_sent_ballot
-        try:
-            sent = read(raw, poll, report)
-        except (RefusedReport, RefusedAbout) as error:
-            raise Refused(422, Reason(error.reason), str(error)) from None
+        sent = read(raw, poll, report)
         outcome = await service.commits.put(sent)
         if outcome in _REFUSED:
-            status, message = _REFUSED[outcome]
-            raise Refused(status, Reason(outcome.value), message)
+            raise Refusal(Reason(outcome.value), _REFUSED[outcome])
         receipt = {
             "id": report,
             "status": outcome.value,
@@ -87,7 +83,7 @@ def participation_routes(service: Service) -> APIRouter:
         """Delete what was sent with a ballot token, and never accept the token again."""
         found, report = poll_named(service, poll), _id(token)
         if not service.store.participation.withdraw(found.name, report):
-            raise Refused(404, Reason.NOTHING_STORED, f"poll {poll} has nothing stored for this ballot token")
+            raise Refusal(Reason.NOTHING_STORED, f"poll {poll} has nothing stored for this ballot token")
         return Response(status_code=204)
 
     return routes
@@ -95,9 +91,9 @@ def participation_routes(service: Service) -> APIRouter:
 
 def _id(token: str | None) -> str:
     if token is None:
-        raise Refused(400, Reason.MISSING_BALLOT, "the header Crowdveil-Ballot with the ballot token is missing")
+        raise Refusal(Reason.MISSING_BALLOT, "the header Crowdveil-Ballot with the ballot token is missing")
     if not is_token(token):
-        raise Refused(400, Reason.BAD_BALLOT, "a ballot token is 16 bytes as 22 base64url characters")
+        raise Refusal(Reason.BAD_BALLOT, "a ballot token is 16 bytes as 22 base64url characters")
     return report_id(token)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from fastapi import APIRouter
 
-from crowdveil.errors import CrowdveilError
-from crowdveil.service.api.errors import Reason, Refused, documented
+from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import PollDescription, PollList, Session, Words
 from crowdveil.service.description import describe
 from crowdveil.service.poll import Poll
@@ -42,7 +42,7 @@ def poll_routes(service: Service) -> APIRouter:
         try:
             return words(found.study, language, found.translations)
         except CrowdveilError as error:
-            raise Refused(404, Reason.UNKNOWN_LANGUAGE, str(error)) from None
+            raise Refusal(Reason.UNKNOWN_LANGUAGE, str(error)) from None
 
     @routes.get("/{poll}/session", response_model=Session, responses=documented(404))
     def draw(poll: str) -> dict[str, Any]:
@@ -62,9 +62,9 @@ def poll_named(service: Service, name: str) -> Poll:
     return poll
 
 
-def unknown_poll(name: str) -> Refused:
+def unknown_poll(name: str) -> Refusal:
     """Return the refusal of a poll that does not exist."""
-    return Refused(404, Reason.UNKNOWN_POLL, f"there is no poll {name!r}: GET /api/polls lists them")
+    return Refusal(Reason.UNKNOWN_POLL, f"there is no poll {name!r}: GET /api/polls lists them")
 
 
 def _summary(standing: Standing, service: Service) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
 from crowdveil.decision import decide
-from crowdveil.errors import CrowdveilError
-from crowdveil.service.api.errors import Reason, Refused, documented
+from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import (
     BatchAnswer,
     BatchRequest,
@@ -63,7 +63,7 @@ _SPARSE: dict[str, Any] = {"response_model_exclude_unset": True}
 def _find(service: Service, release: str) -> StoredRelease:
     stored = service.store.releases.get(release)
     if stored is None:
-        raise Refused(404, Reason.UNKNOWN_RELEASE, f"there is no release {release!r}: GET /api/releases lists them")
+        raise Refusal(Reason.UNKNOWN_RELEASE, f"there is no release {release!r}: GET /api/releases lists them")
     return stored
 
 
@@ -73,7 +73,7 @@ def _decide(service: Service, stored: StoredRelease, asked: DilemmaBody, certain
     try:
         dilemma = release.study.dilemma(alternatives)
     except CrowdveilError as error:
-        raise Refused(422, Reason.WRONG_DILEMMA, str(error)) from None
+        raise Refusal(Reason.WRONG_DILEMMA, str(error)) from None
     return {**decide(release, dilemma, certainty).as_dict(), "release": stored.id}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crowdveil.service.api.errors import Reason, error_response
+from crowdveil.errors import Reason
+from crowdveil.service.api.errors import error_response
 
 LARGEST_OTHER = 1 << 20
 """Of what is neither a report nor a ballot: dilemmas to decide, a host's files."""
@@ -27,7 +28,7 @@ class BodyLimit:
         announced = dict(scope["headers"]).get(b"content-length", b"0")
         told = f"the body is too large: at most {largest} bytes are read"
         if not announced.isdigit() or int(announced) > largest:
-            await error_response(413, Reason.TOO_LARGE, told)(scope, receive, send)
+            await error_response(Reason.TOO_LARGE, told)(scope, receive, send)
             return
         read = 0
 

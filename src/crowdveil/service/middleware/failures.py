@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crowdveil.service.api.errors import Reason, error_response
+from crowdveil.errors import Reason
+from crowdveil.service.api.errors import error_response
 from crowdveil.service.logs import log_failure
 
 
@@ -36,5 +37,5 @@ class Failures:
 
 def _answer(error: Exception) -> ASGIApp:
     if isinstance(error, SQLAlchemyError):
-        return error_response(503, Reason.UNAVAILABLE, "the database does not answer: try again", {"Retry-After": "5"})
-    return error_response(500, Reason.INTERNAL, "a fault of the service: it has been logged")
+        return error_response(Reason.UNAVAILABLE, "the database does not answer: try again", {"Retry-After": "5"})
+    return error_response(Reason.INTERNAL, "a fault of the service: it has been logged")

@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from crowdveil.service.api.errors import Reason, error_response
+from crowdveil.errors import Reason
+from crowdveil.service.api.errors import error_response
 
 MOST_ADDRESSES = 100_000
 
@@ -74,7 +75,7 @@ class RateLimit:
             wait = 0 if free else self._buckets.take(address)
             if wait:
                 message = f"too many requests from your address: try again in {wait} seconds"
-                refusal = error_response(429, Reason.TOO_MANY_REQUESTS, message, {"Retry-After": str(wait)})
+                refusal = error_response(Reason.TOO_MANY_REQUESTS, message, {"Retry-After": str(wait)})
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)
