@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.estimation.design import public_design
-from crowdveil.evaluation.paper.intervals import mean
+from crowdveil.evaluation.toolkit.accuracy import mean
 from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.score import ScoreReports

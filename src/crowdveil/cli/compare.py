@@ -14,7 +14,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.comparison.compare import Comparison, Order
 from crowdveil.evaluation.comparison.compare import compare as run_comparison
 from crowdveil.evaluation.comparison.picture import SUFFIXES, picture
-from crowdveil.evaluation.comparison.sources import Source, of_file, synthetic
+from crowdveil.evaluation.comparison.runs import Source, of_file, synthetic
 from crowdveil.files import check_writable, replacing
 from crowdveil.pages.plain_words import protected_words, trusted_words
 from crowdveil.privacy.epsilon import Epsilon

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, err, out, progress, show, table
-from crowdveil.evaluation.paper.docs import write_docs
 from crowdveil.evaluation.paper.figures import check_figure_name
-from crowdveil.evaluation.paper.page import reproduction_page, summary
+from crowdveil.evaluation.paper.page import reproduction_page, summary, write_docs
+from crowdveil.evaluation.paper.plan import FULL_CROWDS, QUICK_CROWDS
 from crowdveil.evaluation.paper.reproduction import (
     Order,
     Reproduction,
@@ -21,7 +21,6 @@ from crowdveil.evaluation.paper.reproduction import (
     reproduce,
     reproduce_figure,
 )
-from crowdveil.evaluation.paper.settings import FULL_CROWDS, QUICK_CROWDS
 from crowdveil.files import write_text
 
 Quick = Annotated[
@@ -121,7 +120,7 @@ def _print(made: Reproduction, page: Path) -> None:
         rows.add_row(claim.section, claim.quote, claim.verdict.value)
     out.print(rows)
     ours = table("\nThe same headline, asked of the recommended mechanisms", "paradigm", "verdict")
-    for claim in made.reached:
+    for claim in made.recommended:
         ours.add_row(claim.section, claim.verdict.value)
     out.print(ours)
     out.print(f"\n{summary(made)}\nWhy, and every figure: {page}", markup=False)

@@ -13,10 +13,19 @@ from crowdveil.estimation.society import society
 from crowdveil.evaluation.comparison import compare as compare_module
 from crowdveil.evaluation.comparison.compare import CURVE, Order, compare
 from crowdveil.evaluation.comparison.entries import Entry
-from crowdveil.evaluation.comparison.runs import POOLED, SOCIETY, TEST_PAIRS, OnSplit, OnSyntheticCrowd, Task, collect
-from crowdveil.evaluation.comparison.sources import of_file, synthetic
-from crowdveil.evaluation.paper.accuracy import on_all_gaussian_pairs
-from crowdveil.evaluation.paper.seeds import generator
+from crowdveil.evaluation.comparison.runs import (
+    POOLED,
+    SOCIETY,
+    TEST_PAIRS,
+    OnSplit,
+    OnSyntheticCrowd,
+    Task,
+    collect,
+    of_file,
+    synthetic,
+)
+from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs
+from crowdveil.evaluation.toolkit.seeds import generator
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.sources.simulated import synthetic_crowd

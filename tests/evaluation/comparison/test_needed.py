@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from crowdveil.evaluation.comparison import needed
 from crowdveil.evaluation.comparison.entries import Entry
 from crowdveil.evaluation.comparison.needed import crossing, voters_needed
-from crowdveil.evaluation.comparison.runs import SOCIETY, Measured
-from crowdveil.evaluation.comparison.sources import synthetic
+from crowdveil.evaluation.comparison.runs import SOCIETY, Measured, synthetic
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 

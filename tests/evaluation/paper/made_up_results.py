@@ -4,15 +4,18 @@ from pathlib import Path
 
 import numpy as np
 
-from crowdveil.evaluation.paper.across_epsilons import NO_PRIVACY, AcrossEpsilons
-from crowdveil.evaluation.paper.across_paradigms import AcrossParadigms
-from crowdveil.evaluation.paper.across_personal_epsilons import AcrossPersonalEpsilons
-from crowdveil.evaluation.paper.baselines import Baselines
-from crowdveil.evaluation.paper.crowds import MoralMachine
-from crowdveil.evaluation.paper.experiment import NO_PRIVACY_AT
-from crowdveil.evaluation.paper.results import Curve
-from crowdveil.evaluation.paper.seeds import generator
-from crowdveil.evaluation.paper.theorems import GAMMAS, UtilityTheorems
+from crowdveil.evaluation.paper.experiments import (
+    GAMMAS,
+    NO_PRIVACY,
+    AcrossEpsilons,
+    AcrossParadigms,
+    AcrossPersonalEpsilons,
+    Baselines,
+    UtilityTheorems,
+)
+from crowdveil.evaluation.toolkit.crowds import MoralMachine
+from crowdveil.evaluation.toolkit.results import NO_PRIVACY_AT, Curve
+from crowdveil.evaluation.toolkit.seeds import generator
 
 DATA = MoralMachine(Path("nowhere.csv"), "0" * 64)
 CROWDS = 4

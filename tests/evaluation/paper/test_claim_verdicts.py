@@ -6,13 +6,13 @@ import pytest
 from made_up_results import DATA, MadeUpResults
 
 from crowdveil.evaluation.paper.claim import Claim, Outcome, Part, Verdict, advantage, rise, steps_down
-from crowdveil.evaluation.paper.claims import all_claims, all_experiments
-from crowdveil.evaluation.paper.draw import draw
-from crowdveil.evaluation.paper.experiment import rows
+from crowdveil.evaluation.paper.claims import all_claims
 from crowdveil.evaluation.paper.figures import FIGURE_NAMES, NEED_DATA, figures
-from crowdveil.evaluation.paper.intervals import Interval
-from crowdveil.evaluation.paper.reached import THRESHOLDS, reached
-from crowdveil.evaluation.paper.results import Curve, Results
+from crowdveil.evaluation.paper.headline import THRESHOLDS, recommended_claims
+from crowdveil.evaluation.paper.plan import all_experiments
+from crowdveil.evaluation.toolkit.accuracy import Interval
+from crowdveil.evaluation.toolkit.drawing import draw
+from crowdveil.evaluation.toolkit.results import Curve, Results, rows
 from crowdveil.privacy.guarantee import PARADIGMS
 
 
@@ -90,7 +90,7 @@ def test_claims_are_complete_and_need_no_more_than_the_experiments():
     assert len({claim.name for claim in claims}) == len(claims)
     assert {claim.section[:3] for claim in claims} == {"4.2", "4.3", "4.4", "5.1", "5.2", "5.3"}
     assert all(any(p.counts for p in claim.parts) and claim.why for claim in claims)
-    reached(results, DATA)
+    recommended_claims(results, DATA)
     for plan in figures(DATA).values():
         plan.panels(results)
     planned = {experiment.name for experiment in all_experiments(DATA)}
@@ -111,7 +111,7 @@ class Flat(MadeUpResults):
 
 @pytest.mark.parametrize(("share", "verdict"), [(0.91, Verdict.HOLDS), (0.85, Verdict.PARTLY), (0.79, Verdict.FAILS)])
 def test_the_headline_is_asked_of_every_paradigm_and_the_papers_mechanism_does_not_count(share, verdict):
-    with_data, without = (reached(Flat(share), data) for data in (DATA, None))
+    with_data, without = (recommended_claims(Flat(share), data) for data in (DATA, None))
     assert len(without) == len(PARADIGMS)
     assert len(with_data) == 2 * len(PARADIGMS)
     assert {claim.verdict for claim in with_data} == {verdict}

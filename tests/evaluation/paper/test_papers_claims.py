@@ -9,22 +9,26 @@ import os
 import numpy as np
 import pytest
 
-from crowdveil.evaluation.paper.across_bounds import AcrossNormBounds
-from crowdveil.evaluation.paper.across_epsilons import (
+from crowdveil.evaluation.paper.algorithms import CUT, PRINTED, RAW_REPAIRED, REPAIRED
+from crowdveil.evaluation.paper.experiments import (
     ALGORITHM_1,
     ALGORITHM_2,
+    GAMMAS,
     NO_PRIVACY,
+    SEPARABLE,
+    UNBOUNDED,
+    WITHIN,
     WITHOUT_MAXIMUM,
     AcrossEpsilons,
+    AcrossNormBounds,
+    AcrossParadigms,
+    Baselines,
+    UtilityTheorems,
 )
-from crowdveil.evaluation.paper.across_paradigms import AcrossParadigms
-from crowdveil.evaluation.paper.baselines import SEPARABLE, UNBOUNDED, Baselines
-from crowdveil.evaluation.paper.crowds import Synthetic
-from crowdveil.evaluation.paper.curves import CUT, PRINTED, RAW_REPAIRED, REPAIRED
-from crowdveil.evaluation.paper.intervals import mean
-from crowdveil.evaluation.paper.results import Results
-from crowdveil.evaluation.paper.sweep import sweep
-from crowdveil.evaluation.paper.theorems import GAMMAS, WITHIN, UtilityTheorems
+from crowdveil.evaluation.toolkit.accuracy import mean
+from crowdveil.evaluation.toolkit.crowds import Synthetic
+from crowdveil.evaluation.toolkit.results import Results
+from crowdveil.evaluation.toolkit.sweep import sweep
 
 SURE = 1 - 1e-6
 CROWDS = 60

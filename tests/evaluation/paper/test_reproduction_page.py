@@ -9,9 +9,8 @@ import pytest
 from made_up_results import DATA, MadeUpResults
 
 from crowdveil.evaluation.paper import reproduction
-from crowdveil.evaluation.paper.docs import write_docs
 from crowdveil.evaluation.paper.figures import FIGURE_NAMES, figures
-from crowdveil.evaluation.paper.page import reproduction_page
+from crowdveil.evaluation.paper.page import reproduction_page, write_docs
 from crowdveil.evaluation.paper.reproduction import Order, figure_files, reproduce
 
 SOME = ("norm-bound", "moral-machine-comparison", "compare-no-privacy")
@@ -69,7 +68,7 @@ def test_the_page(made):
     for one in made.figures:
         assert one.plan.title in page.words
         assert one.plan.beside_the_paper in page.words
-    for claim in (*made.claims, *made.reached):
+    for claim in (*made.claims, *made.recommended):
         assert claim.quote in page.words
         assert claim.why in page.words
     assert "<b>tags</b> & signs" in page.words
@@ -100,7 +99,7 @@ def test_the_documentation(made, tmp_path):
     assert "crowdveil reproduce --crowds 4" in text
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     claims = [line for line in rows if "**" in line]
-    assert len(claims) == len(made.claims) + len(made.reached)
+    assert len(claims) == len(made.claims) + len(made.recommended)
     assert {line.count(" | ") for line in claims} == {4}
     for one in made.figures:
         assert f"]({one.plan.name}.png)" in text
@@ -110,7 +109,7 @@ def test_the_documentation(made, tmp_path):
 def test_the_committed_documentation_has_every_claim_and_figure(made):
     docs = Path(__file__).parents[3] / "docs" / "reproduction"
     text = (docs / "README.md").read_text()
-    for claim in (*made.claims, *made.reached):
+    for claim in (*made.claims, *made.recommended):
         assert claim.quote in text
     for name in FIGURE_NAMES:
         assert f"]({name}.png)" in text

@@ -11,11 +11,10 @@ import numpy as np
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.comparison.entries import Contender, Entry, contenders, personal_contenders
 from crowdveil.evaluation.comparison.needed import VotersNeeded, crossing, voters_needed
-from crowdveil.evaluation.comparison.runs import Measured, Task, Watch, carry_out
-from crowdveil.evaluation.comparison.sources import Source
-from crowdveil.evaluation.paper.groups import Groups
-from crowdveil.evaluation.paper.intervals import Interval, mean, ratio
-from crowdveil.evaluation.paper.seeds import generator
+from crowdveil.evaluation.comparison.runs import Measured, Source, Task, Watch, carry_out
+from crowdveil.evaluation.toolkit.accuracy import Interval, mean, ratio
+from crowdveil.evaluation.toolkit.crowds import Groups
+from crowdveil.evaluation.toolkit.seeds import generator
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilon
 from crowdveil.privacy.guarantee import Paradigm, Place
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.evaluation.comparison.entries import contenders
-from crowdveil.evaluation.comparison.runs import Task, Watch, carry_out
-from crowdveil.evaluation.comparison.sources import Source
+from crowdveil.evaluation.comparison.runs import Source, Task, Watch, carry_out
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Paradigm
 

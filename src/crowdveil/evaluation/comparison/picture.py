@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from crowdveil.evaluation.comparison.compare import Comparison
 from crowdveil.evaluation.comparison.entries import Entry
-from crowdveil.evaluation.paper.draw import png, svg
+from crowdveil.evaluation.toolkit.drawing import png, svg
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 

@@ -1,9 +1,9 @@
-"""A claim of the paper, what was measured about it, and the verdict that follows from the intervals alone."""
+"""A claim of the paper, the quantities measured for it, and the verdict that follows from the intervals alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -11,23 +11,13 @@ from typing import Any
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.evaluation.paper.across_epsilons import ALGORITHM_1, ALGORITHM_2
-from crowdveil.evaluation.paper.curves import CUT, PRINTED, REPAIRED
-from crowdveil.evaluation.paper.experiment import Experiment
-from crowdveil.evaluation.paper.intervals import Interval, difference, mean
-from crowdveil.evaluation.paper.results import Curve, Results
-
-PRIVATE = (ALGORITHM_1, ALGORITHM_2, PRINTED.name, REPAIRED.name, CUT.name)
-"""The series that protect somebody."""
-
-
-def private(series: str) -> bool:
-    """Whether a series protects anybody, and so counts."""
-    return series in PRIVATE
+from crowdveil.evaluation.paper.plan import PRIVATE, SHORT
+from crowdveil.evaluation.toolkit.accuracy import Interval, difference, mean
+from crowdveil.evaluation.toolkit.results import Curve, Experiment, Results
 
 
 class Verdict(StrEnum):
-    """What became of a claim."""
+    """The outcome of a claim."""
 
     HOLDS = "holds"
     PARTLY = "holds partly"
@@ -35,7 +25,7 @@ class Verdict(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of one measured part of a claim."""
+    """The outcome of one measured part of a claim."""
 
     YES = "yes"
     NO = "no"
@@ -114,6 +104,32 @@ class Claim:
         }
 
 
+def parts(
+    words: str,
+    series: Iterable[str],
+    truths: Iterable[str],
+    measured: Callable[[str, str], Interval],
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> tuple[Part, ...]:
+    """Measure the same of several series by one or more truths; series that protect nobody are context.
+
+    ``words`` has a place for the {series}, and one for the {truth} where there is more than one.
+    """
+    truths = tuple(truths)
+    return tuple(
+        Part(
+            words.format(series=SHORT[one], truth=f", {truth}" if len(truths) > 1 else ""),
+            measured(one, truth),
+            above,
+            below,
+            counts=one in PRIVATE,
+        )
+        for one in series
+        for truth in truths
+    )
+
+
 def curves(results: Results, experiments: Iterable[Experiment], series: str, measure: str) -> list[Curve]:
     """Return one series of several experiments."""
     return [results.curve(experiment, series, measure) for experiment in experiments]
@@ -125,25 +141,30 @@ def joined(values: Iterable[FloatArray]) -> FloatArray:
 
 
 def rise(found: Iterable[Curve]) -> Interval:
-    """How much higher curves end than they begin, crowd by crowd."""
+    """Return how much higher curves end than they begin, crowd by crowd."""
     return mean(joined(curve.values[:, -1] - curve.values[:, 0] for curve in found))
 
 
-def steps_down(found: list[Curve]) -> Interval:
-    """Count the steps of curves from one point to the next that go down for certain (95 % for all steps together)."""
-    steps = [np.diff(curve.values, axis=1)[:, k] for curve in found for k in range(len(curve.points) - 1)]
-    count = float(sum(mean(step, confidence=1 - 0.05 / len(steps)).high < 0 for step in steps))
+def certainly_below_zero(columns: Iterable[FloatArray]) -> Interval:
+    """Count the columns whose mean over crowds is below zero for certain (95 % for all columns together)."""
+    columns = list(columns)
+    count = float(sum(mean(column, confidence=1 - 0.05 / len(columns)).high < 0 for column in columns))
     return Interval(count, count, count)
 
 
-def advantage(first: list[Curve], second: list[Curve]) -> Interval:
-    """How much higher one set of curves lies than another on the same crowds, on average over the axis."""
+def steps_down(found: Iterable[Curve]) -> Interval:
+    """Count the steps of curves from one point to the next that go down for certain."""
+    return certainly_below_zero(step for curve in found for step in np.diff(curve.values, axis=1).T)
+
+
+def advantage(first: Iterable[Curve], second: Iterable[Curve]) -> Interval:
+    """Return how much higher one set of curves lies than another on the same crowds, on average over the axis."""
     return mean(joined(a.overall - b.overall for a, b in zip(first, second, strict=True)))
 
 
 def between(
     results: Results, first: Sequence[Experiment], second: Sequence[Experiment], series: str, measure: str
 ) -> Interval:
-    """How much higher a series lies in some experiments than in others on other crowds, on average over the axis."""
+    """Return how much higher a series lies in some experiments than in others on other crowds, on average over the axis."""
     values = [joined(c.overall for c in curves(results, group, series, measure)) for group in (first, second)]
     return difference(*values)

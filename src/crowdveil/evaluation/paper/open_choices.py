@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.evaluation.paper import plan, settings
-from crowdveil.evaluation.paper.across_epsilons import ALGORITHM_1, NO_PRIVACY
-from crowdveil.evaluation.paper.baselines import SEPARABLE, UNBOUNDED
-from crowdveil.evaluation.paper.crowds import TEST_PAIRS, MoralMachine
-from crowdveil.evaluation.paper.curves import REPAIRED
-from crowdveil.evaluation.paper.intervals import half_width, mean
-from crowdveil.evaluation.paper.results import Results
+from crowdveil.evaluation.paper import plan
+from crowdveil.evaluation.paper.algorithms import REPAIRED
+from crowdveil.evaluation.paper.experiments import ALGORITHM_1, NO_PRIVACY, SEPARABLE, UNBOUNDED
+from crowdveil.evaluation.toolkit.accuracy import half_width, mean
+from crowdveil.evaluation.toolkit.crowds import TEST_PAIRS, MoralMachine
+from crowdveil.evaluation.toolkit.results import Results
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ def open_choices(results: Results, data: MoralMachine | None) -> list[OpenChoice
         _record_bound(results),
         OpenChoice(
             "Which n in Figures 1 to 3, which N in Figure 6, which ε and N in Figure 5",
-            f"n = {_listed(settings.RECORDS_GRID)}; N = {_listed(settings.PERSONAL_VOTERS)}; "
-            f"ε = {_listed(settings.DIMENSION_EPSILONS)} with N = {settings.DIMENSION_VOTERS}",
+            f"n = {_listed(plan.RECORDS_GRID)}; N = {_listed(plan.PERSONAL_VOTERS)}; "
+            f"ε = {_listed(plan.DIMENSION_EPSILONS)} with N = {plan.DIMENSION_VOTERS}",
             "Each is a line of its own in the figure.",
         ),
         *([] if data is None else [_real_truth(results, data)]),
@@ -47,7 +46,7 @@ def _listed(values: tuple[float, ...]) -> str:
 
 
 def _truth(results: Results) -> OpenChoice:
-    where = plan.synthetic(settings.NO_PRIVACY_VOTERS, settings.NO_PRIVACY_RECORDS)
+    where = plan.synthetic(plan.NO_PRIVACY_VOTERS, plan.NO_PRIVACY_RECORDS)
     said = []
     for measure, words in (
         ("accuracy", "m"),
@@ -63,7 +62,7 @@ def _truth(results: Results) -> OpenChoice:
 
 
 def _test_pairs(results: Results) -> OpenChoice:
-    where = plan.synthetic(settings.NO_PRIVACY_VOTERS, settings.NO_PRIVACY_RECORDS)
+    where = plan.synthetic(plan.NO_PRIVACY_VOTERS, plan.NO_PRIVACY_RECORDS)
     sampled, exact = (
         results.curve(where, ALGORITHM_1, measure).values for measure in ("accuracy", "accuracy on all pairs")
     )
@@ -117,7 +116,7 @@ def _record_bound(results: Results) -> OpenChoice:
 
 
 def _real_truth(results: Results, data: MoralMachine) -> OpenChoice:
-    where = plan.real(data, settings.NO_PRIVACY_REAL_VOTERS)
+    where = plan.real(data, plan.NO_PRIVACY_REAL_VOTERS)
     agreement, answers = (results.curve(where, NO_PRIVACY, t).only.mean() for t in ("agreement", "predicted"))
     return OpenChoice(
         "What the truth is on real data",

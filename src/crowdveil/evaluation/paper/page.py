@@ -1,13 +1,16 @@
-"""One page, in one file, with every figure, every claim and every choice. It loads nothing and runs no script."""
+"""The reproduction for readers: one HTML page that loads nothing and runs no script, or Markdown with pictures."""
 
 from __future__ import annotations
 
 import base64
 from collections import Counter
 from importlib import resources
+from pathlib import Path
 
 from crowdveil.evaluation.paper.claim import Claim, Part, Verdict
 from crowdveil.evaluation.paper.reproduction import DrawnFigure, Reproduction
+from crowdveil.evaluation.toolkit.drawing import png
+from crowdveil.files import replacing, write_text
 from crowdveil.pages.markup import text
 
 HOW_TO_READ = (
@@ -47,7 +50,7 @@ def reproduction_page(made: Reproduction) -> str:
 on which the learned parameter and the truth choose the same side; 0.5 is a coin. Lines and rows marked NOT PRIVATE
 show where a curve of the paper comes from; they protect nobody.</p>
 <p>{text(made.order.data_words)}</p>
-<nav aria-label="Contents"><a href="#claims">Claims</a> · <a href="#reached">What reaches the claim</a> · <a href="#figures">Figures</a> ·
+<nav aria-label="Contents"><a href="#claims">Claims</a> · <a href="#recommended">What reaches the claim</a> · <a href="#figures">Figures</a> ·
 <a href="#choices">What the paper leaves open</a> · <a href="#made">How this was made</a></nav>
 <h2 id="claims">Claims</h2>
 <p>{text(HOW_TO_READ)}</p>
@@ -57,13 +60,13 @@ show where a curve of the paper comes from; they protect nobody.</p>
 <tbody>
 {"".join(map(_claim, made.claims))}</tbody>
 </table></div>
-<h2 id="reached">What reaches the claim</h2>
+<h2 id="recommended">What reaches the claim</h2>
 <p>{text(WHAT_REACHES)}</p>
 <div class="wide"><table class="claims">
 <thead><tr><th scope="col">Paradigm</th><th scope="col">Asked</th><th scope="col">Verdict</th>
 <th scope="col">Measured, with 95&nbsp;% interval</th><th scope="col">Mechanism, and why</th></tr></thead>
 <tbody>
-{"".join(map(_claim, made.reached))}</tbody>
+{"".join(map(_claim, made.recommended))}</tbody>
 </table></div>
 <h2 id="figures">Figures</h2>
 {"".join(map(_figure, made.figures))}
@@ -84,24 +87,24 @@ number of cores. The noise is seeded floating-point noise, for experiments only.
 
 
 def summary(made: Reproduction) -> str:
-    """Say how many claims hold."""
+    """Return how many claims hold, in words."""
     counts = Counter(claim.verdict for claim in made.claims)
     said = ", ".join(f"{counts[verdict]} {_plural(verdict, counts[verdict])}" for verdict in Verdict)
     return f"Of {len(made.claims)} claims checked, {said}."
 
 
 def versions(made: Reproduction) -> str:
-    """Name what made the numbers."""
+    """Return what made the numbers, in words."""
     return ", ".join(f"{name} {number}" for name, number in made.versions.items())
 
 
 def outcome(part: Part) -> str:
-    """Say what became of a part."""
+    """Return the outcome of a part in a word."""
     return part.outcome.value if part.counts else "context"
 
 
 def number(part: Part) -> str:
-    """Say what was measured: with its interval, or alone where it is a count."""
+    """Write what was measured: with its interval, or alone where it is a count."""
     return f"{part.interval.estimate:g}" if part.interval.low == part.interval.high else str(part.interval)
 
 
@@ -143,3 +146,79 @@ def _figure(one: DrawnFigure) -> str:
 
 def _row(*cells: object) -> str:
     return f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in cells)}</tr>\n"
+
+
+_DPI = 90
+
+
+def write_docs(made: Reproduction, folder: Path) -> None:
+    """Write README.md and its pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in made.figures:
+        with replacing(folder / f"{one.plan.name}.png") as unfinished:
+            unfinished.write_bytes(png(one.figure, dpi=_DPI))
+    write_text(folder / "README.md", _markdown(made))
+
+
+def _markdown(made: Reproduction) -> str:
+    claims = "\n".join(map(_claim_row, made.claims))
+    recommended = "\n".join(map(_claim_row, made.recommended))
+    figures = "\n".join(map(_figure_section, made.figures))
+    choices = "\n".join(f"| {_cell(c.question)} | {_cell(c.chosen)} | {_cell(c.matters)} |" for c in made.choices)
+    return f"""# The paper's evaluation, reproduced
+
+Generated; do not edit. Made by
+
+    {made.order.command}
+
+with {versions(made)}.
+
+{summary(made)} Every number is a mean over {made.order.crowds} crowds with its 95 % interval. Accuracy is the share of test
+pairs on which the learned parameter and the truth choose the same side; 0.5 is a coin. Lines and rows marked NOT PRIVATE
+show where a curve of the paper comes from; they protect nobody.
+
+Data: {made.order.data_words}
+
+## Claims
+
+{HOW_TO_READ}
+
+| Section | Claim | Verdict | Measured, with 95 % interval | Why |
+|---|---|---|---|---|
+{claims}
+
+## What reaches the claim
+
+{WHAT_REACHES}
+
+| Paradigm | Asked | Verdict | Measured, with 95 % interval | Mechanism, and why |
+|---|---|---|---|---|
+{recommended}
+
+## Figures
+
+{figures}
+## What the paper leaves open
+
+| Left open | Chosen here | How much it matters |
+|---|---|---|
+{choices}
+"""
+
+
+def _claim_row(claim: Claim) -> str:
+    parts = "<br>".join(f"{outcome(part)}: {part.what}: {number(part)}, wanted {part.wanted}" for part in claim.parts)
+    return (
+        "| "
+        + " | ".join(map(_cell, (claim.section, claim.quote, f"**{claim.verdict.value}**", parts, claim.why)))
+        + " |"
+    )
+
+
+def _figure_section(one: DrawnFigure) -> str:
+    title = f"{one.plan.title} ({one.plan.paper})"
+    return f"### {title}\n\n{one.plan.beside_the_paper}\n\n![{title}]({one.plan.name}.png)\n"
+
+
+def _cell(words: str) -> str:
+    return words.replace("|", "\\|").replace("\n", " ")

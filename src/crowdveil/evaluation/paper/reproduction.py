@@ -17,16 +17,15 @@ from matplotlib.figure import Figure
 from crowdveil.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.paper.claim import Claim
-from crowdveil.evaluation.paper.claims import all_claims, all_experiments
-from crowdveil.evaluation.paper.crowds import MoralMachine, open_moral_machine
-from crowdveil.evaluation.paper.draw import draw, png, svg
-from crowdveil.evaluation.paper.experiment import Experiment
+from crowdveil.evaluation.paper.claims import all_claims
 from crowdveil.evaluation.paper.figures import NEED_DATA, figures
+from crowdveil.evaluation.paper.headline import recommended_claims
 from crowdveil.evaluation.paper.open_choices import OpenChoice, open_choices
-from crowdveil.evaluation.paper.panels import FigurePlan, numbers
-from crowdveil.evaluation.paper.reached import reached
-from crowdveil.evaluation.paper.results import Results
-from crowdveil.evaluation.paper.sweep import pieces, sweep
+from crowdveil.evaluation.paper.plan import all_experiments
+from crowdveil.evaluation.toolkit.crowds import MoralMachine, open_moral_machine
+from crowdveil.evaluation.toolkit.drawing import FigurePlan, draw, numbers, png, svg
+from crowdveil.evaluation.toolkit.results import Experiment, Results
+from crowdveil.evaluation.toolkit.sweep import pieces, sweep
 from crowdveil.files import replacing, write_text
 from crowdveil.version import VERSION
 
@@ -68,7 +67,7 @@ class Reproduction:
     order: Order
     figures: tuple[DrawnFigure, ...]
     claims: tuple[Claim, ...]
-    reached: tuple[Claim, ...]
+    recommended: tuple[Claim, ...]
     """The paper's headline, asked of the recommended mechanisms."""
     choices: tuple[OpenChoice, ...]
     versions: Mapping[str, str]
@@ -83,7 +82,7 @@ class Reproduction:
             "page": str(self.order.folder / "index.html"),
             "figures": [one.plan.name for one in self.figures],
             "claims": [claim.as_dict() for claim in self.claims],
-            "reached_by_recommended": [claim.as_dict() for claim in self.reached],
+            "recommended": [claim.as_dict() for claim in self.recommended],
             "open_choices": [vars(choice) for choice in self.choices],
         }
 
@@ -123,7 +122,7 @@ def reproduce(order: Order, watch: Watch) -> Reproduction:
     drawn = tuple(_draw(order, plan, results) for plan in figures(order.data).values())
     claims = tuple(all_claims(results, order.data))
     choices = tuple(open_choices(results, order.data))
-    made = Reproduction(order, drawn, claims, tuple(reached(results, order.data)), choices, _versions())
+    made = Reproduction(order, drawn, claims, tuple(recommended_claims(results, order.data)), choices, _versions())
     write_text(order.folder / "claims.json", json.dumps(made.as_dict(), indent=2, ensure_ascii=False) + "\n")
     return made
 

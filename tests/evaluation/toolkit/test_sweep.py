@@ -12,7 +12,7 @@ import pytest
 from slow_counting import Counting
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.paper.sweep import CROWDS_PER_PIECE, Piece, pieces, sweep
+from crowdveil.evaluation.toolkit.sweep import CROWDS_PER_PIECE, Piece, pieces, sweep
 
 HERE = Path(__file__).parent
 EXPERIMENTS = [Counting("a"), Counting("b")]
@@ -65,7 +65,7 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path):
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path\n"
         "from slow_counting import Counting\n"
-        "from crowdveil.evaluation.paper.sweep import sweep\n"
+        "from crowdveil.evaluation.toolkit.sweep import sweep\n"
         "sweep([Counting('slow', seconds=0.4)], 200, 2, Path(sys.argv[2]), lambda done: None)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(HERE), str(tmp_path)], start_new_session=True)

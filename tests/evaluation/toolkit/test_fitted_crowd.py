@@ -5,7 +5,7 @@ import pytest
 
 from crowdveil.estimation.flipped_answers import FlippedAnswers, fit_flipped_answers
 from crowdveil.estimation.society import society
-from crowdveil.evaluation.paper.noised_crowd import noised_crowd
+from crowdveil.evaluation.toolkit.fitted_crowd import noised_crowd
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED

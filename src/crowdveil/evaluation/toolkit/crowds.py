@@ -11,12 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.arrays import FloatArray
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots, census, concatenate
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
-from crowdveil.evaluation.paper.accuracy import on_all_gaussian_pairs, same_side, share, sides
-from crowdveil.evaluation.paper.seeds import generator
+from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs, same_side, share, sides
+from crowdveil.evaluation.toolkit.seeds import generator
+from crowdveil.privacy.epsilon import MICROS_PER_UNIT
 from crowdveil.sources.moral_machine.moral_machine import import_moral_machine
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.drawing import draw_dilemmas
@@ -158,3 +159,33 @@ def open_moral_machine(path: Path) -> tuple[MoralMachine, Ballots]:
 def _everyone(path: Path) -> tuple[Ballots, FloatArray]:
     ballots = import_moral_machine(path).ballots
     return ballots, society(ballots, NORM_BOUND).parameter
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The paper's defaults: how large each group is, and where its epsilons begin and end."""
+
+    conservative: float = 0.54
+    moderate: float = 0.36
+    epsilon_c: float = 0.01
+    epsilon_m: float = 0.2
+    epsilon_l: float = 1.0
+
+    def sizes(self, voters: int) -> tuple[int, int, int]:
+        """How many of the voters are conservative, moderate and liberal: the fractions, rounded."""
+        conservative = round(self.conservative * voters)
+        moderate = min(round(self.moderate * voters), voters - conservative)
+        return conservative, moderate, voters - conservative - moderate
+
+    def draw(self, voters: int, rng: np.random.Generator) -> IntArray:
+        """Draw each voter's epsilon, rounded to hundredths, in millionths; who is in which group is random."""
+        conservative, moderate, liberal = self.sizes(voters)
+        drawn = np.concatenate(
+            [
+                rng.uniform(self.epsilon_c, self.epsilon_m, conservative),
+                rng.uniform(self.epsilon_m, self.epsilon_l, moderate),
+                np.full(liberal, self.epsilon_l),
+            ]
+        )
+        hundredths = np.rint(drawn * 100).astype(np.int64)
+        return rng.permutation(hundredths) * (MICROS_PER_UNIT // 100)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.evaluation.paper.experiment import rows
-from crowdveil.evaluation.paper.seeds import generator
+from crowdveil.evaluation.toolkit.results import rows
+from crowdveil.evaluation.toolkit.seeds import generator
 
 
 @dataclass(frozen=True)

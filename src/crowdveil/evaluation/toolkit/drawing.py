@@ -1,18 +1,111 @@
-"""Draws panels with matplotlib: legible on paper and on a screen, and the same file for the same numbers."""
+"""Figures: what they show, as data, and how it is drawn. The same numbers give the same file."""
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from crowdveil.evaluation.paper.panels import Line, Panel
+from crowdveil.arrays import FloatArray
+from crowdveil.evaluation.toolkit.accuracy import Interval, half_width, ratio
+from crowdveil.evaluation.toolkit.results import Curve, Experiment, Results
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a line is drawn: colours after Okabe and Ito, told apart by marker and dash too."""
+
+    colour: str
+    marker: str
+    dash: str = "-"
+
+
+BLUE, ORANGE, GREEN, PURPLE, SKY, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#666666"
+STEPS = (Look(SKY, "o"), Look(BLUE, "s"), Look(GREEN, "^"), Look(ORANGE, "D"))
+"""For lines that differ by a number, from the smallest to the largest."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve ready to draw."""
+
+    label: str
+    look: Look
+    points: tuple[float, ...]
+    intervals: tuple[Interval, ...]
+    crowds: int
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    log_x: bool = False
+    level: tuple[str, float] | None = None
+    """A horizontal line to compare with."""
+    marks: tuple[tuple[float, float], ...] = ()
+    """Points that the paper names."""
+
+
+@dataclass(frozen=True)
+class FigurePlan:
+    """One figure of the reproduction."""
+
+    name: str
+    title: str
+    paper: str
+    """Which of the paper's figures it is, or that it is not in the paper."""
+    columns: int
+    experiments: tuple[Experiment, ...]
+    panels: Callable[[Results], list[Panel]]
+    beside_the_paper: str
+    """What the paper says of its figure, and where this one differs."""
+
+
+def line(label: str, look: Look, curve: Curve) -> Line:
+    """Average a curve over its crowds."""
+    means, halves = curve.values.mean(axis=0), half_width(curve.values)
+    intervals = tuple(Interval(float(m), float(m - h), float(m + h)) for m, h in zip(means, halves, strict=True))
+    return Line(label, look, curve.points, intervals, len(curve.values))
+
+
+def ratio_line(label: str, look: Look, curve: Curve, baseline: FloatArray) -> Line:
+    """Divide a curve's mean by that of a baseline on the same crowds."""
+    intervals = tuple(ratio(values, baseline) for values in curve.values.T)
+    return Line(label, look, curve.points, intervals, len(curve.values))
+
+
+def numbers(panels: Sequence[Panel]) -> pl.DataFrame:
+    """Return everything a figure shows, a row a point."""
+    return pl.DataFrame(
+        [
+            {
+                "panel": panel.title,
+                "line": one.label,
+                "x": point,
+                "mean": interval.estimate,
+                "low": interval.low,
+                "high": interval.high,
+                "crowds": one.crowds,
+            }
+            for panel in panels
+            for one in panel.lines
+            for point, interval in zip(one.points, one.intervals, strict=True)
+        ]
+    )
+
 
 # matplotlib types the keys of its settings one by one.
 _STYLE: dict[Any, Any] = {

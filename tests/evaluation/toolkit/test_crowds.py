@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.paper.crowds import TEST_PAIRS, MoralMachine, Synthetic, open_moral_machine
-from crowdveil.evaluation.paper.seeds import generator, seed
+from crowdveil.evaluation.toolkit.crowds import TEST_PAIRS, MoralMachine, Synthetic, open_moral_machine
+from crowdveil.evaluation.toolkit.seeds import generator, seed
 
 REAL = Path(__file__).parents[3] / "../shared/data/moral_machine/us_2097_voters.csv.gz"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import crowdveil
-from crowdveil.evaluation.paper.code_tag import code_tag
+from crowdveil.evaluation.toolkit.sweep import code_tag
 
 FILES = {
     "house/__init__.py": "",
@@ -51,20 +51,20 @@ def test_a_change_is_seen_where_it_matters(house, file, door, window):
 def test_a_change_of_the_library_changes_the_experiments(tmp_path):
     above = tmp_path / "src"
     shutil.copytree(Path(crowdveil.__file__).parent, above / "crowdveil", ignore=shutil.ignore_patterns("__pycache__"))
-    before = code_tag("crowdveil.evaluation.paper.across_epsilons", above)
+    before = code_tag("crowdveil.evaluation.paper.experiments", above)
     for file, matters in (
-        ("preference/l1_ball.py", True),
+        ("estimation/l1_ball.py", True),
         ("privacy/mechanisms/algorithm3.py", True),
-        ("studies/moral-machine.toml", True),
-        ("experiments/accuracy.py", True),
-        ("experiments/settings.py", False),
-        ("experiments/draw.py", False),
-        ("release.py", False),
+        ("study/bundled/moral-machine.toml", True),
+        ("evaluation/toolkit/accuracy.py", True),
+        ("evaluation/paper/plan.py", False),
+        ("evaluation/toolkit/drawing.py", False),
+        ("releases.py", False),
     ):
         path = above / "crowdveil" / file
         text = path.read_text()
         path.write_text(text + "\n# changed\n")
         code_tag.cache_clear()
-        assert (code_tag("crowdveil.evaluation.paper.across_epsilons", above) != before) == matters, file
+        assert (code_tag("crowdveil.evaluation.paper.experiments", above) != before) == matters, file
         path.write_text(text)
     code_tag.cache_clear()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.evaluation.paper.crowds import Crowds
+from crowdveil.evaluation.toolkit.crowds import Crowds
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import to_steps
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1

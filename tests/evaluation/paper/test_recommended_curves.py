@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
-from crowdveil.evaluation.paper.across_paradigms import AcrossParadigms
-from crowdveil.evaluation.paper.crowds import Synthetic
-from crowdveil.evaluation.paper.seeds import seed
+from crowdveil.evaluation.paper.experiments import AcrossParadigms
+from crowdveil.evaluation.toolkit.crowds import Synthetic
+from crowdveil.evaluation.toolkit.seeds import seed
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.publish import Request, experiment

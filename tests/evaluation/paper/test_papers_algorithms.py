@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from crowdveil.estimation.fit import fit_voters
-from crowdveil.evaluation.paper.crowds import NORM_BOUND, Synthetic
-from crowdveil.evaluation.paper.curves import (
+from crowdveil.evaluation.paper.algorithms import (
     CUT,
     PRINTED,
     RAW_PRINTED,
@@ -19,6 +18,7 @@ from crowdveil.evaluation.paper.curves import (
     same_for_all,
     unscaled_coefficients,
 )
+from crowdveil.evaluation.toolkit.crowds import NORM_BOUND, Synthetic
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1

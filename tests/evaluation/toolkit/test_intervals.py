@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from crowdveil.evaluation.paper import intervals
+from crowdveil.evaluation.toolkit import accuracy as intervals
 
 RNG = np.random.default_rng(7)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from crowdveil.evaluation.paper import settings
-from crowdveil.evaluation.paper.groups import Groups
+from crowdveil.evaluation.paper import plan
+from crowdveil.evaluation.toolkit.crowds import Groups
 
 
 def test_the_papers_defaults():
@@ -13,8 +13,8 @@ def test_the_papers_defaults():
     assert Groups().sizes(50) == (27, 18, 5)
 
 
-@pytest.mark.parametrize("groups", [g for panel in (settings.CONSERVATIVE_FRACTIONS, settings.CONSERVATIVE_EPSILONS,
-                                                    settings.MODERATE_EPSILONS) for _, g in panel])  # fmt: skip
+@pytest.mark.parametrize("groups", [g for panel in (plan.CONSERVATIVE_FRACTIONS, plan.CONSERVATIVE_EPSILONS,
+                                                    plan.MODERATE_EPSILONS) for _, g in panel])  # fmt: skip
 def test_every_setting_of_the_paper(groups):
     epsilons = groups.draw(1000, np.random.default_rng(1))
     conservative, moderate, liberal = groups.sizes(1000)
@@ -28,14 +28,14 @@ def test_every_setting_of_the_paper(groups):
 
 
 def test_the_papers_grids():
-    assert [f for f, _ in settings.CONSERVATIVE_FRACTIONS] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
-    assert {g.moderate for _, g in settings.CONSERVATIVE_FRACTIONS} == {0.36}
-    assert [e for e, _ in settings.CONSERVATIVE_EPSILONS] == [0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]
-    assert {g.epsilon_m for _, g in settings.CONSERVATIVE_EPSILONS} == {0.5}
-    assert [e for e, _ in settings.MODERATE_EPSILONS] == [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5]
-    assert {g.epsilon_c for _, g in settings.MODERATE_EPSILONS} == {0.01}
-    assert len(settings.EPSILONS) == 17
-    assert (settings.EPSILONS[0], settings.EPSILONS[-1]) == (0.01, 10.0)
+    assert [f for f, _ in plan.CONSERVATIVE_FRACTIONS] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    assert {g.moderate for _, g in plan.CONSERVATIVE_FRACTIONS} == {0.36}
+    assert [e for e, _ in plan.CONSERVATIVE_EPSILONS] == [0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]
+    assert {g.epsilon_m for _, g in plan.CONSERVATIVE_EPSILONS} == {0.5}
+    assert [e for e, _ in plan.MODERATE_EPSILONS] == [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5]
+    assert {g.epsilon_c for _, g in plan.MODERATE_EPSILONS} == {0.01}
+    assert len(plan.EPSILONS) == 17
+    assert (plan.EPSILONS[0], plan.EPSILONS[-1]) == (0.01, 10.0)
 
 
 def test_who_is_in_which_group_is_random():

@@ -1,0 +1,1 @@
+"""What experiments are made of: crowds, seeds, accuracy, results, sweeps and figures."""
