@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.odds import Odds
@@ -32,7 +33,7 @@ def nanoseconds(draw: Callable[[], object], draws: int) -> float:
 
 
 def exact(source: Noise, scale: int, rows: int) -> float:
-    epsilons = np.full(rows, EPSILON)
+    epsilons = Epsilons.same(1, rows)
     return nanoseconds(lambda: source.laplace(scale, epsilons, COLUMNS), rows * COLUMNS)
 
 
@@ -63,19 +64,19 @@ def by_distinct_epsilons() -> None:
     rows = 100_000
     print(f"\n{'distinct epsilons':>22} {'bulk ns':>9}    ({rows} rows x {COLUMNS}, scales from 2^31)")
     for distinct in (1, 10, 100, 1_000):
-        epsilons = EPSILON - np.arange(rows) % distinct
+        epsilons = Epsilons(Epsilons(EPSILON - np.arange(rows) % distinct))
         took = nanoseconds(partial(BulkNoise().laplace, 2**31, epsilons, COLUMNS), rows * COLUMNS)
         print(f"{distinct:>22} {took:>9.1f}")
-    epsilons = EPSILON + np.arange(2_000)
+    epsilons = Epsilons(Epsilons(EPSILON + np.arange(2_000)))
     start = time.perf_counter_ns()
     BulkNoise().laplace(2**31, epsilons, COLUMNS)
-    took = (time.perf_counter_ns() - start) / epsilons.size
+    took = (time.perf_counter_ns() - start) / len(epsilons)
     print(f"every row its own, never seen before: {took / 1000:.0f} us a row")
 
 
 def other_kinds() -> None:
     rows = 100_000
-    epsilons = np.full(rows, EPSILON)
+    epsilons = Epsilons.same(1, rows)
     print(f"\n{f'{rows} rows':>22} {'numpy ns':>9} {'bulk ns':>9} {'bulk/numpy':>11}    (a value)")
     kinds: list[tuple[str, int, Callable[[Noise], object]]] = [
         *((f"cube x {d}, scale 2^31", d, lambda s, d=d: s.cube(2**31, epsilons, d)) for d in (3, 10, 23)),

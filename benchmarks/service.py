@@ -21,12 +21,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import cycle, islice
 from multiprocessing.connection import Connection
 
 import numpy as np
 import uvicorn
 
 from crowdveil.ballots import concatenate
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
@@ -122,7 +124,7 @@ def _run_server(settings: Settings, durable: bool, there: Connection) -> None:
 def _bodies(voters: int) -> list[bytes]:
     """Make honest reports, of the three levels in turn."""
     poll = find_poll("moral-machine")
-    epsilons = np.resize([level.epsilon.micro for level in poll.levels], voters).astype(np.int64)
+    epsilons = Epsilons.of(islice(cycle(level.epsilon for level in poll.levels), voters))
     ballots = concatenate(poll.study, list(simulate_crowd(poll.study, voters, np.random.default_rng(1))))
     batch = DISTRIBUTED[poll.mechanism].report(ballots, poll.settings, epsilons, BulkNoise())
     return [json.dumps(body).encode() for body in write_reports(poll.mechanism, poll.study, epsilons, batch)]

@@ -13,7 +13,7 @@ import pytest
 from crowdveil.ballots import census, open_ballots, write_ballots
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.estimation.fit import fit_voters
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.publish import Request, experiment, prepare, publish
@@ -73,8 +73,8 @@ def test_what_can_fail_early_costs_nothing(crowd, ledger, tmp_path):
         (Request(PARADIGMS["vlcp"], ONE), tmp_path),
         (Request(PARADIGMS["vlcp"], ONE, norm_bound=0.0), tmp_path / "r.json"),
         (Request(PARADIGMS["vlcp"], ONE, mechanism="algorithm-3"), tmp_path / "r.json"),
-        (Request(PARADIGMS["vlcp"], np.full(200, 10**6)), tmp_path / "r.json"),
-        (Request(PARADIGMS["vldp"], np.full(3, 10**6)), tmp_path / "r.json"),
+        (Request(PARADIGMS["vlcp"], Epsilons.same(1, 200)), tmp_path / "r.json"),
+        (Request(PARADIGMS["vldp"], Epsilons.same(1, 3)), tmp_path / "r.json"),
     ]:
         with pytest.raises(CrowdveilError):
             publish(crowd, request, ledger, path)
@@ -87,7 +87,7 @@ def test_one_voter_is_not_a_crowd(crowd):
 
 
 def test_personal_epsilons_promise_the_largest_to_all_and_each_her_own(crowd):
-    epsilons = np.linspace(100_000, 2_000_000, 200).astype(np.int64)
+    epsilons = Epsilons.of(np.round(np.linspace(0.1, 2, 200), 6))
     made = experiment(crowd, Request(PARADIGMS["vldp"], epsilons), seed=1)
     assert made.guarantee.personal
     assert (made.guarantee.smallest_epsilon, made.guarantee.epsilon) == (

@@ -22,6 +22,7 @@ from vectors.scripted_reports import scripted_reports
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import CLIP, Design
 from crowdveil.estimation.fit import fit_voters
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
 from crowdveil.privacy.mechanisms.algorithm3 import RECORD_STEPS, objective_coefficients
 from crowdveil.privacy.mechanisms.algorithm3_choices import linear_sensitivity
@@ -145,7 +146,7 @@ def subset_selection() -> dict[str, Any]:
     """How many signs a report has, and the coin that puts the corner's place among them."""
     cases = []
     for d, micro in product((1, 2, 5, 10, 23), EPSILONS):
-        k = subset_size(d, micro)
+        k = subset_size(d, micro / 1e6)
         coin = Coin(Odds(k, k, k, 2 * d - k), micro)
         cases.append({"features": d, "epsilon_micro": micro, "signs": k, "floor_of_2_to_64_p": str(coin.floors(64)[0])})
     return {"cases": cases}
@@ -161,7 +162,11 @@ def randomised_response() -> dict[str, Any]:
         for r, v, a in zip(records.tolist(), split[0].tolist(), split[1].tolist(), strict=True)
     ]
     sizes = [
-        {"choices": n, "epsilon_micro": m, "report": int(choices_to_report(np.array([n]), np.array([m]))[0])}
+        {
+            "choices": n,
+            "epsilon_micro": m,
+            "report": int(choices_to_report(np.array([n]), Epsilons.of_millionths([m]))[0]),
+        }
         for n, m in product((1, 5, 13), EPSILONS)
     ]
     return {"flips": flips, "splits": splits, "one_choice": sizes}

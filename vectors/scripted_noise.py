@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from crowdveil.arrays import BoolArray, ByteArray, IntArray
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise.cube_noise import Shift
 from crowdveil.privacy.noise.laplace_coins import LaplaceCoins
 from crowdveil.privacy.noise.odds import Coin, Odds
@@ -43,21 +44,21 @@ class ScriptedNoise:
     def __init__(self, seed: str) -> None:
         self._source = ScriptedBytes(seed)
 
-    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Toss nonzero, the digits, the tail and the sign of every column."""
-        coins = LaplaceCoins.of_scale(exact_scale(sensitivity, int(epsilons[0])))
+        coins = LaplaceCoins.of_scale(exact_scale(sensitivity, epsilons.largest.micro))
         return np.array([[self._laplace(coins) for _ in range(columns)]])
 
-    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Draw the parts of the radius, then the columns within it."""
-        scale = exact_scale(sensitivity, int(epsilons[0]))
+        scale = exact_scale(sensitivity, epsilons.largest.micro)
         coins = LaplaceCoins.of_scale(scale)
         radius = sum(self._geometric(coins) for _ in range(columns + 1)) + self._invert(Shift(columns, scale).floors)
         return np.array([[self._below(2 * radius + 1) - radius for _ in range(columns)]])
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
+    def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Toss one coin a row and column."""
-        return np.array([[self._invert(Coin(odds, int(e)).floors) == 0 for _ in range(columns)] for e in epsilons])
+        return np.array([[self._invert(Coin(odds, e.micro).floors) == 0 for _ in range(columns)] for e in epsilons])
 
     def uniform(self, below: int, rows: int, columns: int) -> IntArray:
         """Draw integers."""

@@ -11,6 +11,7 @@ from vectors.scripted_noise import ScriptedNoise
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import CLIP, public_design
 from crowdveil.estimation.fit import fit_voters
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
@@ -70,7 +71,7 @@ def scripted_reports() -> dict[str, Any]:
         for micro in EPSILONS:
             seed = f"{mechanism} {micro}"
             noise = ScriptedNoise(seed)
-            epsilons = np.array([micro])
+            epsilons = Epsilons.of_millionths([micro])
             batch = DISTRIBUTED[mechanism].report(ballots, Settings(STUDY, STUDY.norm_bound), epsilons, noise)
             (body,) = write_reports(mechanism, STUDY, epsilons, batch)
             body["about"] = {"age": ("young", "old", "in between")[_perturbed(1, 3, noise)]}
@@ -104,12 +105,12 @@ def _session() -> tuple[list[dict[str, Any]], list[str], Ballots]:
 
 
 def _size(mechanism: str, micro: int) -> int | None:
-    count, epsilon = np.array([STUDY.drawing.dilemmas]), np.array([micro])
+    count, epsilon = np.array([STUDY.drawing.dilemmas]), Epsilons.of_millionths([micro])
     match mechanism:
         case "score":
             return int(coordinates_to_report(public_design(STUDY), count, epsilon)[0])
         case "subset-selection":
-            return subset_size(STUDY.dimension, micro)
+            return subset_size(STUDY.dimension, micro / 1e6)
         case "one-choice":
             return int(choices_to_report(count, epsilon)[0])
         case _:
@@ -118,7 +119,7 @@ def _size(mechanism: str, micro: int) -> int | None:
 
 def _perturbed(truth: int, options: int, noise: ScriptedNoise) -> int:
     """Keep the option with odds of e^epsilon to one for each other."""
-    kept = noise.tosses(Odds(1, 0, 1, options - 1), np.array([ABOUT_MICRO]), 1)[0, 0]
+    kept = noise.tosses(Odds(1, 0, 1, options - 1), Epsilons.of_millionths([ABOUT_MICRO]), 1)[0, 0]
     other = int(noise.uniform(options - 1, 1, 1)[0, 0])
     return truth if kept else other + (other >= truth)
 

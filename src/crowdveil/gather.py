@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import GREATEST, LEAST, Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import Terms, read_reports
@@ -24,12 +24,12 @@ class _Counted:
     """What is told of the reports that went by."""
 
     voters: int = 0
-    smallest: int = 0
-    largest: int = 0
+    smallest: Epsilon = GREATEST
+    largest: Epsilon = LEAST
 
-    def add(self, epsilons: Sequence[int]) -> None:
-        self.smallest = min(epsilons) if not self.voters else min(self.smallest, *epsilons)
-        self.largest = max(self.largest, *epsilons)
+    def add(self, epsilons: Epsilons) -> None:
+        self.smallest = min(self.smallest, epsilons.smallest)
+        self.largest = max(self.largest, epsilons.largest)
         self.voters += len(epsilons)
 
 
@@ -51,8 +51,8 @@ def release_from_reports(chunks: Iterable[Sequence[Mapping[str, Any]]], paradigm
         parameter=estimate.parameter,
         guarantee=Guarantee(
             paradigm,
-            Epsilon.of_millionths(counted.largest),
-            Epsilon.of_millionths(counted.smallest),
+            counted.largest,
+            counted.smallest,
             terms.settings.norm_bound,
             counted.voters,
         ),
@@ -68,7 +68,7 @@ def release_from_reports(chunks: Iterable[Sequence[Mapping[str, Any]]], paradigm
 
 def _batches(chunks: Iterable[Sequence[Mapping[str, Any]]], terms: Terms, counted: _Counted) -> Iterator[Any]:
     for chunk in chunks:
-        counted.add([body["epsilon_micro"] for body in chunk])
+        counted.add(Epsilons.of_millionths(body["epsilon_micro"] for body in chunk))
         yield read_reports(chunk, terms)
 
 

@@ -12,13 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from crowdveil.arrays import IntArray
 from crowdveil.ballots import Ballots, BallotSource, Census, census
 from crowdveil.engines.crowd import map_batches
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
 from crowdveil.privacy.concentrated import ZcdpBudget
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Sensitivity, Settings
@@ -43,8 +42,8 @@ class Request:
     """What is asked for: everything public, chosen before an answer is looked at."""
 
     paradigm: Paradigm
-    epsilon: Epsilon | IntArray | ZcdpBudget
-    """One for all, or (distributed paradigms) each voter's own in millionths, in the voters' order, or a rho."""
+    epsilon: Epsilon | Epsilons | ZcdpBudget
+    """One for all, or (distributed paradigms) each voter's own, in the voters' order, or a rho."""
     mechanism: str | None = None
     """None: the recommended one for this paradigm; "paper": the paper's. With a rho there is only gaussian-mean."""
     norm_bound: float | None = None
@@ -62,7 +61,7 @@ class Prepared:
     settings: Settings
     mechanism: str
     guarantee: Guarantee
-    epsilons: IntArray
+    epsilons: Epsilons
     dataset: Census
 
     @property
@@ -97,9 +96,9 @@ def prepare(source: BallotSource, request: Request) -> Prepared:
     if not 0 < bound < np.inf:
         raise CrowdveilError(f"the norm bound B must be a positive number (the paper uses 2), got {bound}")
     if isinstance(request.epsilon, ZcdpBudget):
-        epsilons = np.full(dataset.voters, request.epsilon.epsilon.micro)
+        epsilons = Epsilons.same(request.epsilon.epsilon, dataset.voters)
     elif isinstance(request.epsilon, Epsilon):
-        epsilons = np.full(dataset.voters, request.epsilon.micro)
+        epsilons = Epsilons.same(request.epsilon, dataset.voters)
     elif request.paradigm.place is Place.CENTRAL:
         raise CrowdveilError(f"{request.paradigm.name} adds one noise for all: personal epsilons need vldp or rldp")
     elif len(request.epsilon) != dataset.voters:
@@ -113,8 +112,7 @@ def prepare(source: BallotSource, request: Request) -> Prepared:
     name = _mechanism(request, study, epsilons)
     if request.robust and name not in WITH_UNBOUNDED_REPORTS:
         raise CrowdveilError(f"{name} has no unbounded reports to pull in: it needs no robust mean")
-    least, most = Epsilon.of_millionths(int(epsilons.min())), Epsilon.of_millionths(int(epsilons.max()))
-    guarantee = Guarantee(request.paradigm, most, least, float(bound), dataset.voters)
+    guarantee = Guarantee(request.paradigm, epsilons.largest, epsilons.smallest, float(bound), dataset.voters)
     if isinstance(request.epsilon, ZcdpBudget):
         guarantee = replace(guarantee, delta=request.epsilon.delta, rho_micro=request.epsilon.rho_micro)
     return Prepared(
@@ -128,7 +126,7 @@ def prepare(source: BallotSource, request: Request) -> Prepared:
     )
 
 
-def _mechanism(request: Request, study: Study, epsilons: IntArray) -> str:
+def _mechanism(request: Request, study: Study, epsilons: Epsilons) -> str:
     gaussian = GAUSSIAN_MEAN.name
     if not isinstance(request.epsilon, ZcdpBudget):
         if request.mechanism == gaussian:
@@ -250,10 +248,9 @@ def _measure(source: BallotSource, prepared: Prepared, seed: int | None) -> Call
 
 
 def _reports(
-    source: BallotSource, mechanism: DistributedMechanism[Any], settings: Settings, epsilons: IntArray, noise: Noise
+    source: BallotSource, mechanism: DistributedMechanism[Any], settings: Settings, epsilons: Epsilons, noise: Noise
 ) -> Iterator[Any]:
-    everybodys = Epsilon.of_millionths(int(epsilons[0])) if (epsilons == epsilons[0]).all() else epsilons
-    devices = _Devices(mechanism, settings, everybodys, noise)
+    devices = _Devices(mechanism, settings, epsilons, noise)
     return map_batches(source, devices) if noise.exact else _one_by_one(source, devices)
 
 
@@ -271,16 +268,11 @@ class _Devices:
 
     mechanism: DistributedMechanism[Any]
     settings: Settings
-    epsilons: Epsilon | IntArray
-    """One for all is not sent to workers as one for each."""
+    epsilons: Epsilons
     noise: Noise
 
     def __call__(self, ballots: Ballots, before: int) -> Any:
-        epsilons = (
-            np.full(ballots.voters, self.epsilons.micro)
-            if isinstance(self.epsilons, Epsilon)
-            else self.epsilons[before : before + ballots.voters]
-        )
+        epsilons = self.epsilons[before : before + ballots.voters]
         reports = self.mechanism.report(ballots, self.settings, epsilons, self.noise)
         return self.mechanism.condense(reports, self.settings)
 

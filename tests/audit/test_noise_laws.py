@@ -7,6 +7,7 @@ from scipy import stats
 from crowdveil.audit import noise_laws
 from crowdveil.audit.noise_laws import FALSE_ALARM, all_kinds, cube_fit, laplace_fit, laplace_only
 from crowdveil.audit.sabotage import NoisePerCoordinate, OneDrawForTwo, TooLittleNoise, WrongOdds
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
@@ -60,7 +61,7 @@ def test_wrong_noise_fails(test, wrong):
 
 
 def test_a_scale_that_is_off_by_a_tenth_is_seen():
-    epsilons = np.full(DRAWS, 1_000_000)
+    epsilons = Epsilons.same(1, DRAWS)
     laplace, cube = BulkNoise().laplace(2**30, epsilons, 4), BulkNoise().cube(2**30, epsilons, 4)
     assert laplace_fit(laplace, 2**30) >= FALSE_ALARM > laplace_fit(laplace, 1.1 * 2**30)
     assert cube_fit(cube, 2**30) >= FALSE_ALARM > cube_fit(cube, 1.1 * 2**30)

@@ -8,7 +8,7 @@ import pytest
 from crowdveil.audit.noiseless import Kind
 from crowdveil.audit.sabotage import SignedZeros
 from crowdveil.audit.subjects import Central, Distributed, likelihood
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
@@ -25,7 +25,7 @@ RECORDS = np.array([[1.0, 0.5, -0.5], [0.0, 1.0, 2.0]])
 def test_the_noise_asked_for_is_the_theorems():
     """Theorem 1: l1 sensitivity 2 of 2^30 steps each. Scores: 2 of 2^20 in the maximum norm."""
     first = Central(CENTRAL["algorithm-1"], paradigm("vlcp"), SETTINGS, ONE).asked(RECORDS)
-    assert (first.kind, first.sensitivity, first.micro, first.columns) == (Kind.LAPLACE, 2**31, 1_000_000, 3)
+    assert (first.kind, first.sensitivity, first.epsilon, first.columns) == (Kind.LAPLACE, 2**31, Epsilon(1), 3)
     pooled = Central(CENTRAL["pooled-score"], paradigm("rlcp"), SETTINGS, ONE).asked(RECORDS)
     assert (pooled.kind, pooled.sensitivity) == (Kind.CUBE, 2**21)
 
@@ -67,7 +67,7 @@ def test_noise_that_depends_on_the_answers_is_noticed():
         """Less noise for a smaller sum."""
 
         def release(self, measurement, settings, epsilon, noise):
-            drawn = noise.cube(1 + abs(int(measurement.total[0])), np.array([epsilon.micro]), 3)
+            drawn = noise.cube(1 + abs(int(measurement.total[0])), Epsilons.same(epsilon, 1), 3)
             return super().release(replace(measurement, total=measurement.total + drawn[0]), settings, epsilon, _Zero())
 
     class _Zero(BulkNoise):

@@ -208,7 +208,7 @@ class Scripted(BulkNoise):
         self.keep, self.number, self.asked = keep, number, []
 
     def tosses(self, odds, epsilons, columns):
-        self.asked.append((odds, epsilons.tolist()))
+        self.asked.append((odds, epsilons.micro.tolist()))
         return np.array([[self.keep]])
 
     def uniform(self, below, rows, columns):

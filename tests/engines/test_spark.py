@@ -21,6 +21,7 @@ from crowdveil.engines.crowd import Crowd, add_up
 from crowdveil.engines.spark import SparkEngine, spark_engine
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.mechanism import Settings
@@ -65,10 +66,10 @@ def test_an_import_by_workers_is_the_import_here(
 
 
 def test_workers_draw_their_own_noise(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:
-    drawn = spark.each(lambda number: BulkNoise().laplace(2**40, np.array([10**6]), 1)[0, 0], 40)
+    drawn = spark.each(lambda number: BulkNoise().laplace(2**40, Epsilons.same(1, 1), 1)[0, 0], 40)
     assert len(set(drawn)) == 40  # two are equal with a probability of less than 2^-30
     ledger, pieces = Ledger.create(tmp_path / "l", 10**8), Crowd(cut(crowd, tmp_path / "crowd", 90), spark)
-    request = Request(PARADIGMS["vldp"], np.full(VOTERS, 40 * 10**6), mechanism="paper")
+    request = Request(PARADIGMS["vldp"], Epsilons.same(40, VOTERS), mechanism="paper")
     made = publish(pieces, request, ledger, tmp_path / "r.json")
     widest = np.asarray(made.noise.half_widths(1 - 1e-9))
     assert (np.abs(made.parameter - society(crowd, BOUND).parameter) <= widest).all()

@@ -1,3 +1,4 @@
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 
 micros = st.integers(min_value=100, max_value=50_000_000)
 
@@ -97,3 +98,49 @@ def test_epsilons_are_ordered_like_their_values(a, b):
 def test_a_seventh_decimal_is_refused(value):
     with pytest.raises(CrowdveilError, match="more than six decimals"):
         Epsilon(value)
+
+
+@pytest.mark.parametrize(
+    "micro",
+    [np.array([1e6]), np.array([1_000_000], np.int32), np.array([[1_000_000]]), np.array(1_000_000), [1_000_000], 1],
+)
+def test_everybodys_millionths_are_a_vector_of_int64(micro):
+    with pytest.raises(CrowdveilError, match="one-dimensional int64 array"):
+        Epsilons(micro)
+
+
+@pytest.mark.parametrize("micro", [-1_000_000, 0, 99, 50_000_001])
+def test_one_epsilon_out_of_range_is_enough(micro):
+    with pytest.raises(CrowdveilError, match=r"from 0\.0001 to 50"):
+        Epsilons(np.array([1_000_000, micro, 1_000_000]))
+
+
+@given(st.lists(micros, min_size=1, max_size=30))
+def test_everybodys_epsilon_is_exactly_what_each_wrote(chosen):
+    each = [Epsilon.of_millionths(micro) for micro in chosen]
+    for written in (each, [str(e) for e in each], [e.value for e in each], np.array([e.value for e in each])):
+        epsilons = Epsilons.of(written)
+        assert list(epsilons) == each
+    assert epsilons.micro.tolist() == chosen
+    assert (epsilons.smallest, epsilons.largest) == (min(each), max(each))
+    assert epsilons.common == (each[0] if len(set(each)) == 1 else None)
+    assert pickle.loads(pickle.dumps(epsilons)) == epsilons
+    assert epsilons[1:] == Epsilons.of(each[1:])
+
+
+@pytest.mark.parametrize("given", ["1", 1, None, [0.1, "x"], np.array([0.1, np.nan]), np.array([1e-7]), np.array([51])])
+def test_what_is_no_list_of_epsilons_is_refused(given):
+    with pytest.raises(CrowdveilError, match=r"must be a list|an epsilon is a number"):
+        Epsilons.of(given)
+
+
+def test_one_epsilon_for_all_travels_as_one_number():
+    assert len(pickle.dumps(Epsilons.same(0.3, 1_000_000))) < 200
+
+
+@given(st.lists(st.tuples(st.integers(1000, 50_000_000), st.integers(1, 10)), min_size=1, max_size=20))
+def test_shares_never_exceed_the_whole(voters):
+    whole, ways = (np.array(column) for column in zip(*voters, strict=True))
+    shares = Epsilons(whole).split(ways).micro * ways
+    assert (shares <= whole).all()
+    assert (shares > whole - ways).all()

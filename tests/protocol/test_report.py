@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from itertools import cycle, islice
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from crowdveil.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.gather import release_from_reports
 from crowdveil.pages.plain_words import trusted_words
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
@@ -17,7 +19,7 @@ from crowdveil.releases import release_from_dict
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.drawing import draw_dilemmas
 
-EPSILONS = (500_000, 4_000_000)
+EPSILONS = (Epsilon("0.5"), Epsilon(4))
 STUDIES = {"moral-machine": load_study("moral-machine"), "kidney": load_study("kidney"), "small": synthetic_study(3, 5)}
 
 
@@ -29,7 +31,7 @@ def crowd(study, voters, seed=0):
 
 
 def made(mechanism, study, voters, seed=0):
-    epsilons = np.resize(EPSILONS, voters)
+    epsilons = Epsilons.of(islice(cycle(EPSILONS), voters))
     settings = Settings(study, study.norm_bound)
     batch = DISTRIBUTED[mechanism].report(crowd(study, voters, seed), settings, epsilons, BulkNoise())
     bodies = write_reports(mechanism, study, epsilons, batch)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
 
 from crowdveil.ballots import concatenate
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
@@ -30,7 +32,7 @@ def poll(name: str = "p", paradigm: str = "rldp", study: str = "kidney", **rules
 @lru_cache(maxsize=32)
 def reports(asked: Poll, voters: int) -> tuple[dict[str, Any], ...]:
     """Honest reports, of the poll's levels in turn."""
-    epsilons = np.resize([level.epsilon.micro for level in asked.levels], voters).astype(np.int64)
+    epsilons = Epsilons.of(islice(cycle(level.epsilon for level in asked.levels), voters))
     ballots = concatenate(asked.study, list(simulate_crowd(asked.study, voters, np.random.default_rng(5))))
     batch = DISTRIBUTED[asked.mechanism].report(ballots, asked.settings, epsilons, BulkNoise())
     return tuple(write_reports(asked.mechanism, asked.study, epsilons, batch))

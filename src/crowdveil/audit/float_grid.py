@@ -15,7 +15,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray
 from crowdveil.audit.attack import Rows, Score, attack, frequencies
 from crowdveil.audit.trial import Flaw, Trial
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.source import Noise
@@ -31,7 +31,7 @@ def last_bits_trial(epsilon: Epsilon, draws: int, on_the_grid: bool) -> Trial:
 
     def sample(centre: float) -> Rows:
         if on_the_grid:
-            return grid_noise(centre, epsilon.micro, draws, noise)
+            return grid_noise(centre, epsilon, draws, noise)
         return textbook_noise(centre, epsilon.value, draws)
 
     train, fresh = ((sample(0.0), sample(1.0)) for _ in ("train", "fresh"))
@@ -56,10 +56,10 @@ def textbook_noise(centre: float, epsilon: float, draws: int) -> Rows:
     return np.random.default_rng().laplace(centre, 1 / epsilon, (draws, 1))
 
 
-def grid_noise(centre: float, epsilon_micro: int, draws: int, noise: Noise) -> Rows:
+def grid_noise(centre: float, epsilon: Epsilon, draws: int, noise: Noise) -> Rows:
     """The same on the grid, with 1 counted as STEPS steps, and turned into doubles as a release does it."""
     exact = round(centre * STEPS)
-    return from_steps(exact + noise.laplace(STEPS, np.full(draws, epsilon_micro), 1), 1.0)
+    return from_steps(exact + noise.laplace(STEPS, Epsilons.same(epsilon, draws), 1), 1.0)
 
 
 def holes(centre: float, epsilon: float) -> Score:

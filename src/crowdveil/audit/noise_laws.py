@@ -17,7 +17,7 @@ from scipy.special import chdtrc, gammainc, kolmogorov, ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.noiseless import Asked, Kind
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
@@ -27,7 +27,7 @@ FALSE_ALARM = 1e-9
 
 _FEWEST = 50.0
 """Cells that expect fewer draws than this are counted together, so that the chi-square law is a good one."""
-_AT_EPSILON = 1_000_000
+_AT_EPSILON = Epsilon(1)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def laplace_only(noise: Noise, sampler: str, draws: int) -> Iterator[LawTest]:
 
 def fit_of(asked: Asked, noise: IntArray) -> float:
     """Return the p-value of noise at a large scale, a row a draw, against the law that was asked for."""
-    scale = asked.sensitivity * MICROS_PER_UNIT / asked.micro
+    scale = asked.sensitivity / asked.epsilon.value
     return laplace_fit(noise, scale) if asked.kind is Kind.LAPLACE else cube_fit(noise, scale)
 
 
@@ -113,7 +113,7 @@ def gaussian_fit(noise: IntArray, deviation: float) -> float:
 def laplace_values(noise: Noise, draws: int) -> float:
     """Count every value of Laplace noise of scale 3."""
     q = math.exp(-1 / 3)
-    drawn = noise.laplace(3, np.full(draws, _AT_EPSILON), 1)[:, 0]
+    drawn = noise.laplace(3, Epsilons.same(_AT_EPSILON, draws), 1)[:, 0]
     return _chi_square(drawn, {x: (1 - q) / (1 + q) * q ** abs(x) for x in range(-60, 61)})
 
 
@@ -128,7 +128,7 @@ def laplace_pairs(noise: Noise, draws: int) -> float:
     q = math.exp(-1 / 3)
     zero = (1 - q) / (1 + q)
     share = {-1: (1 - zero) / 2, 0: zero, 1: (1 - zero) / 2}
-    signs = np.sign(noise.laplace(3, np.full(draws // 2 * 2, _AT_EPSILON), 2)).reshape(-1, 4)
+    signs = np.sign(noise.laplace(3, Epsilons.same(_AT_EPSILON, draws // 2 * 2), 2)).reshape(-1, 4)
     weights = np.array([27, 9, 3, 1])
     law = {int(four @ weights): math.prod(share[s] for s in four.tolist()) for four in _fours(tuple(share))}
     return _chi_square(signs @ weights, law)
@@ -139,7 +139,7 @@ def cube_points(noise: Noise, draws: int) -> float:
     q, side = math.exp(-1 / 2), 24
     # There are 8 r points at radius r, so that all weights add up to 1 + 8 q / (1 - q)^2.
     whole = 1 + 8 * q / (1 - q) ** 2
-    drawn = noise.cube(2, np.full(draws, _AT_EPSILON), 2)
+    drawn = noise.cube(2, Epsilons.same(_AT_EPSILON, draws), 2)
     inside = np.abs(drawn).max(axis=1) <= side
     keys = np.where(inside, (drawn[:, 0] + side) * (2 * side + 1) + drawn[:, 1] + side, -1)
     points = product(range(-side, side + 1), repeat=2)
@@ -150,7 +150,7 @@ def cube_points(noise: Noise, draws: int) -> float:
 def coins_in_threes(noise: Noise, draws: int) -> float:
     """Count what three tosses in a row show, at the odds of a randomised response."""
     up = 1 / (1 + math.e)
-    keys = noise.tosses(Odds(0, 1, 1, 1), np.full(draws, _AT_EPSILON), 3) @ np.array([4, 2, 1])
+    keys = noise.tosses(Odds(0, 1, 1, 1), Epsilons.same(_AT_EPSILON, draws), 3) @ np.array([4, 2, 1])
     return _chi_square(keys, {key: up ** (n := key.bit_count()) * (1 - up) ** (3 - n) for key in range(8)})
 
 

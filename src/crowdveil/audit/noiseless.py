@@ -8,6 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from crowdveil.arrays import BoolArray, IntArray
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
@@ -33,12 +34,12 @@ class Asked:
 
     kind: Kind
     sensitivity: int
-    micro: int
+    epsilon: Epsilon
     columns: int
 
     def draw(self, noise: Noise, rows: int) -> IntArray:
         """Draw the same noise many times over."""
-        epsilons = np.full(rows, self.micro)
+        epsilons = Epsilons.same(self.epsilon, rows)
         make = noise.laplace if self.kind is Kind.LAPLACE else noise.cube
         return make(self.sensitivity, epsilons, self.columns)
 
@@ -53,15 +54,15 @@ class SilentNoise:
         self.asked: list[Asked] = []
         self._choices = FloatNoiseForExperiments(_SEED)
 
-    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return zeros."""
         return self._note(Kind.LAPLACE, sensitivity, epsilons, columns)
 
-    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return zeros."""
         return self._note(Kind.CUBE, sensitivity, epsilons, columns)
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
+    def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Toss, always the same."""
         return self._choices.tosses(odds, epsilons, columns)
 
@@ -69,8 +70,8 @@ class SilentNoise:
         """Draw, always the same."""
         return self._choices.uniform(below, rows, columns)
 
-    def _note(self, kind: Kind, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
-        self.asked += [Asked(kind, sensitivity, int(micro), columns) for micro in np.unique(epsilons)]
+    def _note(self, kind: Kind, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
+        self.asked += [Asked(kind, sensitivity, epsilon, columns) for epsilon in epsilons.distinct]
         return np.zeros((len(epsilons), columns), np.int64)
 
 
@@ -81,5 +82,5 @@ class ReplayedNoise(SilentNoise):
         super().__init__()
         self._drawn = drawn
 
-    def _note(self, kind: Kind, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def _note(self, kind: Kind, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         return super()._note(kind, sensitivity, epsilons, columns) + self._drawn

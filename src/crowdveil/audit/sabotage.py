@@ -13,7 +13,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, ByteArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.estimation.design import public_design
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
 from crowdveil.privacy.mechanisms.pooled_score import VoterScore
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse, oriented
@@ -30,11 +30,11 @@ class TooLittleNoise(BulkNoise):
         super().__init__()
         self._factor = factor
 
-    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Draw with too small a sensitivity."""
         return super().laplace(math.floor(sensitivity / self._factor), epsilons, columns)
 
-    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Draw with too small a sensitivity."""
         return super().cube(math.floor(sensitivity / self._factor), epsilons, columns)
 
@@ -42,7 +42,7 @@ class TooLittleNoise(BulkNoise):
 class NoisePerCoordinate(BulkNoise):
     """Each coordinate gets Laplace noise for how far it can move by itself, as if the others did not move too."""
 
-    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Draw independent coordinates."""
         return super().laplace(sensitivity, epsilons, columns)
 
@@ -50,7 +50,7 @@ class NoisePerCoordinate(BulkNoise):
 class OneDrawForTwo(BulkNoise):
     """The first two coordinates share one draw."""
 
-    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Draw, and use the first column twice."""
         noise = super().laplace(sensitivity, epsilons, columns)
         noise[:, 1] = noise[:, 0]
@@ -64,7 +64,7 @@ class WrongOdds(BulkNoise):
         super().__init__()
         self._right, self._wrong = right, wrong
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
+    def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Toss, with the wrong odds where the right ones were asked for."""
         return super().tosses(self._wrong if odds == self._right else odds, epsilons, columns)
 
@@ -72,9 +72,10 @@ class WrongOdds(BulkNoise):
 class WholeBudgetForEach(BulkNoise):
     """Every one of two choices is turned over as if it were the only one."""
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
+    def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Toss with twice the epsilon."""
-        return super().tosses(odds, 2 * epsilons, columns)
+        one = epsilons.largest
+        return super().tosses(odds, Epsilons.same(2 * one.value, len(epsilons)), columns)
 
 
 class SeededOnce:
@@ -91,7 +92,7 @@ class SeededOnce:
 class SignedZeros(RandomisedResponse):
     """The dilemma that a report names is the record or its negative, whose zeros are -0.0: so they tell the choice."""
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ChoiceReports:
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Report as usual, and let the zeros keep their sign."""
         honest, choices = super().report(ballots, settings, epsilons, noise), oriented(ballots)[1]
         zeros = np.copysign(0.0, choices)[:, None]

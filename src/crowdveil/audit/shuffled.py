@@ -16,7 +16,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.approximate import Point
 from crowdveil.audit.attack import Rows, Score
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
@@ -92,7 +92,7 @@ class ShuffledTrial:
         held[:, :, self.others[0]] = self.others[1] * self.settings.norm_bound
         held[:, 0] = 0.0
         held[:, 0, 0] = self.settings.norm_bound if left else -self.settings.norm_bound
-        epsilons = np.full(runs * self.voters, self.local.micro)
+        epsilons = Epsilons.same(self.local, runs * self.voters)
         reports = SubsetSelection().perturb(held.reshape(-1, d), self.settings, epsilons, BulkNoise())
         if not self.shuffle:
             return np.asarray(reports.values.reshape(runs, self.voters, d)[:, 0])

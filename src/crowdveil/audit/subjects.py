@@ -19,7 +19,7 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.attack import Rows, Score
 from crowdveil.audit.noiseless import Asked, Kind, ReplayedNoise, SilentNoise
 from crowdveil.ballots import Ballots
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
@@ -193,7 +193,7 @@ class Distributed:
         return self.asked(left) == self.asked(right)
 
     def _report(self, records: FloatArray, copies: int, noise: Noise) -> Any:
-        epsilons = np.full(copies, self.epsilon.micro)
+        epsilons = Epsilons.same(self.epsilon, copies)
         return self.mechanism.report(_copies(records, copies, self.settings), self.settings, epsilons, noise)
 
 
@@ -225,14 +225,16 @@ def _rows(reports: Any) -> Rows:
     """Lay out all that some devices send, bit for bit: two public numbers each, then a mask, then values."""
     match reports:
         case Reports(epsilons, values):
-            return np.column_stack([epsilons, np.zeros_like(epsilons), np.ones_like(values), values])
+            return np.column_stack([epsilons.micro, np.zeros(len(values), np.int64), np.ones_like(values), values])
         case ScoreReports(epsilons, counts, reported, values):
-            return np.column_stack([epsilons, counts, reported.astype(np.int64), values])
+            return np.column_stack([epsilons.micro, counts, reported.astype(np.int64), values])
         case ChoiceReports(epsilons, offsets, dilemmas, choices):
             # A float is taken by its bits: even the sign of a zero is something that leaves.
             bits = dilemmas.view(np.int64) if dilemmas.dtype == np.float64 else dilemmas.astype(np.int64)
             voters = len(epsilons)
-            return np.column_stack([epsilons, np.diff(offsets), bits.reshape(voters, -1), choices.reshape(voters, -1)])
+            return np.column_stack(
+                [epsilons.micro, np.diff(offsets), bits.reshape(voters, -1), choices.reshape(voters, -1)]
+            )
         case _:
             raise TypeError(f"the audit cannot read a report of type {type(reports).__name__}")
 

@@ -101,7 +101,7 @@ def _subset_selection(epsilon: Epsilon, remark: str = "") -> Distributed:
         _small(4),
         epsilon,
         hidden=_grid_preferences,
-        remark=f"{subset_size(4, epsilon.micro)} of 4 signs{remark}",
+        remark=f"{subset_size(4, epsilon.value)} of 4 signs{remark}",
     )
 
 
@@ -182,7 +182,7 @@ def curves(epsilon: Epsilon, search: tuple[int, int]) -> list[CurveTarget]:
 
 def mistakes(epsilon: Epsilon) -> list[Target]:
     """Mistakes that must be caught, at this epsilon or where they do harm."""
-    size = subset_size(4, SOME_SIGNS.micro)
+    size = subset_size(4, SOME_SIGNS.value)
     among = Odds(size, size, size, 2 * 4 - size)
     voter_score = _central("voter-score", "vlcp", epsilon)
     return [

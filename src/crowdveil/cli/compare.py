@@ -153,7 +153,7 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
             votes = "equal votes" if entry.equal_votes else "weighted votes"
             rows.add_row(
                 entry.mechanism + (" *" if contender.recommended else ""),
-                votes if entry.micro is None else str(Epsilon.of_millionths(entry.micro)),
+                votes if entry.epsilon is None else str(entry.epsilon),
                 f"{made.quality(entry).estimate:.3f}",
                 str(made.ratio(entry)),
                 f"{made.measured[entry].squared_error.mean():.3g}",

@@ -16,6 +16,7 @@ from crowdveil.ballots import Ballots
 from crowdveil.client.polls import Level, Poll
 from crowdveil.client.votes import Sealed
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.odds import Odds
@@ -81,7 +82,7 @@ def _report(
         raise CrowdveilError(f"poll {poll.id} promises {poll.paradigm.name}, which {poll.mechanism} does not keep")
     records = [_record(poll.study, dilemma, choice) for dilemma, choice in zip(dilemmas, choices, strict=True)]
     ballots = Ballots(poll.study, np.array([0, len(records)]), np.array(records))
-    epsilons = np.array([level.epsilon.micro])
+    epsilons = Epsilons.same(level.epsilon, 1)
     batch = DISTRIBUTED[poll.mechanism].report(ballots, Settings(poll.study, poll.norm_bound), epsilons, noise)
     return write_reports(poll.mechanism, poll.study, epsilons, batch)[0]
 
@@ -119,7 +120,7 @@ def _perturbed(poll: Poll, question: str, option: str, noise: Noise) -> str:
     others = [other for other in options if other != option]
     if not others:
         return option
-    keep = noise.tosses(Odds(1, 0, 1, len(others)), np.array([poll.about_epsilon.micro]), 1)[0, 0]
+    keep = noise.tosses(Odds(1, 0, 1, len(others)), Epsilons.same(poll.about_epsilon, 1), 1)[0, 0]
     return option if keep else others[int(noise.uniform(len(others), 1, 1)[0, 0])]
 
 

@@ -1,11 +1,17 @@
-"""The privacy parameter, counted in millionths so that budgets add up exactly."""
+"""The privacy parameter, counted in millionths so that budgets add up exactly: one, and everybody's."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Integral
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
+import numpy as np
+
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.errors import CrowdveilError
 
 MICROS_PER_UNIT = 1_000_000
@@ -88,3 +94,116 @@ def _as_written(value: object) -> Decimal | Fraction:
     if not number.is_finite():
         raise refusal
     return number
+
+
+LEAST = Epsilon.of_millionths(LEAST_MICRO)
+GREATEST = Epsilon.of_millionths(GREATEST_MICRO)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Epsilons:
+    """Everybody's epsilon, in the voters' order.
+
+    >>> Epsilons.of(["0.5", 1, 2]).largest
+    Epsilon('2')
+    """
+
+    micro: IntArray
+    """The exact values in millionths: for the integers of ``privacy/``, and for nobody else."""
+
+    def __post_init__(self) -> None:
+        given = self.micro
+        if not isinstance(given, np.ndarray) or given.dtype != np.int64 or given.ndim != 1:
+            found = f"{given.dtype} of shape {given.shape}" if isinstance(given, np.ndarray) else repr(given)
+            raise CrowdveilError(f"the epsilons are {found}, and must be a one-dimensional int64 array of millionths.")
+        if given.size and not (given.min() >= LEAST_MICRO and given.max() <= GREATEST_MICRO):
+            least, greatest = (int(end) / MICROS_PER_UNIT for end in (given.min(), given.max()))
+            raise CrowdveilError(f"the epsilons run from {least} to {greatest}: {_ALLOWED}. Choose all in that range.")
+
+    @classmethod
+    def same(cls, epsilon: EpsilonLike, voters: int) -> Self:
+        """Return one epsilon for all."""
+        return cls(np.full(voters, Epsilon(epsilon).micro, np.int64))
+
+    @classmethod
+    def of(cls, epsilons: Iterable[EpsilonLike]) -> Self:
+        """Return the epsilons that voters chose, each as it was written."""
+        if isinstance(epsilons, str) or not isinstance(epsilons, Iterable):
+            raise CrowdveilError(
+                f"personal epsilons are {epsilons!r}, and must be a list of numbers, one for each voter."
+            )
+        if isinstance(epsilons, np.ndarray) and epsilons.ndim == 1 and epsilons.dtype.kind in "iuf":
+            micro = np.rint(epsilons.astype(np.float64) * MICROS_PER_UNIT)
+            # As each is written: a number with six decimals is the double nearest to its millionths.
+            if (micro / MICROS_PER_UNIT == epsilons).all() and (np.abs(micro) <= GREATEST_MICRO).all():
+                return cls(micro.astype(np.int64))
+        return cls(np.array([Epsilon(epsilon).micro for epsilon in epsilons], np.int64))
+
+    @classmethod
+    def of_millionths(cls, micro: IntArray | Iterable[int]) -> Self:
+        """Return the epsilons of so many millionths each."""
+        return cls(np.array(micro if isinstance(micro, np.ndarray) else list(micro), np.int64))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Epsilons]) -> Self:
+        """Return the epsilons of several crowds, one crowd after the other."""
+        return cls(np.concatenate([part.micro for part in parts]))
+
+    def __len__(self) -> int:
+        return len(self.micro)
+
+    def __getitem__(self, voters: slice | IntArray) -> Epsilons:
+        """Return the epsilons of some of the voters."""
+        return Epsilons(self.micro[voters])
+
+    def __iter__(self) -> Iterator[Epsilon]:
+        return map(Epsilon.of_millionths, self.micro.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Epsilons) and np.array_equal(self.micro, other.micro)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "<epsilons of nobody>"
+        span = f"{self.smallest}" if self.common else f"{self.smallest} to {self.largest}"
+        return f"<epsilons of {len(self)} voters: {span}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Epsilons], tuple[Any, ...]]:
+        """Travel to workers as one number where all have the same."""
+        one = self.common
+        return (Epsilons, (self.micro,)) if one is None else (Epsilons.same, (str(one), len(self)))
+
+    @property
+    def smallest(self) -> Epsilon:
+        """The strongest protection that anybody has."""
+        return Epsilon.of_millionths(int(self.micro.min()))
+
+    @property
+    def largest(self) -> Epsilon:
+        """The protection that everybody has at least."""
+        return Epsilon.of_millionths(int(self.micro.max()))
+
+    @property
+    def common(self) -> Epsilon | None:
+        """The one epsilon of all; None where voters have different ones."""
+        if not len(self) or (self.micro != self.micro[0]).any():
+            return None
+        return self.smallest
+
+    @property
+    def distinct(self) -> tuple[Epsilon, ...]:
+        """The different ones, from the smallest to the largest."""
+        return tuple(map(Epsilon.of_millionths, np.unique(self.micro).tolist()))
+
+    @property
+    def values(self) -> FloatArray:
+        """The doubles nearest to the exact values, for formulas that are not part of a guarantee."""
+        return np.asarray(self.micro / MICROS_PER_UNIT)
+
+    def repeat(self, counts: IntArray) -> Epsilons:
+        """Return each voter's epsilon as often as she has records."""
+        return Epsilons(np.repeat(self.micro, counts))
+
+    def split(self, ways: IntArray) -> Epsilons:
+        """Divide each voter's epsilon among so many choices: rounded down, so that together they never exceed it."""
+        return Epsilons(self.micro // ways)

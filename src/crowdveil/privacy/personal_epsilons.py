@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
-from crowdveil.arrays import IntArray
 from crowdveil.ballots import BallotSource
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 
 
-def read_personal_epsilons(path: Path, source: BallotSource) -> IntArray:
-    """Read columns ``voter`` and ``epsilon`` (CSV) and return millionths in the voters' order.
+def read_personal_epsilons(path: Path, source: BallotSource) -> Epsilons:
+    """Read columns ``voter`` and ``epsilon`` (CSV) and return the epsilons in the voters' order.
 
     Every voter needs exactly one row; rows of people who did not vote are an error too, since a misspelt name would
     silently change somebody's protection.
@@ -25,14 +23,14 @@ def read_personal_epsilons(path: Path, source: BallotSource) -> IntArray:
         raise CrowdveilError(f"cannot read the epsilons in {path}: {str(error).splitlines()[0]}") from None
     if not {"voter", "epsilon"} <= set(table.columns):
         raise CrowdveilError(f"{path} needs the columns voter and epsilon, it has {', '.join(table.columns)}")
-    chosen: dict[str, int] = {}
+    chosen: dict[str, Epsilon] = {}
     for line, (voter, epsilon) in enumerate(table.select("voter", "epsilon").iter_rows(), start=2):
         if voter is None or voter in chosen:
             raise CrowdveilError(
                 f"{path}, line {line}: voter {voter!r} is {'missing' if voter is None else 'there twice'}"
             )
         try:
-            chosen[voter] = Epsilon(epsilon or "").micro
+            chosen[voter] = Epsilon(epsilon or "")
         except CrowdveilError as error:
             raise CrowdveilError(f"{path}, line {line}: {error}") from None
     voters = [name for chunk in source.batches() for name in chunk.voter_names()]
@@ -45,4 +43,4 @@ def read_personal_epsilons(path: Path, source: BallotSource) -> IntArray:
         raise CrowdveilError(
             f"{path} names {len(strangers)} people who are not among the voters, one is {min(strangers)!r}"
         )
-    return np.array([chosen[name] for name in voters], np.int64)
+    return Epsilons.of(chosen[name] for name in voters)

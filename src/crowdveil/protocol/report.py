@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.arrays import IntArray
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.estimation.design import public_design
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, choices_to_report
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
@@ -30,21 +30,21 @@ LARGEST = 2**63 - 1
 
 @dataclass(frozen=True)
 class Terms:
-    """What reports have to keep to: the mechanism, its public settings, and the epsilons (in millionths) on offer."""
+    """What reports have to keep to: the mechanism, its public settings, and the epsilons on offer."""
 
     mechanism: str
     settings: Settings
-    epsilons: Collection[int]
+    epsilons: Collection[Epsilon]
 
 
-def write_reports(mechanism: str, study: Study, epsilons: IntArray, batch: Any) -> list[dict[str, Any]]:
+def write_reports(mechanism: str, study: Study, epsilons: Epsilons, batch: Any) -> list[dict[str, Any]]:
     """Put what a mechanism made for some voters into the words of a report, one object a voter."""
     return [
         {
             "format": FORMAT,
             "study": study.fingerprint,
             "mechanism": mechanism,
-            "epsilon_micro": int(epsilon),
+            "epsilon_micro": epsilon.micro,
             **payload,
         }
         for epsilon, payload in zip(epsilons, _form(mechanism).write(batch), strict=True)
@@ -61,9 +61,9 @@ def check_report(body: Any, terms: Terms) -> None:
         raise Refusal(Reason.WRONG_STUDY, f"the report is about another study than {study.name}: load it again")
     if body["mechanism"] != terms.mechanism:
         raise Refusal(Reason.WRONG_MECHANISM, f"this poll takes reports by {terms.mechanism}")
-    if type(body["epsilon_micro"]) is not int or body["epsilon_micro"] not in terms.epsilons:
-        offered = ", ".join(f"{micro}" for micro in sorted(terms.epsilons))
-        raise Refusal(Reason.WRONG_EPSILON, f"epsilon_micro must be one of {offered}")
+    offered = sorted(epsilon.micro for epsilon in terms.epsilons)
+    if type(body["epsilon_micro"]) is not int or body["epsilon_micro"] not in offered:
+        raise Refusal(Reason.WRONG_EPSILON, f"epsilon_micro must be one of {', '.join(map(str, offered))}")
     form.check(body, study)
     batch = form.read([body], study)
     if not DISTRIBUTED[terms.mechanism].acceptable(batch, terms.settings)[0]:
@@ -158,7 +158,7 @@ def _answers(size: Callable[[Study, int], int], split: bool) -> _Form:
         counts = np.array([len(body["choices"]) for body in bodies], np.int64)
         epsilons = _epsilons(bodies)
         return ChoiceReports(
-            epsilons // counts if split else epsilons,
+            epsilons.split(counts) if split else epsilons,
             np.concatenate([[0], np.cumsum(counts)]),
             np.array([dilemma for body in bodies for dilemma in body["dilemmas"]], np.float64),
             np.array([choice for body in bodies for choice in body["choices"]], np.int64),
@@ -188,13 +188,13 @@ def _check_integers(name: str, given: Any, length: int | None, most: int, least:
         raise Refusal(Reason.OUT_OF_RANGE, f"{name} must be from {-most if least is None else least} to {most}")
 
 
-def _epsilons(bodies: Sequence[Mapping[str, Any]]) -> IntArray:
-    return np.array([body["epsilon_micro"] for body in bodies], np.int64)
+def _epsilons(bodies: Sequence[Mapping[str, Any]]) -> Epsilons:
+    return Epsilons.of_millionths(body["epsilon_micro"] for body in bodies)
 
 
 @lru_cache(maxsize=256)
 def _answers_of(dilemmas: int, epsilon_micro: int) -> int:
-    return int(choices_to_report(np.array([dilemmas]), np.array([epsilon_micro]))[0])
+    return int(choices_to_report(np.array([dilemmas]), Epsilons.of_millionths([epsilon_micro]))[0])
 
 
 _FORMS: Mapping[str, _Form] = {

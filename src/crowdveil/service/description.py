@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.estimation.design import CLIP, public_design
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
@@ -36,7 +37,7 @@ def _unchanging(poll: Poll) -> dict[str, Any]:
         "place": poll.paradigm.place.value,
         "mechanism": poll.mechanism,
         "levels": [
-            {"name": level.name, "epsilon_micro": level.epsilon.micro, "size": report_size(poll, level.epsilon.micro)}
+            {"name": level.name, "epsilon_micro": level.epsilon.micro, "size": report_size(poll, level.epsilon)}
             for level in poll.levels
         ],
         "method": {
@@ -58,14 +59,14 @@ def _unchanging(poll: Poll) -> dict[str, Any]:
     }
 
 
-def report_size(poll: Poll, epsilon_micro: int) -> int | None:
+def report_size(poll: Poll, epsilon: Epsilon) -> int | None:
     """Return how many coordinates, signs or answers a report of this level has, where the mechanism chooses."""
-    study, records, epsilons = poll.study, np.array([poll.study.drawing.dilemmas]), np.array([epsilon_micro])
+    study, records, epsilons = poll.study, np.array([poll.study.drawing.dilemmas]), Epsilons.same(epsilon, 1)
     match poll.mechanism:
         case "score":
             return int(coordinates_to_report(public_design(study), records, epsilons)[0])
         case "subset-selection":
-            return subset_size(study.dimension, epsilon_micro)
+            return subset_size(study.dimension, epsilon.value)
         case "one-choice":
             return int(choices_to_report(records, epsilons)[0])
         case _:

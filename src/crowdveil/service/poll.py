@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
-
-import numpy as np
+from itertools import cycle, islice
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import mechanism_name
@@ -154,10 +152,10 @@ class Poll:
     @cached_property
     def terms(self) -> Terms:
         """What reports have to keep to."""
-        return Terms(self.mechanism, self.settings, frozenset(level.epsilon.micro for level in self.levels))
+        return Terms(self.mechanism, self.settings, frozenset(level.epsilon for level in self.levels))
 
     @property
-    def _epsilons(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _epsilons(self) -> Epsilons:
         return expected_epsilons(self.levels)
 
     def state(self, today: date, closed_by_host: bool, participants: int) -> State:
@@ -171,6 +169,6 @@ class Poll:
         return State.OPEN
 
 
-def expected_epsilons(levels: tuple[Level, ...]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def expected_epsilons(levels: tuple[Level, ...]) -> Epsilons:
     """Return a crowd's epsilons as they are expected before anybody has answered: each level as often."""
-    return np.resize(np.array([level.epsilon.micro for level in levels], np.int64), _EXPECTED_VOTERS)
+    return Epsilons.of(islice(cycle(level.epsilon for level in levels), _EXPECTED_VOTERS))

@@ -14,7 +14,7 @@ import numpy as np
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.gather import release_from_reports
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.publish import FEWEST_VOTERS, Request, charged_release, prepare
@@ -92,10 +92,10 @@ def _bodies(store: Store, name: str) -> Iterator[Sequence[Mapping[str, Any]]]:
     return ([report.body for report in chunk] for chunk in store.reports(name))
 
 
-def _epsilons(store: Store, poll: Poll) -> np.ndarray[Any, np.dtype[np.int64]]:
-    counts = [(day.epsilon_micro, day.participants) for day in store.participation.by_day(poll.name)]
-    levels = np.array([micro for micro, _ in counts], np.int64)
-    epsilons = np.repeat(levels, [participants for _, participants in counts])
+def _epsilons(store: Store, poll: Poll) -> Epsilons:
+    days = list(store.participation.by_day(poll.name))
+    levels = Epsilons.of_millionths(day.epsilon_micro or 0 for day in days)
+    epsilons = levels.repeat(np.array([day.participants for day in days], np.int64))
     if len(epsilons) < FEWEST_VOTERS:
         raise CrowdveilError(
             f"a release needs at least {FEWEST_VOTERS} voters, and poll {poll.name} has {len(epsilons)}"

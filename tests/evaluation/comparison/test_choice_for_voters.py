@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.registry import recommended
 from crowdveil.study.bundled import load_study, synthetic_study
@@ -26,4 +27,11 @@ MORAL_MACHINE = load_study("moral-machine")
     ],
 )
 def test_the_better_one_is_recommended(study, voters, epsilon, name):
-    assert recommended(PARADIGMS["vlcp"], study, np.full(voters, round(epsilon * 1e6))) == name
+    assert (
+        recommended(
+            PARADIGMS["vlcp"],
+            study,
+            Epsilons.of_millionths(np.full(voters, round(epsilon * 1e6))),
+        )
+        == name
+    )

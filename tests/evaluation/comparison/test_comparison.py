@@ -43,7 +43,7 @@ def unwatched(task, total):
 def quality(table, entry):
     rows = table.filter(
         (table["mechanism"] == entry.mechanism)
-        & table["micro"].eq_missing(entry.micro)
+        & table["epsilon"].eq_missing(None if entry.epsilon is None else str(entry.epsilon))
         & (table["equal_votes"] == entry.equal_votes)
     )
     (value,) = rows["quality"]
@@ -51,7 +51,7 @@ def quality(table, entry):
 
 
 def test_the_same_crowd_whatever_is_compared_on_it():
-    entry, other = Entry("algorithm-1", MICRO), Entry("algorithm-2", MICRO)
+    entry, other = Entry("algorithm-1", Epsilon(1)), Entry("algorithm-2", Epsilon(1))
     alone = OnSyntheticCrowd(10, 6, 2, 0, 3, (Task(entry, True),)).measure(ONE)
     both = OnSyntheticCrowd(10, 6, 2, 0, 3, (Task(other, True), Task(entry, True))).measure(ONE)
     for shared in (SOCIETY, POOLED, entry):
@@ -73,8 +73,8 @@ def test_accuracy_is_against_the_social_parameter():
 )
 def test_the_squared_error_of_laplace_noise_is_its_known_variance(name, variance):
     """N = 20, epsilon = 2, B = 2: scale 2B / (N epsilon) once, or 2B / epsilon from each voter, averaged."""
-    run = OnSyntheticCrowd(20, 4, 3, 0, 0, (Task(Entry(name, 2 * MICRO), True),))
-    (error,) = run.measure(ONE).filter(pl.col("micro") == 2 * MICRO)["squared_error"]
+    run = OnSyntheticCrowd(20, 4, 3, 0, 0, (Task(Entry(name, Epsilon(2)), True),))
+    (error,) = run.measure(ONE).filter(pl.col("epsilon") == "2")["squared_error"]
     draws, kurtosis = 64, 6 if name == "algorithm-1" else 6 / 20 + 3
     relative = np.sqrt((kurtosis + 2) / (3 * draws))
     assert error == pytest.approx(3 * variance, rel=5.5 * relative)
@@ -93,15 +93,15 @@ def unanimous(tmp_path_factory):
 
 
 def test_held_out_answers_are_predicted_and_ties_count_half(unanimous):
-    table = OnSplit(unanimous, None, 0, 0, (Task(Entry("pooled-choices", 50 * MICRO), True),)).measure(ONE)
+    table = OnSplit(unanimous, None, 0, 0, (Task(Entry("pooled-choices", Epsilon(50)), True),)).measure(ONE)
     assert quality(table, SOCIETY) == pytest.approx(0.8 + 0.2 / 2)
     assert quality(table, POOLED) == pytest.approx(0.9)
-    assert quality(table, Entry("pooled-choices", 50 * MICRO)) == pytest.approx(0.9)
+    assert quality(table, Entry("pooled-choices", Epsilon(50))) == pytest.approx(0.9)
 
 
 def test_a_crowd_of_another_size_is_drawn_from_the_training_voters(unanimous):
-    table = OnSplit(unanimous, 100, 0, 0, (Task(Entry("algorithm-1", 50 * MICRO), False),)).measure(ONE)
-    assert quality(table, Entry("algorithm-1", 50 * MICRO)) == pytest.approx(0.9)
+    table = OnSplit(unanimous, 100, 0, 0, (Task(Entry("algorithm-1", Epsilon(50)), False),)).measure(ONE)
+    assert quality(table, Entry("algorithm-1", Epsilon(50))) == pytest.approx(0.9)
 
 
 def in_this_process(runs, workers, tell):
@@ -111,7 +111,7 @@ def in_this_process(runs, workers, tell):
 @pytest.fixture(scope="module")
 def small():
     paradigms = tuple(PARADIGMS[name] for name in ("vlcp", "aldp"))
-    order = Order(synthetic(8, 5, 2), paradigms, (Epsilon.of_millionths(MICRO), Epsilon.of_millionths(500_000)), 3, 0)
+    order = Order(synthetic(8, 5, 2), paradigms, (Epsilon(1), Epsilon("0.5")), 3, 0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare_module, "carry_out", in_this_process)
         return compare(order, unwatched)
@@ -147,9 +147,9 @@ def test_intervals_are_students_over_the_crowds(small):
 def test_curves_run_over_all_levels_and_give_the_epsilon_that_is_needed(small):
     curves = small.curves(PARADIGMS["vlcp"])
     assert set(curves) == {"paper", "recommended"}
-    levels = sorted({e.micro for e in CURVE} | {500_000})
-    assert [entry.micro for entry in curves["paper"]] == levels
-    assert [entry.micro for entry in curves["recommended"]] == levels
+    levels = sorted({*CURVE, Epsilon("0.5")})
+    assert [entry.epsilon for entry in curves["paper"]] == levels
+    assert [entry.epsilon for entry in curves["recommended"]] == levels
     needed = small.epsilon_needed()
     assert [(n["paradigm"], n["choice"]) for n in needed] == [
         ("vlcp", "paper"),
@@ -195,7 +195,7 @@ def test_orders_that_make_no_sense_are_refused(changes, said):
     usual = {
         "source": synthetic(8, 5, 2),
         "paradigms": (PARADIGMS["vlcp"],),
-        "epsilons": (Epsilon.of_millionths(MICRO),),
+        "epsilons": (Epsilon(1),),
     }
     with pytest.raises(CrowdveilError, match=said):
         Order(**{**usual, "number": 3, "seed": 0, **changes})

@@ -50,13 +50,13 @@ def test_crowds_are_doubled_until_every_curve_has_reached_its_goal(monkeypatch):
     def invented(runs, workers, tell):
         voters = runs[0].voters
         entries = [task.entry for task in runs[0].tasks]
-        simulated.append((voters, len(runs), {(e.mechanism, e.micro) for e in entries}))
+        simulated.append((voters, len(runs), {(e.mechanism, e.epsilon) for e in entries}))
         hard = {"algorithm-1": 60.0, "pooled-score": 10.0}
         found = {e: Measured(np.full(3, 0.5 + 0.4 * (1 - hard[e.mechanism] / voters)), np.zeros(3)) for e in entries}
         return {**found, SOCIETY: Measured(np.full(3, 0.9), np.zeros(3))}
 
     monkeypatch.setattr(needed, "carry_out", invented)
-    epsilons = [Epsilon.of_millionths(1_000_000)]
+    epsilons = [Epsilon(1)]
     found = voters_needed(synthetic(50, 4, 2), [PARADIGMS["rlcp"]], epsilons, 20, 0, 1, unwatched)
     # Reached where 0.4 k / N = 0.045: the paper's at N = 533, between 400 and 800; the recommended at 89.
     assert {(v.choice, v.voters is not None) for v in found} == {("paper", True), ("recommended", True)}

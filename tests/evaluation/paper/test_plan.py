@@ -16,7 +16,7 @@ def test_the_papers_defaults():
 @pytest.mark.parametrize("groups", [g for panel in (plan.CONSERVATIVE_FRACTIONS, plan.CONSERVATIVE_EPSILONS,
                                                     plan.MODERATE_EPSILONS) for _, g in panel])  # fmt: skip
 def test_every_setting_of_the_paper(groups):
-    epsilons = groups.draw(1000, np.random.default_rng(1))
+    epsilons = groups.draw(1000, np.random.default_rng(1)).micro
     conservative, moderate, liberal = groups.sizes(1000)
     assert conservative + moderate + liberal == 1000
     assert (epsilons % 10_000 == 0).all(), "rounded to hundredths"

@@ -6,7 +6,7 @@ import pytest
 from crowdveil.estimation.flipped_answers import FlippedAnswers, fit_flipped_answers
 from crowdveil.estimation.society import society
 from crowdveil.evaluation.toolkit.fitted_crowd import noised_crowd
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
@@ -22,13 +22,13 @@ def test_a_release_is_the_one_that_the_library_makes(name):
     """The same noise gives the same parameter as the public way to an experiment."""
     paradigm = PARADIGMS[(CENTRAL | DISTRIBUTED)[name].paradigms[0]]
     made = experiment(BALLOTS, Request(paradigm, Epsilon.of_millionths(2_000_000), mechanism=name), seed=5)
-    released = CROWD.release(name, np.full(30, 2_000_000), 1, FloatNoiseForExperiments(5))
+    released = CROWD.release(name, Epsilons.same(2, 30), 1, FloatNoiseForExperiments(5))
     assert released == pytest.approx(made.parameter[None], rel=1e-9)
 
 
 def test_several_releases_carry_fresh_noise():
     for name in ("algorithm-1", "score"):
-        released = CROWD.release(name, np.full(30, 1_000_000), 3, FloatNoiseForExperiments(5))
+        released = CROWD.release(name, Epsilons.same(1, 30), 3, FloatNoiseForExperiments(5))
         assert released.shape == (3, 3)
         assert len(np.unique(released, axis=0)) == 3
 
@@ -43,9 +43,8 @@ def test_mechanisms_of_the_mean_are_measured_from_the_society(name):
 @pytest.mark.parametrize("name", [*CENTRAL, *DISTRIBUTED])
 def test_a_mechanism_comes_near_what_its_error_is_counted_from(name):
     """With next to no noise nearly nothing is left of the error, but for what algorithm 3 approximates."""
-    micro = 50_000_000
     many = noised_crowd(synthetic_crowd(400, 12, 3, np.random.default_rng(2)).ballots)
-    released = many.release(name, np.full(400, micro), 1, FloatNoiseForExperiments(4))[0]
+    released = many.release(name, Epsilons.same(50, 400), 1, FloatNoiseForExperiments(4))[0]
     assert np.linalg.norm(released - many.without_noise(name)) < (0.5 if "algorithm-3" in name else 0.15)
 
 
@@ -60,8 +59,7 @@ def test_answer_mechanisms_are_measured_from_one_fit_to_all_true_answers(name):
 @pytest.mark.parametrize("name", ["voter-score", "pooled-score", "pooled-choices", "score"])
 def test_score_mechanisms_are_measured_from_where_their_noise_is_centred(name):
     """Averaged over many draws at a large epsilon, noise is gone from the mean."""
-    micro = 40_000_000
-    released = CROWD.release(name, np.full(30, micro), 40, FloatNoiseForExperiments(2))
+    released = CROWD.release(name, Epsilons.same(40, 30), 40, FloatNoiseForExperiments(2))
     spread = released.std(axis=0) / np.sqrt(40)
     assert np.abs(released.mean(axis=0) - CROWD.without_noise(name)) == pytest.approx(0, abs=0.02 + 5 * spread.max())
     assert CROWD.without_noise(name).tolist() == CROWD.without_noise(name).tolist()
@@ -69,7 +67,7 @@ def test_score_mechanisms_are_measured_from_where_their_noise_is_centred(name):
 
 def test_equal_votes_are_equal():
     """With personal epsilons the paper's mean is as noisy as its noisiest reports."""
-    epsilons = np.where(np.arange(30) < 15, 10_000, 5_000_000)
+    epsilons = Epsilons.of(np.where(np.arange(30) < 15, 0.01, 5))
     errors = {
         equal: np.square(
             CROWD.release("algorithm-2", epsilons, 50, FloatNoiseForExperiments(3), equal) - CROWD.society

@@ -18,15 +18,15 @@ class RecordingNoise:
     asked: list = field(default_factory=list)
 
     def laplace(self, sensitivity, epsilons, columns):
-        self.asked.append(("laplace", sensitivity, epsilons.tolist(), columns))
+        self.asked.append(("laplace", sensitivity, epsilons.micro.tolist(), columns))
         return np.zeros((len(epsilons), columns), np.int64)
 
     def cube(self, sensitivity, epsilons, columns):
-        self.asked.append(("cube", sensitivity, epsilons.tolist(), columns))
+        self.asked.append(("cube", sensitivity, epsilons.micro.tolist(), columns))
         return np.zeros((len(epsilons), columns), np.int64)
 
     def tosses(self, odds, epsilons, columns):
-        self.asked.append(("tosses", odds, epsilons.tolist(), columns))
+        self.asked.append(("tosses", odds, epsilons.micro.tolist(), columns))
         return np.zeros((len(epsilons), columns), bool)
 
     def uniform(self, below, rows, columns):

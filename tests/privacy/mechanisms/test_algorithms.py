@@ -12,7 +12,7 @@ from scipy import stats
 
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.fit import fit_voters
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
@@ -37,7 +37,7 @@ class NoNoise:
     asked: list = field(default_factory=list)
 
     def laplace(self, sensitivity, epsilons, columns):
-        self.asked.append((sensitivity, epsilons.tolist(), columns))
+        self.asked.append((sensitivity, epsilons.micro.tolist(), columns))
         return np.zeros((len(epsilons), columns), np.int64)
 
 
@@ -71,10 +71,10 @@ def test_algorithm_1_adds_the_papers_noise_to_the_mean():
 
 def test_algorithm_2_adds_every_voters_own_noise():
     ballots, noise = crowd(), NoNoise()
-    settings, epsilons = Settings(ballots.study, 2.0, equal_votes=True), np.array([1, 1, 2, 2, 2, 5]) * MICRO
+    settings, epsilons = Settings(ballots.study, 2.0, equal_votes=True), Epsilons.of([1, 1, 2, 2, 2, 5])
     reports = Algorithm2().report(ballots, settings, epsilons, noise)
     estimate = Algorithm2().aggregate([reports], settings)
-    assert noise.asked == [(2 * STEPS, epsilons.tolist(), 3)]
+    assert noise.asked == [(2 * STEPS, epsilons.micro.tolist(), 3)]
     assert estimate.parameter == pytest.approx(fit_voters(ballots, 2.0).values.mean(axis=0), abs=1e-8)
     assert estimate.noise.scales == pytest.approx([4 / 6, 4 / 12, 4 / 30])
     assert estimate.noise.counts == (2, 3, 1)
@@ -84,7 +84,7 @@ def test_reports_may_come_in_any_batches():
     ballots = crowd(voters=10)
     settings = Settings(ballots.study, 2.0)
     for mechanism in (Algorithm2(), Algorithm3()):
-        whole = mechanism.report(ballots, settings, np.full(10, MICRO), NoNoise())
+        whole = mechanism.report(ballots, settings, Epsilons.same(1, 10), NoNoise())
         parts = [Reports(whole.epsilons[s], whole.values[s]) for s in (slice(0, 3), slice(3, 10))]
         together, apart = mechanism.aggregate([whole], settings), mechanism.aggregate(parts, settings)
         assert apart.parameter == pytest.approx(together.parameter, rel=1e-12)
@@ -105,14 +105,14 @@ def test_algorithm_3_coefficients_are_those_of_the_expansion():
 @pytest.mark.parametrize(("sensitivity", "delta"), [("tight", tight_delta), ("paper", papers_delta)])
 def test_algorithm_3_asks_for_noise_of_the_chosen_sensitivity(sensitivity, delta):
     ballots, noise = crowd(), NoNoise()
-    Algorithm3().report(ballots, Settings(ballots.study, 2.0, sensitivity=sensitivity), np.full(6, MICRO), noise)
+    Algorithm3().report(ballots, Settings(ballots.study, 2.0, sensitivity=sensitivity), Epsilons.same(1, 6), noise)
     assert noise.asked == [(coefficient_steps(3, delta(3)), [MICRO] * 6, 3 + 6)]
 
 
 def test_algorithm_3_without_noise_finds_the_maximum_of_the_quadratic():
     ballots = crowd(records=40)
     settings = Settings(ballots.study, 2.0, repair=False)
-    reports = Algorithm3().report(ballots, settings, np.full(6, MICRO), NoNoise())
+    reports = Algorithm3().report(ballots, settings, Epsilons.same(1, 6), NoNoise())
     solved, exists = solve(reports, settings)
     assert exists.all()
     for i in range(6):
@@ -125,7 +125,7 @@ def test_algorithm_3_without_noise_finds_the_maximum_of_the_quadratic():
 def test_algorithm_3_as_printed_has_no_maximum_under_its_own_noise():
     ballots = crowd(voters=300, records=50, features=10)
     settings = Settings(ballots.study, 2.0, repair=False)
-    reports = Algorithm3().report(ballots, settings, np.full(300, MICRO), FloatNoiseForExperiments(3))
+    reports = Algorithm3().report(ballots, settings, Epsilons.same(1, 300), FloatNoiseForExperiments(3))
     estimate = Algorithm3().aggregate([reports], settings)
     assert estimate.facts["voters_without_a_maximum"] >= 0.9 * 300
 
@@ -133,7 +133,7 @@ def test_algorithm_3_as_printed_has_no_maximum_under_its_own_noise():
 def test_the_repair_keeps_everyone_in_the_ball():
     ballots = crowd(voters=50, features=5)
     settings = Settings(ballots.study, 2.0)
-    reports = Algorithm3().report(ballots, settings, np.full(50, MICRO), FloatNoiseForExperiments(3))
+    reports = Algorithm3().report(ballots, settings, Epsilons.same(1, 50), FloatNoiseForExperiments(3))
     solved, _ = solve(reports, settings)
     assert (np.abs(solved).sum(axis=1) <= 2.0 * (1 + 1e-9)).all()
 
@@ -166,7 +166,7 @@ def algorithm_1_output(ballots, others, epsilon, draws):
     """The first coordinate of many releases of ``ballots`` together with ``others`` (in steps, before dividing by N)."""
     settings = Settings(ballots.study, 2.0)
     total = sum(Algorithm1().measure(b, settings, Epsilon.of_millionths(MICRO)).total[0] for b in (ballots, others))
-    return total + BulkNoise().laplace(2 * STEPS, np.full(draws, int(epsilon * MICRO)), 1)[:, 0]
+    return total + BulkNoise().laplace(2 * STEPS, Epsilons.of_millionths(np.full(draws, int(epsilon * MICRO))), 1)[:, 0]
 
 
 def test_audit_of_algorithm_1_and_a_missing_factor_2():
@@ -182,7 +182,16 @@ def test_audit_of_algorithm_2_and_a_scale_too_small_by_root_2():
 
     def reports(ballots, epsilon):
         many = ballots.choose(np.zeros(100_000, np.int64))
-        return Algorithm2().report(many, settings, np.full(100_000, int(epsilon * MICRO)), BulkNoise()).values[:, 0]
+        return (
+            Algorithm2()
+            .report(
+                many,
+                settings,
+                Epsilons.of_millionths(np.full(100_000, int(epsilon * MICRO))),
+                BulkNoise(),
+            )
+            .values[:, 0]
+        )
 
     worst = opposite_voters()
     assert 0.7 < audited_epsilon(*(reports(b, 1.0) for b in worst)) <= 1.0
@@ -195,7 +204,7 @@ def test_the_noise_of_algorithm_3_has_the_scale_of_the_theorem(factor, passes):
     ballots = crowd(voters=1, features=4).choose(np.zeros(20_000, np.int64))
     settings = Settings(ballots.study, 2.0)
     micro = int(MICRO / factor)
-    reports = Algorithm3().report(ballots, settings, np.full(20_000, micro), BulkNoise())
+    reports = Algorithm3().report(ballots, settings, Epsilons.of_millionths(np.full(20_000, micro)), BulkNoise())
     exact = objective_coefficients(
         ballots.of(slice(0, 1)).differences, np.array([0, ballots.counts[0]]), settings.study.record_bound
     )
@@ -225,7 +234,7 @@ def test_the_slopes_sensitivity_is_nearly_reached():
 def test_answer_level_algorithm_3_noises_the_slope_only():
     ballots, noise = crowd(), NoNoise()
     settings = Settings(ballots.study, 2.0)
-    reports = Algorithm3Choices().report(ballots, settings, np.full(6, MICRO), noise)
+    reports = Algorithm3Choices().report(ballots, settings, Epsilons.same(1, 6), noise)
     assert noise.asked == [(linear_sensitivity(3), [MICRO] * 6, 3)]
     exact = objective_coefficients(ballots.differences, ballots.offsets, ballots.study.record_bound)
     assert (reports.values == exact).all()
@@ -234,6 +243,6 @@ def test_answer_level_algorithm_3_noises_the_slope_only():
 def test_answer_level_algorithm_3_finds_the_crowds_direction():
     many = synthetic_crowd(400, 50, 5, np.random.default_rng(8))
     settings = Settings(many.ballots.study, 2.0)
-    reports = Algorithm3Choices().report(many.ballots, settings, np.full(400, MICRO), FloatNoiseForExperiments(1))
+    reports = Algorithm3Choices().report(many.ballots, settings, Epsilons.same(1, 400), FloatNoiseForExperiments(1))
     found = Algorithm3Choices().aggregate([reports], settings).parameter
     assert found @ many.social > 0.9 * np.linalg.norm(found) * np.linalg.norm(many.social)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, unsummed
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
@@ -27,7 +28,7 @@ def crowd():
 @pytest.mark.parametrize("name", DISTRIBUTED)
 def test_condensed_reports_give_the_same_estimate(name, robust, crowd):
     mechanism, settings = DISTRIBUTED[name], Settings(crowd.study, 2.0, robust=robust)
-    epsilons = np.random.default_rng(1).choice([500_000, 1_000_000, 3_000_000], VOTERS)
+    epsilons = Epsilons.of(np.random.default_rng(1).choice([0.5, 1, 3], VOTERS))
     noise = FloatNoiseForExperiments(4)
     reports = [mechanism.report(crowd.of(part), settings, epsilons[part], noise) for part in CUTS]
     plain = mechanism.aggregate(reports, settings)
@@ -40,7 +41,7 @@ def test_condensed_reports_give_the_same_estimate(name, robust, crowd):
 def test_what_leaves_a_worker_does_not_grow_with_its_voters(crowd):
     settings = Settings(crowd.study, 2.0)
     for name in ("algorithm-2", "algorithm-3", "algorithm-3-choices", "subset-selection", "score"):
-        report = DISTRIBUTED[name].report(crowd, settings, np.full(VOTERS, 10**6), FloatNoiseForExperiments(1))
+        report = DISTRIBUTED[name].report(crowd, settings, Epsilons.same(1, VOTERS), FloatNoiseForExperiments(1))
         condensed = DISTRIBUTED[name].condense(report, settings)
         assert isinstance(condensed, LevelSums)
         assert len(condensed.counts) <= 2  # of one epsilon; with and without a maximum for Algorithm 3
@@ -62,7 +63,7 @@ def test_the_mean_and_its_spread_are_those_of_the_single_reports():
 
 def test_what_needs_every_report_does_not_take_sums(crowd):
     settings = Settings(crowd.study, 2.0)
-    report = DISTRIBUTED["algorithm-2"].report(crowd, settings, np.full(VOTERS, 10**6), FloatNoiseForExperiments(1))
+    report = DISTRIBUTED["algorithm-2"].report(crowd, settings, Epsilons.same(1, VOTERS), FloatNoiseForExperiments(1))
     summed = DISTRIBUTED["algorithm-2"].condense(report, settings)
     with pytest.raises(ValueError, match="all of them are needed"):
         DISTRIBUTED["algorithm-2"].aggregate([summed], replace(settings, robust=0.1))

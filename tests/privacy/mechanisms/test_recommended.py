@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, PAPERS_MECHANISM, mechanism_name, recommended
 from crowdveil.study.bundled import load_study, synthetic_study
@@ -21,15 +22,15 @@ STUDIES = [load_study("moral-machine"), load_study("kidney"), synthetic_study(1)
     st.lists(st.integers(100, 50_000_000), min_size=2, max_size=300),
 )
 def test_what_is_recommended_serves_the_paradigm(paradigm, study, epsilons):
-    name = recommended(paradigm, study, np.array(epsilons))
+    name = recommended(paradigm, study, Epsilons.of_millionths(epsilons))
     assert paradigm.name in MECHANISMS[name].paradigms
-    assert mechanism_name(paradigm, None, study, np.array(epsilons)) == name
+    assert mechanism_name(paradigm, None, study, Epsilons.of_millionths(epsilons)) == name
 
 
 @pytest.mark.parametrize(("paradigm", "name"), PAPERS_MECHANISM.items())
 def test_the_papers_mechanism_serves_its_paradigm(paradigm, name):
     assert paradigm in MECHANISMS[name].paradigms
-    assert mechanism_name(PARADIGMS[paradigm], "paper", STUDIES[0], np.array([1_000_000] * 2)) == name
+    assert mechanism_name(PARADIGMS[paradigm], "paper", STUDIES[0], Epsilons.of_millionths([1_000_000] * 2)) == name
 
 
 def test_every_mechanism_is_found_by_its_own_name():
@@ -44,7 +45,7 @@ def test_every_mechanism_is_found_by_its_own_name():
 def test_a_mechanism_of_another_paradigm_is_refused():
     for wanted in ("algorithm-3", "score", "nonsense"):
         with pytest.raises(CrowdveilError, match="choose algorithm-1 or voter-score"):
-            mechanism_name(PARADIGMS["vlcp"], wanted, STUDIES[0], np.array([1_000_000] * 2))
+            mechanism_name(PARADIGMS["vlcp"], wanted, STUDIES[0], Epsilons.same(1, 2))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,14 @@ def test_a_mechanism_of_another_paradigm_is_refused():
     ],
 )
 def test_the_better_of_laplace_and_subset_selection(features, micro, name):
-    assert recommended(PARADIGMS["vldp"], synthetic_study(features), np.full(10, micro)) == name
+    assert (
+        recommended(
+            PARADIGMS["vldp"],
+            synthetic_study(features),
+            Epsilons.of_millionths(np.full(10, micro)),
+        )
+        == name
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,4 +82,4 @@ def test_the_better_of_laplace_and_subset_selection(features, micro, name):
 )
 def test_the_better_of_scores_and_turned_answers(features, records, epsilon, name):
     study = synthetic_study(features, records)
-    assert recommended(PARADIGMS["aldp"], study, np.full(10, round(epsilon * 1e6))) == name
+    assert recommended(PARADIGMS["aldp"], study, Epsilons.of_millionths(np.full(10, round(epsilon * 1e6)))) == name

@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.stats.mstats import winsorize
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
@@ -47,7 +47,7 @@ def test_numbers_that_were_not_reported_stay_zero_and_do_not_count():
 @pytest.mark.parametrize("terms", [1, 4, 24])
 def test_honest_noise_is_refused_about_as_rarely_as_promised(terms):
     """The radius of the noise is Gamma(terms): the bound may not be looser than 1e-12 nor wildly stricter."""
-    epsilons, zero = np.array([MICRO]), np.array([0])
+    epsilons, zero = Epsilons.same(1, 1), np.array([0])
 
     def accepted(x):
         return within_reach(np.array([[x]]), zero, 10**6, epsilons, terms)[0]
@@ -61,7 +61,7 @@ def test_honest_noise_is_refused_about_as_rarely_as_promised(terms):
 def test_honest_reports_are_accepted(name, crowd):
     ballots = crowd.ballots
     settings_ = Settings(ballots.study, 2.0)
-    epsilons = np.random.default_rng(2).choice([100_000, MICRO, 5 * MICRO], ballots.voters)
+    epsilons = Epsilons.of(np.random.default_rng(2).choice([0.1, 1, 5], ballots.voters))
     reports = DISTRIBUTED[name].report(ballots, settings_, epsilons, BulkNoise())
     accepted = DISTRIBUTED[name].acceptable(reports, settings_)
     assert accepted.shape == (ballots.voters,)
@@ -73,7 +73,7 @@ def test_honest_reports_are_accepted(name, crowd):
 def test_impossible_reports_are_refused_and_only_those(name, field, crowd):
     ballots = crowd.ballots
     settings_ = Settings(ballots.study, 2.0)
-    reports = DISTRIBUTED[name].report(ballots, settings_, np.full(ballots.voters, MICRO), BulkNoise())
+    reports = DISTRIBUTED[name].report(ballots, settings_, Epsilons.same(1, ballots.voters), BulkNoise())
     lied = getattr(reports, field).copy()
     lied.reshape(-1)[0] = 2**50  # the first voter's first number
     accepted = DISTRIBUTED[name].acceptable(replace(reports, **{field: lied}), settings_)
@@ -85,7 +85,7 @@ def test_a_robust_mean_moves_less(name, crowd):
     ballots, mechanism = crowd.ballots, DISTRIBUTED[name]
     plain = Settings(ballots.study, 2.0)
     robust = replace(plain, robust=0.05)
-    honest = mechanism.report(ballots, plain, np.full(ballots.voters, MICRO), BulkNoise())
+    honest = mechanism.report(ballots, plain, Epsilons.same(1, ballots.voters), BulkNoise())
     values = honest.values.copy()
     values[:6] = np.where(values[:6] != 0, 40 * np.abs(values).max(), 0)  # 2 % liars
     lied = replace(honest, values=values)

@@ -12,7 +12,7 @@ from scripted_noise import RecordingNoise
 
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import public_design
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms import score as score_module
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.pooled_choices import PooledChoices
@@ -124,12 +124,12 @@ def test_a_voter_moves_no_coordinate_further_than_twice_the_clip_and_can(micro):
 
 def test_everyone_asks_for_noise_of_her_own_epsilon_on_the_coordinates_she_reports():
     ballots, noise = crowd(), RecordingNoise()
-    epsilons = np.array([100_000, 100_000, 20_000_000, 20_000_000, 500_000, 500_000])
+    epsilons = Epsilons.of_millionths(np.array([100_000, 100_000, 20_000_000, 20_000_000, 500_000, 500_000]))
     sizes = coordinates_to_report(public_design(ballots.study), ballots.counts, epsilons)
     assert len(set(sizes.tolist())) > 1
     reports = ScoreRelease().report(ballots, Settings(ballots.study, 2.0), epsilons, noise)
     assert sorted(noise.asked) == sorted(
-        ("cube", RECORD_SENSITIVITY, epsilons[sizes == size].tolist(), int(size)) for size in set(sizes.tolist())
+        ("cube", RECORD_SENSITIVITY, epsilons.micro[sizes == size].tolist(), int(size)) for size in set(sizes.tolist())
     )
     assert reports.reported.sum(axis=1).tolist() == sizes.tolist()
     exact = voter_scores(ballots, Settings(ballots.study, 2.0))
@@ -153,7 +153,7 @@ def test_reporting_some_coordinates_is_unbiased(size, monkeypatch):
     )
     voter = crowd(voters=1).choose(np.zeros(6, np.int64))
     public = Settings(voter.study, 2.0)
-    reports = ScoreRelease().report(voter, public, np.full(6, MICRO), EveryOrder())
+    reports = ScoreRelease().report(voter, public, Epsilons.same(1, 6), EveryOrder())
     ScoreRelease().aggregate([reports], public)
     exact = voter_scores(voter, public)[0] / (8 * SCORE_STEPS)
     assert seen["scores"] == pytest.approx(exact, rel=1e-12)
@@ -166,7 +166,7 @@ def test_the_number_of_coordinates_is_the_best_of_all(records, micro, study):
     design = public_design(study)
     k, heard = design.directions, records * design.score_size + (records * DISAGREEMENT) ** 2
     variances = {m: k / m * ((2e6 / micro) ** 2 * (m + 1) * (m + 2) / 3 + heard) for m in range(1, k + 1)}
-    chosen = int(coordinates_to_report(design, np.array([records]), np.array([micro]))[0])
+    chosen = int(coordinates_to_report(design, np.array([records]), Epsilons.of_millionths([micro]))[0])
     assert variances[chosen] == pytest.approx(min(variances.values()), rel=1e-12)
 
 
@@ -175,7 +175,7 @@ def test_the_variance_of_cube_noise(columns):
     """A radius of Gamma(d + 1), a uniform point of the cube: moments of both laws from scipy."""
     square = stats.gamma(columns + 1, scale=5 / 2.0).moment(2) * stats.uniform(-1, 2).var()
     assert cube_variance(5.0, 2.0, columns) == pytest.approx(square, rel=1e-12)
-    drawn = FloatNoiseForExperiments(1).cube(5_000, np.full(200_000, 2 * MICRO), columns) / 1_000
+    drawn = FloatNoiseForExperiments(1).cube(5_000, Epsilons.same(2, 200_000), columns) / 1_000
     assert drawn.var() == pytest.approx(square, rel=0.03)
 
 
@@ -202,7 +202,9 @@ def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most)
     """The worst neighbours: one record, as far as it goes along every axis at once, and its opposite."""
     study, copies = SYNTHETIC, 60_000
     far = 100 * np.linalg.solve(public_design(study).axes.T, np.ones(3))
-    epsilons = np.full(copies, round(factor * MICRO))  # noise as for factor times the promised epsilon of 1
+    epsilons = Epsilons.of_millionths(
+        np.full(copies, round(factor * MICRO))
+    )  # noise as for factor times the promised epsilon of 1
 
     def reports(record):
         many = one_voter(study, [record]).choose(np.zeros(copies, np.int64))

@@ -12,6 +12,7 @@ from scipy import stats
 from scripted_noise import EveryOutcome
 
 from crowdveil.ballots import Ballots
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms import subset_selection
 from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
 from crowdveil.privacy.mechanisms.subset_selection import (
@@ -37,7 +38,7 @@ def law_of_corner(corner, sign, d, size, odds_instead=()):
     """The exact law of the report for one signed corner."""
     noise = EveryOutcome(["toss", "toss", ("orders", d), ("signs", d)], Q, dict(odds_instead))
     rows = noise.rows
-    drawn = _select(np.full(rows, corner), np.full(rows, sign), d, size, np.full(rows, MICRO), noise)
+    drawn = _select(np.full(rows, corner), np.full(rows, sign), d, size, Epsilons.same(1, rows), noise)
     return noise.law(drawn)
 
 
@@ -99,7 +100,15 @@ def test_coins_of_one_size_with_signs_of_another_are_caught():
 
     def mutant(j, s):
         noise = EveryOutcome(["toss", "toss", ("orders", 3), ("signs", 3)], Q, {Odds(2, 2, 2, 4): Odds(1, 1, 1, 5)})
-        return noise.law(_select(*(np.full(noise.rows, x) for x in (j, s)), 3, 2, np.full(noise.rows, MICRO), noise))
+        return noise.law(
+            _select(
+                *(np.full(noise.rows, x) for x in (j, s)),
+                3,
+                2,
+                Epsilons.same(1, noise.rows),
+                noise,
+            )
+        )
 
     assert worst_ratio([mutant(j, s) for j in range(3) for s in (1, -1)]) > 1 / Q
 
@@ -145,8 +154,10 @@ def test_the_real_sampler_follows_the_enumerated_law():
     many = Ballots(study, np.array([0, 1]), row).choose(np.zeros(40_000, np.int64))
     epsilon = math.log(3)
     micro = round(epsilon * MICRO)
-    reports = SubsetSelection().report(many, Settings(study, 2.0), np.full(40_000, micro), BulkNoise())
-    law = law_of_corner(0, 1, 3, subset_size(3, micro))
+    reports = SubsetSelection().report(
+        many, Settings(study, 2.0), Epsilons.of_millionths(np.full(40_000, micro)), BulkNoise()
+    )
+    law = law_of_corner(0, 1, 3, subset_size(3, epsilon))
     found, counts = np.unique(reports.values, axis=0, return_counts=True)
     assert {tuple(w) for w in found.tolist()} == set(law)
     expected = [float(law[tuple(w)]) * 40_000 for w in found.tolist()]
@@ -157,16 +168,16 @@ def test_everyone_gets_the_signs_and_the_weight_of_her_own_epsilon():
     study = synthetic_study(4)
     rows = np.eye(4)
     ballots = Ballots(study, np.arange(5), rows)
-    epsilons = np.array([100_000, 1_000_000, 5_000_000, 20_000_000])
+    epsilons = Epsilons.of_millionths(np.array([100_000, 1_000_000, 5_000_000, 20_000_000]))
     settings = Settings(study, 2.0)
     reports = SubsetSelection().report(ballots, settings, epsilons, BulkNoise())
-    assert np.abs(reports.values).sum(axis=1).tolist() == [subset_size(4, int(micro)) for micro in epsilons]
+    assert np.abs(reports.values).sum(axis=1).tolist() == [subset_size(4, epsilon.value) for epsilon in epsilons]
     estimate = SubsetSelection().aggregate(
         [Reports(epsilons[:1], reports.values[:1]), Reports(epsilons[1:], reports.values[1:])], settings
     )
-    errors = np.array([mean_squared_error(4, int(micro)) for micro in epsilons])
+    errors = np.array([mean_squared_error(4, epsilon.value) for epsilon in epsilons])
     weights = (1 / errors) / (1 / errors).sum()
-    gains = [1 + 8 / (subset_size(4, int(m)) * math.expm1(m / 1e6)) for m in epsilons]
+    gains = [1 + 8 / (subset_size(4, e.value) * math.expm1(e.value)) for e in epsilons]
     assert estimate.parameter == pytest.approx(weights @ (reports.values * np.array(gains)[:, None]) * 2.0, rel=1e-9)
 
 
@@ -174,5 +185,5 @@ def test_everyone_gets_the_signs_and_the_weight_of_her_own_epsilon():
 def test_the_closed_form_finds_the_best_size(d, micro):
     a = math.expm1(micro / 1e6)
     errors = {k: k * (1 + 2 * d / (k * a)) ** 2 for k in range(1, d + 1)}
-    assert mean_squared_error(d, micro) == pytest.approx(min(errors.values()), rel=1e-12)
-    assert errors[subset_size(d, micro)] == pytest.approx(min(errors.values()), rel=1e-12)
+    assert mean_squared_error(d, micro / 1e6) == pytest.approx(min(errors.values()), rel=1e-12)
+    assert errors[subset_size(d, micro / 1e6)] == pytest.approx(min(errors.values()), rel=1e-12)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scripted_bytes import ONES, Script, word_of
 
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise.bulk_kernel import NONZERO, TAIL
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 
@@ -40,7 +41,7 @@ def tape(coins, outcomes, negative=False):
 
 def draw(script, scale, count=64):
     micro = 10**6 * scale.denominator
-    values = BulkNoise(script).laplace(scale.numerator, np.array([micro]), count)[0].tolist()
+    values = BulkNoise(script).laplace(scale.numerator, Epsilons.of_millionths([micro]), count)[0].tolist()
     assert script.requests == []
     assert not any(values[:LANE] + values[LANE + 1 :])
     return values[LANE]
@@ -103,7 +104,7 @@ def test_a_tail_of_a_zero_is_not_followed():
 
 def test_a_tail_beyond_the_values_asked_for_is_not_followed():
     outcomes = [UP, UP, *PLAIN[2:]]
-    drawn = BulkNoise(Script(tape(COINS, outcomes))).laplace(15, np.array([2_000_000]), LANE)
+    drawn = BulkNoise(Script(tape(COINS, outcomes))).laplace(15, Epsilons.same(2, 1), LANE)
     assert not drawn.any()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise import cube_noise as cube_module
 from crowdveil.privacy.noise import laplace_coins
 from crowdveil.privacy.noise.bulk_draws import draw
@@ -40,7 +41,7 @@ def fit(vectors, scale):
 
 
 def draws(sensitivity, micro, d, count=400_000, source=None):
-    return (source or BulkNoise()).cube(sensitivity, np.full(count, micro), d)
+    return (source or BulkNoise()).cube(sensitivity, Epsilons.of_millionths(np.full(count, micro)), d)
 
 
 @pytest.mark.parametrize(("sensitivity", "micro"), SMALL)
@@ -50,7 +51,10 @@ def test_small_scales_follow_the_closed_form(sensitivity, micro, d):
 
 
 def test_a_row_of_one_is_discrete_laplace_noise():
-    cube, laplace = draws(3, 1_000_000, 1), BulkNoise().laplace(3, np.full(400_000, 1_000_000), 1)
+    cube, laplace = (
+        draws(3, 1_000_000, 1),
+        BulkNoise().laplace(3, Epsilons.same(1, 400_000), 1),
+    )
     reach = 30
     counts = [np.bincount(np.clip(x[:, 0], -reach, reach) + reach, minlength=2 * reach + 1) for x in (cube, laplace)]
     assert stats.chi2_contingency([row + 1 for row in counts]).pvalue > FALSE_ALARM
@@ -163,7 +167,7 @@ def test_many_columns_at_a_small_scale():
 
 def test_many_different_epsilons_at_once():
     epsilons = np.random.default_rng(5).permutation(np.arange(10_000, 11_000))
-    vectors = BulkNoise().cube(LARGE, epsilons, 5) * (epsilons[:, np.newaxis] / (LARGE * 1e6))
+    vectors = BulkNoise().cube(LARGE, Epsilons(epsilons), 5) * (epsilons[:, np.newaxis] / (LARGE * 1e6))
     assert stats.kstest(np.abs(vectors).max(axis=1), stats.gamma(5).cdf).pvalue > FALSE_ALARM
 
 

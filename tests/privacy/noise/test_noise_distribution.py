@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.distribution import CubeNoise, LaplaceSum, Spread, noise_from_dict
 
@@ -76,7 +77,7 @@ def test_cube_noise_along_any_direction_is_that_of_the_exact_sampler():
     """The gain maps three scores to two features; the sampler's steps are a millionth of the scale."""
     gain = np.array([[1.0, -0.5, 0.2], [0.3, 2.0, -1.0]])
     noise = CubeNoise(0.7, tuple(map(tuple, gain.tolist())))
-    drawn = BulkNoise().cube(1_000_000, np.full(200_000, 1_000_000), 3) * 0.7e-6 @ gain.T
+    drawn = BulkNoise().cube(1_000_000, Epsilons.same(1, 200_000), 3) * 0.7e-6 @ gain.T
     for direction in (np.array([1.0, 0.0]), np.array([0.6, -1.0])):
         for margin in (-2.0, 0.3, 1.5, 5.0):
             share = np.mean(drawn @ direction < margin)

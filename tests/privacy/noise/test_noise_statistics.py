@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise import laplace_coins
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
@@ -22,7 +23,7 @@ exact_sources = pytest.mark.parametrize(("source", "count"), [(BulkNoise(), 2_00
 
 def draws(source, sensitivity, micro, count):
     rows = 1000
-    return source.laplace(sensitivity, np.full(rows, micro), -(-count // rows)).ravel()
+    return source.laplace(sensitivity, Epsilons.of_millionths(np.full(rows, micro)), -(-count // rows)).ravel()
 
 
 def fit(values, scale):
@@ -105,7 +106,7 @@ def largest_correlation(values):
 
 def test_values_are_uncorrelated_along_rows_and_columns():
     """Neighbours in a word, in a row, in a column and across words: P(|normal| > 7.5) < 1e-13, times 900 of them."""
-    values = BulkNoise().laplace(LARGE, np.full(8000, 1_000_000), 23).ravel()
+    values = BulkNoise().laplace(LARGE, Epsilons.same(1, 8000), 23).ravel()
     assert largest_correlation(values) < 7.5
     values[1::2] = values[::2]
     assert largest_correlation(values) > 7.5
@@ -166,7 +167,7 @@ def test_threads_share_a_source_without_sharing_noise(source, each):
 def test_many_different_epsilons_at_once():
     """Every row has an epsilon of its own; each row's noise in units of its scale is Laplace of scale 1."""
     epsilons = np.random.default_rng(5).permutation(np.arange(10_000, 12_000))
-    values = BulkNoise().laplace(LARGE, epsilons, 23) * (epsilons[:, np.newaxis] / (LARGE * 1e6))
+    values = BulkNoise().laplace(LARGE, Epsilons(epsilons), 23) * (epsilons[:, np.newaxis] / (LARGE * 1e6))
     assert stats.kstest(values.ravel(), stats.laplace.cdf).pvalue > FALSE_ALARM
     widths = np.abs(values).mean(axis=1)
     # The mean of 23 exponential variables of mean 1 leaves this range with a chance below 1e-12 a row (gamma tails).

@@ -12,6 +12,7 @@ from scipy import stats
 from scripted_bytes import ONES, Script, word_of
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise import odds as odds_module
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
@@ -91,7 +92,7 @@ def test_randomised_response_is_epsilon_private_to_the_last_digit_of_the_table()
 def test_a_tied_toss_is_decided_by_later_digits(below):
     p = probability(LIE, 1_000_000)
     script = Script([0, word_of(p, 0), ONES], [word_of(p, 1)], [word_of(p, 2) + (-1 if below else 1)])
-    assert BulkNoise(script).tosses(LIE, np.array([1_000_000]), 3).tolist() == [[True, below, False]]
+    assert BulkNoise(script).tosses(LIE, Epsilons.same(1, 1), 3).tolist() == [[True, below, False]]
     assert script.requests == []
 
 
@@ -109,20 +110,20 @@ def deviation(up, p):
 @pytest.mark.parametrize("odds", [LIE, SUBSET, Odds(2, 5, 11, 7)], ids=str)
 def test_tosses_come_up_as_often_as_they_should(source, odds):
     """Every row at its own epsilon. P(|normal| > 6) < 2e-9."""
-    epsilons = np.array([300_000, 1_000_000, 3_000_000] * 300)
+    epsilons = Epsilons.of_millionths(np.array([300_000, 1_000_000, 3_000_000] * 300))
     up = source.tosses(odds, epsilons, 1000)
     assert up.shape == (900, 1000)
     assert up.dtype == np.bool_
     for micro in (300_000, 1_000_000, 3_000_000):
         p = float(probability(odds, micro))
-        assert deviation(up[epsilons == micro], p) < 6
+        assert deviation(up[epsilons.micro == micro], p) < 6
         for wrong in (micro // 2, micro * 2):
-            assert deviation(up[epsilons == micro], float(probability(odds, wrong))) > 6
+            assert deviation(up[epsilons.micro == micro], float(probability(odds, wrong))) > 6
 
 
 @sources
 def test_certain_tosses(source):
-    epsilons = np.full(100, 1_000_000)
+    epsilons = Epsilons.same(1, 100)
     assert source.tosses(Odds(2, 3, 2, 3), epsilons, 100).all()
     assert not source.tosses(Odds(0, 0, 1, 1), epsilons, 100).any()
 
@@ -130,7 +131,7 @@ def test_certain_tosses(source):
 @pytest.mark.parametrize("lag", [1, 2, 64, 150])
 def test_tosses_are_independent_along_rows_and_columns(lag):
     """The share of equal neighbours is p^2 + (1-p)^2."""
-    up = BulkNoise().tosses(LIE, np.full(1000, 1_000_000), 300)
+    up = BulkNoise().tosses(LIE, Epsilons.same(1, 1000), 300)
     p = float(probability(LIE, 1_000_000))
     same = p**2 + (1 - p) ** 2
     # Disjoint pairs, so that the shares are binomial.
@@ -140,7 +141,7 @@ def test_tosses_are_independent_along_rows_and_columns(lag):
 
 def test_a_chi_square_of_whole_rows():
     """Rows of four tosses fall into their 16 patterns as independent coins do."""
-    rows = BulkNoise().tosses(LIE, np.full(200_000, 500_000), 4)
+    rows = BulkNoise().tosses(LIE, Epsilons.of_millionths(np.full(200_000, 500_000)), 4)
     p = float(probability(LIE, 500_000))
     ones = np.array([bin(pattern).count("1") for pattern in range(16)])
     expected = 200_000 * p**ones * (1 - p) ** (4 - ones)

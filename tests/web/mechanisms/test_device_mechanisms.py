@@ -10,6 +10,7 @@ import pytest
 
 from crowdveil.estimation.design import CLIP, public_design
 from crowdveil.estimation.l1_ball import fit_in_ball
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
@@ -107,10 +108,10 @@ def test_fits_are_those_of_python(node):
 
 def poll_of(study, mechanism):
     """What a server tells of a poll, as far as a report needs it."""
-    count, epsilon = np.array([study.drawing.dilemmas]), np.array([MICRO])
+    count, epsilon = np.array([study.drawing.dilemmas]), Epsilons.of_millionths([MICRO])
     sizes = {
         "score": lambda: int(coordinates_to_report(public_design(study), count, epsilon)[0]),
-        "subset-selection": lambda: subset_size(study.dimension, MICRO),
+        "subset-selection": lambda: subset_size(study.dimension, MICRO / 1e6),
         "one-choice": lambda: int(choices_to_report(count, epsilon)[0]),
     }
     return {
@@ -159,12 +160,12 @@ def differ(node, mechanism, study, ballots, voters):
     made = json.loads(done.stdout)
     print(f"{study.name}, {mechanism}: {made['milliseconds']:.2f} ms a report")
     settings = Settings(study, study.norm_bound)
-    terms = Terms(mechanism, settings, [MICRO])
+    terms = Terms(mechanism, settings, [Epsilon.of_millionths(MICRO)])
     bodies = [json.loads(report) for report in made["reports"]]
     for body in bodies:
         check_report(body, terms)
     theirs = DISTRIBUTED[mechanism].aggregate([read_reports(bodies, terms)], settings)
-    batch = DISTRIBUTED[mechanism].report(ballots, settings, np.full(VOTERS, MICRO), BulkNoise())
+    batch = DISTRIBUTED[mechanism].report(ballots, settings, Epsilons.same(1, VOTERS), BulkNoise())
     ours = DISTRIBUTED[mechanism].aggregate([batch], settings)
     # A coordinate that few reports speak of may look more certain than it is: none counts as better than the average.
     variance = sum(np.square(e.noise.half_widths(0.6827)) * np.ones(study.dimension) for e in (theirs, ours))

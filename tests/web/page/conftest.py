@@ -10,6 +10,7 @@ import uvicorn
 from tests.web.page.voter import Voter
 
 from crowdveil.gather import release_from_reports
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
@@ -82,7 +83,7 @@ def crowds_release(poll):
     """What is published of a crowd of 2,000."""
     reports = []
     for ballots in simulate_crowd(poll.study, 2000, np.random.default_rng(1)):
-        epsilons = np.full(ballots.voters, 1_000_000, np.int64)
+        epsilons = Epsilons.same(1, ballots.voters)
         batch = DISTRIBUTED[poll.mechanism].report(ballots, poll.settings, epsilons, BulkNoise())
         reports.append(write_reports(poll.mechanism, poll.study, epsilons, batch))
     return release_from_reports(reports, poll.paradigm, poll.terms)

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.comparison.entries import Contender, Entry, contenders, personal_contenders
 from crowdveil.evaluation.comparison.needed import VotersNeeded, crossing, voters_needed
@@ -15,7 +13,7 @@ from crowdveil.evaluation.comparison.runs import Measured, Source, Task, Watch, 
 from crowdveil.evaluation.toolkit.accuracy import Interval, mean, ratio
 from crowdveil.evaluation.toolkit.crowds import Groups
 from crowdveil.evaluation.toolkit.seeds import generator
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place
 
 CURVE = tuple(Epsilon(e) for e in ("0.003", "0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30"))
@@ -41,10 +39,9 @@ class Order:
     workers: int = 1
 
     @property
-    def asked(self) -> frozenset[int | None]:
-        """The epsilons in millionths; None stands for personal ones."""
-        levels: list[int | None] = [epsilon.micro for epsilon in self.epsilons]
-        return frozenset(levels or [None])
+    def asked(self) -> frozenset[Epsilon | None]:
+        """The epsilons; None stands for personal ones."""
+        return frozenset(self.epsilons or [None])
 
     def __post_init__(self) -> None:
         if not self.number >= 2:
@@ -85,13 +82,13 @@ class Comparison:
     @property
     def shown(self) -> list[Contender]:
         """Who competes at the epsilons that were asked for; the others are points of curves."""
-        return [contender for contender in self.contenders if contender.entry.micro in self.order.asked]
+        return [contender for contender in self.contenders if contender.entry.epsilon in self.order.asked]
 
     def curves(self, paradigm: Paradigm) -> dict[str, list[Entry]]:
         """Return the entries of a paradigm by increasing epsilon: the paper's, the recommended and all others."""
         own = sorted(
-            (c for c in self.contenders if c.paradigm is paradigm and c.entry.micro is not None),
-            key=lambda c: c.entry.micro or 0,
+            (c for c in self.contenders if c.paradigm is paradigm and c.entry.epsilon is not None),
+            key=lambda c: c.entry.value,
         )
         named = {name: [c.entry for c in own if c.entry.mechanism == name] for name in _names(own)}
         roles = {
@@ -106,7 +103,7 @@ class Comparison:
         found = []
         for paradigm in self.order.paradigms:
             for choice, entries in self.curves(paradigm).items():
-                points = [(entry.micro or 0) / MICROS_PER_UNIT for entry in entries]
+                points = [entry.value for entry in entries]
                 ratios = [self.ratio(entry).estimate for entry in entries]
                 needed = {f"{share:.0%}": crossing(points, ratios, share) for share in SHARES}
                 found.append(
@@ -148,8 +145,8 @@ class Comparison:
             "mechanism": entry.mechanism,
             "recommended": contender.recommended,
             "paper": contender.paper,
-            "epsilon": None if entry.micro is None else entry.micro / MICROS_PER_UNIT,
-            **({"votes": "equal" if entry.equal_votes else "weighted"} if entry.micro is None else {}),
+            "epsilon": None if entry.epsilon is None else entry.epsilon.value,
+            **({"votes": "equal" if entry.equal_votes else "weighted"} if entry.epsilon is None else {}),
             self.order.source.quality: self.quality(entry).estimate,
             "ratio": share.estimate,
             "low": share.low,
@@ -162,13 +159,13 @@ def compare(order: Order, watch: Watch) -> Comparison:
     """Measure every contender on the same crowds."""
     study, voters = order.source.study, order.source.voters
     if order.epsilons:
-        levels = dict.fromkeys(epsilon.micro for epsilon in (*order.epsilons, *CURVE))
-        everybody = [np.full(voters, micro) for micro in levels]
+        levels = dict.fromkeys((*order.epsilons, *CURVE))
+        everybody = [Epsilons.same(epsilon, voters) for epsilon in levels]
         competing = contenders(order.paradigms, study, everybody, order.everything)
     else:
         example = Groups().draw(voters, generator("compare, personal epsilons"))
         competing = personal_contenders(order.paradigms, study, example, order.everything)
-    tasks = [Task(entry, entry.micro in order.asked) for entry in dict.fromkeys(c.entry for c in competing)]
+    tasks = [Task(entry, entry.epsilon in order.asked) for entry in dict.fromkeys(c.entry for c in competing)]
     runs = order.source.runs(order.number, order.seed, tasks)
     with watch("comparing", len(runs)) as tell:
         measured = carry_out(runs, order.workers, tell)

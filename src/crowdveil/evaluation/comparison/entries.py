@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from crowdveil.arrays import IntArray
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, PAPERS_MECHANISM, recommended
 from crowdveil.study.study import Study
@@ -16,9 +16,14 @@ class Entry:
     """A mechanism at an epsilon. It is measured once, whatever paradigms it serves there."""
 
     mechanism: str
-    micro: int | None
-    """Epsilon in millionths; None where every voter has an epsilon of her own."""
+    epsilon: Epsilon | None
+    """None where every voter has an epsilon of her own."""
     equal_votes: bool = False
+
+    @property
+    def value(self) -> float:
+        """Where the entry stands on an axis of epsilons."""
+        return 0.0 if self.epsilon is None else self.epsilon.value
 
 
 @dataclass(frozen=True)
@@ -32,14 +37,14 @@ class Contender:
 
 
 def contenders(
-    paradigms: Iterable[Paradigm], study: Study, levels: Sequence[IntArray], everything: bool
+    paradigms: Iterable[Paradigm], study: Study, levels: Sequence[Epsilons], everything: bool
 ) -> list[Contender]:
     """List who competes at each level: the paper's mechanism and the recommended one, or all that serve the paradigm.
 
-    A level holds everybody's epsilon, in millionths.
+    A level holds everybody's epsilon, the same for all.
     """
     return [
-        Contender(paradigm, Entry(name, int(everybody[0])), name == papers, name == best)
+        Contender(paradigm, Entry(name, everybody.common), name == papers, name == best)
         for paradigm in paradigms
         for everybody in levels
         for name, papers, best in _serving(paradigm, study, everybody, everything)
@@ -47,7 +52,7 @@ def contenders(
 
 
 def personal_contenders(
-    paradigms: Iterable[Paradigm], study: Study, epsilons: IntArray, everything: bool
+    paradigms: Iterable[Paradigm], study: Study, epsilons: Epsilons, everything: bool
 ) -> list[Contender]:
     """List who competes with personal epsilons: each twice, all votes equal, and weighted by what their noise leaves.
 
@@ -62,7 +67,7 @@ def personal_contenders(
 
 
 def _serving(
-    paradigm: Paradigm, study: Study, epsilons: IntArray, everything: bool
+    paradigm: Paradigm, study: Study, epsilons: Epsilons, everything: bool
 ) -> list[tuple[str, str | None, str]]:
     papers, best = PAPERS_MECHANISM.get(paradigm.name), recommended(paradigm, study, epsilons)
     return [

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from crowdveil.evaluation.comparison.entries import contenders
 from crowdveil.evaluation.comparison.runs import Source, Task, Watch, carry_out
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 
 WANTED = 0.95
@@ -71,15 +69,15 @@ def voters_needed(
 ) -> list[VotersNeeded]:
     """Simulate crowds of 25, 50, 100, ... voters until every curve has reached 95 %, or crowds become too large."""
     sizes: list[int] = []
-    ratios: dict[tuple[str, str, int], list[float]] = {
-        (paradigm.name, choice, epsilon.micro): []
+    ratios: dict[tuple[str, str, Epsilon], list[float]] = {
+        (paradigm.name, choice, epsilon): []
         for paradigm, choice, epsilon in product(paradigms, ("paper", "recommended"), epsilons)
     }
     size = _FIRST_SIZE
     while size * source.records * source.study.dimension <= _MOST_VALUES or not sizes:
-        levels = [np.full(size, epsilon.micro) for epsilon in epsilons]
+        levels = [Epsilons.same(epsilon, size) for epsilon in epsilons]
         competing = {
-            (c.paradigm.name, choice, c.entry.micro or 0): c.entry
+            (c.paradigm.name, choice, c.entry.epsilon): c.entry
             for c in contenders(paradigms, source.study, levels, everything=False)
             for choice, is_it in (("paper", c.paper), ("recommended", c.recommended))
             if is_it
@@ -98,13 +96,13 @@ def voters_needed(
             ratios[key].append(float(measured[entry].quality.mean()) / base)
         size *= 2
     found = []
-    for (paradigm_name, choice, micro), values in ratios.items():
+    for (paradigm_name, choice, epsilon), values in ratios.items():
         needed = crossing(sizes[: len(values)], values, WANTED)
         found.append(
             VotersNeeded(
                 paradigm_name,
                 choice,
-                Epsilon.of_millionths(micro),
+                epsilon,
                 None if needed is None else math.ceil(needed),
                 sizes[-1],
             )

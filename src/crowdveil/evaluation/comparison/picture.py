@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from crowdveil.evaluation.comparison.compare import Comparison
 from crowdveil.evaluation.comparison.entries import Entry
 from crowdveil.evaluation.toolkit.drawing import png, svg
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 
 SUFFIXES = (".png", ".svg")
@@ -58,7 +57,7 @@ def _panel(axes: Axes, comparison: Comparison, paradigm: Paradigm) -> None:
 
 
 def _line(axes: Axes, comparison: Comparison, entries: list[Entry], choice: str, colour: str) -> None:
-    points = np.array([(entry.micro or 0) / MICROS_PER_UNIT for entry in entries])
+    points = np.array([entry.value for entry in entries])
     found = [comparison.quality(entry) for entry in entries]
     names = dict.fromkeys(entry.mechanism for entry in entries)
     label = f"{choice}: {', '.join(names)}" if choice in _COLOURS else choice

@@ -25,6 +25,7 @@ from crowdveil.evaluation.toolkit.crowds import Groups
 from crowdveil.evaluation.toolkit.fitted_crowd import noised_crowd
 from crowdveil.evaluation.toolkit.seeds import generator, noise
 from crowdveil.evaluation.toolkit.sweep import sweep
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import synthetic_study
 from crowdveil.study.study import Study
@@ -118,6 +119,11 @@ class OnSplit:
 Run = OnSyntheticCrowd | OnSplit
 
 
+def _seeded(entry: Entry) -> int | None:
+    """The millionths by which the published comparisons named their noise."""
+    return None if entry.epsilon is None else entry.epsilon.micro
+
+
 def _measure(run: Run, ballots: Ballots, judge: Judge) -> pl.DataFrame:
     crowd, voters = noised_crowd(ballots), ballots.voters
     mechanisms = dict.fromkeys(task.entry.mechanism for task in run.tasks)
@@ -129,8 +135,8 @@ def _measure(run: Run, ballots: Ballots, judge: Judge) -> pl.DataFrame:
     ]
     for task in run.tasks:
         entry = task.entry
-        epsilons = personal if entry.micro is None else np.full(voters, entry.micro)
-        source = noise(run.name, entry.mechanism, entry.micro, entry.equal_votes)
+        epsilons = personal if entry.epsilon is None else Epsilons.same(entry.epsilon, voters)
+        source = noise(run.name, entry.mechanism, _seeded(entry), entry.equal_votes)
         learned = crowd.release(entry.mechanism, epsilons, task.draws, source, entry.equal_votes)
         errors = np.square(learned - targets[entry.mechanism]).sum(axis=1)
         rows.append((run.number, entry, float(judge(learned).mean()), float(errors.mean())))
@@ -138,7 +144,7 @@ def _measure(run: Run, ballots: Ballots, judge: Judge) -> pl.DataFrame:
         {
             "number": [number for number, _, _, _ in rows],
             "mechanism": [entry.mechanism for _, entry, _, _ in rows],
-            "micro": pl.Series([entry.micro for _, entry, _, _ in rows], dtype=pl.Int64),
+            "epsilon": [None if entry.epsilon is None else str(entry.epsilon) for _, entry, _, _ in rows],
             "equal_votes": [entry.equal_votes for _, entry, _, _ in rows],
             "quality": [quality for _, _, quality, _ in rows],
             "squared_error": [error for _, _, _, error in rows],
@@ -164,12 +170,12 @@ def carry_out(runs: Sequence[Run], workers: int, tell: Callable[[int], None]) ->
 
 def collect(table: pl.DataFrame) -> dict[Entry, Measured]:
     """Gather the values of each entry from the tables of all runs."""
-    parts = table.sort("number").partition_by("mechanism", "micro", "equal_votes", as_dict=True)
+    parts = table.sort("number").partition_by("mechanism", "epsilon", "equal_votes", as_dict=True)
     return {
-        Entry(str(mechanism), micro, bool(equal_votes)): Measured(
+        Entry(str(mechanism), None if epsilon is None else Epsilon(epsilon), bool(equal_votes)): Measured(
             part["quality"].to_numpy(), part["squared_error"].to_numpy()
         )
-        for (mechanism, micro, equal_votes), part in parts.items()
+        for (mechanism, epsilon, equal_votes), part in parts.items()
     }
 
 

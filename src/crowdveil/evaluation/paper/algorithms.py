@@ -1,18 +1,19 @@
 """The paper's algorithms on many crowds at once, for one or many epsilons: fitted once, noised once per epsilon.
 
-Each function returns learned social parameters (crowds, points, d). ``levels`` holds the epsilons in millionths of all
-voters of all crowds, a row for each point of the curve.
+Each function returns learned social parameters (crowds, points, d). ``levels`` holds the epsilons of all voters of
+all crowds for each point of the curve.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.evaluation.toolkit.crowds import Crowds
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import to_steps
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
@@ -27,10 +28,9 @@ def papers_settings(study: Study, norm_bound: float) -> Settings:
     return Settings(study, norm_bound, equal_votes=True)
 
 
-def same_for_all(epsilons: tuple[float, ...], crowds: Crowds) -> IntArray:
+def same_for_all(epsilons: tuple[float, ...], crowds: Crowds) -> list[Epsilons]:
     """Give every voter of every crowd the same epsilon at each curve point."""
-    micro = np.array([Epsilon(epsilon).micro for epsilon in epsilons])
-    return np.broadcast_to(micro[:, None], (len(micro), crowds.ballots.voters))
+    return [Epsilons.same(epsilon, crowds.ballots.voters) for epsilon in epsilons]
 
 
 def algorithm1(
@@ -44,14 +44,14 @@ def algorithm1(
 
 
 def algorithm2(
-    crowds: Crowds, preferences: FloatArray, settings: Settings, levels: IntArray, noise: Noise
+    crowds: Crowds, preferences: FloatArray, settings: Settings, levels: Sequence[Epsilons], noise: Noise
 ) -> FloatArray:
     """Noise on each voter's preference, then the mean."""
     mechanism, points = Algorithm2(), []
     for epsilons in levels:
         reports = mechanism.perturb(preferences, settings, epsilons, noise)
-        by_crowd = zip(crowds.by_crowd(reports.epsilons), crowds.by_crowd(reports.values), strict=True)
-        batches = [Reports(own, values) for own, values in by_crowd]
+        own = (epsilons[voters] for voters in crowds.by_crowd(np.arange(len(epsilons))))
+        batches = [Reports(own, values) for own, values in zip(own, crowds.by_crowd(reports.values), strict=True)]
         points.append([mechanism.aggregate([batch], settings).parameter for batch in batches])
     return np.array(points).swapaxes(0, 1)
 
@@ -80,7 +80,7 @@ VARIANTS = (PRINTED, REPAIRED, CUT, RAW_PRINTED, RAW_REPAIRED)
 
 
 def algorithm3(
-    crowds: Crowds, variant: Variant, settings: Settings, levels: IntArray, noise: Noise
+    crowds: Crowds, variant: Variant, settings: Settings, levels: Sequence[Epsilons], noise: Noise
 ) -> tuple[FloatArray, FloatArray]:
     """Noise on each voter's objective, then the mean; also the share of voters whose noisy objective has no maximum."""
     settings = replace(settings, repair=variant.repair, sensitivity=variant.sensitivity)

@@ -27,7 +27,7 @@ from crowdveil.evaluation.toolkit.crowds import NORM_BOUND, Groups, Source
 from crowdveil.evaluation.toolkit.fitted_crowd import noised_crowd
 from crowdveil.evaluation.toolkit.results import NO_PRIVACY_AT, rows
 from crowdveil.evaluation.toolkit.seeds import generator, noise
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import from_steps, to_steps
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
@@ -162,12 +162,10 @@ class AcrossPersonalEpsilons:
         public = papers_settings(drawn.study, NORM_BOUND)
         own = drawn.by_crowd(fit_voters(drawn.ballots, NORM_BOUND, threads=1).values).mean(axis=1)
         points = tuple(point for point, _ in self.settings)
-        levels = np.stack(
-            [
-                np.concatenate([groups.draw(self.voters, generator(self.name, point, crowd)) for crowd in crowds])
-                for point, groups in self.settings
-            ]
-        )
+        levels = [
+            Epsilons.joined(groups.draw(self.voters, generator(self.name, point, crowd)) for crowd in crowds)
+            for point, groups in self.settings
+        ]
         tables = []
         for variant in PERSONAL_VARIANTS:
             learned, _ = algorithm3(drawn, variant, public, levels, noise(self.name, crowds, variant.name))
@@ -200,7 +198,7 @@ class AcrossParadigms:
             for first in range(0, drawn.ballots.voters, self.voters)
         ]
         own = np.array([crowd.society for crowd in released])
-        levels = [np.full(self.voters, Epsilon(epsilon).micro) for epsilon in self.epsilons]
+        levels = [Epsilons.same(epsilon, self.voters) for epsilon in self.epsilons]
 
         @cache  # one release serves every paradigm that recommends its mechanism
         def learned(mechanism: str, point: int) -> FloatArray:
@@ -286,7 +284,7 @@ class UtilityTheorems:
             releases = [Algorithm1().release(measured, settings, level, central).parameter for _ in range(RELEASES)]
             errors1.append(np.abs(np.array(releases) - exact).max(axis=1))
             repeated = np.tile(preferences, (RELEASES // self.voters, 1))
-            levels = np.full(len(repeated), level.micro)
+            levels = Epsilons.same(level, len(repeated))
             reports = Algorithm2().perturb(repeated, settings, levels, distributed)
             errors2.append(np.abs(from_steps(reports.values, NORM_BOUND) - repeated).max(axis=1))
         tables = []

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.arrays import FloatArray
 from crowdveil.ballots import Ballots, census, concatenate
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
 from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs, same_side, share, sides
 from crowdveil.evaluation.toolkit.seeds import generator
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.sources.moral_machine.moral_machine import import_moral_machine
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.drawing import draw_dilemmas
@@ -177,8 +177,8 @@ class Groups:
         moderate = min(round(self.moderate * voters), voters - conservative)
         return conservative, moderate, voters - conservative - moderate
 
-    def draw(self, voters: int, rng: np.random.Generator) -> IntArray:
-        """Draw each voter's epsilon, rounded to hundredths, in millionths; who is in which group is random."""
+    def draw(self, voters: int, rng: np.random.Generator) -> Epsilons:
+        """Draw each voter's epsilon, rounded to hundredths; who is in which group is random."""
         conservative, moderate, liberal = self.sizes(voters)
         drawn = np.concatenate(
             [
@@ -188,4 +188,4 @@ class Groups:
             ]
         )
         hundredths = np.rint(drawn * 100).astype(np.int64)
-        return rng.permutation(hundredths) * (MICROS_PER_UNIT // 100)
+        return Epsilons.of(rng.permutation(hundredths) / 100)

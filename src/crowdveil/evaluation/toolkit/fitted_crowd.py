@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.arrays import FloatArray
 from crowdveil.audit.noiseless import SilentNoise
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.fit import fit_voters
-from crowdveil.privacy.epsilon import GREATEST_MICRO, Epsilon
+from crowdveil.privacy.epsilon import GREATEST, Epsilons
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
@@ -42,12 +42,12 @@ class NoisedCrowd:
         return self.without_noise("randomised-response")
 
     def release(
-        self, mechanism: str, epsilons: IntArray, draws: int, noise: Noise, equal_votes: bool = False
+        self, mechanism: str, epsilons: Epsilons, draws: int, noise: Noise, equal_votes: bool = False
     ) -> FloatArray:
         """Release the crowd several times, each with fresh noise: a parameter a row."""
         settings = replace(self.settings, equal_votes=equal_votes)
         if mechanism in CENTRAL:
-            central, epsilon = CENTRAL[mechanism], Epsilon.of_millionths(int(epsilons[0]))
+            central, epsilon = CENTRAL[mechanism], epsilons.largest
             measured = central.measure(self.ballots, settings, epsilon)
             return np.array([central.release(measured, settings, epsilon, noise).parameter for _ in range(draws)])
         distributed, learned = DISTRIBUTED[mechanism], []
@@ -68,7 +68,7 @@ class NoisedCrowd:
         if mechanism in _OF_THE_MEAN:
             return self.society
         exact = _WITHOUT_NOISE.get(mechanism, mechanism)
-        released = self.release(exact, np.full(self.ballots.voters, GREATEST_MICRO), 1, SilentNoise())
+        released = self.release(exact, Epsilons.same(GREATEST, self.ballots.voters), 1, SilentNoise())
         return np.asarray(released[0], np.float64)
 
 

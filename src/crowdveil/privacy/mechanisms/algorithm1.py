@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from crowdveil.arrays import IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.estimation.fit import fit_voters
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps, to_steps
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Measurement, Settings, measured
 from crowdveil.privacy.noise.distribution import LaplaceSum
@@ -39,15 +37,14 @@ class Algorithm1:
 
     def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
         """Add the noise to the sum and divide by the number of voters."""
-        level = np.array([epsilon.micro])
-        drawn = noise.laplace(sum_of_preferences(), level, settings.study.dimension)[0]
+        drawn = noise.laplace(sum_of_preferences(), Epsilons.same(epsilon, 1), settings.study.dimension)[0]
         parameter = from_steps(measurement.total + drawn, settings.norm_bound) / measurement.voters
-        return Estimate(parameter, self.expected_noise(settings, np.repeat(level, measurement.voters)))
+        return Estimate(parameter, self.expected_noise(settings, Epsilons.same(epsilon, measurement.voters)))
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> LaplaceSum:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> LaplaceSum:
         """Scale 2B / (N epsilon) on each coordinate of the mean."""
         reach = settings.norm_bound * sum_of_preferences() / STEPS
-        return LaplaceSum((reach * 1e6 / (len(epsilons) * int(epsilons[0])),), (1,))
+        return LaplaceSum((reach * 1e6 / (len(epsilons) * epsilons.largest.micro),), (1,))
 
 
 def _sum_of_preferences(norm_bound: float, ballots: Ballots) -> IntArray:

@@ -10,6 +10,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.fit import fit_voters
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps, to_steps
 from crowdveil.privacy.mechanisms.influence import influence
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums, unsummed
@@ -34,11 +35,11 @@ class Algorithm2:
     title = "Algorithm 2: Laplace noise on each voter's preference"
     paradigms = ("vldp", "rldp")
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Fit each voter, round onto the grid, add the noise."""
         return self.perturb(fit_voters(ballots, settings.norm_bound).values, settings, epsilons, noise)
 
-    def perturb(self, preferences: FloatArray, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+    def perturb(self, preferences: FloatArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Make reports of preferences that are fitted already, a row a voter: round onto the grid, add the noise."""
         steps = to_steps(preferences, settings.norm_bound)
         drawn = noise.laplace(sum_of_preferences(), epsilons, settings.study.dimension)
@@ -60,15 +61,15 @@ class Algorithm2:
         sums = all_sums(reports, partial(_sums, settings))
         levels = sums.levels[:, 0]
         mean = sums.mean(sums.weights(_variances(settings, levels), settings.equal_votes))
-        return Estimate(mean, self.expected_noise(settings, np.repeat(levels, sums.counts)))
+        return Estimate(mean, self.expected_noise(settings, Epsilons(np.repeat(levels, sums.counts))))
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> LaplaceSum:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> LaplaceSum:
         """On each coordinate of the mean, one Laplace variable of scale w_i 2B / epsilon_i from every voter.
 
         With equal votes, w_i = 1/N, this is the paper's 2B / (N epsilon_i).
         """
-        levels, first, counts = np.unique(epsilons, return_index=True, return_counts=True)
-        weights = influence(_variances(settings, epsilons), settings.equal_votes)
+        levels, first, counts = np.unique(epsilons.micro, return_index=True, return_counts=True)
+        weights = influence(_variances(settings, epsilons.micro), settings.equal_votes)
         scales = weights[first] * _reach(settings) * 1e6 / levels
         return LaplaceSum(tuple(scales.tolist()), tuple(counts.tolist()))
 
@@ -78,20 +79,20 @@ def _reach(settings: Settings) -> float:
     return settings.norm_bound * sum_of_preferences() / STEPS
 
 
-def _variances(settings: Settings, epsilons: IntArray) -> FloatArray:
+def _variances(settings: Settings, micro: IntArray) -> FloatArray:
     """Variance of a report: that of its noise, and at most B^2/d between voters."""
     between = settings.norm_bound**2 / settings.study.dimension
-    return np.asarray(2 * (_reach(settings) * 1e6 / epsilons) ** 2 + between)
+    return np.asarray(2 * (_reach(settings) * 1e6 / micro) ** 2 + between)
 
 
 def _sums(settings: Settings, reports: Reports) -> LevelSums:
-    return LevelSums.of(reports.epsilons, from_steps(reports.values, settings.norm_bound))
+    return LevelSums.of(reports.epsilons.micro, from_steps(reports.values, settings.norm_bound))
 
 
 def _robust(batches: list[Reports], settings: Settings) -> Estimate:
     """Pull the most extreme reports in, for which all must be there at once."""
     values = from_steps(np.concatenate([batch.values for batch in batches]), settings.norm_bound)
-    epsilons = np.concatenate([batch.epsilons for batch in batches])
-    weights = influence(_variances(settings, epsilons), settings.equal_votes)
+    epsilons = Epsilons.joined(batch.epsilons for batch in batches)
+    weights = influence(_variances(settings, epsilons.micro), settings.equal_votes)
     pulled = winsorised(values, weights, np.ones(values.shape, bool), settings.robust)
     return Estimate(weights @ pulled, spread_of(pulled, weights), {"robust": settings.robust})

@@ -13,6 +13,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Reports, Settings
@@ -54,12 +55,12 @@ class Algorithm3:
     title = "Algorithm 3: functional mechanism on each voter's objective"
     paradigms = ("rldp",)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Expand each voter's objective into integer coefficients and add the noise."""
         exact = objective_coefficients(ballots.differences, ballots.offsets, settings.study.record_bound)
         return self.perturb(exact, settings, epsilons, noise)
 
-    def perturb(self, exact: IntArray, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+    def perturb(self, exact: IntArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Make reports of coefficients that are computed already, a row a voter: add the noise."""
         return Reports(epsilons, exact + noise.laplace(_sensitivity(settings), epsilons, exact.shape[1]))
 
@@ -77,8 +78,8 @@ class Algorithm3:
         A solution's size shrinks with its noise (through the repair), so its worth grows like epsilon only.
         """
         sums = all_sums(reports, partial(_sums, settings))
-        epsilons, exists = sums.levels.T
-        weights = sums.weights(1 / epsilons, settings.equal_votes)
+        micro, exists = sums.levels.T
+        weights = sums.weights(1 / micro, settings.equal_votes)
         facts: dict[str, Any] = {
             "repair": "regularised, trimmed, projected onto the l1 ball" if settings.repair else "none",
             "sensitivity": settings.sensitivity,
@@ -87,7 +88,7 @@ class Algorithm3:
         }
         return Estimate(sums.mean(weights), sums.spread(weights), facts)
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
         """Nothing simple: the noise goes through a maximisation."""
         return
 
@@ -107,7 +108,7 @@ def solve(reports: Reports, settings: Settings) -> tuple[FloatArray, np.ndarray[
     curvature, axes = np.linalg.eigh(quadratic)
     exists = curvature[:, -1] < 0
     if settings.repair:
-        deviation = math.sqrt(2) * _sensitivity(settings) / STEPS / (reports.epsilons / 1e6)
+        deviation = math.sqrt(2) * _sensitivity(settings) / STEPS / reports.epsilons.values
         curvature = curvature - 4 * deviation[:, None]
         usable = curvature < 0
     else:
@@ -123,7 +124,7 @@ def solve(reports: Reports, settings: Settings) -> tuple[FloatArray, np.ndarray[
 def _sums(settings: Settings, reports: Reports) -> LevelSums:
     """Add up the solutions, by epsilon and by whether the maximum exists."""
     solved, exists = solve(reports, settings)
-    return LevelSums.of(np.stack([reports.epsilons, exists], axis=1), solved)
+    return LevelSums.of(np.stack([reports.epsilons.micro, exists], axis=1), solved)
 
 
 def quadratic_forms(coefficients: IntArray, dimension: int) -> tuple[FloatArray, FloatArray]:

@@ -8,10 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from crowdveil.arrays import BoolArray, FloatArray, IntArray
+from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
 from crowdveil.estimation.moments import PRIOR_DEVIATION
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.algorithm3 import objective_coefficients, quadratic_forms
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums
@@ -37,7 +38,7 @@ class Algorithm3Choices:
     title = "Algorithm 3 with an exact quadratic: noise on the linear part of each voter's objective"
     paradigms = ("aldp",)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Expand each voter's objective and add noise to its linear coefficients."""
         values = objective_coefficients(ballots.differences, ballots.offsets, settings.study.record_bound)
         d = settings.study.dimension
@@ -64,7 +65,7 @@ class Algorithm3Choices:
         facts = {"record_norm": settings.study.record_bound}
         return Estimate(sums.mean(weights), sums.spread(weights), facts)
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
         """Nothing simple: the noise goes through a maximisation."""
         return
 
@@ -75,7 +76,7 @@ def linear_sensitivity(dimension: int) -> int:
 
 
 def _sums(settings: Settings, reports: Reports) -> LevelSums:
-    return LevelSums.of(reports.epsilons, _solve(reports, settings))
+    return LevelSums.of(reports.epsilons.micro, _solve(reports, settings))
 
 
 def _solve(reports: Reports, settings: Settings) -> FloatArray:
@@ -88,7 +89,7 @@ def _solve(reports: Reports, settings: Settings) -> FloatArray:
     d, bound = settings.study.dimension, settings.study.record_bound
     linear, quadratic = quadratic_forms(reports.values, d)
     curvature, axes = np.linalg.eigh(-2 * quadratic)
-    noise = 2 * (linear_sensitivity(d) / STEPS * 1e6 / reports.epsilons[:, None]) ** 2
+    noise = 2 * (linear_sensitivity(d) / STEPS * 1e6 / reports.epsilons.micro[:, None]) ** 2
     curvature = np.maximum(curvature, 0.0)
     trust = curvature / (curvature + noise)
     along = np.einsum("vkl,vk->vl", axes, linear)

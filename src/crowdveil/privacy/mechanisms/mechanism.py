@@ -17,7 +17,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.crowd import Tally, add_up
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.level_sums import LevelSums
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
@@ -96,7 +96,7 @@ class CentralMechanism(Protocol):
     def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
         """Add the noise. The only place where it enters."""
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> NoiseDistribution | None:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> NoiseDistribution | None:
         """Say what noise the society would carry, before anything is spent; None if nothing simple is known."""
 
 
@@ -115,8 +115,8 @@ class DistributedMechanism(Protocol[R]):
     def paradigms(self) -> tuple[str, ...]:
         """Return the paradigms that it serves."""
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> R:
-        """Make the reports of these voters, with their epsilons in millionths. The only place where noise enters."""
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> R:
+        """Make the reports of these voters, with the epsilon of each. The only place where noise enters."""
 
     def acceptable(self, reports: R, settings: Settings) -> BoolArray:
         """Say for each voter whether an honest device could have made the report; others are to be refused."""
@@ -127,13 +127,13 @@ class DistributedMechanism(Protocol[R]):
     def aggregate(self, reports: Iterable[R | LevelSums], settings: Settings) -> Estimate:
         """Estimate the society from reports alone, condensed or not."""
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> NoiseDistribution | None:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> NoiseDistribution | None:
         """Say what noise the society would carry, before anything is spent; None if nothing simple is known."""
 
 
 @dataclass(frozen=True)
 class Reports:
-    """What most devices send: one row of integers a voter, and the epsilon (in millionths) it was made with."""
+    """What most devices send: one row of integers a voter, and the epsilon it was made with."""
 
-    epsilons: IntArray
+    epsilons: Epsilons
     values: IntArray

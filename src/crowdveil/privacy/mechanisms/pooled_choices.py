@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.arrays import FloatArray
 from crowdveil.ballots import BallotSource
 from crowdveil.estimation.design import SAMPLE, Design, public_design
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Measurement, Settings, measured
 from crowdveil.privacy.mechanisms.pooled_score import PooledScore, estimate_from_pool
 from crowdveil.privacy.mechanisms.randomised_response import oriented
@@ -51,6 +51,6 @@ class PooledChoices:
         design = Design(measurement.shown, public_design(settings.study).axes)
         return estimate_from_pool(measurement, design, epsilon, noise)
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> CubeNoise:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> CubeNoise:
         """Return what the pooled score would have."""
         return PooledScore().expected_noise(settings, epsilons)

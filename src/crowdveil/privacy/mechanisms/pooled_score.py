@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtr
 
-from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.arrays import FloatArray
 from crowdveil.ballots import BallotSource
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.moments import preference_from_scores
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Measurement, Settings, measured
 from crowdveil.privacy.mechanisms.scores import (
     RECORD_SENSITIVITY,
@@ -48,11 +48,11 @@ class PooledScore:
         """Add the noise and find the preference that explains the mean score."""
         return estimate_from_pool(measurement, public_design(settings.study), epsilon, noise)
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> CubeNoise:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> CubeNoise:
         """Return the noise as it would be carried through the estimate of an indifferent crowd."""
         design = public_design(settings.study)
         records = len(epsilons) * settings.study.drawing.dilemmas
-        return _noise_when_indifferent(design, 2e6 / (records * int(epsilons[0])), design.score_size / records)
+        return _noise_when_indifferent(design, 2e6 / (records * epsilons.largest.micro), design.score_size / records)
 
 
 class VoterScore:
@@ -83,21 +83,21 @@ class VoterScore:
         """Add the noise and find the preference that explains the mean score."""
         design, voters = public_design(settings.study), measurement.voters
         clip, kept = voter_clip(settings, voters, epsilon.value)
-        drawn = noise.cube(2 * clip, np.array([epsilon.micro]), design.directions)[0]
+        drawn = noise.cube(2 * clip, Epsilons.same(epsilon, 1), design.directions)[0]
         # What a whole crowd of one mind and without clipping would add up to for each point of mean score.
         weight = SCORE_STEPS * voters * settings.study.drawing.dilemmas * kept
         scale, sampling = _voter_noise(settings, voters, epsilon.value)
         return _estimate(design, (measurement.total + drawn) / weight, scale, sampling)
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> CubeNoise:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> CubeNoise:
         """Return the noise as it would be carried through the estimate of an indifferent crowd."""
-        scale, sampling = _voter_noise(settings, len(epsilons), int(epsilons[0]) / 1e6)
+        scale, sampling = _voter_noise(settings, len(epsilons), epsilons.largest.value)
         return _noise_when_indifferent(public_design(settings.study), scale, sampling)
 
 
 def estimate_from_pool(measurement: Measurement, design: Design, epsilon: Epsilon, noise: Noise) -> Estimate:
     """Add the noise of the pooled score and find the preference that explains the mean score on this design."""
-    drawn = noise.cube(RECORD_SENSITIVITY, np.array([epsilon.micro]), design.directions)[0]
+    drawn = noise.cube(RECORD_SENSITIVITY, Epsilons.same(epsilon, 1), design.directions)[0]
     records = measurement.records
     mean = (measurement.total + drawn) / (SCORE_STEPS * records)
     return _estimate(design, mean, 2 / (records * epsilon.value), design.score_size / records)

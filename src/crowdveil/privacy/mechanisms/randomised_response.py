@@ -10,6 +10,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.flipped_answers import FlippedAnswers, fit_flipped_answers
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.influence import influence
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, unsummed
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
@@ -26,8 +27,8 @@ FLIP = Odds(0, 1, 1, 1)
 class ChoiceReports:
     """What devices send: a choice (+1 or -1) for each public dilemma, perhaps turned over."""
 
-    epsilons: IntArray
-    """Per voter, what one choice was protected with, in millionths."""
+    epsilons: Epsilons
+    """Per voter, what one choice was protected with."""
     offsets: IntArray
     dilemmas: ValueArray
     """Public: the difference of the two alternatives, turned so that its first non-zero entry is positive."""
@@ -48,7 +49,7 @@ class RandomisedResponse:
     title = "Randomised response on every choice, with a likelihood that knows the flips"
     paradigms = ("aldp",)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ChoiceReports:
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Turn over some of the choices."""
         return _flip(ballots, epsilons, noise)
 
@@ -64,7 +65,7 @@ class RandomisedResponse:
         """Fit one preference to everybody's choices."""
         return _pooled(unsummed(reports), settings, {})
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
         """Nothing simple: the noise goes through a likelihood."""
         return
 
@@ -86,7 +87,7 @@ class OneChoice:
     title = "Randomised response on one preselected choice a voter (or a few)"
     paradigms = ("aldp",)
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ChoiceReports:
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Choose the dilemmas, then turn over some of their choices."""
         sizes = choices_to_report(ballots.counts, epsilons)
         most = int(ballots.counts.max())
@@ -99,7 +100,7 @@ class OneChoice:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         chosen = Ballots(ballots.study, offsets, ballots.differences[kept])
         # Rounded down: k choices may together spend at most the voter's epsilon.
-        return _flip(chosen, epsilons // sizes, noise)
+        return _flip(chosen, epsilons.split(sizes), noise)
 
     def acceptable(self, reports: ChoiceReports, settings: Settings) -> BoolArray:
         """Refuse what is not a choice."""
@@ -114,16 +115,16 @@ class OneChoice:
         also = {"also_protects": "all choices of a voter together, with the same epsilon, the dilemmas being public"}
         return _pooled(unsummed(reports), settings, also)
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> None:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
         """Nothing simple: the noise goes through a likelihood."""
         return
 
 
-def choices_to_report(counts: IntArray, epsilons: IntArray) -> IntArray:
+def choices_to_report(counts: IntArray, epsilons: Epsilons) -> IntArray:
     """Return for each voter the number k of choices that maximises k tanh(epsilon / 2k)^2."""
     best = np.ones(len(counts), np.int64)
     for k in range(2, int(counts.max()) + 1):
-        better = k * np.tanh(epsilons / 2e6 / k) ** 2 > best * np.tanh(epsilons / 2e6 / best) ** 2
+        better = k * np.tanh(epsilons.values / 2 / k) ** 2 > best * np.tanh(epsilons.values / 2 / best) ** 2
         best = np.where(better & (counts >= k), k, best)
     return best
 
@@ -143,15 +144,15 @@ def _all_choices(reports: ChoiceReports) -> BoolArray:
     return np.asarray(np.logical_and.reduceat(np.abs(reports.choices) == 1, reports.offsets[:-1]))
 
 
-def _flip(ballots: Ballots, epsilons: IntArray, noise: Noise) -> ChoiceReports:
+def _flip(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
     dilemmas, choices = oriented(ballots)
-    turned = noise.tosses(FLIP, np.repeat(epsilons, ballots.counts), 1)[:, 0]
+    turned = noise.tosses(FLIP, epsilons.repeat(ballots.counts), 1)[:, 0]
     return ChoiceReports(epsilons, ballots.offsets, dilemmas, np.where(turned, -choices, choices))
 
 
 def _pooled(batches: list[ChoiceReports], settings: Settings, facts: dict[str, str]) -> Estimate:
     """Fit all choices together; a voter's choices count by what their epsilon makes them worth."""
-    epsilons = np.concatenate([batch.epsilons for batch in batches]) / 1e6
+    epsilons = Epsilons.joined(batch.epsilons for batch in batches).values
     weights = _votes(epsilons, settings)
     groups, start = [], 0
     for batch in batches:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.arrays import IntArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import public_design
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
@@ -46,9 +46,9 @@ PAPERS_MECHANISM: Mapping[str, str] = {
 }
 
 
-def recommended(paradigm: Paradigm, study: Study, epsilons: IntArray) -> str:
+def recommended(paradigm: Paradigm, study: Study, epsilons: Epsilons) -> str:
     """Return the mechanism that serves a paradigm best, by what is public: the study, and everybody's epsilon."""
-    voters, epsilon = len(epsilons), float(np.median(epsilons)) / 1e6
+    voters, epsilon = len(epsilons), float(np.median(epsilons.values))
     match paradigm.name:
         case "vlcp":
             # Long ballots and little noise let the fits of single voters tell more than their clipped scores.
@@ -60,11 +60,7 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: IntArray) -> str:
             return "pooled-score"
         case "vldp":
             laplace = 8 * study.dimension / epsilon**2  # d variances 2 (2B / epsilon)^2, over B^2
-            return (
-                "subset-selection"
-                if mean_squared_error(study.dimension, round(epsilon * 1e6)) < laplace
-                else "algorithm-2"
-            )
+            return "subset-selection" if mean_squared_error(study.dimension, epsilon) < laplace else "algorithm-2"
         case "rldp":
             return "score"
         case "alcp":
@@ -74,7 +70,7 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: IntArray) -> str:
             return "score" if better else "randomised-response"
 
 
-def mechanism_name(paradigm: Paradigm, wanted: str | None, study: Study, epsilons: IntArray) -> str:
+def mechanism_name(paradigm: Paradigm, wanted: str | None, study: Study, epsilons: Epsilons) -> str:
     """Check that a mechanism serves a paradigm; None takes the recommended one, "paper" the paper's."""
     serving = [name for name, m in (CENTRAL | DISTRIBUTED).items() if paradigm.name in m.paradigms]
     if wanted is None:

@@ -13,12 +13,13 @@ import math
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
+from crowdveil.privacy.epsilon import Epsilons
 
 HONEST_EXCESS = 1e-12
 """An honest report is refused with at most this probability for each of its numbers."""
 
 
-def within_reach(values: IntArray, largest: IntArray, sensitivity: int, epsilons: IntArray, terms: int) -> BoolArray:
+def within_reach(values: IntArray, largest: IntArray, sensitivity: int, epsilons: Epsilons, terms: int) -> BoolArray:
     """Say for each report (row) whether its numbers could have been made by an honest device.
 
     ``largest`` bounds each voter's exact numbers. The noise is Laplace (``terms`` = 1) or a coordinate of cube noise,
@@ -28,7 +29,7 @@ def within_reach(values: IntArray, largest: IntArray, sensitivity: int, epsilons
     x = float(terms)
     for _ in range(100):
         x = -math.log(HONEST_EXCESS) + terms * (1 + math.log(x / terms))
-    reach = largest + np.ceil(x * sensitivity * 1e6 / epsilons).astype(np.int64)
+    reach = largest + np.ceil(x * sensitivity * 1e6 / epsilons.micro).astype(np.int64)
     return np.asarray((np.abs(values) <= reach[:, None]).all(axis=1))
 
 

@@ -12,6 +12,7 @@ from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.moments import preference_from_scores
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.influence import influence
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums, unsummed
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
@@ -33,7 +34,7 @@ from crowdveil.privacy.noise.source import Noise
 class ScoreReports:
     """What devices send: which coordinates they report (chosen at random), their noisy scores, and public counts."""
 
-    epsilons: IntArray
+    epsilons: Epsilons
     counts: IntArray
     """How many records each voter has: the same for record-neighbours, so not secret here."""
     reported: BoolArray
@@ -59,7 +60,7 @@ class ScoreRelease:
     title = "Score release: cube noise on some coordinates of each voter's score"
     paradigms = ("rldp", "aldp")
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> ScoreReports:
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ScoreReports:
         """Score each voter, choose the coordinates, add the noise."""
         design, scores = public_design(settings.study), voter_scores(ballots, settings)
         sizes = coordinates_to_report(design, ballots.counts, epsilons)
@@ -90,9 +91,9 @@ class ScoreRelease:
         """Average the unbiased mean scores and find the preference that explains them."""
         design, batches = public_design(settings.study), list(reports)
         sums = all_sums(batches, _sums)
-        sizes, counts, epsilons = sums.levels.T
+        sizes, counts, micro = sums.levels.T
         scales = design.directions / (sizes * counts * SCORE_STEPS)
-        variances = _variance(design, sizes, counts, epsilons)
+        variances = _variance(design, sizes, counts, micro)
         weights = sums.weights(variances, settings.equal_votes)
         mean, spread = sums.mean(weights, scales), sums.spread(weights, scales)
         facts: dict[str, Any] = {"coordinates_per_report": np.unique(sizes).tolist(), "of": design.directions}
@@ -104,11 +105,11 @@ class ScoreRelease:
         carried = fit.gain @ spread.matrix @ fit.gain.T
         return Estimate(fit.preference, Spread(tuple(map(tuple, carried.tolist()))), facts)
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> Spread:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> Spread:
         """Return the spread around the estimate of an indifferent crowd that answers every dilemma of a ballot."""
         design = public_design(settings.study)
         counts = np.full(len(epsilons), settings.study.drawing.dilemmas)
-        variances = _variance(design, coordinates_to_report(design, counts, epsilons), counts, epsilons)
+        variances = _variance(design, coordinates_to_report(design, counts, epsilons), counts, epsilons.micro)
         variance = float(influence(variances, settings.equal_votes) ** 2 @ variances)
         fit = preference_from_scores(design, np.zeros(design.directions), np.eye(design.directions) * variance)
         return Spread(tuple(map(tuple, (variance * fit.gain @ fit.gain.T).tolist())))
@@ -116,7 +117,7 @@ class ScoreRelease:
 
 def _sums(reports: ScoreReports) -> LevelSums:
     """Add up the scores, by the number of coordinates and records and by epsilon."""
-    levels = np.stack([reports.reported.sum(axis=1), reports.counts, reports.epsilons], axis=1)
+    levels = np.stack([reports.reported.sum(axis=1), reports.counts, reports.epsilons.micro], axis=1)
     return LevelSums.of(levels, reports.values.astype(np.float64))
 
 
@@ -124,43 +125,43 @@ def _pulled_in(batches: list[ScoreReports], settings: Settings, design: Design) 
     """Return the mean of the reports and its spread, the most extreme ones pulled in."""
     reported = np.concatenate([batch.reported for batch in batches])
     counts = np.concatenate([batch.counts for batch in batches])
-    epsilons = np.concatenate([batch.epsilons for batch in batches])
+    epsilons = Epsilons.joined(batch.epsilons for batch in batches)
     scale = design.directions / (reported.sum(axis=1) * counts * SCORE_STEPS)
     means = np.concatenate([batch.values for batch in batches]) * scale[:, None]
-    weights = influence(_variance(design, reported.sum(axis=1), counts, epsilons), settings.equal_votes)
+    weights = influence(_variance(design, reported.sum(axis=1), counts, epsilons.micro), settings.equal_votes)
     means = winsorised(means, weights, reported, settings.robust)
     return weights @ means, spread_of(means, weights)
 
 
-def coordinates_to_report(design: Design, counts: IntArray, epsilons: IntArray) -> IntArray:
+def coordinates_to_report(design: Design, counts: IntArray, epsilons: Epsilons) -> IntArray:
     """Return the best number m of coordinates for voters with n records.
 
     The variance of a mean score from one report is (k / m)(K (m + 1)(m + 2) + S) / n^2, where K = (2 / epsilon)^2 / 3
     and S is the mean square of a voter's score. Of m real, it is least at sqrt(2 + S / K); of the whole numbers next to
     it, the better one is taken.
     """
-    spread = expected_square(design, counts.astype(np.float64)) * 3 * (epsilons / 2e6) ** 2
+    spread = expected_square(design, counts.astype(np.float64)) * 3 * (epsilons.micro / 2e6) ** 2
     below = np.clip(np.floor(np.sqrt(2 + spread)), 1, design.directions).astype(np.int64)
     above = np.minimum(below + 1, design.directions)
-    worse = _variance(design, above, counts, epsilons) >= _variance(design, below, counts, epsilons)
+    worse = _variance(design, above, counts, epsilons.micro) >= _variance(design, below, counts, epsilons.micro)
     return np.where(worse, below, above)
 
 
-def tells_more_than_choices(design: Design, records: int, epsilons: IntArray) -> bool:
+def tells_more_than_choices(design: Design, records: int, epsilons: Epsilons) -> bool:
     """Whether scores tell more of voters with n records each than their n choices after randomised response.
 
     What n choices tell is as exact as a mean score of variance 1 / (n tanh(epsilon / 2)^2), on the scale on which a
     record's unclipped score has variance 1. Voters differ from each other by as much either way. With personal
     epsilons, what a crowd tells is the sum of what its voters do.
     """
-    levels, voters = np.unique(epsilons, return_counts=True)
+    levels, voters = np.unique(epsilons.micro, return_counts=True)
     counts = np.full(len(levels), records)
-    score = _variance(design, coordinates_to_report(design, counts, levels), counts, levels)
+    score = _variance(design, coordinates_to_report(design, counts, Epsilons(levels)), counts, levels)
     choices = design.score_signal**2 / (records * np.tanh(levels / 2e6) ** 2) + DISAGREEMENT**2
     return bool(voters @ (1 / score) > voters @ (1 / choices))
 
 
-def _variance(design: Design, sizes: IntArray, counts: IntArray, epsilons: IntArray) -> FloatArray:
-    noise = cube_variance(2e6 / epsilons, 1.0, sizes.astype(np.float64))
+def _variance(design: Design, sizes: IntArray, counts: IntArray, micro: IntArray) -> FloatArray:
+    noise = cube_variance(2e6 / micro, 1.0, sizes.astype(np.float64))
     records = counts.astype(np.float64)
     return design.directions / sizes * (noise + expected_square(design, records)) / records**2

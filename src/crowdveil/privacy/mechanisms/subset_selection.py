@@ -10,6 +10,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.fit import fit_voters
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
 from crowdveil.privacy.mechanisms.influence import influence
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums
@@ -47,25 +48,26 @@ class SubsetSelection:
     title = "Signed subset selection on each voter's preference"
     paradigms = ("vldp", "rldp")
 
-    def report(self, ballots: Ballots, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Fit each voter, round to a corner, and draw the signs."""
         return self.perturb(fit_voters(ballots, settings.norm_bound).values, settings, epsilons, noise)
 
-    def perturb(self, preferences: FloatArray, settings: Settings, epsilons: IntArray, noise: Noise) -> Reports:
+    def perturb(self, preferences: FloatArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Make reports of preferences that are fitted already, a row a voter: round to a corner, draw the signs."""
         d = settings.study.dimension
         steps = to_steps(preferences, settings.norm_bound)
         corner, sign = _corners(steps, noise)
         signs = np.zeros_like(steps)
-        for micro in np.unique(epsilons):
-            rows = np.flatnonzero(epsilons == micro)
-            size = subset_size(d, int(micro))
+        values = epsilons.values
+        for epsilon in np.unique(values).tolist():
+            rows = np.flatnonzero(values == epsilon)
+            size = subset_size(d, epsilon)
             signs[rows] = _select(corner[rows], sign[rows], d, size, epsilons[rows], noise)
         return Reports(epsilons, signs)
 
     def acceptable(self, reports: Reports, settings: Settings) -> BoolArray:
         """Refuse what is not k signs and zeros."""
-        sizes = np.array([subset_size(settings.study.dimension, int(micro)) for micro in reports.epsilons])
+        sizes = _subset_sizes(settings.study.dimension, reports.epsilons)
         values = reports.values
         return np.asarray((np.abs(values) <= 1).all(axis=1) & (np.abs(values).sum(axis=1) == sizes))
 
@@ -76,45 +78,52 @@ class SubsetSelection:
     def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
         """Average the unbiased estimates, each by what its epsilon makes it worth."""
         d, bound, sums = settings.study.dimension, settings.norm_bound, all_sums(reports, _sums)
-        levels = sums.levels[:, 0].tolist()
-        gains = np.array([_gain(d, micro) for micro in levels]) * bound
-        variances = np.array([mean_squared_error(d, micro) for micro in levels]) * bound**2 / d
+        levels = Epsilons(sums.levels[:, 0]).values.tolist()
+        gains = np.array([_gain(d, epsilon) for epsilon in levels]) * bound
+        variances = np.array([mean_squared_error(d, epsilon) for epsilon in levels]) * bound**2 / d
         weights = sums.weights(variances, settings.equal_votes)
-        facts = {"signs_per_report": sorted({subset_size(d, micro) for micro in levels})}
+        facts = {"signs_per_report": sorted({subset_size(d, epsilon) for epsilon in levels})}
         return Estimate(sums.mean(weights, gains), sums.spread(weights, gains), facts)
 
-    def expected_noise(self, settings: Settings, epsilons: IntArray) -> Spread:
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> Spread:
         """Return the variance of the weighted mean, by symmetry the same on every coordinate."""
         d = settings.study.dimension
-        levels, at = np.unique(epsilons, return_inverse=True)
-        errors = np.array([mean_squared_error(d, int(micro)) for micro in levels])[at] * settings.norm_bound**2 / d
+        levels, at = np.unique(epsilons.values, return_inverse=True)
+        errors = (
+            np.array([mean_squared_error(d, epsilon) for epsilon in levels.tolist()])[at] * settings.norm_bound**2 / d
+        )
         weights = influence(errors, settings.equal_votes)
         return Spread(tuple(map(tuple, (np.eye(d) * float(weights**2 @ errors)).tolist())))
 
 
 def _sums(reports: Reports) -> LevelSums:
-    return LevelSums.of(reports.epsilons, reports.values.astype(np.float64))
+    return LevelSums.of(reports.epsilons.micro, reports.values.astype(np.float64))
 
 
-def subset_size(dimension: int, micro: int) -> int:
+def _subset_sizes(dimension: int, epsilons: Epsilons) -> IntArray:
+    levels, at = np.unique(epsilons.values, return_inverse=True)
+    return np.array([subset_size(dimension, epsilon) for epsilon in levels.tolist()], np.int64)[at]
+
+
+def subset_size(dimension: int, epsilon: float) -> int:
     """Return the k that minimises the mean squared error at this dimension and epsilon."""
-    best = 2 * dimension / math.expm1(micro / 1e6)
+    best = 2 * dimension / math.expm1(epsilon)
     nearby = {min(dimension, max(1, k)) for k in (math.floor(best), math.ceil(best))}
-    return min(nearby, key=lambda k: _error(dimension, k, micro))
+    return min(nearby, key=lambda k: _error(dimension, k, epsilon))
 
 
-def mean_squared_error(dimension: int, micro: int) -> float:
+def mean_squared_error(dimension: int, epsilon: float) -> float:
     """Bound E |estimate - beta|^2 / B^2 for one voter's report, at the best k."""
-    return _error(dimension, subset_size(dimension, micro), micro)
+    return _error(dimension, subset_size(dimension, epsilon), epsilon)
 
 
-def _error(dimension: int, size: int, micro: int) -> float:
-    return size * (1 + 2 * dimension / (size * math.expm1(micro / 1e6))) ** 2
+def _error(dimension: int, size: int, epsilon: float) -> float:
+    return size * (1 + 2 * dimension / (size * math.expm1(epsilon))) ** 2
 
 
-def _gain(dimension: int, micro: int) -> float:
+def _gain(dimension: int, epsilon: float) -> float:
     """(1 + r a) / (r a): what makes a report unbiased."""
-    return 1 + 2 * dimension / (subset_size(dimension, micro) * math.expm1(micro / 1e6))
+    return 1 + 2 * dimension / (subset_size(dimension, epsilon) * math.expm1(epsilon))
 
 
 def _corners(steps: IntArray, noise: Noise) -> tuple[IntArray, IntArray]:
@@ -130,7 +139,7 @@ def _corners(steps: IntArray, noise: Noise) -> tuple[IntArray, IntArray]:
     return corner, np.where(left_over, 2 * (anywhere % 2) - 1, sign)
 
 
-def _select(corner: IntArray, sign: IntArray, d: int, size: int, epsilons: IntArray, noise: Noise) -> IntArray:
+def _select(corner: IntArray, sign: IntArray, d: int, size: int, epsilons: Epsilons, noise: Noise) -> IntArray:
     """Draw w for each voter: is the corner's place among the k, is its sign kept, and what fills the rest."""
     voters = len(corner)
     # P(w_j != 0) = r (e^eps + 1) / (1 + r a), written in q = e^-eps and multiplied out.

@@ -3,6 +3,7 @@
 import numpy as np
 
 from crowdveil.arrays import BoolArray, IntArray
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise.aes_stream import AesStream, ByteSource
 from crowdveil.privacy.noise.bulk_draws import draw, wrapped
 from crowdveil.privacy.noise.cube_noise import cube_noise
@@ -43,10 +44,10 @@ class BulkNoise:
     def __init__(self, source: ByteSource | None = None) -> None:
         self._source: ByteSource = AesStream() if source is None else source
 
-    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return exact noise, as `Noise.laplace` says."""
         check_laplace(sensitivity, epsilons, columns)
-        noise = np.empty((epsilons.size, columns), dtype=np.int64)
+        noise = np.empty((len(epsilons), columns), dtype=np.int64)
         for micro, rows in rows_by_epsilon(epsilons, columns):
             coins = LaplaceCoins.of_scale(exact_scale(sensitivity, micro))
             values, tails = draw(self._source, coins, rows.size * columns)
@@ -56,18 +57,18 @@ class BulkNoise:
             noise[rows] = values.reshape(rows.size, columns)
         return noise
 
-    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return exact noise, as `Noise.cube` says."""
         check_cube(sensitivity, epsilons, columns)
-        noise = np.empty((epsilons.size, columns), dtype=np.int64)
+        noise = np.empty((len(epsilons), columns), dtype=np.int64)
         for micro, rows in rows_by_epsilon(epsilons, columns + 1):
             noise[rows] = cube_noise(self._source, exact_scale(sensitivity, micro), rows.size, columns)
         return noise
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
+    def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Return exact tosses, as `Noise.tosses` says."""
         check_tosses(odds, epsilons, columns)
-        tosses = np.empty((epsilons.size, columns), dtype=np.bool_)
+        tosses = np.empty((len(epsilons), columns), dtype=np.bool_)
         for micro, rows in rows_by_epsilon(epsilons, columns):
             up = invert(self._source, Coin(odds, micro), rows.size * columns) == 0
             tosses[rows] = up.reshape(rows.size, columns)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from crowdveil.arrays import BoolArray, IntArray
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT
+from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilons
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import check_cube, check_laplace, check_tosses, check_uniform
 from crowdveil.privacy.zcdp import gaussian_variance
@@ -27,11 +27,11 @@ class FloatNoiseForExperiments:
     def __init__(self, seed: int) -> None:
         self._generator = np.random.default_rng(seed)
 
-    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return noise that has nearly the distribution of `Noise.laplace`; the same seed draws the same."""
         check_laplace(sensitivity, epsilons, columns)
-        scales = sensitivity * (MICROS_PER_UNIT / epsilons.astype(np.float64))
-        values = self._generator.laplace(0.0, scales[:, np.newaxis], (epsilons.size, columns))
+        scales = sensitivity * (MICROS_PER_UNIT / epsilons.micro.astype(np.float64))
+        values = self._generator.laplace(0.0, scales[:, np.newaxis], (len(epsilons), columns))
         return np.rint(values).astype(np.int64)
 
     def gaussian(self, sensitivity: int, rho: Fraction, columns: int) -> IntArray:
@@ -39,23 +39,23 @@ class FloatNoiseForExperiments:
         deviation = math.sqrt(gaussian_variance(sensitivity, rho))
         return np.rint(self._generator.normal(0.0, deviation, columns)).astype(np.int64)
 
-    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return noise that has nearly the distribution of `Noise.cube`; the same seed draws the same.
 
         On real vectors, with density proportional to exp(-max_j |x_j| / t), a radius of the law gamma(columns + 1) with
         scale t times a uniform point of the cube [-1, 1]^columns has this law.
         """
         check_cube(sensitivity, epsilons, columns)
-        radii = self._generator.gamma(columns + 1, sensitivity * (MICROS_PER_UNIT / epsilons.astype(np.float64)))
-        points = self._generator.uniform(-1.0, 1.0, (epsilons.size, columns))
+        radii = self._generator.gamma(columns + 1, sensitivity * (MICROS_PER_UNIT / epsilons.micro.astype(np.float64)))
+        points = self._generator.uniform(-1.0, 1.0, (len(epsilons), columns))
         return np.rint(radii[:, np.newaxis] * points).astype(np.int64)
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
+    def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Return tosses with nearly the probability of `Noise.tosses`; the same seed tosses the same."""
         check_tosses(odds, epsilons, columns)
-        q = np.exp(-epsilons / MICROS_PER_UNIT)
+        q = np.exp(-epsilons.values)
         probabilities = (odds.a + odds.b * q) / (odds.c + odds.d * q)
-        up: BoolArray = self._generator.random((epsilons.size, columns)) < probabilities[:, np.newaxis]
+        up: BoolArray = self._generator.random((len(epsilons), columns)) < probabilities[:, np.newaxis]
         return up
 
     def uniform(self, below: int, rows: int, columns: int) -> IntArray:

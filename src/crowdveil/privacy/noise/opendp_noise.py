@@ -8,7 +8,7 @@ import numpy as np
 import opendp.prelude as dp
 
 from crowdveil.arrays import BoolArray, IntArray
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT
+from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilons
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import check_laplace, exact_scale, rows_by_epsilon
@@ -36,21 +36,21 @@ class OpenDPNoise:
     def __init__(self) -> None:
         self._others = BulkNoise()
 
-    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return exact noise, as `Noise.laplace` says."""
         check_laplace(sensitivity, epsilons, columns)
-        noise = np.empty((epsilons.size, columns), dtype=np.int64)
+        noise = np.empty((len(epsilons), columns), dtype=np.int64)
         for micro, rows in rows_by_epsilon(epsilons, columns):
             zeros = np.zeros(rows.size * columns, dtype=np.int64)
             drawn = _measurement(sensitivity, micro)(zeros)
             noise[rows] = np.array(drawn, dtype=np.int64).reshape(rows.size, columns)
         return noise
 
-    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return exact noise, as `Noise.cube` says."""
         return self._others.cube(sensitivity, epsilons, columns)
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
+    def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Return exact tosses, as `Noise.tosses` says."""
         return self._others.tosses(odds, epsilons, columns)
 

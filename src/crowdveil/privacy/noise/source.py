@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import GREATEST_MICRO, LEAST_MICRO, MICROS_PER_UNIT
+from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilons
 from crowdveil.privacy.noise.odds import Odds
 
 # Noise of this scale is outside int64 with a probability of exp(-2^63 / 2^52) = exp(-2^11).
@@ -33,7 +33,7 @@ _VALUES_AT_ONCE = 1 << 16
 
 
 class Noise(Protocol):
-    """A source of independent randomness for mechanisms. Epsilons are in millionths, one for each row."""
+    """A source of independent randomness for mechanisms. There is an epsilon for each row."""
 
     @property
     def name(self) -> str:
@@ -45,14 +45,14 @@ class Noise(Protocol):
         """Whether the laws below hold to the letter; False for experiments only."""
         ...
 
-    def laplace(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return noise of shape (len(epsilons), columns), with P(x) proportional to exp(-|x| eps_i / sensitivity).
 
         `sensitivity` is the l1 sensitivity of a row in grid steps.
         """
         ...
 
-    def cube(self, sensitivity: int, epsilons: IntArray, columns: int) -> IntArray:
+    def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Return noise of shape (len(epsilons), columns), whose row i is a vector x of integers with a probability
         proportional to exp(-max_j |x_j| eps_i / sensitivity).
 
@@ -60,7 +60,7 @@ class Noise(Protocol):
         """
         ...
 
-    def tosses(self, odds: Odds, epsilons: IntArray, columns: int) -> BoolArray:
+    def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Return tosses of shape (len(epsilons), columns): in row i, True with the probability that the odds give
         for eps_i.
         """
@@ -76,13 +76,13 @@ def exact_scale(sensitivity: int, micro: int) -> Fraction:
     return Fraction(sensitivity * MICROS_PER_UNIT, micro)
 
 
-def check_laplace(sensitivity: int, epsilons: IntArray, columns: int) -> None:
+def check_laplace(sensitivity: int, epsilons: Epsilons, columns: int) -> None:
     """Refuse a request for Laplace noise that no source could serve faithfully."""
     _check_rows(epsilons, columns)
     _check_scale(sensitivity, epsilons, 1)
 
 
-def check_cube(sensitivity: int, epsilons: IntArray, columns: int) -> None:
+def check_cube(sensitivity: int, epsilons: Epsilons, columns: int) -> None:
     """Refuse a request for noise of the cube that no source could serve faithfully.
 
     With d = columns, t the scale and (d + 1) t <= 2^52, the radius R of the cube is 2^62 or more with a probability
@@ -94,7 +94,7 @@ def check_cube(sensitivity: int, epsilons: IntArray, columns: int) -> None:
     _check_scale(sensitivity, epsilons, columns + 1)
 
 
-def check_tosses(odds: Odds, epsilons: IntArray, columns: int) -> None:
+def check_tosses(odds: Odds, epsilons: Epsilons, columns: int) -> None:
     """Refuse a request for tosses that is no such thing."""
     if not isinstance(odds, Odds):
         raise CrowdveilError(f"the odds are {odds!r}, and must be Odds(a, b, c, d).")
@@ -121,43 +121,34 @@ def _check_columns(columns: int) -> None:
         raise CrowdveilError(f"noise was asked for in {columns!r} columns, and must be for a positive whole number.")
 
 
-def _check_rows(epsilons: IntArray, columns: int) -> None:
+def _check_rows(epsilons: Epsilons, columns: int) -> None:
     _check_columns(columns)
-    if not isinstance(epsilons, np.ndarray) or epsilons.dtype != np.int64 or epsilons.ndim != 1:
-        given = f"{epsilons.dtype} of shape {epsilons.shape}" if isinstance(epsilons, np.ndarray) else repr(epsilons)
-        raise CrowdveilError(f"the epsilons are {given}, and must be a one-dimensional int64 array of millionths.")
-    if epsilons.size == 0:
-        return
-    least, greatest = int(epsilons.min()), int(epsilons.max())
-    if not (least >= LEAST_MICRO and greatest <= GREATEST_MICRO):
-        raise CrowdveilError(
-            f"the epsilons run from {least} to {greatest} millionths, and must stay between {LEAST_MICRO} (0.0001) "
-            f"and {GREATEST_MICRO} (50)."
-        )
+    if not isinstance(epsilons, Epsilons):
+        raise CrowdveilError(f"the epsilons are {epsilons!r}, and must be Epsilons, one for each row.")
 
 
-def _check_scale(sensitivity: int, epsilons: IntArray, terms: int) -> None:
+def _check_scale(sensitivity: int, epsilons: Epsilons, terms: int) -> None:
     """Refuse a sensitivity at which a sum of so many variables might not fit into 64 bits."""
     if not (_is_whole(sensitivity) and sensitivity > 0):
         raise CrowdveilError(f"the sensitivity is {sensitivity!r}, and must be a positive whole number of grid steps.")
-    if epsilons.size == 0:
+    if not len(epsilons):
         return
-    least = int(epsilons.min())
-    if not terms * exact_scale(sensitivity, least) <= GREATEST_SCALE:
+    least = epsilons.smallest
+    if not terms * exact_scale(sensitivity, least.micro) <= GREATEST_SCALE:
         raise CrowdveilError(
-            f"a sensitivity of {sensitivity} steps at epsilon {least / MICROS_PER_UNIT} needs noise of a scale above "
+            f"a sensitivity of {sensitivity} steps at epsilon {least} needs noise of a scale above "
             f"2^52{f' / {terms}' if terms > 1 else ''}, too near the end of 64-bit integers. Use a coarser grid or a "
             "larger epsilon."
         )
 
 
-def rows_by_epsilon(epsilons: IntArray, columns: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
+def rows_by_epsilon(epsilons: Epsilons, columns: int) -> Iterator[tuple[int, NDArray[np.intp]]]:
     """Yield every distinct epsilon with the rows that carry it, in blocks that keep the memory small."""
-    if epsilons.size == 0:
+    if not len(epsilons):
         return
     at_most = max(1, _VALUES_AT_ONCE // columns)
-    order = np.argsort(epsilons, kind="stable")
-    values, starts = np.unique(epsilons[order], return_index=True)
+    order = np.argsort(epsilons.micro, kind="stable")
+    values, starts = np.unique(epsilons.micro[order], return_index=True)
     for micro, rows in zip(values, np.split(order, starts[1:]), strict=True):
         for start in range(0, rows.size, at_most):
             yield int(micro), rows[start : start + at_most]
