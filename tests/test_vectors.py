@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr
 from vectors import generate
 
+from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import Terms, check_report
@@ -42,7 +43,9 @@ def test_a_report_from_scripted_bytes_is_one_that_the_service_takes():
     assert {case["mechanism"] for case in vectors["cases"]} == set(DISTRIBUTED)
     for case in vectors["cases"]:
         study = Study.from_dict(vectors["polls"][case["mechanism"]]["study"])
-        terms = Terms(case["mechanism"], Settings(study, study.norm_bound), [case["epsilon_micro"]])
+        terms = Terms(
+            case["mechanism"], Settings(study, study.norm_bound), [Epsilon.of_millionths(case["epsilon_micro"])]
+        )
         body = json.loads(case["report"])
         assert body.pop("about").keys() == vectors["about"].keys()
         check_report(body, terms)

@@ -10,6 +10,7 @@ import pytest
 from tests.service.voters import poll, reports
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.service.description import describe, report_size
 from crowdveil.service.poll import State
@@ -154,4 +155,4 @@ def test_every_distributed_mechanism_can_be_described(name: str) -> None:
 def test_sizes_are_those_of_real_reports() -> None:
     made = poll()
     for body in reports(made, 12):
-        assert len(body["coordinates"]) == report_size(made, body["epsilon_micro"])
+        assert len(body["coordinates"]) == report_size(made, Epsilon.of_millionths(body["epsilon_micro"]))

@@ -65,8 +65,8 @@ def test_crowds_are_doubled_until_every_curve_has_reached_its_goal(monkeypatch):
     assert 50 < by_choice["recommended"] < 100
     assert [voters for voters, _, _ in simulated] == [25, 50, 100, 200, 400, 800]
     # Who has arrived is not simulated again, and larger crowds are fewer.
-    assert simulated[2][2] == {("algorithm-1", 1_000_000), ("pooled-score", 1_000_000)}
-    assert simulated[3][2] == {("algorithm-1", 1_000_000)}
+    assert simulated[2][2] == {("algorithm-1", Epsilon(1)), ("pooled-score", Epsilon(1))}
+    assert simulated[3][2] == {("algorithm-1", Epsilon(1))}
     assert [number for _, number, _ in simulated] == [20, 20, 10, 8, 8, 8]
 
 

@@ -39,7 +39,7 @@ def test_the_papers_grids():
 
 
 def test_who_is_in_which_group_is_random():
-    drawn = np.array([Groups().draw(100, np.random.default_rng(seed)) for seed in range(200)])
+    drawn = np.array([Groups().draw(100, np.random.default_rng(seed)).values for seed in range(200)])
     # The mean epsilon at each place is the same, whichever place it is: five standard errors around the mean of all.
     spread = drawn.std() / np.sqrt(200)
     assert np.abs(drawn.mean(axis=0) - drawn.mean()).max() < 5.5 * spread

@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "best-accuracy.md"
 
 
 def signed(d, epsilon):
-    return mean_squared_error(d, round(epsilon * 1e6))
+    return mean_squared_error(d, epsilon)
 
 
 def laplace(d, epsilon):
@@ -137,10 +137,10 @@ def test_the_table_of_the_page():
         d, epsilon = (float(part.split("=")[1]) for part in where.split(","))
         expected = [other(int(d), epsilon) for other in OTHERS.values()] + [signed(int(d), epsilon)]
         assert [float(cell.strip("*")) for cell in shown] == pytest.approx(expected, rel=6e-3)
-        assert int(size) == subset_size(int(d), round(epsilon * 1e6))
+        assert int(size) == subset_size(int(d), epsilon)
 
 
 if __name__ == "__main__":
     for d, epsilon in product((5, 10, 23), (0.3, 1.0, 2.0, 5.0)):
         numbers = [f"{other(d, epsilon):.3g}" for other in OTHERS.values()] + [f"**{signed(d, epsilon):.3g}**"]
-        print(f"| d = {d}, ε = {epsilon:g} | {' | '.join(numbers)} | {subset_size(d, round(epsilon * 1e6))} |")
+        print(f"| d = {d}, ε = {epsilon:g} | {' | '.join(numbers)} | {subset_size(d, epsilon)} |")

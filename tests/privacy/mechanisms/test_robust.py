@@ -69,7 +69,7 @@ def test_honest_reports_are_accepted(name, crowd):
 
 
 @pytest.mark.parametrize(("name", "field"), [("algorithm-2", "values"), ("subset-selection", "values"),
-                                             ("score", "values"), ("randomised-response", "answers")])  # fmt: skip
+                                             ("score", "values"), ("randomised-response", "choices")])  # fmt: skip
 def test_impossible_reports_are_refused_and_only_those(name, field, crowd):
     ballots = crowd.ballots
     settings_ = Settings(ballots.study, 2.0)
