@@ -2,36 +2,16 @@
 
 import gzip
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.program import crowdveil, refused
 
 from crowdveil.ballots import Ballots, write_ballots
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.sources.simulated import synthetic_crowd
-
-
-def crowdveil(*words, stdin=""):
-    """Run the real program."""
-    return subprocess.run(
-        [sys.executable, "-c", "from crowdveil.cli import main; main()", *map(str, words)],
-        input=stdin, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-
-
-def refused(result, *said):
-    assert result.returncode == 2, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("crowdveil: ")
-    for words in said:
-        assert words in lines[0], lines[0]
-    assert result.stdout == ""
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +64,7 @@ def test_features_that_are_not_finite(folder, value):
 
 def test_budget_already_spent(folder):
     Ledger.create(folder / "small", 1_500_000)
-    assert release(folder, ledger="small", out="first.json").returncode == 0
+    assert release(folder, ledger="small", out="first.json").code == 0
     refused(
         release(folder, ledger="small", out="second.json"), "requested epsilon 1", "remaining 0.5", "difference 0.5"
     )
@@ -112,8 +92,8 @@ def test_a_release_needs_a_ledger_and_a_place(folder):
 def test_unknown_words(folder):
     refused(release(folder, paradigm="xyz"), "vlcp, rlcp, vldp, rldp")
     refused(release(folder, "--mechanism", "algorithm-9"), "algorithm-1")
-    refused(release(folder, "--delta", "loose"), "tight or paper")
-    refused(crowdveil("relaese"), "relaese")
+    refused(release(folder, "--sensitivity", "loose"), "'tight', 'paper'")
+    refused(crowdveil("relaese"), "relaese", "Did you mean 'release'")
     refused(crowdveil("release"), "crowdveil release --help")
     refused(crowdveil("studies", "mars"), "moral-machine")
 
@@ -153,7 +133,7 @@ def test_ballots_of_another_kind(folder):
 
 
 def test_dilemmas_that_are_none(folder):
-    assert release(folder, out="d.json", epsilon="0.5").returncode == 0
+    assert release(folder, out="d.json", epsilon="0.5").code == 0
     made = folder / "d.json"
     refused(crowdveil("decide", made, "nowhere.json"), "nowhere.json")
     refused(crowdveil("decide", made, "[1, 2"), "not JSON")

@@ -1,50 +1,11 @@
 """crowdveil plan with its two questions, a zCDP ledger, and a release with Gaussian noise: from the command line."""
 
-import io
-import json
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from typing import NamedTuple
-from unittest import mock
-
 import numpy as np
 import pytest
+from tests.program import answer, crowdveil, refused
 
 from crowdveil.ballots import write_ballots
-from crowdveil.cli import main
 from crowdveil.sources.simulated import synthetic_crowd
-
-
-class Result(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def crowdveil(*words):
-    """Run the program in this process: its own process would start seventeen times."""
-    said, complained = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["crowdveil", *map(str, words)]),
-        redirect_stdout(said),
-        redirect_stderr(complained),
-        pytest.raises(SystemExit) as ended,
-    ):
-        main()
-    return Result(ended.value.code, said.getvalue(), complained.getvalue())
-
-
-def answer(*words):
-    result = crowdveil(*words, "--json")
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def refused(result, said):
-    assert result.returncode == 2
-    (line,) = result.stderr.strip().splitlines()
-    assert line.startswith("crowdveil: ")
-    assert said in line
 
 
 @pytest.fixture(scope="module")

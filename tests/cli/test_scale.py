@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 import tempfile
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.program import Result, crowdveil, refused
 
 from crowdveil.ballots import census, open_ballots
-from crowdveil.cli import main
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.releases import load_release
 from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
 from crowdveil.study.bundled import load_study
 
 VOTERS = 120
-
-
-@dataclass(frozen=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def crowdveil(*words: object) -> Done:
-    """Run the program, in this process: starting one for each command would take most of the time."""
-    told, complained, code = io.StringIO(), io.StringIO(), 0
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(told), redirect_stderr(complained):
-        patch.setattr(sys, "argv", ["crowdveil", *map(str, words)])
-        try:
-            main()
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 0
-    return Done(code, told.getvalue(), complained.getvalue())
 
 
 @pytest.fixture
@@ -49,19 +26,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def release(folder: Path, source: str, *more: object) -> Done:
+def release(folder: Path, source: str, *more: object) -> Result:
     private = ("--paradigm", "vlcp", "--epsilon", "1", "--ledger", folder / "l")
     return crowdveil("release", folder / source, *private, "--out", folder / "r.json", *more)
 
 
 def test_from_answers_to_a_release_in_one_command(folder: Path) -> None:
     done = release(folder, "a.csv")
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.stderr
     assert "Imported" in done.stderr
     made = load_release(folder / "r.json")
     assert made.guarantee.voters == VOTERS
     assert {p.name for p in folder.iterdir()} == {"a.csv", "l", "r.json"}, "private answers lie beside the release"
-    assert crowdveil("import", "moral-machine", folder / "a.csv", "--out", folder / "b").returncode == 0
+    assert crowdveil("import", "moral-machine", folder / "a.csv", "--out", folder / "b").code == 0
     (account,) = Ledger.open(folder / "l").statement().accounts
     assert account.dataset == census(open_ballots(folder / "b")).fingerprint, "other answers than those of an import"
 
@@ -78,46 +55,49 @@ def test_a_look_at_the_cost_leaves_nothing(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_the_ballots_may_be_kept(folder: Path) -> None:
-    assert release(folder, "a.csv", "--keep-ballots", folder / "b").returncode == 0
+    assert release(folder, "a.csv", "--keep-ballots", folder / "b").code == 0
     assert open_ballots(folder / "b").voters == VOTERS
-    refused = release(folder, "b", "--keep-ballots", folder / "c")
-    assert (refused.returncode, "is for a file of answers" in refused.stderr) == (2, True)
+    refused(release(folder, "b", "--keep-ballots", folder / "c"), "is for a file of answers")
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [("--epsilon", "2"), ("--ledger", "nowhere"), ("--out", "no/where.json"), ("--delta", "loose"), ("--engine", "x")],
+    [
+        ("--epsilon", "2"),
+        ("--ledger", "nowhere"),
+        ("--out", "no/where.json"),
+        ("--sensitivity", "loose"),
+        ("--engine", "x"),
+    ],
 )
 def test_what_is_wrong_is_said_before_a_long_import(folder: Path, wrong: tuple[str, str]) -> None:
     words = {"--paradigm": "vlcp", "--epsilon": "1", "--ledger": folder / "l", "--out": folder / "r.json"}
     words |= {wrong[0]: wrong[1]} if wrong != ("--epsilon", "2") else {"--epsilons": "both.csv"}
     done = crowdveil("release", folder / "a.csv", *(word for pair in words.items() for word in pair))
-    assert done.returncode == 2
+    assert done.code == 2
     assert "Imported" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_commands_read_shards_as_one_crowd(folder: Path) -> None:
     for words in (("--out", folder / "one"), ("--out", folder / "many", "--shards")):
-        assert crowdveil("import", "moral-machine", folder / "a.csv", *words).returncode == 0
+        assert crowdveil("import", "moral-machine", folder / "a.csv", *words).code == 0
     assert [p.name for p in (folder / "many").iterdir()] == ["part-000000.parquet"]
     for command in ("describe", "fit"):
         one, many = (json.loads(crowdveil(command, folder / name, "--json").stdout) for name in ("one", "many"))
         assert one == many
-    assert release(folder, "many").returncode == 0
-    refused = crowdveil(
-        "import", "moral-machine", folder / "a.csv", "--out", folder / "x", "--shards", "--refused", folder / "y"
-    )
-    assert (refused.returncode, "--refused is for an import into one file" in refused.stderr) == (2, True)
+    assert release(folder, "many").code == 0
+    words = ("--out", folder / "x", "--shards", "--refused", folder / "y")
+    refused(crowdveil("import", "moral-machine", folder / "a.csv", *words), "--refused is for an import into one file")
 
 
 @pytest.mark.slow
 def test_the_same_by_spark(folder: Path) -> None:
     pytest.importorskip("pyspark")
     spark = ("--engine", "spark", "--master", "local[2]")
-    assert crowdveil("import", "moral-machine", folder / "a.csv", "--out", folder / "many", *spark).returncode == 0
+    assert crowdveil("import", "moral-machine", folder / "a.csv", "--out", folder / "many", *spark).code == 0
     here, there = (json.loads(crowdveil("fit", folder / "many", *words, "--json").stdout) for words in ((), spark))
     assert here == there
     done = release(folder, "a.csv", *spark)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.stderr
     assert {p.name for p in folder.iterdir()} == {"a.csv", "l", "r.json", "many"}

@@ -3,59 +3,112 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
-from crowdveil.cli import data, ledger, releases
-from crowdveil.cli.audit import audit
-from crowdveil.cli.backup import backup, restore
-from crowdveil.cli.check_page import check_page
-from crowdveil.cli.compare import compare
-from crowdveil.cli.crowd import crowd
-from crowdveil.cli.demo import demo
-from crowdveil.cli.mcp import mcp
-from crowdveil.cli.plan import planning
-from crowdveil.cli.reproduce import reproducing
-from crowdveil.cli.serve import serve
-from crowdveil.cli.terminal import err
 from crowdveil.errors import CrowdveilError
-from crowdveil.version import VERSION
+from crowdveil.extras import missing_extra
 
 USER_ERROR = 2
+INTERRUPTED = 130
+
+
+class PanelledCommand(TyperCommand):
+    """A command whose options are listed in panels."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """List arguments and options, those of one ``rich_help_panel`` together."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            usual = f"{parameter.param_type_name.capitalize()}s"
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                panels.setdefault(getattr(parameter, "rich_help_panel", None) or usual, []).append(record)
+        for panel, records in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(records)
+
+
+class Command(NamedTuple):
+    """Where a command is, and the line that lists it. Its module is loaded when the command is used."""
+
+    panel: str
+    module: str
+    function: str
+    line: str
+
+    def load(self, name: str) -> Any:
+        """Return what runs the command, or the group of commands."""
+        found = getattr(import_module(f"crowdveil.cli.{self.module}"), self.function)
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+            alone.command(name, cls=PanelledCommand)(found)
+            found = alone
+        return get_command(found)
+
+
+COMMANDS = {
+    "demo": Command("Start here", "demo", "demo", "From simulated voters to decisions, in one go."),
+    "studies": Command("Start here", "studies", "studies", "List the bundled studies, or show one."),
+    "simulate": Command("Ballots", "studies", "simulate", "Write the ballots of simulated voters."),
+    "import": Command("Ballots", "importing", "importing", "Read what people chose from a file."),
+    "describe": Command("Ballots", "exact", "describe", "Count a ballot file. Exact: not for publishing."),
+    "fit": Command("Ballots", "exact", "fit", "Average all voters without privacy, to compare."),
+    "plan": Command("Private release", "plan", "planning", "What does a promise cost in accuracy?"),
+    "ledger": Command("Private release", "ledger", "ledger", "The privacy budget: create it, show it, raise it."),
+    "release": Command("Private release", "release", "release", "Publish the crowd's preference, charged to a ledger."),
+    "decide": Command("Decisions", "decide", "decide", "Ask a release to decide a dilemma."),
+    "page": Command("Decisions", "decide", "page", "Write a page about a release, in plain words."),
+    "mcp": Command("Decisions", "client", "mcp", "Offer decisions to an AI agent as a tool."),
+    "serve": Command("Website", "website", "serve", "Put a study on the web."),
+    "backup": Command("Website", "website", "backup", "Write all that a website keeps to one file."),
+    "restore": Command("Website", "website", "restore", "Fill an empty database from a backup."),
+    "crowd": Command("Website", "client", "crowd", "Let simulated voters vote on a website."),
+    "check-page": Command("Website", "client", "check_page", "Is a website's page the one that crowdveil ships?"),
+    "audit": Command("Evidence", "audit", "audit", "Attack crowdveil's own promises."),
+    "compare": Command("Evidence", "compare", "compare", "How accurate is which mechanism?"),
+    "reproduce": Command("Evidence", "reproduce", "reproducing", "Run the paper's evaluation again, claim by claim."),
+}
+
+
+class Program(TyperGroup):
+    """The group of all commands, which loads none of them before it is used."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: dict[str, Any] = dict(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load one command."""
+        return COMMANDS[cmd_name].load(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands, those that belong together in one panel."""
+        for panel in dict.fromkeys(command.panel for command in COMMANDS.values()):
+            with formatter.section(panel):
+                listed = ((name, command.line) for name, command in COMMANDS.items() if command.panel == panel)
+                formatter.write_dl([(name.ljust(max(map(len, COMMANDS))), line) for name, line in listed])
+
 
 app = typer.Typer(
     name="crowdveil",
-    no_args_is_help=True,
+    cls=Program,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    epilog="Start with `crowdveil demo`. Every command has `--help` with an example and `--json` for machines.",
+    rich_markup_mode=None,
+    epilog="Every command has --help with an example; those that compute have --json for machines.",
 )
-
-app.command(rich_help_panel="Answers")(data.studies)
-app.command(rich_help_panel="Answers")(data.simulate)
-app.add_typer(data.importing, name="import", rich_help_panel="Answers")
-app.command(rich_help_panel="Answers")(data.describe)
-app.command(rich_help_panel="Answers")(data.fit)
-app.add_typer(planning, name="plan", rich_help_panel="Private society")
-app.command(rich_help_panel="Private society")(compare)
-app.add_typer(ledger.ledger, name="ledger", rich_help_panel="Private society")
-app.command(rich_help_panel="Private society")(releases.release)
-app.command(rich_help_panel="Decisions")(releases.decide)
-app.command(rich_help_panel="Decisions")(releases.report)
-app.command(rich_help_panel="Decisions")(mcp)
-app.command(rich_help_panel="Decisions")(demo)
-app.command(rich_help_panel="Decisions")(audit)
-app.command(rich_help_panel="Website")(serve)
-app.command(rich_help_panel="Website")(crowd)
-app.command(rich_help_panel="Website")(check_page)
-app.command(rich_help_panel="Website")(backup)
-app.command(rich_help_panel="Website")(restore)
-app.add_typer(reproducing, name="reproduce", rich_help_panel="Decisions")
 
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from crowdveil.version import VERSION
+
         typer.echo(f"crowdveil {VERSION}")
         raise typer.Exit
 
@@ -66,24 +119,34 @@ def _crowdveil(
 ) -> None:
     """A crowd guides an AI's decisions in ethical dilemmas, and no voter is exposed.
 
-    Answers (`simulate`, `import`) become a private society (`release`), and a release decides (`decide`).
+    Ballots (`import`, `simulate`) become a private release (`release`), and a release decides (`decide`).
     """
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> NoReturn:
     """Run the program; a mistake of the user's ends in one line on stderr and exit code 2."""
+    given = (sys.argv[1:] if words is None else list(words)) or ["--help"]
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        code = app(given, prog_name="crowdveil", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except CrowdveilError as error:
-        err.print(f"crowdveil: {error}", markup=False)
+        _complain(str(error))
+    except ModuleNotFoundError as error:
+        _complain(str(missing_extra(error)))
     except typer.Abort:
-        err.print("crowdveil: stopped")
+        _complain("stopped")
     except KeyboardInterrupt:
-        err.print("crowdveil: interrupted")
-        sys.exit(130)
+        _complain("interrupted")
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
+    except OSError as error:
+        _complain(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except typer.TyperException as error:
-        command = " ".join(["crowdveil", *(word for word in sys.argv[1:2] if not word.startswith("-"))])
-        err.print(f"crowdveil: {error.format_message()} (see {command} --help)", markup=False)
+        command = " ".join(["crowdveil", *(word for word in given[:1] if word in COMMANDS)])
+        _complain(f"{error.format_message()} (see {command} --help)")
     sys.exit(USER_ERROR)
+
+
+def _complain(line: str) -> None:
+    typer.echo(f"crowdveil: {line}", err=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdveil.audit.audit import FEWEST_DRAWS, MOST_FOR_SLOW_TESTS, Audit, Order, pieces
-from crowdveil.audit.audit import audit as run_audit
-from crowdveil.audit.picture import check_format, save_picture
-from crowdveil.cli.terminal import AsJson, out, progress, show, table
-from crowdveil.files import check_writable
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show
+
+if TYPE_CHECKING:
+    from crowdveil.audit.audit import Audit
 
 NOT_CLEAN = 1
 
@@ -20,7 +18,7 @@ NOT_CLEAN = 1
 def audit(
     epsilon: Annotated[str, typer.Option(help="The promise to attack.")] = "1",
     draws: Annotated[
-        int | None, typer.Option(help=f"Outputs of each side, from {FEWEST_DRAWS}: more prove more. Default: 200000.")
+        int | None, typer.Option(help="Outputs of each side, from 20000: more prove more. Default: 200000.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Half a minute: fewer draws, a shorter search.")] = False,
     mechanism: Annotated[str | None, typer.Option(help="Audit one mechanism only.")] = None,
@@ -35,13 +33,19 @@ def audit(
 
     Example: `crowdveil audit --quick --plot audit.svg`
     """
+    from crowdveil.audit.audit import Order, pieces
+    from crowdveil.audit.audit import audit as run_audit
+    from crowdveil.audit.picture import check_format, save_picture
+    from crowdveil.files import check_writable
+    from crowdveil.privacy.epsilon import Epsilon
+
     make = Order.quick if quick else Order.thorough
     order = make(Epsilon(epsilon), draws, mechanism)
     if plot is not None:
         check_format(plot)
         check_writable(plot)
-    with progress("attacking", len(pieces(order)), "trials") as tell:
-        done = run_audit(order, tell)
+    with progress("attacking", len(pieces(order)), "trials") as advance:
+        done = run_audit(order, advance)
     if plot is not None:
         save_picture(done, plot)
     show(done.as_dict() | ({"plot": str(plot)} if plot is not None else {}), as_json, lambda: _print(done, plot))
@@ -50,60 +54,50 @@ def audit(
 
 
 def _print(done: Audit, plot: Path | None) -> None:
-    promised = table(
-        "Promises under attack",
-        "mechanism",
-        "",
-        "protects",
-        "worst neighbours",
-        "reach",
-        "promised",
-        "proved",
-        "verdict",
+    from crowdveil.audit.audit import MOST_FOR_SLOW_TESTS
+
+    promises = Table(
+        "Promises under attack", "mechanism", "protects", "verdict", "promised", "proved", "reach", numbers=3
     )
     for trial in done.promises:
-        promised.add_row(
-            trial.name,
-            trial.remark,
+        promises.add(
+            f"{trial.name} {trial.remark}".strip(),
             trial.paradigm,
-            trial.neighbours,
-            "" if trial.reach is None else f"{trial.reach:.3f}",
+            trial.verdict.value,
             trial.promised,
             f"≥ {trial.evidence.shown:.3f}",
-            _loud(trial.verdict.value, trial.as_it_should_be),
+            "" if trial.reach is None else f"{trial.reach:.3f}",
+            loud=not trial.as_it_should_be,
         )
-    caught = table("Mistakes made on purpose", "mechanism", "mistake", "promised", "proved", "found by", "verdict")
+    mistakes = Table("Mistakes made on purpose", "mechanism", "mistake", "verdict", "promised", "proved", numbers=2)
     for trial in done.bugs:
-        caught.add_row(
+        found_by = ", ".join(flaw.value for flaw in trial.flaws)
+        mistakes.add(
             trial.name,
             trial.bug or "",
+            f"{trial.verdict.value}{found_by and f' by {found_by}'}",
             trial.promised,
             f"≥ {trial.evidence.shown:.3f}",
-            ", ".join(flaw.value for flaw in trial.flaws),
-            _loud(trial.verdict.value, trial.as_it_should_be),
+            loud=not trial.as_it_should_be,
         )
-    laws = table("The noise against its law", "sampler", "law", "draws", "p-value", "verdict")
+    laws = Table("The noise against its law", "sampler", "law", "verdict", "draws", "p-value", numbers=2)
     for test in done.laws:
-        laws.add_row(
+        laws.add(
             test.sampler,
             test.law,
+            "as it should be" if test.passed else "WRONG LAW",
             f"{test.draws:,}",
             f"{test.p_value:.3g}",
-            _loud("as it should be" if test.passed else "WRONG LAW", test.passed),
+            loud=not test.passed,
         )
-    for shown in (promised, caught, laws):
-        if shown.row_count:
-            out.print(shown)
-            out.print()
-    out.print(
-        f"[bold]{'All promises held, all mistakes were caught.' if done.clean else 'This audit FAILED.'}[/bold] "
-        f"{done.order.draws:,} outputs of each side ({MOST_FOR_SLOW_TESTS:,} at most where each is slow to make: last bits, and promises "
-        "with a delta); proved: lower bounds of epsilon at 99.9 %; reach: distance of the "
-        "neighbours as a share of what the noise covers."
+    for shown in (promises, mistakes, laws):
+        shown.print()
+        say()
+    say(
+        f"{bold('All promises held, all mistakes were caught.' if done.clean else 'This audit FAILED.')} "
+        f"{done.order.draws:,} outputs of each side ({MOST_FOR_SLOW_TESTS:,} at most where each is slow to make: last "
+        "bits, and promises with a delta); proved: lower bounds of epsilon at 99.9 %; reach: distance of the worst "
+        "neighbours found, as a share of what the noise covers (the neighbours are in --json)."
     )
     if plot is not None:
-        out.print(f"Drawn in {plot}.", markup=False)
-
-
-def _loud(word: str, as_it_should_be: bool) -> str:
-    return word if as_it_should_be else f"[bold red]{word}[/bold red]"
+        say(f"Drawn in {plot}.")

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from crowdveil.cli.terminal import AsJson, err, out, progress, show, table
+from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show, tell
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.comparison.compare import Comparison, Order
-from crowdveil.evaluation.comparison.compare import compare as run_comparison
-from crowdveil.evaluation.comparison.picture import SUFFIXES, picture
-from crowdveil.evaluation.comparison.runs import Source, of_file, synthetic
-from crowdveil.files import check_writable, replacing
-from crowdveil.pages.plain_words import protected_words, trusted_words
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Paradigm, Place
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
+
+if TYPE_CHECKING:
+    from crowdveil.evaluation.comparison.compare import Comparison
+    from crowdveil.evaluation.comparison.runs import Source
 
 VOTERS, RECORDS, FEATURES = 50, 100, 10
 CROWDS, SPLITS = 40, 8
@@ -31,7 +28,7 @@ def compare(
         Path | None, typer.Argument(metavar="BALLOTS", help="A ballot file. Default: the paper's synthetic crowds.")
     ] = None,
     voters: Annotated[int | None, typer.Option(help=f"Synthetic: voters N. Default: {VOTERS}.")] = None,
-    records: Annotated[int | None, typer.Option(help=f"Synthetic: answers per voter n. Default: {RECORDS}.")] = None,
+    records: Annotated[int | None, typer.Option(help=f"Synthetic: records per voter n. Default: {RECORDS}.")] = None,
     features: Annotated[int | None, typer.Option(help=f"Synthetic: features d. Default: {FEATURES}.")] = None,
     epsilon: Annotated[str | None, typer.Option(help=f"One or more, with commas. Default: {EPSILONS}.")] = None,
     personal: Annotated[
@@ -69,6 +66,11 @@ def compare(
 
     Example: `crowdveil compare --voters 50 --records 100 --features 10 --epsilon 0.1,0.3,1 --plot compare.svg`
     """
+    from crowdveil.evaluation.comparison.compare import Order
+    from crowdveil.evaluation.comparison.compare import compare as run_comparison
+    from crowdveil.evaluation.comparison.picture import SUFFIXES, picture
+    from crowdveil.files import check_writable, replacing
+
     if plot is not None:
         if plot.suffix not in SUFFIXES:
             raise CrowdveilError(f"--plot is {plot}: its name must end in {' or '.join(SUFFIXES)}")
@@ -104,11 +106,13 @@ def _source(
     crowds: int | None,
     splits: int | None,
 ) -> tuple[Source, int]:
+    from crowdveil.evaluation.comparison.runs import of_file, synthetic
+
     if ballots is None:
         if splits is not None:
             raise CrowdveilError("--splits is for a ballot file; synthetic crowds are counted with --crowds")
-        size = (given if given is not None else usual for given, usual in
-                ((voters, VOTERS), (records, RECORDS), (features, FEATURES)))  # fmt: skip
+        usual = ((voters, VOTERS), (records, RECORDS), (features, FEATURES))
+        size = (default if given is None else given for given, default in usual)
         return synthetic(*size), CROWDS if crowds is None else crowds
     given = {"--voters": voters, "--records": records, "--features": features, "--crowds": crowds}
     for option, value in given.items():
@@ -129,29 +133,31 @@ def _paradigms(text: str | None, personal: bool) -> tuple[Paradigm, ...]:
 
 def _print(made: Comparison, plot: Path | None) -> None:
     source = made.order.source
-    out.print(f"[bold]{source.describe(made.order.number)}[/bold]")
+    say(bold(source.describe(made.order.number)))
     for entry in source.baselines:
-        out.print(f"no privacy, {entry.mechanism}: {source.quality} {made.quality(entry)}")
+        say(f"no privacy, {entry.mechanism}: {source.quality} {made.quality(entry)}")
     for paradigm in made.order.paradigms:
-        out.print(_table(made, paradigm))
-    out.print("* recommended")
+        _table(made, paradigm).print()
+    say("* recommended")
     if made.order.epsilons:
         _print_needed(made)
     if plot is not None:
-        out.print(f"\nWrote {plot}", markup=False)
+        say(f"\nWrote {plot}")
     if source.quality == "predicted":
-        err.print("These shares are exact: they protect nobody. Do not publish them.")
+        tell("These shares are exact: they protect nobody. Do not publish them.")
 
 
 def _table(made: Comparison, paradigm: Paradigm) -> Table:
+    from crowdveil.pages.plain_words import protected_words, trusted_words
+
     quality, base = made.order.source.quality, made.order.source.baselines[0].mechanism
     title = f"\n{paradigm.name}: {protected_words(paradigm)} protected, {trusted_words(paradigm)} trusted"
-    rows = table(title, "mechanism", "epsilon", quality, f"of {base} [95 %]", "squared error", numbers=4)
+    rows = Table(title, "mechanism", "epsilon", quality, f"of {base} [95 %]", "squared error", numbers=4)
     for contender in made.shown:
         entry = contender.entry
         if contender.paradigm is paradigm:
             votes = "equal votes" if entry.equal_votes else "weighted votes"
-            rows.add_row(
+            rows.add(
                 entry.mechanism + (" *" if contender.recommended else ""),
                 votes if entry.epsilon is None else str(entry.epsilon),
                 f"{made.quality(entry).estimate:.3f}",
@@ -164,15 +170,15 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
 def _print_needed(made: Comparison) -> None:
     base = made.order.source.baselines[0].mechanism
     shares = ("80%", "90%", "95%")
-    rows = table(f"\nSmallest epsilon for a share of {base}", "paradigm", "choice", "mechanism", *shares, numbers=3)
+    rows = Table(f"\nSmallest epsilon for a share of {base}", "paradigm", "choice", "mechanism", *shares, numbers=3)
     for found in made.epsilon_needed():
         names = ", ".join(found["mechanisms"])
         needed = ("not reached" if found[share] is None else f"{found[share]:.2g}" for share in shares)
-        rows.add_row(found["paradigm"], found["choice"], names, *needed)
-    out.print(rows)
+        rows.add(found["paradigm"], found["choice"], names, *needed)
+    rows.print()
     if made.order.count_voters:
-        counts = table(f"\nVoters needed for 95 % of {base}", "paradigm", "choice", "epsilon", "voters", numbers=2)
+        counts = Table(f"\nVoters needed for 95 % of {base}", "paradigm", "choice", "epsilon", "voters", numbers=2)
         for needs in made.voters_needed:
             number = f"more than {needs.simulated_up_to}" if needs.voters is None else str(needs.voters)
-            counts.add_row(needs.paradigm, needs.choice, str(needs.epsilon), number)
-        out.print(counts)
+            counts.add(needs.paradigm, needs.choice, str(needs.epsilon), number)
+        counts.print()

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
-from crowdveil.ballots import BallotFile, open_ballots, write_ballots
-from crowdveil.cli.ledger import parse_budget
-from crowdveil.cli.terminal import AsJson, err, out, progress, show, table
-from crowdveil.decision import Decision, decide
-from crowdveil.estimation.society import society
-from crowdveil.files import write_text
-from crowdveil.pages.release_page import release_page
-from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.guarantee import PAPERS_PARADIGMS, Place, Unit, paradigm
-from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.publish import Request, publish
-from crowdveil.releases import Release
-from crowdveil.sources.simulated import simulate_crowd
-from crowdveil.study.bundled import load_study
-from crowdveil.study.study import Dilemma
+from crowdveil.cli.terminal import AsJson, Table, progress, say, show, tell
+
+if TYPE_CHECKING:
+    from crowdveil.ballots import BallotFile
+    from crowdveil.decision import Decision
+    from crowdveil.privacy.epsilon import Epsilon
+    from crowdveil.releases import Release
+    from crowdveil.study.study import Dilemma
 
 SEED = 1
 CHILDREN_OR_PASSENGERS = [
     {"name": "the children", "features": {"girl": 2, "boy": 1, "legality": 1}},
     {"name": "the passengers", "features": {"man": 1, "old_woman": 1, "barrier": 1, "intervention": 1}},
 ]
-
-_PROTECTED = {Unit.VOTER: "each voter", Unit.RECORD: "each answer"}
-_NOISE_BY = {Place.CENTRAL: "the host", Place.DISTRIBUTED: "each device"}
 
 
 def demo(
@@ -44,13 +34,18 @@ def demo(
 
     Example: `crowdveil demo`
     """
+    from crowdveil.decision import decide
+    from crowdveil.files import write_text
+    from crowdveil.pages.release_page import release_page
+    from crowdveil.privacy.epsilon import Epsilon
+
     asked = Epsilon(epsilon)
     folder.mkdir(parents=True, exist_ok=True)
     crowd = _simulate(folder, voters)
     dilemma = crowd.study.dilemma(CHILDREN_OR_PASSENGERS)
     released = _release_all(folder, crowd, asked)
     decided = {name: decide(release, dilemma) for name, release in released.items()}
-    page = folder / "report.html"
+    page = folder / "page.html"
     write_text(page, release_page(list(released.values()), decisions=list(decided.values())))
     data = {
         "voters": voters,
@@ -62,67 +57,80 @@ def demo(
 
 
 def _simulate(folder: Path, voters: int) -> BallotFile:
+    import numpy as np
+
+    from crowdveil.ballots import open_ballots, write_ballots
+    from crowdveil.sources.simulated import simulate_crowd
+    from crowdveil.study.bundled import load_study
+
     study, path = load_study("moral-machine"), folder / "ballots.parquet"
-    err.print(f"1. {voters} simulated people answer {study.drawing.dilemmas} dilemmas each ...")
+    tell(f"1. {voters} simulated people answer {study.drawing.dilemmas} dilemmas each ...")
     crowd = simulate_crowd(study, voters, np.random.default_rng(SEED))
     write_ballots(path, study, crowd, {"simulated": True, "seed": SEED})
     return open_ballots(path)
 
 
 def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str, Release]:
-    err.print("2. Their society is released under each of the paper's four paradigms ...")
+    from crowdveil.cli.ledger import parse_budget
+    from crowdveil.privacy.guarantee import PAPERS_PARADIGMS, paradigm
+    from crowdveil.privacy.ledger.ledger import Ledger
+    from crowdveil.publish import Request, publish
+
+    tell("2. Their society is released under each of the paper's four paradigms ...")
     book = folder / "study.ledger"
     for old in folder.glob("study.ledger*"):  # nobody real stands behind a demo's budget
         old.unlink()
     ledger = Ledger.create(book, parse_budget("4") * max(1, round(epsilon.value)))
     released = {}
-    with progress("releasing", len(PAPERS_PARADIGMS), "paradigms") as tell:
+    with progress("releasing", len(PAPERS_PARADIGMS), "paradigms") as advance:
         for name in PAPERS_PARADIGMS:
             released[name] = publish(crowd, Request(paradigm(name), epsilon), ledger, folder / f"{name}.json")
-            tell(1)
+            advance(1)
     return released
 
 
 def _bar(release: Release) -> float:
-    return float(np.median(release.error_bars))
+    return float(statistics.median(release.error_bars))
 
 
 def _print(
     folder: Path, crowd: BallotFile, dilemma: Dilemma, released: dict[str, Release], decided: dict[str, Decision]
 ) -> None:
+    from crowdveil.estimation.society import society
+
     study = crowd.study
-    err.print("3. An AI asks each release to decide a new dilemma ...\n")
-    out.print(study.question, markup=False)
+    tell("3. An AI asks each release to decide a new dilemma ...\n")
+    say(study.question)
     for alternative in dilemma.alternatives:
-        out.print(f"  {alternative.name}: {study.describe(alternative)}", markup=False)
-    rows = table(None, "paradigm", "protects", "noise by", "strongest", "error bar", "choice", "certainty", numbers=1)
+        say(f"  {alternative.name}: {study.describe(alternative)}")
+    rows = Table(None, "paradigm", "protects", "noise by", "choice", "certainty", "strongest", "error bar", numbers=3)
     for name, release in released.items():
-        kind, decision = release.guarantee.paradigm, decided[name]
-        rows.add_row(
+        paradigm = release.guarantee.paradigm
+        decision = decided[name]
+        rows.add(
             name.upper(),
-            _PROTECTED[kind.unit],
-            _NOISE_BY[kind.place],
-            f"{np.abs(release.parameter).max():.3f}",
-            f"± {_bar(release):.3f}",
+            f"each {paradigm.unit.value}",
+            "the host" if paradigm.place == "central" else "each device",
             decision.choice or "too close to call",
             f"{decision.certainty:.1%}",
+            f"{abs(release.parameter).max():.3f}",
+            f"± {_bar(release):.3f}",
         )
     exact = society(crowd, study.norm_bound).parameter
     first, second = dilemma.alternatives
     choice = first if float(exact @ study.difference(first, second)) > 0 else second
-    rows.add_row("no privacy", "nobody", "nobody", f"{np.abs(exact).max():.3f}", "", choice.name, "")
-    out.print()
-    out.print(rows)
-    out.print(
-        f"\nEach release protects with epsilon {next(iter(released.values())).guarantee.epsilon}. Strongest: the largest "
-        "preference found. Error bar: how far privacy\nmoved a preference at most, 95 % of the time. Certainty: that the "
-        "noise did not change the choice; below 90 %\nthe release says so instead of guessing."
+    rows.add("no privacy", "nobody", "nobody", choice.name, "", f"{abs(exact).max():.3f}", "")
+    say()
+    rows.print()
+    say(
+        f"\nEach release protects with epsilon {next(iter(released.values())).guarantee.epsilon}. Certainty: that the noise "
+        "did not change the choice;\nbelow 90 % the release says so instead of guessing. Strongest: the largest\n"
+        "preference found. Error bar: how far privacy moved a preference at most, 95 %\nof the time."
     )
-    out.print(
-        f"\nWrote {folder}/report.html (open it in a browser), the releases, and the ledger that was charged.\n\n"
+    say(
+        f"\nWrote {folder}/page.html (open it in a browser), the releases, and the ledger that was charged.\n\n"
         f'Try next:\n  crowdveil decide {folder}/vlcp.json \'[{{"features": {{"dog": 2}}}}, {{"features": {{"cat": 1}}}}]\'\n'
         f"  crowdveil ledger show {folder}/study.ledger\n"
         "  crowdveil plan --features 23 --bound 2 --epsilon 0.1 --confidence 0.95 --error 0.01\n"
-        "  crowdveil --help",
-        markup=False,
+        "  crowdveil --help"
     )

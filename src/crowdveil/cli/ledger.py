@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from crowdveil.ballots import census, open_ballots
-from crowdveil.cli.terminal import AsJson, out, show, table
+from crowdveil.cli.terminal import AsJson, Table, bold, say, show
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT
-from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.ledger.statement import Account, Measure, Statement, decimal_text
-from crowdveil.privacy.zcdp import epsilon_of
 
-ledger = typer.Typer(no_args_is_help=True, help="The privacy budget: create it, look at it, raise it.")
+ledger = typer.Typer(
+    add_completion=False, rich_markup_mode=None, help="The privacy budget: create it, look at it, raise it."
+)
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file (SQLite).")]
 Budget = Annotated[str, typer.Option("--budget", help="Epsilon that one dataset may spend in all, for example 3.")]
@@ -40,16 +39,18 @@ def create(
     Examples: `crowdveil ledger create study.ledger --budget 3`;
     `crowdveil ledger create weekly.ledger --budget 1 --delta 1e-6`
     """
+    from crowdveil.privacy.ledger.ledger import Ledger
+
     made = Ledger.create(path, parse_budget(budget), delta)
     data = {"ledger": str(path), "id": made.id, "budget": budget}
     if delta is None:
-        show(data, as_json, lambda: out.print(f"{path}: each dataset may spend epsilon {budget} in all."))
+        show(data, as_json, lambda: say(f"{path}: each dataset may spend epsilon {budget} in all."))
         return
     rho = made.statement().default_budget_micro
     show(
         {**data, "delta": delta, "rho": rho / MICROS_PER_UNIT},
         as_json,
-        lambda: out.print(
+        lambda: say(
             f"{path}: all releases of a dataset together are ({budget}, {delta:g})-differentially private. "
             f"They may spend rho {decimal_text(rho)}; a pure release costs epsilon^2 / 2 of it."
         ),
@@ -66,26 +67,31 @@ def raise_budget(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Raise a budget, deliberately and for good: a larger budget is a weaker promise.
+    """Raise a budget for good: a larger budget is a weaker promise.
 
     Example: `crowdveil ledger raise study.ledger --budget 4 --ballots mm.parquet --note "second wave of the study"`
     """
+    from crowdveil.ballots import census, open_ballots
+    from crowdveil.privacy.ledger.ledger import Ledger
+
     dataset = None if ballots is None else census(open_ballots(ballots)).fingerprint
     Ledger.open(path).raise_budget(dataset, parse_budget(budget), note)
     whom = "data without an account yet" if dataset is None else f"dataset {dataset[:12]}"
     show(
         {"ledger": str(path), "dataset": dataset, "budget": budget, "note": note},
         as_json,
-        lambda: out.print(f"{path}: the budget of {whom} is now {budget}."),
+        lambda: say(f"{path}: the budget of {whom} is now {budget}."),
     )
 
 
 @ledger.command("show")
 def show_ledger(path: LedgerPath, as_json: AsJson = False) -> None:
-    """Show every account: budget, what was spent on what, and what remains.
+    """Show every account: what was spent on what, and what remains.
 
     Example: `crowdveil ledger show study.ledger`
     """
+    from crowdveil.privacy.ledger.ledger import Ledger
+
     statement = Ledger.open(path).statement()
     show(statement.as_dict(), as_json, lambda: _print(path, statement))
 
@@ -99,27 +105,29 @@ def parse_budget(text: str) -> int:
 
 
 def _print(path: Path, statement: Statement) -> None:
+    from crowdveil.privacy.zcdp import epsilon_of
+
     of_rho = "" if statement.delta is None else f"rho (zCDP, delta {statement.delta:g}) "
-    out.print(f"[bold]{path}[/bold]: budget for new data {of_rho}{decimal_text(statement.default_budget_micro)}")
+    say(f"{bold(str(path))}: budget for new data {of_rho}{decimal_text(statement.default_budget_micro)}")
     if not statement.accounts:
-        out.print("No dataset has spent anything yet.")
+        say("No dataset has spent anything yet.")
     for account in statement.accounts:
         _print_account(account, statement.measure)
         if statement.delta is not None:
             spent = account.budget_micro - account.remaining_micro
             together = epsilon_of(spent / MICROS_PER_UNIT, statement.delta) if spent else 0
-            out.print(f"Its releases so far are together ({together:.4g}, {statement.delta:g})-differentially private.")
+            say(f"Its releases so far are together ({together:.4g}, {statement.delta:g})-differentially private.")
 
 
 def _print_account(account: Account, measure: Measure) -> None:
-    out.print(
+    say(
         f"\nDataset {account.dataset[:12]}: {decimal_text(account.remaining_micro)} "
         f"of {decimal_text(account.budget_micro)} remain. A whole voter lost at most "
         f"{decimal_text(account.whole_voter_micro)}."
     )
-    entries = table(None, "entry", "when (UTC)", "what", "unit", "state", measure.value, numbers=1)
+    entries = Table(None, "entry", "when (UTC)", "what", "unit", "state", measure.value, numbers=1)
     for entry in account.entries:
-        entries.add_row(
+        entries.add(
             str(entry.id),
             entry.charged_at[:19],
             entry.purpose,
@@ -127,10 +135,9 @@ def _print_account(account: Account, measure: Measure) -> None:
             entry.state,
             decimal_text(entry.charged_micro),
         )
-    out.print(entries)
+    entries.print()
     for raised in account.raises:
-        out.print(
+        say(
             f"Budget raised from {decimal_text(raised.old_micro)} to {decimal_text(raised.new_micro)} "
-            f"on {raised.raised_at[:10]}: {raised.note}",
-            markup=False,
+            f"on {raised.raised_at[:10]}: {raised.note}"
         )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdveil.cli.terminal import AsJson, out, show, table
-from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.ledger.statement import decimal_text
-from crowdveil.privacy.planning import accuracy
-from crowdveil.privacy.planning.repeated import Repeated, repeated
-from crowdveil.privacy.shuffling import amplified_epsilon
+from crowdveil.cli.terminal import AsJson, Table, say, show
 
-planning = typer.Typer(invoke_without_command=True)
+if TYPE_CHECKING:
+    from crowdveil.privacy.planning.accuracy import Plan
+    from crowdveil.privacy.planning.repeated import Repeated
+
+planning = typer.Typer(invoke_without_command=True, add_completion=False, rich_markup_mode=None)
 
 Delta = Annotated[float, typer.Option(help="Probability that the promise may fail: far below 1 / voters, like 1e-8.")]
 
@@ -51,7 +50,9 @@ def plan(
     """
     if context.invoked_subcommand is not None:
         return
-    solved = accuracy.plan(
+    from crowdveil.privacy.planning.accuracy import plan as solve
+
+    solved = solve(
         voters=voters, features=features, norm_bound=bound, epsilon=epsilon, confidence=confidence, error=error
     )
     show(solved.as_dict(), as_json, lambda: _print_plan(solved))
@@ -64,13 +65,18 @@ def shuffle(
     delta: Delta,
     as_json: AsJson = False,
 ) -> None:
-    """Compute how private distributed reports become when a trusted shuffler hides whose is whose.
+    """Compute how private shuffled reports become.
+
+    A trusted shuffler hides whose report is whose.
 
     The bound is numerical (Feldman, McMillan and Talwar 2021) and rounded up. It holds for every mechanism of vldp, with
     one epsilon for all voters.
 
     Example: `crowdveil plan shuffle --epsilon 1 --voters 10000 --delta 1e-8`
     """
+    from crowdveil.privacy.epsilon import Epsilon
+    from crowdveil.privacy.shuffling import amplified_epsilon
+
     local = Epsilon(epsilon)
     amplified = amplified_epsilon(local.value, voters, delta)
     data = {
@@ -82,13 +88,13 @@ def shuffle(
     }
 
     def in_words() -> None:
-        out.print(
+        say(
             f"{voters:,} reports, each of epsilon {local}, are together ({amplified:.4g}, {delta:g})-differentially "
             "private for whoever sees them only after the shuffling."
         )
-        out.print(f"This needs: {SHUFFLER}.")
-        out.print(f"It also needs: {SAME_EPSILON}.")
-        out.print(f"Against the shuffler itself each voter is protected by the report's own epsilon, {local}.")
+        say(f"This needs: {SHUFFLER}.")
+        say(f"It also needs: {SAME_EPSILON}.")
+        say(f"Against the shuffler itself each voter is protected by the report's own epsilon, {local}.")
         _warn_of_large_delta(delta, voters)
 
     show(data, as_json, in_words)
@@ -104,19 +110,24 @@ def repeat(
     bound: Annotated[float, typer.Option(help="Norm bound B of a preference.")],
     as_json: AsJson = False,
 ) -> None:
-    """Compare two ways to publish many times under one promise: Laplace and Gaussian noise.
+    """Compare Laplace and Gaussian noise for many releases.
+
+    Both publish many times under one promise.
 
     Laplace noise, each release with epsilon / k, promises pure epsilon-differential privacy and needs no delta.
     Gaussian noise, accounted as zCDP, promises (epsilon, delta)-differential privacy.
 
     Example: `crowdveil plan repeat --releases 52 --epsilon 1 --delta 1e-6 --voters 10000 --features 23 --bound 2`
     """
+    from crowdveil.privacy.epsilon import Epsilon
+    from crowdveil.privacy.planning.repeated import repeated
+
     compared = repeated(releases, Epsilon(epsilon).value, delta, voters, features, bound)
     show(compared.as_dict(), as_json, lambda: _print_repeated(compared, voters))
 
 
-def _print_plan(solved: accuracy.Plan) -> None:
-    out.print(
+def _print_plan(solved: Plan) -> None:
+    say(
         f"With {solved.voters:g} voters, {solved.features:g} features, norm bound {solved.norm_bound:.4g} and epsilon "
         f"{solved.epsilon:.4g}, privacy moves no coordinate of the society by more than {solved.error:.4g} with "
         f"probability {solved.confidence:.4g} or more (Theorem 2; exactly: {solved.exact_confidence:.4g})."
@@ -124,22 +135,29 @@ def _print_plan(solved: accuracy.Plan) -> None:
 
 
 def _print_repeated(compared: Repeated, voters: int) -> None:
-    rows = table(
+    from crowdveil.privacy.ledger.statement import decimal_text
+
+    rows = Table(
         f"{compared.releases:,} releases of one crowd's mean, together epsilon {compared.epsilon:g}",
-        "noise", "promise", "each release costs", "± a coordinate (95 %)", "± any coordinate (95 %)", numbers=3,
-    )  # fmt: skip
+        "noise",
+        "promise",
+        "a release costs",
+        "± one coordinate",
+        "± any coordinate",
+        numbers=3,
+    )
     for name, promise, unit, bars in (
         ("Laplace", "pure", "epsilon", compared.laplace),
         ("Gaussian", f"delta {compared.delta:g}", "rho", compared.gaussian),
     ):
-        rows.add_row(name, promise, f"{unit} {bars.charge:.4g}", f"{bars.error_bar:.4g}", f"{bars.largest_error:.4g}")
-    out.print(rows)
-    out.print(
-        f"Better here: {compared.better.capitalize()} noise. Gaussian noise has the smaller error bar from "
+        rows.add(name, promise, f"{unit} {bars.charge:.4g}", f"{bars.error_bar:.4g}", f"{bars.largest_error:.4g}")
+    rows.print()
+    say(
+        f"Both error bars hold with probability 95 %. Better here: {compared.better.capitalize()} noise. Gaussian noise has the smaller error bar from "
         f"{compared.gaussian_better_from:,} releases on; below that, the pure promise is also the more accurate one."
     )
     if compared.better == "gaussian" and compared.rho_micro_each:
-        out.print(
+        say(
             f"To publish so: crowdveil ledger create L --budget {compared.epsilon} --delta {compared.delta}, then each time "
             f"crowdveil release BALLOTS --paradigm vlcp --rho {decimal_text(compared.rho_micro_each)} --ledger L --out FILE"
         )
@@ -148,7 +166,7 @@ def _print_repeated(compared: Repeated, voters: int) -> None:
 
 def _warn_of_large_delta(delta: float, voters: int) -> None:
     if not delta < 1 / voters:
-        out.print(
+        say(
             f"A delta of {delta:g} is too large for {voters:,} voters: 1 / voters or more would allow to publish "
             "one of them whole."
         )

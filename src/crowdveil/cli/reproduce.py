@@ -5,35 +5,27 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdveil.cli.terminal import AsJson, err, out, progress, show, table
-from crowdveil.evaluation.paper.figures import check_figure_name
-from crowdveil.evaluation.paper.page import reproduction_page, summary, write_docs
-from crowdveil.evaluation.paper.plan import FULL_CROWDS, QUICK_CROWDS
-from crowdveil.evaluation.paper.reproduction import (
-    Order,
-    Reproduction,
-    figure_files,
-    make_order,
-    reproduce,
-    reproduce_figure,
-)
-from crowdveil.files import write_text
+from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show, tell
+
+if TYPE_CHECKING:
+    from crowdveil.evaluation.paper.reproduction import Order, Reproduction
 
 Quick = Annotated[
-    bool, typer.Option("--quick", help=f"{QUICK_CROWDS} crowds instead of {FULL_CROWDS}: minutes, not more.")
+    bool, typer.Option("--quick", help="10 crowds instead of 200: minutes, not more.")
 ]
 Folder = Annotated[Path, typer.Option("--out", help="Folder for the page, the figures and their numbers.")]
 Data = Annotated[Path | None, typer.Option("--data", help="A file in the public Moral Machine layout.")]
 Workers = Annotated[int | None, typer.Option(help="Processes. Default: one per core. The results are the same.")]
-Crowds = Annotated[int | None, typer.Option(help=f"Crowds per curve. Default: {FULL_CROWDS}.")]
+Crowds = Annotated[int | None, typer.Option(help="Crowds per curve. Default: 200.")]
 
 reproducing = typer.Typer(
     invoke_without_command=True,
-    no_args_is_help=False,
+    add_completion=False,
+    rich_markup_mode=None,
     help="Run the paper's evaluation again: every figure, every claim, with a verdict.",
 )
 
@@ -57,6 +49,10 @@ def everything(
     """
     if context.invoked_subcommand is not None:
         return
+    from crowdveil.evaluation.paper.page import reproduction_page, write_docs
+    from crowdveil.evaluation.paper.reproduction import reproduce
+    from crowdveil.files import write_text
+
     words = [*(["--docs", str(docs)] if docs is not None else [])]
     order = _order(quick, folder, data, workers, crowds, words)
     _say_if_left_out(order)
@@ -82,6 +78,9 @@ def figure(
 
     Example: `crowdveil reproduce figure compare-no-privacy --quick`
     """
+    from crowdveil.evaluation.paper.figures import check_figure_name
+    from crowdveil.evaluation.paper.reproduction import figure_files, reproduce_figure
+
     check_figure_name(name)
     order = _order(quick, folder, data, workers, crowds, ["figure", name])
     if name == "compare-no-privacy":
@@ -90,10 +89,10 @@ def figure(
     files = {kind: str(path) for kind, path in figure_files(folder, name).items()}
 
     def in_words() -> None:
-        out.print(f"[bold]{made.plan.title}[/bold] ({made.plan.paper}), {order.crowds} crowds")
-        out.print(made.plan.beside_the_paper, markup=False)
+        say(f"{bold(made.plan.title)} ({made.plan.paper}), {order.crowds} crowds")
+        say(made.plan.beside_the_paper)
         for path in files.values():
-            out.print(f"  {path}", markup=False)
+            say(f"  {path}")
 
     show({"figure": name, "crowds": order.crowds, "command": order.command, "files": files}, as_json, in_words)
 
@@ -102,6 +101,9 @@ def _order(
     quick: bool, folder: Path, data: Path | None, workers: int | None, crowds: int | None, words: list[str]
 ) -> Order:
     """Check the options, and write down the command that gives the same numbers again."""
+    from crowdveil.evaluation.paper.plan import FULL_CROWDS, QUICK_CROWDS
+    from crowdveil.evaluation.paper.reproduction import make_order
+
     number = crowds if crowds is not None else QUICK_CROWDS if quick else FULL_CROWDS
     said = ["crowdveil", "reproduce", *words, "--crowds", str(number)]
     if data is not None:
@@ -111,16 +113,18 @@ def _order(
 
 def _say_if_left_out(order: Order) -> None:
     if order.data is None:
-        err.print(f"crowdveil: {order.data_words}", markup=False)
+        tell(f"crowdveil: {order.data_words}")
 
 
 def _print(made: Reproduction, page: Path) -> None:
-    rows = table(None, "section", "claim", "verdict")
+    from crowdveil.evaluation.paper.page import summary
+
+    rows = Table(None, "section", "claim", "verdict")
     for claim in made.claims:
-        rows.add_row(claim.section, claim.quote, claim.verdict.value)
-    out.print(rows)
-    ours = table("\nThe same headline, asked of the recommended mechanisms", "paradigm", "verdict")
+        rows.add(claim.section, claim.quote, claim.verdict.value)
+    rows.print()
+    ours = Table("\nThe same headline, asked of the recommended mechanisms", "paradigm", "verdict")
     for claim in made.recommended:
-        ours.add_row(claim.section, claim.verdict.value)
-    out.print(ours)
-    out.print(f"\n{summary(made)}\nWhy, and every figure: {page}", markup=False)
+        ours.add(claim.section, claim.verdict.value)
+    ours.print()
+    say(f"\n{summary(made)}\nWhy, and every figure: {page}")

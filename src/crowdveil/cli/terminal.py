@@ -1,39 +1,41 @@
-"""What every command shares: results on stdout, words and progress on stderr, one object with ``--json``."""
+"""What every command shares: results on stdout, words and progress on stderr, one object with ``--json``.
+
+A table is laid out for 80 columns whatever the terminal's width, so that it looks the same everywhere, and breaks no
+word.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-import time
+import textwrap
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
-
-from crowdveil.ballots import open_ballots
-from crowdveil.engines.crowd import Crowd
-from crowdveil.engines.engine import Engine
-from crowdveil.engines.local import LocalEngine
-from crowdveil.sources.moral_machine.reading import Progress as ImportProgress
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of text.")]
-BallotPath = Annotated[
-    Path, typer.Argument(metavar="BALLOTS", help="A ballot file or folder (from `crowdveil import` or `simulate`).")
-]
-EngineName = Annotated[str, typer.Option("--engine", help="Where to work: local (the cores of this machine) or spark.")]
-Master = Annotated[
-    str | None, typer.Option(help="The Spark cluster's URL, such as spark://host:7077. Default: this machine.")
-]
+Seed = Annotated[int, typer.Option(help="The same seed draws the same.")]
 
-_STEPS = {True: "reading", False: "putting voters together"}
+WIDTH = 80
+GAP = 2
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+def say(text: str = "") -> None:
+    """Print a line of the result."""
+    typer.echo(text)
+
+
+def tell(text: str) -> None:
+    """Print a line beside the result, on stderr."""
+    typer.echo(text, err=True)
+
+
+def bold(text: str) -> str:
+    """Mark words, for terminals that can show it."""
+    return typer.style(text, bold=True)
 
 
 def show(data: Mapping[str, Any], as_json: bool, in_words: Callable[[], None]) -> None:
@@ -44,58 +46,87 @@ def show(data: Mapping[str, Any], as_json: bool, in_words: Callable[[], None]) -
         in_words()
 
 
-def table(title: str | None, *columns: str, numbers: int = 0) -> Table:
-    """Start a table whose last ``numbers`` columns are right-aligned."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
-    for position, name in enumerate(columns):
-        made.add_column(name, justify="right" if position >= len(columns) - numbers else "left", overflow="fold")
-    return made
+class Table:
+    """Rows under headings; the last ``numbers`` columns are right-aligned and never wrapped."""
+
+    def __init__(self, title: str | None, *columns: str, numbers: int = 0) -> None:
+        self._title = title
+        self._numbers = numbers
+        self._rows: list[tuple[str, ...]] = [columns]
+        self._loud: set[int] = {0}
+
+    def add(self, *cells: str, loud: bool = False) -> None:
+        """Add a row; a loud one stands out."""
+        if loud:
+            self._loud.add(len(self._rows))
+        self._rows.append(cells)
+
+    def print(self) -> None:
+        """Print the table, its title and headings in bold; one without rows is left out."""
+        if len(self._rows) == 1:
+            return
+        if self._title is not None:
+            say(bold(self._title))
+        for row, line in self._laid_out():
+            say(bold(line) if row in self._loud else line)
+
+    def _laid_out(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines, each with the number of its row."""
+        widths = self._widths()
+        text = len(widths) - self._numbers
+        for number, row in enumerate(self._rows):
+            wrapped = [_wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
+            for line in range(max(map(len, wrapped))):
+                cells = (lines[line] if line < len(lines) else "" for lines in wrapped)
+                padded = (
+                    _padding(cell, width) + cell if place >= text else cell + _padding(cell, width)
+                    for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+                )
+                yield number, (" " * GAP).join(padded).rstrip()
+
+    def _widths(self) -> list[int]:
+        """Take from the widest column of text until all fit, but never less than its longest word needs."""
+        columns = list(zip(*self._rows, strict=True))
+        widths = [max(map(_columns, cells)) for cells in columns]
+        least = [max((_columns(word) for cell in cells for word in cell.split()), default=0) for cells in columns]
+        wrappable = range(len(columns) - self._numbers)
+        while sum(widths) + GAP * (len(widths) - 1) > WIDTH:
+            shrinkable = [place for place in wrappable if widths[place] > least[place]]
+            if not shrinkable:
+                break
+            widths[max(shrinkable, key=lambda place: widths[place])] -= 1
+        return widths
+
+
+def _wrap(cell: str, width: int) -> list[str]:
+    if _columns(cell) <= width:
+        return [cell]
+    return textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _padding(cell: str, width: int) -> str:
+    return " " * (width - _columns(cell))
+
+
+def _columns(text: str) -> int:
+    """Count the columns that a text takes in a terminal: Chinese characters take two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in ("W", "F") else 1 for c in text
+    )
 
 
 @contextmanager
 def progress(task: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
     """Show a bar on stderr (only on a terminal) and yield a function that moves it."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn(task), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         handle = bar.add_task(task, total=total)
         yield lambda done: bar.advance(handle, done)
-
-
-@contextmanager
-def import_progress() -> Iterator[Callable[[ImportProgress], None]]:
-    """Show how far an import has come: bytes, rows a second and the time left, then parts of the crowd."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[amount]}"),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        tasks = {reading: bar.add_task(name, visible=False, amount="", rate="") for reading, name in _STEPS.items()}
-        begun, before = time.monotonic(), -1
-
-        def tell(progress: ImportProgress) -> None:
-            nonlocal before
-            before = progress.rows if before < 0 else before  # what an interrupted import had read already
-            rate = (progress.rows - before) / max(time.monotonic() - begun, 1e-9)
-            size = f"{progress.done / 1e9:.2f} of {progress.total / 1e9:.2f} GB"
-            amount = size if progress.reading else f"{progress.done} of {progress.total} parts"
-            bar.update(
-                tasks[progress.reading],
-                completed=progress.done,
-                total=progress.total,
-                visible=True,
-                amount=amount,
-                rate=f"{rate:,.0f} rows/s" if progress.reading else "",
-            )
-
-        yield tell
-
-
-@contextmanager
-def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None = None) -> Iterator[Crowd]:
-    """Open a ballot file and show how far a command that walks it ``walks`` times has come; all cores by default."""
-    file = open_ballots(path)
-    with progress(task, file.voters * walks, "voters") as tell:
-        yield Crowd(file, engine or LocalEngine(), tell)

@@ -1,13 +1,14 @@
-"""crowdveil backup and restore: everything that a website keeps, in one file."""
+"""crowdveil serve, backup and restore: a study as a website, for its host."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdveil.cli.terminal import AsJson, out, show
+from crowdveil.cli.terminal import AsJson, say, show, tell
 from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
@@ -17,6 +18,59 @@ Data = Annotated[str | None, typer.Option(help="The directory of the SQLite data
 DatabaseAddress = Annotated[
     str | None, typer.Option(help="sqlite:///PATH or postgresql://USER@HOST/NAME. Default: SQLite in --data.")
 ]
+
+
+def serve(
+    asked: Annotated[
+        str,
+        typer.Argument(metavar="[STUDY|POLL]", help="A bundled study, a study file, or a poll file (TOML)."),
+    ] = "moral-machine",
+    paradigm: Annotated[
+        str | None, typer.Option(help="Who is protected, and where: vlcp, rlcp, vldp, rldp (default), alcp or aldp.")
+    ] = None,
+    mechanism: Annotated[
+        str | None, typer.Option(help="A mechanism by name, or: paper. Default: the best for the paradigm.")
+    ] = None,
+    database: DatabaseAddress = None,
+    data: Data = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen at. Default: 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port; 0 takes a free one. Default: 8000.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; more than one needs PostgreSQL. Default: 1.")] = None,
+    public_url: Annotated[str | None, typer.Option(help="The address that voters use, if it is another.")] = None,
+    settings_file: Annotated[Path | None, typer.Option("--settings", help="A file of settings (TOML).")] = None,
+) -> None:
+    """Put a study on the web: voters take part, the host makes releases, and AIs ask for decisions.
+
+    Example: `crowdveil serve kidney --paradigm vldp`
+
+    Without arguments: the Moral Machine study, noise on every voter's device, SQLite in ./crowdveil-data. Every setting can
+    also be given by a file or by the environment (CROWDVEIL_PORT=8001).
+    """
+    from crowdveil.service.poll_file import find_poll
+    from crowdveil.service.run import prepare
+    from crowdveil.service.run import serve as run
+    from crowdveil.service.settings import read_settings
+
+    given = {
+        "database": database,
+        "data": data,
+        "host": host,
+        "port": port,
+        "workers": workers,
+        "public_url": public_url,
+    }
+    settings = read_settings(given, file=settings_file)
+    poll = find_poll(asked, paradigm, mechanism)
+    prepared = prepare(settings, poll, int(time.time()))
+
+    def announce(port: int) -> None:
+        address = settings.address(port)
+        say(f"Voters:   {address}/p/{poll.name}/")
+        say(f"Host:     {address}/host/sign-in#link={prepared.sign_in_token} (works once)")
+        say(f"Database: {prepared.database}")
+        tell("Stop with ctrl-C. Requests that have begun are finished first.")
+
+    run(settings, announce)
 
 
 def backup(
@@ -32,7 +86,6 @@ def backup(
     The file holds what the database holds: in a central poll, the exact answers. Nobody but you can read it; keep it so.
     Sessions and sign-in links are left out.
     """
-    # Here, and not above: other commands should not wait for a web server to load.
     from crowdveil.service.host.backup import back_up
 
     address = _address(data, database)
@@ -89,4 +142,4 @@ def _words(made: Backup) -> str:
 
 def _show(made: Backup, path: Path, as_json: bool, words: str) -> None:
     said = {"backup": str(path), "crowdveil": made.version, "tables": made.tables, "rows": made.rows}
-    show(said, as_json, lambda: out.print(words, markup=False))
+    show(said, as_json, lambda: say(words))

@@ -1,0 +1,104 @@
+"""crowdveil decide and page: what a release says, to a program and to people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crowdveil.cli.terminal import AsJson, Table, bold, say, show
+from crowdveil.errors import CrowdveilError
+
+if TYPE_CHECKING:
+    from crowdveil.decision import Decision
+    from crowdveil.releases import Release
+
+ReleasePath = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file (JSON).")]
+AllowExperiment = Annotated[
+    bool,
+    typer.Option("--allow-experiment", help="Accept a release made with floating-point noise, which protects nobody."),
+]
+
+
+def decide(
+    release_path: ReleasePath,
+    dilemma: Annotated[str, typer.Argument(help="A JSON file, - for standard input, or the JSON itself.")],
+    certainty: Annotated[float, typer.Option(help="Below this certainty it is too close to call.")] = 0.9,
+    allow_experiment: AllowExperiment = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a release to decide a dilemma of two or more alternatives.
+
+    Example: `crowdveil decide release.json '[{"name": "stay", "features": {"girl": 1}}, {"name": "swerve", "features":
+    {"dog": 2, "intervention": 1}}]'`. An example for any study: `crowdveil studies moral-machine --example`.
+    """
+    from crowdveil.decision import decide as decide_dilemma
+    from crowdveil.releases import load_release
+
+    loaded = load_release(release_path, allow_experiment=allow_experiment)
+    decision = decide_dilemma(loaded, loaded.study.dilemma(_alternatives(dilemma)), certainty)
+    show(decision.as_dict(), as_json, lambda: _print_decision(loaded, decision))
+
+
+def page(
+    release_path: ReleasePath,
+    out_path: Annotated[Path | None, typer.Option("--out", help="Default: the release's name with .html.")] = None,
+    allow_experiment: AllowExperiment = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a page about a release: the parameter with error bars, and the guarantee in plain language.
+
+    Example: `crowdveil page release.json`
+    """
+    from crowdveil.files import write_text
+    from crowdveil.pages.release_page import release_page
+    from crowdveil.releases import load_release
+
+    loaded = load_release(release_path, allow_experiment=allow_experiment)
+    target = release_path.with_suffix(".html") if out_path is None else out_path
+    write_text(target, release_page([loaded]))
+    show({"page": str(target)}, as_json, lambda: say(f"Wrote {target}: open it in a browser."))
+
+
+def _alternatives(given: str) -> Any:
+    """Read the alternatives of a dilemma from a file, from stdin or from the argument itself."""
+    text = given
+    try:
+        if given == "-":
+            text = sys.stdin.read()
+        elif not given.lstrip().startswith(("[", "{")):
+            text = Path(given).read_text(encoding="utf-8")
+        data = json.loads(text)
+    except OSError as error:
+        raise CrowdveilError(f"cannot read the dilemma {given}: {error.strerror or error}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise CrowdveilError(f"the dilemma is not JSON: {error}") from None
+    except RecursionError:
+        raise CrowdveilError("the dilemma is not a list of alternatives: it is nested too deeply") from None
+    alternatives = data.get("alternatives") if isinstance(data, dict) else data
+    if not isinstance(alternatives, list):
+        raise CrowdveilError(
+            'a dilemma is a JSON list of alternatives, or {"alternatives": [...]}; '
+            "see an example with: crowdveil studies moral-machine --example"
+        )
+    return alternatives
+
+
+def _print_decision(loaded: Release, decision: Decision) -> None:
+    say(loaded.study.question)
+    ranking = Table(None, "", "alternative", "", "score", numbers=1)
+    for place, ranked in enumerate(decision.ranking, start=1):
+        ranking.add(f"{place}.", ranked.name, ranked.description, f"{ranked.score:+.3f}")
+    ranking.print()
+    verdict = "Too close to call" if decision.choice is None else f"Choice: {decision.choice}"
+    say(f"{bold(verdict)}: {decision.reason}.")
+    if decision.probability is not None and decision.choice is not None:
+        say(f"The crowd's model prefers it with probability {decision.probability:.0%}.")
+    delta = f", delta {decision.delta:g}" if decision.delta else ""
+    say(
+        f"Certainty that privacy noise did not change the choice: {decision.certainty:.1%} "
+        f"({decision.paradigm}, epsilon {decision.epsilon:g}{delta})."
+    )

@@ -1,0 +1,120 @@
+"""What commands on ballots share: their options, and how ballots are opened, or imported first."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from crowdveil.cli.terminal import progress, tell
+from crowdveil.errors import CrowdveilError
+
+if TYPE_CHECKING:
+    from crowdveil.engines.crowd import Crowd
+    from crowdveil.engines.engine import Engine
+    from crowdveil.sources.moral_machine.reading import Progress
+
+BallotPath = Annotated[
+    Path, typer.Argument(metavar="BALLOTS", help="A ballot file or folder (from `crowdveil import` or `simulate`).")
+]
+WHERE = "Where to work"
+EngineName = Annotated[
+    Literal["local", "spark"],
+    typer.Option("--engine", help="The cores of this machine, or Spark.", rich_help_panel=WHERE),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        help="The Spark cluster's URL, such as spark://host:7077. Default: this machine.", rich_help_panel=WHERE
+    ),
+]
+
+_STEPS = {True: "reading", False: "putting voters together"}
+
+
+@contextmanager
+def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None = None) -> Iterator[Crowd]:
+    """Open a ballot file and show how far a command that walks it ``walks`` times has come; all cores by default."""
+    from crowdveil.ballots import open_ballots
+    from crowdveil.engines.crowd import Crowd
+    from crowdveil.engines.local import LocalEngine
+
+    file = open_ballots(path)
+    with progress(task, file.voters * walks, "voters") as advance:
+        yield Crowd(file, engine or LocalEngine(), advance)
+
+
+@contextmanager
+def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engine) -> Iterator[Path]:
+    """Import first, if that is what was given; the ballots are gone afterwards, unless they are to be kept."""
+    from crowdveil.engines.local import LocalEngine
+    from crowdveil.files import remove
+    from crowdveil.sources.moral_machine.moral_machine import holds_answers, spread_moral_machine, stream_moral_machine
+
+    if not holds_answers(given):
+        if keep is not None:
+            raise CrowdveilError(f"--keep-ballots is for a file of answers to import: {given} is none")
+        yield given
+        return
+    with ExitStack() as rest:
+        if keep is not None:
+            ballots = keep
+        elif out_path is not None:
+            ballots = out_path.with_name(f".{out_path.name}.ballots")
+            rest.callback(remove, ballots)
+        else:
+            ballots = Path(rest.enter_context(tempfile.TemporaryDirectory())) / "ballots"
+        with import_progress() as advance:
+            if isinstance(engine, LocalEngine):
+                report = stream_moral_machine(given, ballots, tell=advance)
+            else:
+                report = spread_moral_machine(given, ballots, engine, advance)
+        tell(
+            f"Imported {report.pairs} pairs of {report.voters} voters from {report.rows} rows, "
+            f"{sum(report.refused.values())} of them refused."
+        )
+        yield ballots
+
+
+@contextmanager
+def import_progress() -> Iterator[Callable[[Progress], None]]:
+    """Show how far an import has come: bytes, rows a second and the time left, then shards of the crowd."""
+    if not sys.stderr.isatty():
+        yield lambda progress: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[amount]}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks = {reading: bar.add_task(name, visible=False, amount="", rate="") for reading, name in _STEPS.items()}
+        begun, before = time.monotonic(), -1
+
+        def advance(progress: Progress) -> None:
+            nonlocal before
+            before = progress.rows if before < 0 else before  # what an interrupted import had read already
+            rate = (progress.rows - before) / max(time.monotonic() - begun, 1e-9)
+            size = f"{progress.done / 1e9:.2f} of {progress.total / 1e9:.2f} GB"
+            bar.update(
+                tasks[progress.reading],
+                completed=progress.done,
+                total=progress.total,
+                visible=True,
+                amount=size if progress.reading else f"{progress.done} of {progress.total} shards",
+                rate=f"{rate:,.0f} rows/s" if progress.reading else "",
+            )
+
+        yield advance

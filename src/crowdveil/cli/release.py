@@ -1,0 +1,234 @@
+"""crowdveil release: from a budget to what may be published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from crowdveil.cli.inputs import BallotPath, EngineName, Master, imported, watched_ballots
+from crowdveil.cli.terminal import AsJson, Table, say, show, tell
+from crowdveil.errors import CrowdveilError
+
+if TYPE_CHECKING:
+    from crowdveil.ballots import BallotSource
+    from crowdveil.privacy.concentrated import ZcdpBudget
+    from crowdveil.privacy.epsilon import Epsilon
+    from crowdveil.privacy.ledger.ledger import Ledger
+    from crowdveil.publish import Prepared, Request
+    from crowdveil.releases import Release
+
+MECHANISM = "How the noise is added"
+
+
+def release(
+    ballots: BallotPath,
+    paradigm: Annotated[str, typer.Option(help="Who is protected, and where: vlcp, rlcp, vldp, rldp, alcp or aldp.")],
+    epsilon: Annotated[
+        str | None, typer.Option(help="Privacy parameter for all voters: smaller protects more.")
+    ] = None,
+    epsilons: Annotated[
+        Path | None, typer.Option(help="Personal epsilons: a CSV with the columns voter and epsilon (vldp, rldp).")
+    ] = None,
+    rho: Annotated[
+        str | None,
+        typer.Option(help="Gaussian noise: a rho, charged to a zCDP ledger, instead of an epsilon (vlcp, rlcp)."),
+    ] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            help="A mechanism by name, or: paper. Default: the best for the paradigm.", rich_help_panel=MECHANISM
+        ),
+    ] = None,
+    bound: Annotated[
+        float | None,
+        typer.Option(help="Norm bound B of a preference. Default: the study's.", rich_help_panel=MECHANISM),
+    ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            help="Algorithm 3: make the noisy objective solvable. Without it there is no maximum.",
+            rich_help_panel=MECHANISM,
+        ),
+    ] = True,
+    sensitivity: Annotated[
+        Literal["tight", "paper"],
+        typer.Option(
+            help="Algorithm 3: how far one record can move it, ours or the paper's.", rich_help_panel=MECHANISM
+        ),
+    ] = "tight",
+    equal_votes: Annotated[
+        bool,
+        typer.Option(
+            "--equal-votes",
+            help="Count every report the same, as in the paper, however noisy.",
+            rich_help_panel=MECHANISM,
+        ),
+    ] = False,
+    robust: Annotated[
+        float,
+        typer.Option(
+            help="Share of the most extreme reports to pull in at each end, against liars (like 0.02).",
+            rich_help_panel=MECHANISM,
+        ),
+    ] = 0.0,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger to charge (`crowdveil ledger create`).")] = None,
+    out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the release.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")] = False,
+    experiment_seed: Annotated[
+        int | None, typer.Option(help="Repeatable floating-point noise instead: protects nobody, charges nothing.")
+    ] = None,
+    keep_ballots: Annotated[
+        Path | None, typer.Option(help="Where to keep the ballots, if BALLOTS is a file to be imported first.")
+    ] = None,
+    engine: EngineName = "local",
+    master: Master = None,
+    as_json: AsJson = False,
+) -> None:
+    """Release the crowd's preference under differential privacy, charged to a ledger.
+
+    Example: `crowdveil release mm.parquet --paradigm vlcp --epsilon 1 --ledger study.ledger --out release.json`
+
+    In place of ballots, a file in the public layout of the Moral Machine may be given: it is imported first.
+
+    For many releases of the same crowd see `crowdveil plan repeat`, then `crowdveil ledger create --delta` and `--rho`.
+
+    The noise is exact and from the operating system. The ledger is charged before the noise is drawn; a release that
+    the budget does not cover is refused.
+    """
+    from crowdveil.engines.choice import chosen_engine
+    from crowdveil.privacy.guarantee import paradigm as find_paradigm
+    from crowdveil.privacy.ledger.ledger import Ledger
+    from crowdveil.privacy.personal_epsilons import read_personal_epsilons
+    from crowdveil.publish import Request, prepare
+
+    # What can be refused is refused before a long import.
+    protected = find_paradigm(paradigm)
+    level = _level(epsilon, epsilons, rho, ledger)
+    account = None if ledger is None else Ledger.open(ledger)
+    make = None if dry_run else _maker(out_path, account, experiment_seed)
+    with (
+        chosen_engine(engine, master) as workers,
+        imported(ballots, keep_ballots, out_path, workers) as path,
+        watched_ballots(path, "reading and fitting", walks=1 if dry_run else 2, engine=workers) as source,
+    ):
+        request = Request(
+            paradigm=protected,
+            epsilon=read_personal_epsilons(level, source.source) if isinstance(level, Path) else level,
+            mechanism=mechanism,
+            norm_bound=bound,
+            repair=repair,
+            sensitivity=sensitivity,
+            equal_votes=equal_votes,
+            robust=robust,
+        )
+        prepared = prepare(source, request) if make is None else None
+        made = None if make is None else make(source, request)
+    if prepared is not None:
+        _show_dry_run(prepared, account, as_json)
+    if made is not None:
+        show(made.as_dict(), as_json, lambda: _print_release(made, out_path))
+
+
+def _maker(
+    out_path: Path | None, account: Ledger | None, experiment_seed: int | None
+) -> Callable[[BallotSource, Request], Release]:
+    """Return how the release is to be made and written."""
+    from crowdveil.files import check_writable
+    from crowdveil.publish import experiment, publish
+    from crowdveil.releases import save_release
+
+    if out_path is None:
+        raise CrowdveilError("say where to write the release: --out release.json (or look first with --dry-run)")
+    check_writable(out_path)
+    if experiment_seed is not None:
+
+        def make(source: BallotSource, request: Request) -> Release:
+            made = experiment(source, request, experiment_seed)
+            save_release(made, out_path)
+            return made
+
+        return make
+    if account is None:
+        raise CrowdveilError(
+            "a release must be charged to a ledger: give --ledger L (make one with: crowdveil ledger create L --budget 3)"
+        )
+    return lambda source, request: publish(source, request, account, out_path)
+
+
+def _level(
+    epsilon: str | None, epsilons: Path | None, rho: str | None, ledger: Path | None
+) -> Epsilon | Path | ZcdpBudget:
+    from crowdveil.privacy.concentrated import ZcdpBudget
+    from crowdveil.privacy.epsilon import Epsilon
+    from crowdveil.privacy.ledger.ledger import Ledger
+
+    if sum(given is not None for given in (epsilon, epsilons, rho)) != 1:
+        raise CrowdveilError(
+            "give one of --epsilon (for all voters), --epsilons (a CSV of personal ones) and --rho (Gaussian noise)"
+        )
+    if epsilons is not None:
+        return epsilons
+    if epsilon is not None:
+        return Epsilon(epsilon)
+    delta = None if ledger is None else Ledger.open(ledger).delta
+    if rho is None or delta is None:
+        raise CrowdveilError(
+            "--rho needs a zCDP ledger, for whose delta the promise is stated: give --ledger L "
+            "(make one with: crowdveil ledger create L --budget 1 --delta 1e-6), or use --epsilon"
+        )
+    return ZcdpBudget.parse(rho, delta)
+
+
+def _show_dry_run(prepared: Prepared, account: Ledger | None, as_json: bool) -> None:
+    from crowdveil.privacy.ledger.statement import Measure, decimal_text
+
+    data = prepared.as_dict()
+    guarantee = prepared.guarantee
+    if account is not None:
+        fits = account.preview(
+            prepared.dataset.fingerprint, guarantee.epsilon.micro, guarantee.paradigm.unit, guarantee.rho_micro
+        )
+        data["budget"] = fits.as_dict()
+
+    def in_words() -> None:
+        bar = data["expected_error_bar"]
+        charge = f"epsilon {guarantee.epsilon}"
+        if account is not None and fits.measure is Measure.RHO:
+            delta = f" and delta {guarantee.delta:g}" if guarantee.delta else ""
+            charge = f"rho {decimal_text(fits.requested_micro)}, for {charge}{delta}"
+        say(f"Nothing was spent. {prepared.mechanism} would charge {charge}.")
+        if account is not None:
+            say(
+                f"Remaining: {decimal_text(fits.remaining_micro)} of {decimal_text(fits.budget_micro)}"
+                + ("." if fits.fits else f", which is {decimal_text(fits.missing_micro)} too little.")
+            )
+        known = (
+            "is known only afterwards (the noise goes through a maximisation)"
+            if bar is None
+            else f"would be ± {bar:.3g}"
+        )
+        say(f"The 95 % error bar of each coordinate {known}.")
+
+    show(data, as_json, in_words)
+
+
+def _print_release(made: Release, path: Path | None) -> None:
+    from crowdveil.pages.plain_words import devices_sentences, guarantee_sentences
+
+    society = Table(made.study.title, "feature", "society", "± noise (95 %)", numbers=2)
+    rows = zip(made.study.features, made.parameter, made.error_bars, strict=True)
+    for feature, value, bar in sorted(rows, key=lambda row: -row[1]):
+        society.add(feature.label, f"{value:+.3f}", f"{bar:.3f}")
+    society.print()
+    say()
+    for sentence in (*guarantee_sentences(made.guarantee), *devices_sentences(made.facts)):
+        say(sentence)
+    for name, value in made.facts.items():
+        if name != "reports_made_by":  # said in a sentence above
+            say(f"{name.replace('_', ' ')}: {value}")
+    if not made.exact:
+        tell("Experiment: made with floating-point noise, this release protects nobody.")
+    say(f"\nWrote {path}. Next: crowdveil decide {path} DILEMMA, or crowdveil page {path}")
