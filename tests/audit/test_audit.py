@@ -5,14 +5,12 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from typer.testing import CliRunner
+from tests.program import crowdveil, refused
 
 from crowdveil.audit import targets
 from crowdveil.audit.audit import FEWEST_DRAWS, Order, audit
 from crowdveil.audit.picture import draw
 from crowdveil.audit.trial import Flaw, Verdict
-from crowdveil.cli.app import app
-from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.pooled_choices import PooledChoices
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
@@ -105,10 +103,8 @@ class Doubled(PooledChoices):
 def test_a_broken_promise_ends_with_exit_code_1(monkeypatch, tmp_path):
     monkeypatch.setitem(CENTRAL, "pooled-choices", Doubled())
     plot = tmp_path / "audit.png"
-    result = CliRunner().invoke(
-        app, ["audit", "--quick", "--mechanism", "pooled-choices", "--json", "--plot", str(plot)]
-    )
-    assert result.exit_code == 1
+    result = crowdveil("audit", "--quick", "--mechanism", "pooled-choices", "--json", "--plot", plot)
+    assert result.code == 1
     (broken,) = json.loads(result.stdout)["promises"]
     assert broken["verdict"] == "VIOLATED"
     assert broken["flaws"] == ["attack", "neighbours too far apart"]
@@ -124,16 +120,16 @@ def test_a_missed_mistake_fails_the_audit(monkeypatch):
     assert not done.clean
 
 
-def test_in_words(monkeypatch):
-    result = CliRunner().invoke(app, ["audit", "--quick", "--mechanism", "pooled-choices"], env={"COLUMNS": "200"})
-    assert result.exit_code == 0
+def test_in_words():
+    result = crowdveil("audit", "--quick", "--mechanism", "pooled-choices")
+    assert result.code == 0
     assert "All promises held" in result.stdout
     assert "pooled-choices" in result.stdout
 
 
 def test_promises_with_a_delta_say_so():
-    result = CliRunner().invoke(app, ["audit", "--quick", "--mechanism", "gaussian-mean"], env={"COLUMNS": "200"})
-    assert result.exit_code == 0
+    result = crowdveil("audit", "--quick", "--mechanism", "gaussian-mean")
+    assert result.code == 0
     assert "1, delta" in result.stdout
     assert "deviation" in result.stdout
 
@@ -149,6 +145,4 @@ def test_promises_with_a_delta_say_so():
     ],
 )
 def test_mistakes_of_the_user_are_refused_before_anything_runs(words, said):
-    result = CliRunner().invoke(app, ["audit", *words])
-    assert isinstance(result.exception, CrowdveilError)
-    assert said in str(result.exception)
+    refused(crowdveil("audit", *words), said)

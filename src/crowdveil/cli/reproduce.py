@@ -14,9 +14,7 @@ from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show, tel
 if TYPE_CHECKING:
     from crowdveil.evaluation.paper.reproduction import Order, Reproduction
 
-Quick = Annotated[
-    bool, typer.Option("--quick", help="10 crowds instead of 200: minutes, not more.")
-]
+Quick = Annotated[bool, typer.Option("--quick", help="10 crowds instead of 200: minutes, not more.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder for the page, the figures and their numbers.")]
 Data = Annotated[Path | None, typer.Option("--data", help="A file in the public Moral Machine layout.")]
 Workers = Annotated[int | None, typer.Option(help="Processes. Default: one per core. The results are the same.")]
