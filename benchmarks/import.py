@@ -31,16 +31,16 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.publish import Request, publish
-from crowdveil.sources.moral_machine.moral_machine import stream_moral_machine
-from crowdveil.sources.moral_machine.public_layout import DILEMMA, GROUP, HIGHEST, SAVED, SIGNAL, SIZE, VOTER
-from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
+from crowdveil.sources.moral_machine.importing import import_moral_machine
+from crowdveil.sources.moral_machine.layout import DILEMMA, GROUP, HIGHEST, SAVED, SIGNAL, SIZE, VOTER
+from crowdveil.sources.simulated_layout import write_public_layout
 from crowdveil.study.bundled import load_study
 
 NUMBERS = [SAVED, SIZE, *HIGHEST]
 
 
 def crowdveil(source: str, target: str) -> None:
-    stream_moral_machine(source, target)
+    import_moral_machine(source, target)
 
 
 def polars(source: str, target: str) -> None:
@@ -115,7 +115,7 @@ def bare_read(source: str, target: str) -> None:
 
 def to_a_release(source: str, target: str) -> None:
     """Do what ``crowdveil release`` does with a file of answers: import, census, fit, charge, noise, write."""
-    stream_moral_machine(source, target)
+    import_moral_machine(source, target)
     beside = Path(target).parent
     for name in ("ledger", "release.json"):
         (beside / name).unlink(missing_ok=True)

@@ -34,14 +34,15 @@ from crowdveil.publish import prepare as prepare
 from crowdveil.releases import Release as Release
 from crowdveil.releases import load_release as load_release
 from crowdveil.releases import save_release as save_release
-from crowdveil.sources.import_report import Imported as Imported
 from crowdveil.sources.import_report import ImportReport as ImportReport
-from crowdveil.sources.moral_machine.moral_machine import import_moral_machine as import_moral_machine
+from crowdveil.sources.moral_machine.importing import import_moral_machine as import_moral_machine
+from crowdveil.sources.moral_machine.importing import read_moral_machine as read_moral_machine
 from crowdveil.sources.simulated import simulate_crowd as simulate_crowd
 from crowdveil.sources.simulated import synthetic_crowd as synthetic_crowd
 from crowdveil.sources.table import TableMapping as TableMapping
 from crowdveil.sources.table import import_table as import_table
 from crowdveil.sources.table import load_mapping as load_mapping
+from crowdveil.sources.table import read_table as read_table
 from crowdveil.study.bundled import load_study as load_study
 from crowdveil.study.study import Alternative as Alternative
 from crowdveil.study.study import Dilemma as Dilemma

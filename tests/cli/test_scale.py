@@ -13,7 +13,7 @@ from tests.program import Result, crowdveil, refused
 from crowdveil.ballots import census, open_ballots
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.releases import load_release
-from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
+from crowdveil.sources.simulated_layout import write_public_layout
 from crowdveil.study.bundled import load_study
 
 VOTERS = 120

@@ -28,9 +28,10 @@ from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.publish import Request, publish
-from crowdveil.sources.moral_machine import workplace
-from crowdveil.sources.moral_machine.moral_machine import spread_moral_machine, stream_moral_machine
-from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
+from crowdveil.sources.moral_machine import shards
+from crowdveil.sources.moral_machine.importing import import_moral_machine
+from crowdveil.sources.moral_machine.spread import spread_moral_machine
+from crowdveil.sources.simulated_layout import write_public_layout
 
 cloudpickle = pytest.importorskip("pyspark.cloudpickle")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have the tests
@@ -56,10 +57,10 @@ def test_workers_do_not_change_a_bit(tmp_path: Path, crowd: Ballots, spark: Spar
 def test_an_import_by_workers_is_the_import_here(
     tmp_path: Path, spark: SparkEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workplace, "BYTES_PER_PART", 1 << 18)
+    monkeypatch.setattr(shards, "BYTES_PER_BUCKET", 1 << 18)
     write_public_layout(tmp_path / "a.csv", STUDY, 400, np.random.default_rng(0), dirty=0.2)
-    report = stream_moral_machine(tmp_path / "a.csv", tmp_path / "here")
-    assert spread_moral_machine(tmp_path / "a.csv", tmp_path / "there", spark, span=200_000) == report
+    report = import_moral_machine(tmp_path / "a.csv", tmp_path / "here")
+    assert spread_moral_machine(tmp_path / "a.csv", tmp_path / "there", spark, shard_bytes=200_000) == report
     assert len(list((tmp_path / "there").iterdir())) > 1
     assert census(open_ballots(tmp_path / "there")) == census(open_ballots(tmp_path / "here"))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "here", "there"]

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.import_report import Imported, Refusal, write_refused
-from crowdveil.sources.table import TableMapping, import_table, load_mapping
+from crowdveil.sources.import_report import ImportResult, Refusal, write_refused
+from crowdveil.sources.table import TableMapping, load_mapping, load_table
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import Drawing, Feature, Study
 
@@ -25,10 +25,10 @@ WHOLE = Study("whole", "Whole", "Which?", FEATURES[:1], Drawing("independent", 2
 HEADER = "voter,chosen,left_size,right_size,left_cost,right_cost\n"
 
 
-def import_text(folder: Path, text: str, mapping: TableMapping | None = None) -> Imported:
+def import_text(folder: Path, text: str, mapping: TableMapping | None = None) -> ImportResult:
     path = folder / "answers.csv"
     path.write_text(text, encoding="utf-8")
-    imported = import_table(path, mapping or TableMapping(STUDY))
+    imported = load_table(path, mapping or TableMapping(STUDY))
     report = imported.report
     assert report.rows == report.pairs + report.dropped + sum(report.refused.values()), "a row was lost"
     return imported
@@ -147,7 +147,7 @@ def test_what_is_written_is_what_is_read(tmp_path: Path, answers: list[tuple[Any
         frame.write_parquet(path)
     else:
         frame.write_csv(path)
-    imported = import_table(path, TableMapping(STUDY))
+    imported = load_table(path, TableMapping(STUDY))
     expected: dict[str, list[list[float]]] = {}
     for voter, left, size, size_r, cost, cost_r in answers:
         sign = 1 if left else -1
@@ -212,7 +212,7 @@ def test_columns_that_the_mapping_names_must_be_there(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not KIDNEY_FILE.exists(), reason="the public answers are not here")
 def test_the_example_mapping_reads_the_public_kidney_answers() -> None:
-    imported = import_table(KIDNEY_FILE, load_mapping(ROOT / "examples/kidney-mapping.toml"))
+    imported = load_table(KIDNEY_FILE, load_mapping(ROOT / "examples/kidney-mapping.toml"))
     with gzip.open(KIDNEY_FILE, "rt", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     kept = [row for row in rows if not row["pairid"].startswith("att_")]

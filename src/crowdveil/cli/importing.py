@@ -40,7 +40,8 @@ def moral_machine(
     `crowdveil import moral-machine SharedResponses.csv --out mm --engine spark --master spark://host:7077`
     """
     from crowdveil.engines.choice import chosen_engine
-    from crowdveil.sources.moral_machine.moral_machine import spread_moral_machine, stream_moral_machine
+    from crowdveil.sources.moral_machine.importing import import_moral_machine
+    from crowdveil.sources.moral_machine.spread import spread_moral_machine
 
     in_shards = shards or engine != "local"
     if in_shards and refused is not None:
@@ -52,7 +53,7 @@ def moral_machine(
             if in_shards:
                 report = spread_moral_machine(file, out_path, workers, advance)
             else:
-                report = stream_moral_machine(file, out_path, refused, advance)
+                report = import_moral_machine(file, out_path, refused, advance)
     except KeyboardInterrupt:
         tell(f"crowdveil: {out_path} is not written. Give the same command again, and the import goes on.")
         raise
@@ -76,22 +77,15 @@ def table(
 
     Example: `crowdveil import table answers.csv --mapping mapping.toml --out answers.parquet`
     """
-    from crowdveil.ballots import write_ballots
-    from crowdveil.sources.import_report import write_refused
-    from crowdveil.sources.table import TableMapping, import_table, load_mapping
-    from crowdveil.study.bundled import load_study
+    from crowdveil.sources.table import choose_mapping, import_table
 
     if (mapping is None) == (study is None):
         raise CrowdveilError(
             "give either --mapping (which column means what) or --study (for the documented column names)"
         )
-    columns = load_mapping(mapping) if mapping is not None else TableMapping(load_study(str(study)))
-    imported = import_table(file, columns)
-    report, ballots = imported.report, imported.ballots
-    if refused is not None:
-        write_refused(refused, imported)
-    write_ballots(out_path, ballots.study, ballots.batches(), {"imported_from": file.name, **report.as_dict()})
-    _show_import(report, ballots.study.name, out_path, refused, as_json)
+    columns = choose_mapping(study, mapping)
+    report = import_table(file, out_path, columns, refused)
+    _show_import(report, columns.study.name, out_path, refused, as_json)
 
 
 def _show_import(report: ImportReport, study: str, out_path: Path, refused: Path | None, as_json: bool) -> None:

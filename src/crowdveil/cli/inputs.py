@@ -18,7 +18,7 @@ from crowdveil.errors import CrowdveilError
 if TYPE_CHECKING:
     from crowdveil.engines.crowd import Crowd
     from crowdveil.engines.engine import Engine
-    from crowdveil.sources.moral_machine.reading import Progress
+    from crowdveil.sources.moral_machine.importing import Progress
 
 BallotPath = Annotated[
     Path, typer.Argument(metavar="BALLOTS", help="A ballot file or folder (from `crowdveil import` or `simulate`).")
@@ -55,7 +55,8 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
     """Import first, if that is what was given; the ballots are gone afterwards, unless they are to be kept."""
     from crowdveil.engines.local import LocalEngine
     from crowdveil.files import remove
-    from crowdveil.sources.moral_machine.moral_machine import holds_answers, spread_moral_machine, stream_moral_machine
+    from crowdveil.sources.moral_machine.importing import holds_answers, import_moral_machine
+    from crowdveil.sources.moral_machine.spread import spread_moral_machine
 
     if not holds_answers(given):
         if keep is not None:
@@ -72,7 +73,7 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
             ballots = Path(rest.enter_context(tempfile.TemporaryDirectory())) / "ballots"
         with import_progress() as advance:
             if isinstance(engine, LocalEngine):
-                report = stream_moral_machine(given, ballots, tell=advance)
+                report = import_moral_machine(given, ballots, tell=advance)
             else:
                 report = spread_moral_machine(given, ballots, engine, advance)
         tell(

@@ -98,7 +98,7 @@ def simulate(
 
 
 def _simulate_csv(study: Study, voters: int, path: Path, dirty: float, rng: np.random.Generator, as_json: bool) -> None:
-    from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
+    from crowdveil.sources.simulated_layout import write_public_layout
 
     with progress("simulating", voters, "voters") as advance:
         expected = write_public_layout(path, study, voters, rng, dirty, advance)

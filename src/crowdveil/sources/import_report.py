@@ -1,8 +1,8 @@
-"""What became of every row of an imported file: nothing is left out without being counted."""
+"""An import's account of every row: nothing is left out without being counted, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -62,7 +62,7 @@ class ImportReport:
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportResult:
     """Imported ballots, the report, and the refused rows: their number, the reason and their cells as text."""
 
     ballots: Ballots
@@ -70,7 +70,7 @@ class Imported:
     refused_rows: pl.DataFrame
 
 
-def write_refused(path: str | Path, imported: Imported) -> None:
+def write_refused(path: str | Path, imported: ImportResult) -> None:
     """Write the refused rows with their reasons as CSV. Row 1 is the first after the header."""
     with replacing(Path(path)) as unfinished:
         imported.refused_rows.write_csv(unfinished)
@@ -85,7 +85,7 @@ def gather(
     refused: list[pl.DataFrame],
     notes: list[str],
     dropped: int = 0,
-) -> Imported:
+) -> ImportResult:
     """Put the outcome of an import together: voter i of ``voters`` gave the answer in row i of ``differences``.
 
     Voters come in the order of their first answers, and a voter's answers in theirs. Each frame of ``refused``
@@ -99,9 +99,7 @@ def gather(
         np.ascontiguousarray(differences[order]),
         pa.array(grouped["voter"].to_list(), pa.string()),
     )
-    same = int((differences == 0).all(axis=1).sum())
-    if same:
-        notes = [*notes, f"{same} of {len(differences)} answers are between two equal alternatives"]
+    notes = [*notes, *equal_alternatives_note(int((differences == 0).all(axis=1).sum()), len(differences))]
     refused_rows = pl.concat(refused, how="diagonal").sort(ROW)
     counts = dict(refused_rows[REASON].value_counts().iter_rows())
     report = ImportReport(
@@ -112,4 +110,34 @@ def gather(
         dropped=dropped,
         notes=tuple(notes),
     )
-    return Imported(ballots, report, refused_rows)
+    return ImportResult(ballots, report, refused_rows)
+
+
+def equal_alternatives_note(equal: int, records: int) -> list[str]:
+    """Return a note about records with two alternatives that are the same, if there are any."""
+    return [f"{equal} of {records} answers are between two equal alternatives"] if equal else []
+
+
+def number(column: str) -> pl.Expr:
+    """Return a cell of text as a number, null where it is none."""
+    return pl.col(column).cast(pl.Float64, strict=False)
+
+
+def any_blank(columns: Iterable[str]) -> pl.Expr:
+    """Tell whether one of these cells of text is blank."""
+    return pl.any_horizontal(pl.col(column) == "" for column in columns)
+
+
+def any_not_finite(columns: Iterable[str]) -> pl.Expr:
+    """Tell whether one of these numbers is missing, NaN or infinite."""
+    return pl.any_horizontal(~pl.col(column).is_finite().fill_null(False) for column in columns)
+
+
+def any_outside(bounds: Iterable[tuple[str, float, float]]) -> pl.Expr:
+    """Tell whether one of these numbers lies outside its bounds."""
+    return pl.any_horizontal(~pl.col(column).is_between(low, high) for column, low, high in bounds)
+
+
+def first_reason(checks: Iterable[tuple[Refusal, pl.Expr]]) -> pl.Expr:
+    """Return the first reason whose condition holds for the row, null where none does."""
+    return pl.coalesce(pl.when(wrong).then(pl.lit(reason.value)) for reason, wrong in checks)

@@ -31,11 +31,23 @@ import numpy as np
 import polars as pl
 
 from crowdveil.arrays import ValueArray
-from crowdveil.ballots import smallest_type
+from crowdveil.ballots import Ballots, smallest_type, write_ballots
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.cells import any_blank, any_not_finite, any_outside, first_reason, number
-from crowdveil.sources.import_report import REASON, Imported, Refusal, gather
-from crowdveil.sources.table_rows import TableRows
+from crowdveil.files import check_writable
+from crowdveil.sources.import_report import (
+    REASON,
+    ImportReport,
+    ImportResult,
+    Refusal,
+    any_blank,
+    any_not_finite,
+    any_outside,
+    first_reason,
+    gather,
+    number,
+    write_refused,
+)
+from crowdveil.sources.table_file import TableFile
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import Study
 
@@ -94,14 +106,43 @@ def load_mapping(path: str | Path) -> TableMapping:
     )
 
 
-def import_table(path: str | Path, mapping: TableMapping, progress: Callable[[int], None] | None = None) -> Imported:
-    """Read a table of answers; rows that cannot be used are refused, and counted by reason.
+def choose_mapping(study: str | Study | None = None, mapping: str | Path | TableMapping | None = None) -> TableMapping:
+    """Return the mapping that was given, by itself or by its file, or the usual one of a study."""
+    if (study is None) == (mapping is None):
+        raise CrowdveilError("give either a mapping (which column means what) or a study (for the usual column names)")
+    if study is not None:
+        return TableMapping(load_study(study) if isinstance(study, str) else study)
+    return mapping if isinstance(mapping, TableMapping) else load_mapping(str(mapping))
+
+
+def read_table(
+    path: str | Path, study: str | Study | None = None, *, mapping: str | Path | TableMapping | None = None
+) -> Ballots:
+    """Read a table of answers into memory, by a study's usual column names or by a mapping."""
+    return load_table(path, choose_mapping(study, mapping)).ballots
+
+
+def import_table(
+    path: str | Path, out: str | Path, mapping: TableMapping, refused: str | Path | None = None
+) -> ImportReport:
+    """Read a table of answers into a ballot file; optionally write the refused rows and why to a CSV."""
+    check_writable(Path(out))
+    result = load_table(path, mapping)
+    if refused is not None:
+        write_refused(refused, result)
+    origin = {"imported_from": Path(path).name, **result.report.as_dict()}
+    write_ballots(out, mapping.study, result.ballots.batches() if result.ballots.voters else [], origin)
+    return result.report
+
+
+def load_table(path: str | Path, mapping: TableMapping, progress: Callable[[int], None] | None = None) -> ImportResult:
+    """Read a table of answers into memory, with a report and the rows that were refused.
 
     ``progress`` is told how many rows have been read so far.
     """
     study = mapping.study
     numbers = [column for pair in mapping.columns for column in pair]
-    table = TableRows(path, [mapping.voter, mapping.chosen, *numbers, *mapping.drop])
+    table = TableFile(path, [mapping.voter, mapping.chosen, *numbers, *mapping.drop])
     good, refused, dropped = [], [], 0
     for batch in table.batches(progress):
         kept = batch.filter(~_to_drop(batch, mapping))
@@ -128,7 +169,7 @@ def import_table(path: str | Path, mapping: TableMapping, progress: Callable[[in
 
 
 def _to_drop(batch: pl.DataFrame, mapping: TableMapping) -> pl.Series:
-    """Say which rows the mapping leaves out."""
+    """Tell which rows the mapping leaves out."""
     dropped = pl.repeat(False, len(batch), eager=True)
     for column, pattern in mapping.drop.items():
         cells = batch[column]
@@ -160,7 +201,7 @@ def _check(batch: pl.DataFrame, mapping: TableMapping) -> pl.DataFrame:
 
 
 def _says(column: str, word: str) -> pl.Expr:
-    """Say whether a cell holds the word, in capitals or not; where the word is a number, 1.0 says 1."""
+    """Tell whether a cell holds the word, in capitals or not; where the word is a number, 1.0 says 1."""
     same = pl.col(column).str.to_lowercase() == word.strip().lower()
     try:
         return same | (number(column) == float(word)).fill_null(False)

@@ -17,7 +17,7 @@ from crowdveil.protocol.tokens import report_id
 from crowdveil.releases import release_from_dict
 from crowdveil.service.host.editor import EXAMPLE
 from crowdveil.service.host.overview import REASONS
-from crowdveil.sources.table import TableMapping, import_table
+from crowdveil.sources.table import TableMapping, load_table
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import canonical_json
 
@@ -166,7 +166,7 @@ def test_ballots_are_downloaded_as_the_import_reads_them(hosted, tmp_path):
         answer = hosted.get(f"/host/polls/trusted/data/ballots.{ending}")
         path = tmp_path / f"ballots.{ending}"
         path.write_bytes(answer.content)
-        imported = import_table(path, TableMapping(load_study("kidney")))
+        imported = load_table(path, TableMapping(load_study("kidney")))
         assert imported.report.refused == {}
         assert imported.ballots.voters == 4
         assert sorted(map(tuple, imported.ballots.differences.tolist())) == sorted(

@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.import_report import Imported, Refusal
-from crowdveil.sources.moral_machine.moral_machine import import_moral_machine
-from crowdveil.sources.moral_machine.reading import Progress
+from crowdveil.sources.import_report import ImportResult, Refusal
+from crowdveil.sources.moral_machine.importing import Progress, load_moral_machine
 from crowdveil.study.bundled import load_study
 
 FILE = Path(__file__).parents[3] / "../shared/data/moral_machine/us_2097_voters.csv.gz"
@@ -38,24 +37,24 @@ def pair(dilemma: str, voter: str = "ann") -> list[Row]:
     return [row(dilemma, voter, 1), row(dilemma, voter, 0, Man=0, Dog=2, Intervention=1)]
 
 
-def import_rows(folder: Path, rows: Iterable[Row], header: list[str] = HEADER) -> Imported:
+def import_rows(folder: Path, rows: Iterable[Row], header: list[str] = HEADER) -> ImportResult:
     text = io.StringIO()
     writer = csv.DictWriter(text, header)
     writer.writeheader()
     writer.writerows(rows)
     path = folder / "answers.csv"
     path.write_text(text.getvalue(), encoding="utf-8")
-    return import_moral_machine(path)
+    return load_moral_machine(path)
 
 
-def refused(imported: Imported) -> dict[Refusal, int]:
+def refused(imported: ImportResult) -> dict[Refusal, int]:
     report = imported.report
     assert report.rows == 2 * report.pairs + sum(report.refused.values()), "a row was lost"
     assert len(imported.refused_rows) == sum(report.refused.values())
     return dict(report.refused)
 
 
-def feature(imported: Imported, name: str) -> list[int]:
+def feature(imported: ImportResult, name: str) -> list[int]:
     return [int(v) for v in imported.ballots.differences[:, STUDY.feature_names.index(name)]]
 
 
@@ -198,7 +197,7 @@ def test_a_header_alone_is_no_answer(tmp_path: Path) -> None:
 def test_progress_is_told_the_rows(tmp_path: Path) -> None:
     import_rows(tmp_path, pair("a"))
     told: list[Progress] = []
-    import_moral_machine(tmp_path / "answers.csv", told.append)
+    load_moral_machine(tmp_path / "answers.csv", told.append)
     size = (tmp_path / "answers.csv").stat().st_size
     assert told == [Progress(True, size, size, 2), Progress(False, 1, 1, 2)]
 
@@ -274,7 +273,7 @@ def test_no_row_of_a_dirty_file_is_lost(
         lines += [] if at in removed else [written] * (1 + repeated.count(at))
     path = tmp_path / "dirty.csv"
     path.write_text(text.getvalue() + "\r\n".join(lines) + "\r\n", encoding="utf-8")
-    imported = import_moral_machine(path)
+    imported = load_moral_machine(path)
     assert imported.report.rows == len(lines)
     refused(imported)
     # A spoilt dilemma name may hit another dilemma only by being equal to it, and no junk is.
@@ -285,8 +284,8 @@ real = pytest.mark.skipif(not FILE.exists(), reason="the public answers are not 
 
 
 @pytest.fixture(scope="module")
-def public() -> Imported:
-    return import_moral_machine(FILE)
+def public() -> ImportResult:
+    return load_moral_machine(FILE)
 
 
 @pytest.fixture(scope="module")
@@ -308,13 +307,13 @@ def answers(dilemmas: dict[str, list[dict[str, str]]], tmp_path_factory: pytest.
         writer.writeheader()
         for name, halves in dilemmas.items():
             writer.writerows(half | {"ExtendedSessionID": name} for half in halves)
-    imported = import_moral_machine(path)
+    imported = load_moral_machine(path)
     assert imported.report.pairs == imported.report.voters == len(dilemmas)
     return dict(zip(imported.ballots.voter_names(), imported.ballots.differences, strict=True))
 
 
 @real
-def test_it_has_the_known_size(public: Imported) -> None:
+def test_it_has_the_known_size(public: ImportResult) -> None:
     assert refused(public) == {}
     assert public.report.pairs == 22_315
     assert public.report.voters == 2_097
@@ -324,7 +323,7 @@ def test_it_has_the_known_size(public: Imported) -> None:
 
 @real
 def test_another_reader_finds_the_same(
-    public: Imported, answers: dict[str, Any], dilemmas: dict[str, list[dict[str, str]]]
+    public: ImportResult, answers: dict[str, Any], dilemmas: dict[str, list[dict[str, str]]]
 ) -> None:
     expected: dict[str, list[list[int]]] = {}
     for name, halves in dilemmas.items():
@@ -367,15 +366,15 @@ def test_the_known_side_is_spared(
 
 
 @real
-def test_the_lawful_are_spared(public: Imported) -> None:
+def test_the_lawful_are_spared(public: ImportResult) -> None:
     """Two lights are opposite only where both groups cross: V is then +2 or -2."""
     legality = np.array(feature(public, "legality"))
     assert np.mean(legality[np.abs(legality) == 2] > 0) == pytest.approx(0.68, abs=0.005)
 
 
 @real
-def test_parquet_is_read_alike(public: Imported, tmp_path: Path) -> None:
+def test_parquet_is_read_alike(public: ImportResult, tmp_path: Path) -> None:
     pl.read_csv(FILE, infer_schema_length=None).write_parquet(tmp_path / "answers")
-    again = import_moral_machine(tmp_path / "answers")
+    again = load_moral_machine(tmp_path / "answers")
     assert np.array_equal(again.ballots.differences, public.ballots.differences)
     assert again.ballots.voter_names() == public.ballots.voter_names()

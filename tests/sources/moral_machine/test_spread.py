@@ -13,17 +13,18 @@ import pytest
 from crowdveil.ballots import census, open_ballots
 from crowdveil.engines.local import LocalEngine
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.moral_machine import readers, workplace
-from crowdveil.sources.moral_machine.moral_machine import holds_answers, spread_moral_machine, stream_moral_machine
-from crowdveil.sources.moral_machine.readers import read_span, spans
-from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
-from crowdveil.sources.table_rows import TableRows
+from crowdveil.sources.moral_machine import blocks, shards
+from crowdveil.sources.moral_machine.blocks import cut_ranges, read_range
+from crowdveil.sources.moral_machine.importing import holds_answers, import_moral_machine
+from crowdveil.sources.moral_machine.spread import spread_moral_machine
+from crowdveil.sources.simulated_layout import write_public_layout
+from crowdveil.sources.table_file import TableFile
 from crowdveil.study.bundled import load_study
 
 
 @pytest.fixture(autouse=True)
 def _cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workplace, "BYTES_PER_PART", 1 << 18)
+    monkeypatch.setattr(shards, "BYTES_PER_BUCKET", 1 << 18)
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +35,11 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("span", [1 << 27, 300_001, 20_000])
-def test_it_is_the_import_of_one_machine(tmp_path: Path, answers: Path, span: int, threads: int) -> None:
+@pytest.mark.parametrize("size", [1 << 27, 300_001, 20_000])
+def test_it_is_the_import_of_one_machine(tmp_path: Path, answers: Path, size: int, threads: int) -> None:
     told: list[Any] = []
-    report = stream_moral_machine(answers, tmp_path / "one")
-    assert spread_moral_machine(answers, tmp_path / "many", LocalEngine(threads), told.append, span) == report
+    report = import_moral_machine(answers, tmp_path / "one")
+    assert spread_moral_machine(answers, tmp_path / "many", LocalEngine(threads), told.append, size) == report
     one, many = open_ballots(tmp_path / "one"), open_ballots(tmp_path / "many")
     assert len(many.shards) > 1
     assert census(many) == census(one)
@@ -51,7 +52,7 @@ def test_it_is_the_import_of_one_machine(tmp_path: Path, answers: Path, span: in
 def test_parquet_is_read_by_row_groups(tmp_path: Path) -> None:
     write_public_layout(tmp_path / "a.csv", load_study("moral-machine"), 200, np.random.default_rng(0))
     pl.read_csv(tmp_path / "a.csv", infer_schema=False).write_parquet(tmp_path / "a.parquet", row_group_size=700)
-    report = stream_moral_machine(tmp_path / "a.csv", tmp_path / "one")
+    report = import_moral_machine(tmp_path / "a.csv", tmp_path / "one")
     assert spread_moral_machine(tmp_path / "a.parquet", tmp_path / "many", LocalEngine(2)) == report
     assert census(open_ballots(tmp_path / "many")) == census(open_ballots(tmp_path / "one"))
 
@@ -59,15 +60,15 @@ def test_parquet_is_read_by_row_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 50, 10**6])
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("closed", [True, False])
-def test_every_line_is_in_one_span(
+def test_every_line_is_in_one_range(
     tmp_path: Path, size: int, ending: str, closed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "_LOOK_AHEAD", 4)
+    monkeypatch.setattr(blocks, "_LOOK_AHEAD", 4)
     lines = ["a,b", "1,2", "", "3,4", "a longer line of some words,5", "6,7"]
     path = tmp_path / "t.csv"
     path.write_bytes((ending.join(lines) + (ending if closed else "")).encode())
-    table = TableRows(path, ["a", "b"])
-    counts = [sum(piece.rows for piece in read_span(table, *span)) for span in spans(table, size)]
+    table = TableFile(path, ["a", "b"])
+    counts = [sum(block.rows for block in read_range(table, *cut)) for cut in cut_ranges(table, size)]
     assert sum(counts) == 4
     assert size > 1 or max(counts) == 1
 
@@ -86,18 +87,18 @@ def test_an_interrupted_import_goes_on(tmp_path: Path, answers: Path) -> None:
 
     steps: list[int] = []
     with pytest.raises(KeyboardInterrupt):
-        spread_moral_machine(answers, tmp_path / "many", Interrupted(), span=100_000)
+        spread_moral_machine(answers, tmp_path / "many", Interrupted(), shard_bytes=100_000)
     (left,) = tmp_path.iterdir()
-    before = {run.name: run.stat().st_mtime_ns for run in left.glob("run-*")}
+    before = {shard.name: shard.stat().st_mtime_ns for shard in left.glob("shard-*")}
     assert len(before) > 1
 
     def tell(progress: Any) -> None:
         if not progress.reading:
-            after = {run.name: run.stat().st_mtime_ns for run in left.glob("run-*")}
+            after = {shard.name: shard.stat().st_mtime_ns for shard in left.glob("shard-*")}
             assert {name: after[name] for name in before} == before
 
     report = spread_moral_machine(answers, tmp_path / "many", Counting(1), tell, 100_000)
-    assert report == stream_moral_machine(answers, tmp_path / "one")
+    assert report == import_moral_machine(answers, tmp_path / "one")
     assert len(steps) == 3
 
 
@@ -118,7 +119,7 @@ def test_what_cannot_be_spread_is_refused(tmp_path: Path, answers: Path) -> None
 
 
 def test_a_file_of_answers_is_known_by_its_columns(tmp_path: Path, answers: Path) -> None:
-    stream_moral_machine(answers, tmp_path / "ballots")
+    import_moral_machine(answers, tmp_path / "ballots")
     assert holds_answers(answers)
     assert not holds_answers(tmp_path / "ballots")
     assert not holds_answers(tmp_path / "absent")

@@ -18,7 +18,7 @@ from crowdveil.estimation.society import society
 from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs, same_side, share, sides
 from crowdveil.evaluation.toolkit.seeds import generator
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.sources.moral_machine.moral_machine import import_moral_machine
+from crowdveil.sources.moral_machine.importing import read_moral_machine
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Drawing, Study
@@ -157,7 +157,7 @@ def open_moral_machine(path: Path) -> tuple[MoralMachine, Ballots]:
 
 @lru_cache(maxsize=1)
 def _everyone(path: Path) -> tuple[Ballots, FloatArray]:
-    ballots = import_moral_machine(path).ballots
+    ballots = read_moral_machine(path)
     return ballots, society(ballots, NORM_BOUND).parameter
 
 

@@ -1,23 +1,28 @@
-"""Puts the units of some voters together: rows to pairs, pairs to voters' ballots.
+"""Puts rows together: dilemmas that several voters claim are refused, rows become pairs, and pairs voters' ballots.
 
-Voters come in the order of their names' hashes, and a voter's answers in the order of their dilemmas' hashes. So the
-ballots do not depend on the order of the rows or on how they were cut into runs and parts.
+Voters come in the order of their names' hashes, and a voter's records in the order of their dilemmas' hashes. So the
+ballots do not depend on the order of the rows or on how they were cut into shards and buckets.
+
+A contested dilemma is one that several voters claim. It is no one's: all its rows are refused. Rows of one dilemma
+that differ in nothing are one row, repeated. Where two different rows are left, of two voters, they are inconsistent;
+where more are left, the dilemma is doubled. A repeated row is doubled in any case.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.arrays import ByteArray, IntArray, SmallIntArray, WordArray
+from crowdveil.arrays import BoolArray, ByteArray, IntArray, SmallIntArray, WordArray
 from crowdveil.ballots import Ballots
 from crowdveil.sources.import_report import Refusal
-from crowdveil.sources.moral_machine.ordering import merge_sort, ordered
-from crowdveil.sources.moral_machine.text_rows import CODE
-from crowdveil.sources.moral_machine.units import (
+from crowdveil.sources.moral_machine.entries import (
+    BITS,
     DILEMMA,
     DILEMMA_TOO,
-    FEATURES,
     FIRST,
     FIRST_SAVED,
     ROW,
@@ -28,57 +33,103 @@ from crowdveil.sources.moral_machine.units import (
     Word,
     compiled,
     inlined,
-    subtract,
+    merge_sort,
+    ordered,
+)
+from crowdveil.sources.moral_machine.rows import CODE
+from crowdveil.sources.moral_machine.shards import (
+    CLAIM_DILEMMA,
+    CLAIM_DILEMMA_TOO,
+    CLAIM_FIRST,
+    CLAIM_PAIR,
+    CLAIM_ROW,
+    CLAIM_VOTER,
+    no_refusals,
 )
 from crowdveil.study.study import Study
 
-_DOUBLED, _UNPAIRED, _NO_SINGLE_CHOICE = (
-    CODE[reason] for reason in (Refusal.DOUBLED, Refusal.UNPAIRED, Refusal.NO_SINGLE_CHOICE)
-)
+_DOUBLED = CODE[Refusal.DOUBLED]
+_INCONSISTENT = CODE[Refusal.INCONSISTENT]
+_NO_SINGLE_CHOICE = CODE[Refusal.NO_SINGLE_CHOICE]
+_UNPAIRED = CODE[Refusal.UNPAIRED]
+_ENTRY_ORDER = (VOTER, VOTER_TOO, DILEMMA, DILEMMA_TOO, ROW)
+_CLAIM_ORDER = (CLAIM_DILEMMA, CLAIM_DILEMMA_TOO, CLAIM_VOTER, CLAIM_FIRST, CLAIM_ROW)
+_MOST_VOTERS, _MOST_OF_A_VOTER = 3, 2
+"""Different claims on a dilemma that are remembered: with these, what becomes of it is settled."""
 _FEATURES, _SAVED, _NUMBER = range(3)
 _BY_ROW = np.arange(3)
+_ONE_BIT, _THREE_BITS = np.uint64(1), np.uint64(7)
+_DIMENSION = len(BITS)
 
 
-def group(
-    study: Study, units: WordArray, names: tuple[WordArray, ByteArray], reasons: ByteArray, crossing: bool
-) -> tuple[Ballots, int]:
-    """Make the ballots of the voters of these units, and write the reasons of rows that make no pair.
+@dataclass(frozen=True)
+class GroupResult:
+    """The ballots of some voters, and the rows that make no pair."""
 
-    Returns also how many of the answers are between two alternatives that are the same.
+    ballots: Ballots
+    equal: int
+    """The number of records with two alternatives that are the same."""
+    refused: IntArray
+    """Row and reason."""
 
-    All units of these voters must be here, and all their names. Rows that have a reason already are left out, if it
-    is said that there may be such (``crossing``).
+
+def group(study: Study, entries: WordArray, names: tuple[WordArray, ByteArray], contested: IntArray) -> GroupResult:
+    """Make the ballots of the voters of these entries.
+
+    All entries of these voters must be here, and all their names. ``contested`` are the rows to leave out, in order.
     """
-    if crossing:
-        units = units[reasons[(units[:, ROW] & ROW_NUMBER).astype(np.int64)] == 0]
-    order = ordered(units, (VOTER, VOTER_TOO, DILEMMA, DILEMMA_TOO, ROW))
-    differences = np.empty((len(units), FEATURES), np.int8)
-    offsets, voters = np.zeros(len(units) + 1, np.int64), np.empty(len(units), np.int64)
-    pairs, present, equal = _group(units, order, reasons, differences, offsets, voters)
-    named = _names(units[voters[:present], VOTER : VOTER_TOO + 1], *names)
-    return Ballots(study, offsets[: present + 1].copy(), differences[:pairs].copy(), named), equal
+    if len(contested):
+        entries = entries[~_among((entries[:, ROW] & ROW_NUMBER).astype(np.int64), contested)]
+    order = ordered(entries, _ENTRY_ORDER)
+    differences = np.empty((len(entries), _DIMENSION), np.int8)
+    offsets = np.zeros(len(entries) + 1, np.int64)
+    voters = np.empty(len(entries), np.int64)
+    refused = np.empty((2 * len(entries), 2), np.int64)
+    pairs, present, equal, refusals = _group(entries, order, differences, offsets, voters, refused)
+    named = _names(entries[voters[:present], VOTER : VOTER_TOO + 1], *names)
+    ballots = Ballots(study, offsets[: present + 1].copy(), differences[:pairs].copy(), named)
+    return GroupResult(ballots, equal, refused[:refusals].copy())
+
+
+def contested_rows(batches: Callable[[], Iterable[WordArray]]) -> IntArray:
+    """Return the rows of dilemmas that several voters claim: row and reason.
+
+    ``batches`` gives all claims on some dilemmas, as often as asked. Memory is taken for one batch, and for a few
+    claims on each dilemma.
+    """
+    summary = _summary_of_all(batches())
+    contested = summary[_contested(summary)]
+    if not len(contested):
+        return no_refusals()
+    return np.concatenate([_refused_claims(batch[ordered(batch, _CLAIM_ORDER)], contested) for batch in batches()])
+
+
+@compiled
+def _among(rows: IntArray, chosen: IntArray) -> BoolArray:
+    """Tell which rows are among the chosen ones, which are in order."""
+    result = np.empty(len(rows), np.bool_)
+    for i in range(len(rows)):
+        at = np.searchsorted(chosen, rows[i])
+        result[i] = at < len(chosen) and chosen[at] == rows[i]
+    return result
 
 
 @compiled
 def _group(
-    units: WordArray,
-    order: IntArray,
-    reasons: ByteArray,
-    differences: SmallIntArray,
-    offsets: IntArray,
-    voters: IntArray,
-) -> tuple[int, int, int]:
-    pairs, present, equal, start = 0, 0, 0, 0
+    entries: WordArray, order: IntArray, differences: SmallIntArray, offsets: IntArray, voters: IntArray,
+    refused: IntArray,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    pairs, present, equal, refusals, start = 0, 0, 0, 0, 0
     while start < len(order):
-        first, before = units[order[start]], pairs
+        first, before = entries[order[start]], pairs
         voter = order[start]
-        while start < len(order) and _same_voter(units[order[start]], first):
+        while start < len(order) and _same_voter(entries[order[start]], first):
             stop = start + 1
-            while stop < len(order) and _same_dilemma(units[order[stop]], units[order[start]]):
+            while stop < len(order) and _same_dilemma(entries[order[stop]], entries[order[start]]):
                 stop += 1
-            found, chosen, other = _pair(units, order[start:stop], reasons)
+            found, chosen, other, refusals = _pair(entries, order[start:stop], refused, refusals)
             if found:
-                subtract(chosen, other, differences[pairs])
+                _subtract(chosen, other, differences[pairs])
                 equal += chosen == other
                 pairs += 1
             start = stop
@@ -86,46 +137,47 @@ def _group(
             voters[present] = voter
             present += 1
             offsets[present] = pairs
-    return pairs, present, equal
+    return pairs, present, equal, refusals
 
 
 @inlined
-def _pair(units: WordArray, members: IntArray, reasons: ByteArray) -> tuple[bool, Word, Word]:
-    """Return what was chosen and what was not in the one dilemma that these units are about, if it is clear."""
-    unit = units[members[0]]
-    if len(members) == 1 and unit[SECOND] != np.uint64(0):
-        if unit[ROW] & FIRST_SAVED:
-            return True, unit[FIRST], unit[SECOND]
-        return True, unit[SECOND], unit[FIRST]
-    return _pair_rows(units, members, reasons)
+def _pair(entries: WordArray, members: IntArray, refused: IntArray, refusals: int) -> tuple[bool, Word, Word, int]:
+    """Return what was chosen and what was not in the one dilemma that these entries are about, if it is clear."""
+    entry = entries[members[0]]
+    if len(members) == 1 and entry[SECOND] != np.uint64(0):
+        if entry[ROW] & FIRST_SAVED:
+            return True, entry[FIRST], entry[SECOND], refusals
+        return True, entry[SECOND], entry[FIRST], refusals
+    return _pair_rows(entries, members, refused, refusals)
 
 
 @compiled
-def _pair_rows(units: WordArray, members: IntArray, reasons: ByteArray) -> tuple[bool, Word, Word]:
+def _pair_rows(entries: WordArray, members: IntArray, refused: IntArray, refusals: int) -> tuple[bool, Word, Word, int]:
     rows = np.empty((2 * len(members), 3), np.uint64)
     count = 0
     for member in members:
-        unit = units[member]
-        saved, number = np.uint64(1) if unit[ROW] & FIRST_SAVED else np.uint64(0), unit[ROW] & ROW_NUMBER
-        rows[count, _FEATURES], rows[count, _SAVED], rows[count, _NUMBER] = unit[FIRST], saved, number
+        entry = entries[member]
+        saved, number = np.uint64(1) if entry[ROW] & FIRST_SAVED else np.uint64(0), entry[ROW] & ROW_NUMBER
+        rows[count, _FEATURES], rows[count, _SAVED], rows[count, _NUMBER] = entry[FIRST], saved, number
         count += 1
-        if unit[SECOND] != np.uint64(0):
-            rows[count, _FEATURES], rows[count, _SAVED] = unit[SECOND], np.uint64(1) - saved
+        if entry[SECOND] != np.uint64(0):
+            rows[count, _FEATURES], rows[count, _SAVED] = entry[SECOND], np.uint64(1) - saved
             rows[count, _NUMBER] = number + np.uint64(1)
             count += 1
-    different = _set_repeated_aside(rows[:count], reasons)
+    different, refusals = _set_repeated_aside(rows[:count], refused, refusals)
     if different == 2 and rows[0, _SAVED] != rows[1, _SAVED]:
         chosen = 0 if rows[0, _SAVED] == np.uint64(1) else 1
-        return True, rows[chosen, _FEATURES], rows[1 - chosen, _FEATURES]
+        return True, rows[chosen, _FEATURES], rows[1 - chosen, _FEATURES], refusals
     reason = _UNPAIRED if different == 1 else _NO_SINGLE_CHOICE if different == 2 else _DOUBLED
     for i in range(different):
-        reasons[np.int64(rows[i, _NUMBER])] = reason
-    return False, np.uint64(0), np.uint64(0)
+        refused[refusals, 0], refused[refusals, 1] = np.int64(rows[i, _NUMBER]), reason
+        refusals += 1
+    return False, np.uint64(0), np.uint64(0), refusals
 
 
 @compiled
-def _set_repeated_aside(rows: WordArray, reasons: ByteArray) -> int:
-    """Bring rows that differ to the front, and return their number; of equal ones the first stays, the rest is doubled."""
+def _set_repeated_aside(rows: WordArray, refused: IntArray, refusals: int) -> tuple[int, int]:
+    """Bring rows that differ to the front, and return their number; of equal ones the first stays, others are doubled."""
     order = np.arange(len(rows))
     merge_sort(rows, _BY_ROW, order, np.empty_like(order))
     given, different = rows.copy(), 0
@@ -134,11 +186,12 @@ def _set_repeated_aside(rows: WordArray, reasons: ByteArray) -> int:
         if i > 0:
             last = given[order[i - 1]]
             if row[_FEATURES] == last[_FEATURES] and row[_SAVED] == last[_SAVED]:
-                reasons[np.int64(row[_NUMBER])] = _DOUBLED
+                refused[refusals, 0], refused[refusals, 1] = np.int64(row[_NUMBER]), _DOUBLED
+                refusals += 1
                 continue
         rows[different] = row
         different += 1
-    return different
+    return different, refusals
 
 
 @inlined
@@ -151,21 +204,38 @@ def _same_dilemma(one: WordArray, other: WordArray) -> bool:
     return bool(_same_voter(one, other) and one[DILEMMA] == other[DILEMMA] and one[DILEMMA_TOO] == other[DILEMMA_TOO])
 
 
-def _names(wanted: WordArray, voters: WordArray, texts: ByteArray) -> pa.StringArray:
-    """Find the names of voters, who are in order, among names told in any order and perhaps more than once."""
-    starts = np.concatenate([[0], np.cumsum(voters[:, 2].astype(np.int64))])
-    found = _find_names(wanted, voters, ordered(voters, (0, 1)))
-    lengths = voters[found, 2].astype(np.int64)
+@inlined
+def _subtract(one: Word, other: Word, difference: SmallIntArray) -> None:
+    """Fill in the study's features of one row minus those of the other."""
+    for k in range(2):
+        difference[k] = np.int64((one >> np.uint64(k)) & _ONE_BIT) - np.int64((other >> np.uint64(k)) & _ONE_BIT)
+    difference[2] = _legality(one) - _legality(other)
+    for k in range(3, _DIMENSION):
+        shift = np.uint64(3 * k - 5)
+        difference[k] = np.int64((one >> shift) & _THREE_BITS) - np.int64((other >> shift) & _THREE_BITS)
+
+
+@inlined
+def _legality(packed: Word) -> Word:
+    """No light, green, red: 0, +1, -1."""
+    return np.int64((packed >> np.uint64(2)) & _ONE_BIT) - np.int64((packed >> np.uint64(3)) & _ONE_BIT)
+
+
+def _names(wanted: WordArray, names: WordArray, texts: ByteArray) -> pa.StringArray:
+    """Find the names of voters, who are in order, among names in any order and perhaps more than once."""
+    starts = np.concatenate([[0], np.cumsum(names[:, 2].astype(np.int64))])
+    found = _find_names(wanted, names, ordered(names, (0, 1)))
+    lengths = names[found, 2].astype(np.int64)
     ends = np.concatenate([[0], np.cumsum(lengths)])
     data = _copy_texts(texts, starts[found], lengths, int(ends[-1]))
     return pa.StringArray.from_buffers(len(wanted), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data))
 
 
 @compiled
-def _find_names(wanted: WordArray, voters: WordArray, order: IntArray) -> IntArray:
+def _find_names(wanted: WordArray, names: WordArray, order: IntArray) -> IntArray:
     found, at = np.empty(len(wanted), np.int64), 0
     for i in range(len(wanted)):
-        while voters[order[at], 0] != wanted[i, 0] or voters[order[at], 1] != wanted[i, 1]:
+        while names[order[at], 0] != wanted[i, 0] or names[order[at], 1] != wanted[i, 1]:
             at += 1
         found[i] = order[at]
     return found
@@ -179,3 +249,111 @@ def _copy_texts(texts: ByteArray, starts: IntArray, lengths: IntArray, size: int
             result[at + k] = texts[starts[i] + k]
         at += lengths[i]
     return result
+
+
+def _summary_of_all(batches: Iterable[WordArray]) -> WordArray:
+    rest = iter(batches)
+    summary = next(rest)
+    second = next(rest, None)
+    if second is None:  # all there are: a dilemma with one claim is not contested
+        return _summary(summary[_repeated(summary[:, CLAIM_DILEMMA])])
+    summary = _summary(np.concatenate([summary, second]))
+    for batch in rest:
+        summary = _summary(np.concatenate([summary, batch]))
+    return summary
+
+
+def _repeated(words: WordArray) -> BoolArray:
+    """Tell which words are there more than once."""
+    inorder = np.sort(words)
+    twice = inorder[1:][inorder[1:] == inorder[:-1]]
+    return np.isin(words, twice) if len(twice) else np.zeros(len(words), np.bool_)
+
+
+def _summary(claims: WordArray) -> WordArray:
+    """Keep a few different claims on each dilemma, of equal ones the one that came first."""
+    claims = claims[ordered(claims, _CLAIM_ORDER)]
+    return claims[_keep(claims)]
+
+
+@compiled
+def _keep(claims: WordArray) -> IntArray:
+    kept = np.empty(len(claims), np.int64)
+    end, voters, of_voter = 0, 0, 0
+    for i in range(len(claims)):
+        if i == 0 or not _claim_same_dilemma(claims[i], claims[i - 1]):
+            voters, of_voter = 1, 1
+        elif claims[i, CLAIM_VOTER] != claims[i - 1, CLAIM_VOTER]:
+            voters, of_voter = voters + 1, 1
+        elif not _claim_same_row(claims[i], claims[i - 1]):
+            of_voter += 1
+        else:
+            continue
+        if voters <= _MOST_VOTERS and of_voter <= _MOST_OF_A_VOTER:
+            kept[end] = i
+            end += 1
+    return kept[:end]
+
+
+@compiled
+def _contested(claims: WordArray) -> IntArray:
+    """Return the positions of claims on dilemmas that several voters claim."""
+    kept = np.empty(len(claims), np.int64)
+    end, start = 0, 0
+    while start < len(claims):
+        stop, several = start + 1, False
+        while stop < len(claims) and _claim_same_dilemma(claims[stop], claims[start]):
+            several |= claims[stop, CLAIM_VOTER] != claims[start, CLAIM_VOTER]
+            stop += 1
+        if several:
+            for i in range(start, stop):
+                kept[end] = i
+                end += 1
+        start = stop
+    return kept[:end]
+
+
+@compiled
+def _refused_claims(claims: WordArray, contested: WordArray) -> IntArray:
+    """Return row and reason of claims on contested dilemmas, of which a few are given. Both are in order."""
+    refused = np.empty((2 * len(claims), 2), np.int64)
+    start, end = 0, 0
+    for i in range(len(claims)):
+        while start < len(contested) and _claim_before(contested[start], claims[i]):
+            start += 1
+        if start == len(contested):
+            break
+        if not _claim_same_dilemma(contested[start], claims[i]):
+            continue
+        row = np.int64(claims[i, CLAIM_ROW] & ROW_NUMBER)
+        different, pairs, first = 0, False, False
+        while start + different < len(contested) and _claim_same_dilemma(contested[start + different], claims[i]):
+            pairs |= (contested[start + different, CLAIM_ROW] & CLAIM_PAIR) != np.uint64(0)
+            first |= contested[start + different, CLAIM_ROW] == claims[i, CLAIM_ROW]
+            different += 1
+        refused[end, 0] = row
+        refused[end, 1] = _INCONSISTENT if different == 2 and not pairs and first else _DOUBLED
+        end += 1
+        if (claims[i, CLAIM_ROW] & CLAIM_PAIR) != np.uint64(0):
+            refused[end, 0], refused[end, 1] = row + 1, _DOUBLED
+            end += 1
+    return refused[:end].copy()
+
+
+@inlined
+def _claim_same_dilemma(one: WordArray, other: WordArray) -> bool:
+    return bool(one[CLAIM_DILEMMA] == other[CLAIM_DILEMMA] and one[CLAIM_DILEMMA_TOO] == other[CLAIM_DILEMMA_TOO])
+
+
+@inlined
+def _claim_same_row(one: WordArray, other: WordArray) -> bool:
+    """Tell whether two claims of one voter on a dilemma look the same. (Pairs may still differ: with one, all is doubled.)"""
+    flags = FIRST_SAVED | CLAIM_PAIR
+    return bool(one[CLAIM_FIRST] == other[CLAIM_FIRST] and one[CLAIM_ROW] & flags == other[CLAIM_ROW] & flags)
+
+
+@inlined
+def _claim_before(one: WordArray, other: WordArray) -> bool:
+    if one[CLAIM_DILEMMA] != other[CLAIM_DILEMMA]:
+        return bool(one[CLAIM_DILEMMA] < other[CLAIM_DILEMMA])
+    return bool(one[CLAIM_DILEMMA_TOO] < other[CLAIM_DILEMMA_TOO])

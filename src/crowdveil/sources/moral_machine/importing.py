@@ -1,114 +1,348 @@
-"""The second and third step of an import: from runs on disk to ballots, and what became of every row."""
+"""Imports files in the public layout of the Moral Machine, in bounded memory.
+
+Three steps, which ``spread`` hands to workers and which are done here one after another: blocks of rows are scanned
+into shards on disk; dilemmas that several voters claim are refused; and bucket by bucket, rows become pairs and pairs
+become ballots. The same records give the same ballots, byte for byte and to a ledger, in whatever order their rows
+are, in CSV, gzipped or in Parquet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
-from crowdveil.arrays import ByteArray, WordArray
-from crowdveil.ballots import Ballots
-from crowdveil.engines.threads import in_order
-from crowdveil.sources.import_report import REASON, ROW, TEXT, ImportReport
-from crowdveil.sources.moral_machine.claims import refuse_crossing
-from crowdveil.sources.moral_machine.grouping import group
-from crowdveil.sources.moral_machine.readers import read_pieces
-from crowdveil.sources.moral_machine.reading import Progress, Tell, read_into_runs
-from crowdveil.sources.moral_machine.runs import Run
-from crowdveil.sources.moral_machine.text_rows import REASONS
-from crowdveil.sources.moral_machine.workplace import Workplace
-from crowdveil.sources.table_rows import TableRows
+from crowdveil.arrays import ByteArray, IntArray, WordArray
+from crowdveil.ballots import Ballots, concatenate, write_ballots
+from crowdveil.engines.threads import in_order, usable_cores
+from crowdveil.errors import CrowdveilError
+from crowdveil.files import check_writable, put_in_place, replacing
+from crowdveil.sources.import_report import REASON, ROW, TEXT, ImportReport, ImportResult, equal_alternatives_note
+from crowdveil.sources.moral_machine.blocks import Block, BlockScan, open_layout, read_blocks
+from crowdveil.sources.moral_machine.entries import ROW as ENTRY_ROW
+from crowdveil.sources.moral_machine.entries import ScanResult, join_results
+from crowdveil.sources.moral_machine.grouping import GroupResult, contested_rows, group
+from crowdveil.sources.moral_machine.rows import REASONS
+from crowdveil.sources.moral_machine.shards import (
+    CLAIM_ROW,
+    CLAIM_WORDS,
+    Shard,
+    ShardFolder,
+    bits_for,
+    folder_beside,
+    no_refusals,
+)
+from crowdveil.sources.table_file import TableFile, one_line
 from crowdveil.study.bundled import load_study
 
+ENTRIES_PER_SHARD = 1 << 20
 CLAIMS_PER_BATCH = 1 << 21
-_ROWS_AT_A_TIME = 1 << 20
+_NAMES_REMEMBERED = 1 << 22
+_BYTES_PER_GZIPPED_BYTE = 16
+_BYTES_PER_ROW = 160
 
 
-class Import:
-    """One import on its way, and its counts."""
+@dataclass(frozen=True)
+class Progress:
+    """How far an import has come: in bytes of the file while it is read, then in buckets of voters."""
 
-    def __init__(self, table: TableRows, work: Workplace, threads: int, tell: Tell | None) -> None:
-        self._table, self._work, self._threads = table, work, threads
+    reading: bool
+    done: int
+    total: int
+    rows: int
+    """How many rows have been read."""
+
+
+Tell = Callable[[Progress], None]
+
+
+def read_moral_machine(path: str | Path) -> Ballots:
+    """Read a file of answers, CSV (also gzipped) or Parquet, into memory."""
+    return load_moral_machine(path).ballots
+
+
+def load_moral_machine(path: str | Path, tell: Tell | None = None) -> ImportResult:
+    """Read a file of answers into memory, with a report and the rows that were refused."""
+    table = open_layout(path)
+    study = load_study("moral-machine")
+    with tempfile.TemporaryDirectory() as folder:
+        running = _LocalImport(table, ShardFolder(Path(folder), bucket_bits(table)), usable_cores(), tell)
+        batches = [ballots for ballots in running.ballots() if ballots.voters]
+        nobody = Ballots(study, np.zeros(1, np.int64), np.empty((0, study.dimension), np.int8))
+        ballots = concatenate(study, batches) if batches else nobody
+        return ImportResult(ballots, running.report(), pl.concat(running.refused_rows()))
+
+
+def import_moral_machine(
+    path: str | Path,
+    out: str | Path,
+    refused: str | Path | None = None,
+    tell: Tell | None = None,
+    threads: int | None = None,
+) -> ImportReport:
+    """Read a file of answers of any size into a ballot file; optionally write the refused rows and why to a CSV.
+
+    Takes memory for some blocks of the file and some buckets of voters, whatever the file's size, and room beside
+    ``out`` for a quarter to a third of its text. An import that is interrupted leaves ``out`` as it was; the same call
+    made again goes on with what was read already, unless the file has changed in the meantime.
+    """
+    table, out = open_layout(path), Path(out)
+    if refused is not None:
+        check_writable(Path(refused))
+    with folder_beside(out, source_identity(table), bucket_bits(table)) as folder:
+        running = _LocalImport(table, folder, threads or usable_cores(), tell)
+
+        def ballots() -> Iterator[Ballots]:
+            yield from running.ballots()
+            if refused is not None:  # also where not one row could be used
+                _write(running.refused_rows(), Path(refused))
+
+        def origin() -> dict[str, Any]:
+            return {"imported_from": table.path.name, **running.report().as_dict()}
+
+        # In the temporary folder, so that a kill leaves nothing else behind.
+        write_ballots(folder.path / "ballots", load_study("moral-machine"), ballots(), origin)
+        put_in_place(folder.path / "ballots", out)
+        return running.report()
+
+
+def holds_answers(path: str | Path) -> bool:
+    """Tell whether a file is in the public layout, by its columns."""
+    try:
+        open_layout(path)
+    except CrowdveilError:
+        return False
+    return True
+
+
+def source_identity(table: TableFile) -> dict[str, Any]:
+    """Tell a file from others, and from itself after a change."""
+    state = table.path.stat()
+    return {"path": str(table.path.resolve()), "bytes": state.st_size, "changed": state.st_mtime_ns}
+
+
+def bucket_bits(table: TableFile) -> int:
+    """Return how many bits of their hashes sort a file's voters into buckets."""
+    size = table.path.stat().st_size
+    if table.is_parquet:
+        size = table.parquet_rows() * _BYTES_PER_ROW
+    return bits_for(size * _BYTES_PER_GZIPPED_BYTE if table.is_gzipped else size)
+
+
+class ShardContent:
+    """The content of a shard that is being filled, block by block."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.entries = 0
+        self._results: list[ScanResult] = []
+        self._refused = [no_refusals()]
+
+    def add(self, scan: BlockScan) -> None:
+        """Add a block."""
+        for result in scan.results:
+            result.entries[:, ENTRY_ROW] += np.uint64(self.rows)
+            self.entries += len(result.entries)
+        scan.refused[:, 0] += self.rows
+        self._results.extend(scan.results)
+        self._refused.append(scan.refused)
+        self.rows += scan.rows
+
+    def joined(self) -> tuple[ScanResult, IntArray, int]:
+        """Return all entries and names, the refused rows, and how many rows there are."""
+        return join_results(self._results), np.concatenate(self._refused), self.rows
+
+
+@dataclass(frozen=True)
+class ScannedRows:
+    """All rows of a file, in the shards of a folder: the outcome of the first step, on which the other two work."""
+
+    folder: ShardFolder
+    before: tuple[int, ...]
+    """How many rows come before each shard; the number of all rows is the last."""
+
+    @property
+    def rows(self) -> int:
+        """The number of all rows."""
+        return self.before[-1]
+
+    @cached_property
+    def shards(self) -> list[tuple[Shard, np.uint64]]:
+        """The shards, with what is to be added to the numbers of their rows."""
+        found = []
+        for number, start in enumerate(self.before[:-1]):
+            shard = self.folder.read(number, known_good=True)
+            if shard is None:
+                raise CrowdveilError(f"{self.folder.path} is not the same folder here as where the program runs")
+            found.append((shard, np.uint64(start)))
+        return found
+
+    def refused(self) -> IntArray:
+        """Return the rows that the first step refused: row and reason."""
+        return np.concatenate([shard.refused() + np.array([start, 0], np.int64) for shard, start in self.shards])
+
+    def contested(self, bucket: int) -> IntArray:
+        """Do the second step: return the refused rows of a bucket of dilemmas, row and reason."""
+        return contested_rows(lambda: self._claims(bucket))
+
+    def group(self, bucket: int, contested: IntArray) -> GroupResult:
+        """Do the third step: make the ballots of a bucket of voters, without the contested rows (in order)."""
+        names: list[WordArray] = []
+        texts: list[ByteArray] = []
+        entries: list[WordArray] = []
+        for shard, start in self.shards:
+            some_names, some_texts = shard.names(bucket)
+            some_entries = shard.entries(bucket)
+            some_entries[:, ENTRY_ROW] += start
+            names.append(some_names)
+            texts.append(some_texts)
+            entries.append(some_entries)
+        told = np.concatenate(names), np.concatenate(texts)
+        return group(load_study("moral-machine"), np.concatenate(entries), told, contested)
+
+    def _claims(self, bucket: int) -> Iterator[WordArray]:
+        """Read the claims on a bucket of dilemmas, of several shards at a time."""
+        batch = [np.empty((0, CLAIM_WORDS), np.uint64)]
+        for shard, start in self.shards:
+            claims = shard.claims(bucket)
+            claims[:, CLAIM_ROW] += start
+            batch.append(claims)
+            if sum(map(len, batch)) >= CLAIMS_PER_BATCH:
+                yield np.concatenate(batch)
+                batch = []
+        if batch:
+            yield np.concatenate(batch)
+
+
+class ImportCounts:
+    """What has become of the rows of an import so far."""
+
+    def __init__(self) -> None:
+        self.voters = 0
+        self.pairs = 0
+        self.equal = 0
+        self.refused = np.zeros(len(REASONS) + 1, np.int64)
+
+    def report(self, table: TableFile, rows: int) -> ImportReport:
+        """Report on all rows of a file, once they are through."""
+        counts = self.refused[1:].tolist()
+        if rows != 2 * self.pairs + sum(counts):
+            raise RuntimeError(f"of {rows} rows, {2 * self.pairs} were used and {sum(counts)} refused")
+        refused = {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
+        notes = [*table.notes(), *equal_alternatives_note(self.equal, self.pairs)]
+        return ImportReport(rows, self.pairs, self.voters, refused, notes=tuple(notes))
+
+
+def count_reasons(refused: IntArray) -> IntArray:
+    """Count refused rows (row and reason) by reason."""
+    return np.bincount(refused[:, 1], minlength=len(REASONS) + 1).astype(np.int64)
+
+
+class _LocalImport:
+    """One import in this process, on its way."""
+
+    def __init__(self, table: TableFile, folder: ShardFolder, threads: int, tell: Tell | None) -> None:
+        self._table, self._folder, self._threads = table, folder, threads
         self._tell: Tell = tell or (lambda progress: None)
-        self._rows = self._pairs = self._voters = self._equal = 0
+        self._counts = ImportCounts()
         self._reasons: ByteArray = np.zeros(0, np.uint8)
+        self._rows = 0
 
     def ballots(self) -> Iterator[Ballots]:
-        """Do the import and yield the ballots, in order, some voters at a time."""
-        runs = read_into_runs(self._table, self._work, self._threads, self._tell)
-        parts = range(2**self._work.bits)
-        self._rows, self._reasons = runs[-1].reached.rows, self._work.reasons(runs[-1].reached.rows)
-        for run in runs:
-            refused = run.refused()
-            self._reasons[refused[:, 0]] = refused[:, 1]
-
-        def refuse(part: int) -> bool:
-            return refuse_crossing(lambda: _batches(runs, part), self._reasons)
-
-        crossing = any(list(in_order(refuse, parts, self._threads)))
-        study = load_study("moral-machine")
-
-        def put_together(part: int) -> tuple[Ballots, int]:
-            names = [run.names(part) for run in runs]
-            told = np.concatenate([voters for voters, _ in names]), np.concatenate([texts for _, texts in names])
-            units = np.concatenate([run.units(part) for run in runs])
-            return group(study, units, told, self._reasons, crossing)
-
-        for done, (ballots, equal) in enumerate(in_order(put_together, parts, self._threads), start=1):
-            self._voters += ballots.voters
-            self._pairs += ballots.records
-            self._equal += equal
-            yield ballots
-            self._tell(Progress(False, done, len(parts), self._rows))
+        """Do the import and yield the ballots, in order, a bucket of voters at a time."""
+        shards = scan_into_shards(self._table, self._folder, self._threads, self._tell)
+        scanned = ScannedRows(self._folder, tuple(np.cumsum([0] + [shard.rows for shard in shards]).tolist()))
+        buckets = range(self._folder.buckets)
+        self._rows, self._reasons = scanned.rows, self._folder.reasons(scanned.rows)
+        self._refuse(scanned.refused())
+        refused = np.concatenate(list(in_order(scanned.contested, buckets, self._threads)))
+        self._refuse(refused)
+        contested = np.sort(refused[:, 0])
+        groups = in_order(lambda bucket: scanned.group(bucket, contested), buckets, self._threads)
+        for done, result in enumerate(groups, start=1):
+            self._refuse(result.refused)
+            self._counts.voters += result.ballots.voters
+            self._counts.pairs += result.ballots.records
+            self._counts.equal += result.equal
+            yield result.ballots
+            self._tell(Progress(False, done, len(buckets), scanned.rows))
 
     def report(self) -> ImportReport:
-        """Say what became of all rows, once the ballots are made."""
-        counts = _count(self._reasons)
-        if self._rows != 2 * self._pairs + sum(counts):
-            raise RuntimeError(f"of {self._rows} rows, {2 * self._pairs} were used and {sum(counts)} refused")
-        notes = self._table.notes()
-        if self._equal:
-            notes.append(f"{self._equal} of {self._pairs} answers are between two equal alternatives")
-        refused = {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
-        return ImportReport(self._rows, self._pairs, self._voters, refused, notes=tuple(notes))
+        """Report on all rows, once the ballots are made."""
+        return self._counts.report(self._table, self._rows)
 
     def refused_rows(self) -> Iterator[pl.DataFrame]:
         """Read the file once more for the refused rows, in order, with reasons and as they are written."""
-        yield self._no_rows()
+        columns = {ROW: pl.Int64, REASON: pl.String, TEXT: pl.String, **dict.fromkeys(self._table.wanted, pl.String)}
+        yield pl.DataFrame(schema=columns)
         if not self._reasons.any():
             return
         before = 0
-        for piece in read_pieces(self._table):
-            reasons = self._reasons[before + 1 : before + 1 + piece.rows]
+        for block in read_blocks(self._table):
+            reasons = self._reasons[before : before + block.rows]
             if reasons.any():
-                texts = piece.texts(np.flatnonzero(reasons))
+                texts = block.texts(np.flatnonzero(reasons))
                 rows = pl.concat([texts.cells, texts.ragged], how="diagonal").sort(ROW)
                 why = [REASONS[code - 1].value for code in reasons[rows[ROW].to_numpy()]]
                 rows = rows.with_columns(pl.Series(REASON, why, pl.String), pl.col(ROW) + before + 1)
-                yield rows.select(self._no_rows().columns)
-            before += piece.rows
+                yield rows.select(list(columns))
+            before += block.rows
 
-    def _no_rows(self) -> pl.DataFrame:
-        columns = {ROW: pl.Int64, REASON: pl.String, TEXT: pl.String, **dict.fromkeys(self._table.wanted, pl.String)}
-        return pl.DataFrame(schema=columns)
-
-
-def _batches(runs: Sequence[Run], part: int) -> Iterator[WordArray]:
-    """Read the claims on a part of the dilemmas, several runs at a time."""
-    batch: list[WordArray] = []
-    for run in runs:
-        batch.append(run.claims(part))
-        if sum(map(len, batch)) >= CLAIMS_PER_BATCH:
-            yield np.concatenate(batch)
-            batch = []
-    if batch:
-        yield np.concatenate(batch)
+    def _refuse(self, rows: IntArray) -> None:
+        self._reasons[rows[:, 0]] = rows[:, 1]
+        self._counts.refused += count_reasons(rows)
 
 
-def _count(reasons: ByteArray) -> list[int]:
-    """Return how many rows were refused for each reason."""
-    counts = np.zeros(len(REASONS) + 1, np.int64)
-    for start in range(0, len(reasons), _ROWS_AT_A_TIME):
-        counts += np.bincount(reasons[start : start + _ROWS_AT_A_TIME], minlength=len(counts))
-    return [int(count) for count in counts[1:]]
+def scan_into_shards(table: TableFile, folder: ShardFolder, threads: int, tell: Tell) -> list[Shard]:
+    """Do the first step on all cores, from where an earlier import was interrupted; return its shards too."""
+    shards, size = folder.good_shards(), table.path.stat().st_size
+    if shards and shards[-1].last:
+        return shards
+    begin_at = resume_at = shards[-1].resume_at if shards else 0
+    rows = sum(shard.rows for shard in shards)
+    seen = np.zeros(_NAMES_REMEMBERED, np.uint64)
+
+    def scan(block: Block) -> tuple[int, int, BlockScan]:
+        return block.resume_at, block.bytes_read, block.scan(seen)
+
+    content = ShardContent()
+    # The next rows are read while a shard is written; no more than one shard waits.
+    with ThreadPoolExecutor(1) as pool:
+        writing: list[Future[Shard]] = []
+        for resume_at, bytes_read, scanned in readable(in_order(scan, read_blocks(table, begin_at), threads), table):
+            content.add(scanned)
+            rows += scanned.rows
+            tell(Progress(True, bytes_read, size, rows))
+            if content.entries >= ENTRIES_PER_SHARD:
+                shards += [done.result() for done in writing]
+                writing = [pool.submit(folder.write, len(shards), *content.joined(), resume_at)]
+                content = ShardContent()
+        shards += [done.result() for done in writing]
+    return [*shards, folder.write(len(shards), *content.joined(), resume_at, last=True)]
+
+
+def readable(scans: Iterable[tuple[int, int, BlockScan]], table: TableFile) -> Iterator[tuple[int, int, BlockScan]]:
+    """Walk what was scanned; what makes the file unreadable becomes one line for the user."""
+    rows = 0
+    try:
+        for scan in scans:
+            yield scan
+            rows += scan[2].rows
+    except pl.exceptions.PolarsError as error:
+        raise CrowdveilError(f"{table.path} has a column of neither numbers nor text: {one_line(error)}") from None
+    except (OSError, pa.ArrowException) as error:
+        raise CrowdveilError(f"{table.path} is damaged or cut off after row {rows}: {one_line(error)}") from None
+
+
+def _write(frames: Iterator[pl.DataFrame], path: Path) -> None:
+    with replacing(path) as unfinished, unfinished.open("wb") as file:
+        for number, rows in enumerate(frames):
+            rows.write_csv(file, include_header=number == 0)

@@ -1,193 +1,134 @@
-"""An import that any number of workers share: each reads spans of the file and makes the ballots of parts of the crowd.
+"""Hands the three steps of an import to an engine's workers: each scans ranges of the file and groups buckets of voters.
 
-Workers hand rows to each other by way of a folder that all of them see, in the runs that an import on one machine
-writes too (``runs``). What comes back from them is counts. The ballots, a file for each part, are the same as those of
-an import on one machine, voter by voter in the same order.
+Workers hand rows to each other by way of a folder that all of them see, in the shards that an import on one machine
+writes too. What comes back from them is counts. The ballots, a file for each bucket, are the same as those of an import
+on one machine, voter by voter in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from crowdveil.arrays import ByteArray, IntArray, WordArray
+from crowdveil.arrays import IntArray
 from crowdveil.ballots import write_ballots
 from crowdveil.engines.engine import Engine
 from crowdveil.errors import CrowdveilError
+from crowdveil.files import put_in_place
 from crowdveil.sources.import_report import ImportReport
-from crowdveil.sources.moral_machine.claims import refuse_crossing
-from crowdveil.sources.moral_machine.grouping import group
-from crowdveil.sources.moral_machine.public_layout import NEEDED, SIZE
-from crowdveil.sources.moral_machine.readers import read_span, spans
-from crowdveil.sources.moral_machine.reading import Gathered, Progress, Tell, readable
-from crowdveil.sources.moral_machine.runs import CLAIM_ROW, Reached, Run, read_run, write_run
-from crowdveil.sources.moral_machine.text_rows import REASONS
-from crowdveil.sources.moral_machine.units import ROW
-from crowdveil.sources.moral_machine.workplace import Workplace
-from crowdveil.sources.table_rows import TableRows
+from crowdveil.sources.moral_machine.blocks import cut_ranges, open_layout, read_range
+from crowdveil.sources.moral_machine.importing import (
+    ImportCounts,
+    Progress,
+    ScannedRows,
+    ShardContent,
+    Tell,
+    bucket_bits,
+    count_reasons,
+    readable,
+    source_identity,
+)
+from crowdveil.sources.moral_machine.shards import ShardFolder, folder_beside, no_refusals
 from crowdveil.study.bundled import load_study
 
+BYTES_PER_SHARD = 1 << 27
 _NAMES_REMEMBERED = 1 << 18
-_CLAIMS_PER_BATCH = 1 << 21
+
+
+def spread_moral_machine(
+    path: str | Path, out: str | Path, engine: Engine, tell: Tell | None = None, shard_bytes: int = BYTES_PER_SHARD
+) -> ImportReport:
+    """Read a file of answers into a folder of ballot files, by an engine's workers; all must see file and folder.
+
+    The ballots are those of ``import_moral_machine``, in the same order, whoever the workers are. So is the rest: an
+    import that is interrupted leaves nothing at ``out``, and the same call made again goes on.
+    """
+    table, out, tell = open_layout(path), Path(out), tell or (lambda progress: None)
+    if table.is_gzipped:
+        raise CrowdveilError(
+            f"{table.path} is gzipped, so only one worker could read it: unpack it first, or use the local engine"
+        )
+    with folder_beside(out, {**source_identity(table), "shards": shard_bytes}, bucket_bits(table)) as folder:
+        source, ranges = table.path.resolve(), cut_ranges(table, shard_bytes)
+        counts = ImportCounts()
+        rows: list[int] = []
+        scans = engine.each(_Scan(source, folder, tuple(ranges)), len(ranges))
+        for (_, end), (scanned_rows, refused) in zip(ranges, scans, strict=True):
+            rows.append(scanned_rows)
+            counts.refused += refused
+            tell(Progress(True, end, ranges[-1][1], sum(rows)))
+        scanned = ScannedRows(folder, tuple(np.cumsum([0, *rows]).tolist()))
+        counts.refused += sum(engine.each(_Refuse(scanned), folder.buckets), np.zeros_like(counts.refused))
+        ballots = folder.path / "ballots"
+        ballots.mkdir(exist_ok=True)
+        groups = engine.each(_Group(source, scanned, ballots), folder.buckets)
+        for done, (voters, pairs, equal, refused) in enumerate(groups, start=1):
+            counts.voters += voters
+            counts.pairs += pairs
+            counts.equal += equal
+            counts.refused += refused
+            tell(Progress(False, done, folder.buckets, scanned.rows))
+        report = counts.report(table, scanned.rows)
+        if not report.voters:
+            raise CrowdveilError("there is not one usable answer, so no ballot file was written")
+        put_in_place(ballots, out)
+        return report
 
 
 @dataclass(frozen=True)
-class Spread:
-    """One import that is spread over workers."""
+class _Scan:
+    """The first step: a range of the file becomes a shard."""
 
     source: Path
-    work: Workplace
-    spans: tuple[tuple[int, int], ...]
+    folder: ShardFolder
+    ranges: tuple[tuple[int, int], ...]
 
-    @classmethod
-    def of(cls, table: TableRows, work: Workplace, span: int) -> Spread:
-        """Plan the import of a file, in spans of about so many bytes."""
-        if table.is_gzipped:
-            raise CrowdveilError(
-                f"{table.path} is gzipped, so only one worker could read it: unpack it first, or use the local engine"
-            )
-        return cls(table.path.resolve(), work, tuple(spans(table, span)))
-
-    @property
-    def ballots(self) -> Path:
-        """The folder in which the ballots come to be."""
-        return self.work.folder / "ballots"
-
-    def run(self, engine: Engine, tell: Tell) -> ImportReport:
-        """Do the import, and say what became of all rows."""
-        parts, size = 2**self.work.bits, self.spans[-1][1]
-        rows: list[int] = []
-        refused = np.zeros(len(REASONS) + 1, np.int64)
-        for (_, end), counts in zip(self.spans, engine.each(_Read(self), len(self.spans)), strict=True):
-            rows.append(int(counts[0]))
-            refused += counts[1:]
-            tell(Progress(True, end, size, sum(rows)))
-        before = tuple(np.cumsum([0, *rows]).tolist())
-        crossing = sum(engine.each(_Refuse(self, before), parts), np.zeros_like(refused))
-        self.ballots.mkdir(exist_ok=True)
-        voters = pairs = equal = 0
-        put_together = engine.each(_PutTogether(self, before, bool(crossing.any())), parts)
-        for done, (made, counts) in enumerate(put_together, start=1):
-            voters, pairs, equal = voters + made[0], pairs + made[1], equal + made[2]
-            refused += counts
-            tell(Progress(False, done, parts, before[-1]))
-        refused += crossing
-        if before[-1] != 2 * pairs + refused.sum():
-            raise RuntimeError(f"of {before[-1]} rows, {2 * pairs} were used and {refused.sum()} refused")
-        if not voters:
-            raise CrowdveilError("there is not one usable answer, so no ballot file was written")
-        notes = self.table().notes()
-        if equal:
-            notes.append(f"{equal} of {pairs} answers are between two equal alternatives")
-        named = {reason: int(count) for reason, count in zip(REASONS, refused[1:], strict=True) if count}
-        return ImportReport(before[-1], pairs, voters, named, notes=tuple(notes))
-
-    def table(self) -> TableRows:
-        """Open the file, here or on a worker."""
-        return TableRows(self.source, NEEDED, [SIZE])
-
-    def runs(self, before: tuple[int, ...]) -> Iterator[tuple[Run, np.uint64]]:
-        """Walk the runs, with what is to be added to the numbers of their rows."""
-        for number, start in enumerate(before[:-1]):
-            run = read_run(self.work.run_path(number), self.work.bits, known_good=True)
-            if run is None:
-                raise CrowdveilError(f"{self.work.folder} is not the same folder here as where the program runs")
-            yield run, np.uint64(start)
-
-    def crossing(self, part: int) -> Path:
-        """Return where the refused claims on a part of the dilemmas are: row and reason."""
-        return self.work.folder / f"crossing-{part:06}.npy"
-
-
-@dataclass(frozen=True)
-class _Read:
-    """The first step: a span becomes a run. Rows are numbered from 1 in it."""
-
-    spread: Spread
-
-    def __call__(self, number: int) -> IntArray:
-        path, bits = self.spread.work.run_path(number), self.spread.work.bits
-        run = read_run(path, bits)  # of an import that was interrupted, or a worker that was lost
-        if run is None:
-            table, seen = self.spread.table(), np.zeros(_NAMES_REMEMBERED, np.uint64)
-            gathered, rows = Gathered(), 0
-            pieces = read_span(table, *self.spread.spans[number])
-            for _, _, scanned in readable(((p.place, p.position, p.scan(seen)) for p in pieces), table):
-                gathered.add(scanned, rows + 1)
-                rows += scanned.rows
-            run = write_run(path, bits, *gathered.joined(), Reached(rows, 0, False))
-        return np.concatenate([[run.reached.rows], _counts(run.refused()[:, 1])])
+    def __call__(self, number: int) -> tuple[int, IntArray]:
+        shard = self.folder.read(number)  # of an import that was interrupted, or a worker that was lost
+        if shard is None:
+            table, seen = open_layout(self.source), np.zeros(_NAMES_REMEMBERED, np.uint64)
+            content = ShardContent()
+            blocks = read_range(table, *self.ranges[number])
+            for _, _, scan in readable(((b.resume_at, b.bytes_read, b.scan(seen)) for b in blocks), table):
+                content.add(scan)
+            shard = self.folder.write(number, *content.joined())
+        return shard.rows, count_reasons(shard.refused())
 
 
 @dataclass(frozen=True)
 class _Refuse:
-    """The second step: dilemmas of a part that several voters claim are refused."""
+    """The second step: contested dilemmas of a bucket are refused, and their rows left where all workers find them."""
 
-    spread: Spread
-    before: tuple[int, ...]
+    scanned: ScannedRows
 
-    def __call__(self, part: int) -> IntArray:
-        reasons = _no_reasons(self.before)
-        refuse_crossing(lambda: self._batches(part), reasons)
-        rows = np.flatnonzero(reasons)
-        refused = np.stack([rows, reasons[rows]], axis=1)
-        with self.spread.crossing(part).open("wb") as file:
-            np.save(file, refused)
-        return _counts(refused[:, 1])
-
-    def _batches(self, part: int) -> Iterator[WordArray]:
-        batch: list[WordArray] = [np.empty((0, CLAIM_ROW + 1), np.uint64)]
-        for run, start in self.spread.runs(self.before):
-            claims = run.claims(part)
-            claims[:, CLAIM_ROW] += start
-            batch.append(claims)
-            if sum(map(len, batch)) >= _CLAIMS_PER_BATCH:
-                yield np.concatenate(batch)
-                batch = []
-        if batch:
-            yield np.concatenate(batch)
+    def __call__(self, bucket: int) -> IntArray:
+        refused = self.scanned.contested(bucket)
+        if len(refused):
+            with _contested_path(self.scanned, bucket).open("wb") as file:
+                np.save(file, refused[:, 0])
+        return count_reasons(refused)
 
 
 @dataclass(frozen=True)
-class _PutTogether:
-    """The third step: the units of a part of the voters become their ballots, a file."""
+class _Group:
+    """The third step: the rows of a bucket of voters become their ballots, a file."""
 
-    spread: Spread
-    before: tuple[int, ...]
-    crossing: bool
+    source: Path
+    scanned: ScannedRows
+    ballots: Path
 
-    def __call__(self, part: int) -> tuple[tuple[int, int, int], IntArray]:
-        reasons, study = _no_reasons(self.before), load_study("moral-machine")
-        if self.crossing:
-            for number in range(2**self.spread.work.bits):
-                rows, why = np.load(self.spread.crossing(number)).T
-                reasons[rows] = why
-        known = _counts(reasons)
-        voters, texts, units = [], [], []
-        for run, start in self.spread.runs(self.before):
-            told, written = run.names(part)
-            of_run = run.units(part)
-            of_run[:, ROW] += start
-            voters.append(told)
-            texts.append(written)
-            units.append(of_run)
-        names = np.concatenate(voters), np.concatenate(texts)
-        ballots, equal = group(study, np.concatenate(units), names, reasons, self.crossing)
-        if ballots.voters:
-            origin = {"imported_from": self.spread.source.name, "part": part}
-            write_ballots(self.spread.ballots / f"part-{part:06}.parquet", study, [ballots], origin)
-        return (ballots.voters, ballots.records, equal), _counts(reasons) - known
+    def __call__(self, bucket: int) -> tuple[int, int, int, IntArray]:
+        paths = (_contested_path(self.scanned, number) for number in range(self.scanned.folder.buckets))
+        contested = [np.load(path) for path in paths if path.exists()]
+        result = self.scanned.group(bucket, np.sort(np.concatenate([no_refusals()[:, 0], *contested])))
+        if result.ballots.voters:
+            origin = {"imported_from": self.source.name, "bucket": bucket}
+            path = self.ballots / f"shard-{bucket:06}.parquet"
+            write_ballots(path, load_study("moral-machine"), [result.ballots], origin)
+        return result.ballots.voters, result.ballots.records, result.equal, count_reasons(result.refused)
 
 
-def _no_reasons(before: tuple[int, ...]) -> ByteArray:
-    """Return a table of reasons by row, of which only what is written to takes memory."""
-    return np.zeros(before[-1] + 2, np.uint8)
-
-
-def _counts(reasons: ByteArray | IntArray) -> IntArray:
-    """Count by reason; 0 is none, and not counted."""
-    counts = np.bincount(reasons[reasons > 0], minlength=len(REASONS) + 1)
-    return counts.astype(np.int64)
+def _contested_path(scanned: ScannedRows, bucket: int) -> Path:
+    return scanned.folder.path / f"contested-{bucket:06}.npy"

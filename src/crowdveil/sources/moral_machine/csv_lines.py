@@ -1,4 +1,4 @@
-"""Reads lines of CSV in the public layout straight from their bytes: clean rows become units, odd ones are set aside.
+"""Reads lines of CSV in the public layout straight from their bytes: clean rows become entries, odd ones are set aside.
 
 A clean row is one that needs no second thought: as many cells as columns, names of plain characters, numbers written
 as one digit (with or without .0) within their bounds. Whatever is not so may still be a good row, and is left to a
@@ -13,17 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.arrays import BoolArray, ByteArray, IntArray, WordArray
-from crowdveil.sources.moral_machine.found import Found, Gathering, begin, complete, tell
-from crowdveil.sources.moral_machine.public_layout import DILEMMA, GROUP, HIGHEST, SAVED, SIZE, VOTER
-from crowdveil.sources.moral_machine.units import (
+from crowdveil.sources.moral_machine.entries import (
     SHIFTS,
+    ScanBuffer,
+    ScanResult,
     Word,
+    add_name,
+    begin_entry,
     compiled,
+    complete_entry,
     hash_text,
     inlined,
     load_word,
     trailing_zeros,
 )
+from crowdveil.sources.moral_machine.layout import DILEMMA, GROUP, HIGHEST, SAVED, SIZE, VOTER
 from crowdveil.study.moral_machine_sessions import LARGEST_GROUP
 
 _SKIP, _DILEMMA, _VOTER, _SAVED, _SIZE, _FEATURE, _COUNT = range(7)
@@ -36,8 +40,8 @@ _FEWEST_BYTES = 2 * len(HIGHEST)
 
 
 @dataclass(frozen=True)
-class Layout:
-    """What each column of a file means to the reader."""
+class ColumnRoles:
+    """The meaning of each column of a file to the scanner."""
 
     roles: IntArray
     shifts: IntArray
@@ -46,7 +50,7 @@ class Layout:
     """The text of four counts of zero that begin at this column, where such four follow each other; else 0."""
 
     @classmethod
-    def of(cls, columns: Sequence[str]) -> Layout:
+    def of(cls, columns: Sequence[str]) -> ColumnRoles:
         """Find the needed columns, each of which is there once, among all of a file."""
         roles = {DILEMMA: _DILEMMA, VOTER: _VOTER, SAVED: _SAVED, SIZE: _SIZE, **dict.fromkeys(HIGHEST, _FEATURE)}
         roles |= dict.fromkeys(GROUP, _COUNT)
@@ -64,24 +68,24 @@ def _four_zeros(columns: Sequence[str], first: int) -> int:
     return int.from_bytes(b"0,0,0,0" + (b"," if first + 4 < len(columns) else b"\n"), "little")
 
 
-def scan_lines(block: ByteArray, size: int, layout: Layout, seen: WordArray) -> tuple[int, Found, IntArray]:
+def scan_lines(block: ByteArray, size: int, columns: ColumnRoles, seen: WordArray) -> tuple[int, ScanResult, IntArray]:
     """Read the first ``size`` bytes of a block, which end with a line's end; PADDING more must be there.
 
     Returns the number of rows; what the clean ones hold (rows are numbered from 0); and the odd lines: row, and from
-    which byte to which they are. ``seen`` is as for ``Gathering``.
+    which byte to which they are. ``seen`` is as for ``ScanBuffer``.
     """
-    gathering = Gathering(size // _FEWEST_BYTES + 1, size, seen)
+    buffer = ScanBuffer(size // _FEWEST_BYTES + 1, size, seen)
     odd = np.empty((size // 2 + 1, 3), np.int64)  # what is not written to takes no memory
     rows, odd_rows = _scan(
-        block, size, layout.roles, layout.shifts, layout.highest, layout.four, odd, *gathering.arrays
+        block, size, columns.roles, columns.shifts, columns.highest, columns.four, odd, *buffer.arrays
     )
-    return rows, gathering.found(), odd[:odd_rows].copy()
+    return rows, buffer.result(), odd[:odd_rows].copy()
 
 
 @compiled
 def _scan(
     block: ByteArray, size: int, roles: IntArray, shifts: IntArray, highest: IntArray, four: WordArray, odd: IntArray,
-    units: WordArray, voters: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
+    entries: WordArray, names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
 ) -> tuple[int, int]:  # fmt: skip
     row, odd_rows, at = 0, 0, 0
     # Whether the row before this one is clean and alone so far, and where its names are.
@@ -93,7 +97,7 @@ def _scan(
         start = at
         clean, at, packed, saved, dilemma, voter = _read(block, at, roles, shifts, highest, four)
         if clean and waiting and _same(block, dilemma, last_dilemma) and _same(block, voter, last_voter):
-            waiting = not complete(units, ends, packed, saved)
+            waiting = not complete_entry(entries, ends, packed, saved)
             if not waiting:
                 row += 1
                 continue
@@ -103,8 +107,8 @@ def _scan(
             voter_one, voter_other, voter_plain = hash_text(block, voter[0], voter[1])
             waiting = plain and voter_plain
         if waiting:
-            begin(units, ends, (voter_one, voter_other), (one, other), row, saved, packed)
-            tell(voters, texts, ends, seen, (voter_one, voter_other), block, voter)
+            begin_entry(entries, ends, (voter_one, voter_other), (one, other), row, saved, packed)
+            add_name(names, texts, ends, seen, (voter_one, voter_other), block, voter)
             last_dilemma, last_voter = dilemma, voter
         else:
             while block[at] != _NEWLINE and block[at] != _RETURN:
@@ -209,7 +213,7 @@ def _read(
     packed = np.uint64(0)
     saved: Word = 0
     group: Word = 0
-    told: Word = -1
+    size: Word = -1
     dilemma, voter = (0, 0), (0, 0)
     last = roles.size - 1
     column = -1
@@ -245,7 +249,7 @@ def _read(
                 elif role == _SAVED:
                     saved = value
                 else:
-                    told = value
+                    size = value
             elif role != _SIZE:
                 return False, at, packed, False, dilemma, voter
         else:
@@ -269,5 +273,5 @@ def _read(
                 return False, at, packed, False, dilemma, voter
             at += 1
     ended = block[at] == _NEWLINE or block[at] == _RETURN
-    clean = ended and 1 <= group <= LARGEST_GROUP and (told < 0 or told == group)
+    clean = ended and 1 <= group <= LARGEST_GROUP and (size < 0 or size == group)
     return clean, at, packed, saved == 1, dilemma, voter

@@ -1,4 +1,4 @@
-"""Reads a file in the public layout piece by piece: CSV, plain or gzipped, or Parquet."""
+"""Reads a file in the public layout block by block: CSV, plain or gzipped, or Parquet."""
 
 from __future__ import annotations
 
@@ -17,72 +17,77 @@ import pyarrow.parquet as pq
 from crowdveil.arrays import ByteArray, IntArray, WordArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import ROW, TEXT
-from crowdveil.sources.moral_machine.columns import scan_columns
-from crowdveil.sources.moral_machine.found import Found
-from crowdveil.sources.moral_machine.lines import Layout, count_lines, find_lines, scan_lines
-from crowdveil.sources.moral_machine.text_rows import TextRows, judge, read_lines
-from crowdveil.sources.moral_machine.units import PADDING, compiled
-from crowdveil.sources.table_rows import TableRows, as_text
+from crowdveil.sources.moral_machine.csv_lines import ColumnRoles, count_lines, find_lines, scan_lines
+from crowdveil.sources.moral_machine.entries import PADDING, ScanResult, compiled
+from crowdveil.sources.moral_machine.layout import NEEDED, SIZE
+from crowdveil.sources.moral_machine.rows import TextRows, judge, read_lines, scan_columns
+from crowdveil.sources.moral_machine.shards import no_refusals
+from crowdveil.sources.table_file import TableFile, as_text
 
 BLOCK_BYTES = 1 << 23
-ROWS_PER_BATCH = 1 << 16
+ROWS_PER_BLOCK = 1 << 16
 _LOOK_AHEAD = 1 << 12
 
 _HEADER = re.compile(rb"(?:\xef\xbb\xbf)?\s*[^\r\n]*")
 _NEWLINE, _RETURN = 10, 13
 
 
+def open_layout(path: object) -> TableFile:
+    """Open a file in the public layout, and check that it has the columns."""
+    return TableFile(str(path), NEEDED, [SIZE])
+
+
 @dataclass(frozen=True)
-class Scanned:
-    """What a piece held. Rows are numbered from 0 in it."""
+class BlockScan:
+    """The content of a block. Rows are numbered from 0 in it."""
 
     rows: int
-    found: Sequence[Found]
+    results: Sequence[ScanResult]
     refused: IntArray
     """Row and reason."""
 
 
-class Piece(Protocol):
+class Block(Protocol):
     """Some consecutive rows of a file."""
 
     @property
-    def place(self) -> int:
+    def resume_at(self) -> int:
         """Where reading goes on after it."""
 
     @property
-    def position(self) -> int:
+    def bytes_read(self) -> int:
         """How many bytes of the file have been read with it."""
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
 
-    def scan(self, seen: WordArray) -> Scanned:
+    def scan(self, seen: WordArray) -> BlockScan:
         """Read the rows. Any thread may."""
 
     def texts(self, rows: IntArray) -> TextRows:
         """Return some rows, which are in order and numbered from 0, as text."""
 
 
-def read_pieces(table: TableRows, place: int = 0) -> Iterator[Piece]:
-    """Walk a file, from its first row or from the place that a piece before has reached."""
-    return _batches(table, place) if table.is_parquet else _blocks(table, place)
+def read_blocks(table: TableFile, resume_at: int = 0) -> Iterator[Block]:
+    """Walk a file, from its first row or from where a block before has ended."""
+    return _parquet_blocks(table, resume_at) if table.is_parquet else _csv_blocks(table, resume_at)
 
 
-def read_span(table: TableRows, start: int, stop: int) -> Iterator[Piece]:
+def read_range(table: TableFile, start: int, stop: int) -> Iterator[Block]:
     """Walk some rows of a file, which others need not have walked before.
 
     Of a CSV (plain), these are the lines that begin at the bytes from ``start`` to below ``stop``; of a Parquet file,
     the rows with these numbers.
     """
     if table.is_parquet:
-        return takewhile(lambda piece: piece.place <= stop, _batches(table, start))
+        return takewhile(lambda block: block.resume_at <= stop, _parquet_blocks(table, start))
     begin, end = (_next_line(table, at) for at in (start, stop))
-    return _blocks(table, begin, end) if begin < end else iter(())
+    return _csv_blocks(table, begin, end) if begin < end else iter(())
 
 
-def spans(table: TableRows, size: int) -> list[tuple[int, int]]:
-    """Cut a file (not a gzipped one) into spans of about this many bytes, or of whole row groups."""
+def cut_ranges(table: TableFile, size: int) -> list[tuple[int, int]]:
+    """Cut a file (not a gzipped one) into ranges of about this many bytes, or of whole row groups."""
     if not table.is_parquet:
         total = table.path.stat().st_size
         return [(start, min(start + size, total)) for start in range(0, total, size)]
@@ -92,26 +97,26 @@ def spans(table: TableRows, size: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class _Block:
+class _CsvBlock:
     """Whole lines of CSV."""
 
-    table: TableRows
-    layout: Layout
+    table: TableFile
+    columns: ColumnRoles
     data: ByteArray
     size: int
-    place: int
-    position: int
+    resume_at: int
+    bytes_read: int
 
     @property
     def rows(self) -> int:
         return count_lines(self.data, self.size)
 
-    def scan(self, seen: WordArray) -> Scanned:
-        rows, found, odd = scan_lines(self.data, self.size, self.layout, seen)
+    def scan(self, seen: WordArray) -> BlockScan:
+        rows, result, odd = scan_lines(self.data, self.size, self.columns, seen)
         if not len(odd):
-            return Scanned(rows, [found], np.empty((0, 2), np.int64))
+            return BlockScan(rows, [result], no_refusals())
         more, refused = judge(self._read(odd), seen)
-        return Scanned(rows, [found, more], refused)
+        return BlockScan(rows, [result, more], refused)
 
     def texts(self, rows: IntArray) -> TextRows:
         return self._read(find_lines(self.data, self.size, rows))
@@ -120,15 +125,17 @@ class _Block:
         return read_lines(self.data, lines, self.table.columns, self.table.wanted)
 
 
-def _blocks(table: TableRows, place: int, stop: int | None = None) -> Iterator[Piece]:
-    layout = Layout.of(table.columns)
+def _csv_blocks(table: TableFile, start: int, stop: int | None = None) -> Iterator[Block]:
+    columns = ColumnRoles.of(table.columns)
     with pa.OSFile(str(table.path)) as file:
         stream = pa.CompressedInputStream(file, "gzip") if table.is_gzipped else file
         if table.is_gzipped:
-            _skip(stream, place)
+            _skip(stream, start)
         else:
-            file.seek(place)
-        rest, begun, unread = np.empty(0, np.uint8), place > 0, math.inf if stop is None else stop - place
+            file.seek(start)
+        resume_at = start
+        rest = np.empty(0, np.uint8)
+        unread = math.inf if stop is None else stop - start
         while True:
             data = np.empty(BLOCK_BYTES + 1 + PADDING, np.uint8)
             data[: len(rest)] = rest
@@ -144,12 +151,11 @@ def _blocks(table: TableRows, place: int, stop: int | None = None) -> Iterator[P
                 )
             rest = data[size:filled].copy()
             data[size : size + PADDING] = _NEWLINE
-            place += min(size, filled)
-            if not begun:
+            if resume_at == 0:
                 header = _HEADER.match(data[:size].tobytes())
                 data[: 0 if header is None else header.end()] = _NEWLINE
-                begun = True
-            yield _Block(table, layout, data, size, place, file.tell())
+            resume_at += min(size, filled)
+            yield _CsvBlock(table, columns, data, size, resume_at, file.tell())
             if ended:
                 return
 
@@ -164,7 +170,7 @@ def _fill(stream: pa.NativeFile, data: ByteArray, filled: int) -> int:
     return filled
 
 
-def _next_line(table: TableRows, at: int) -> int:
+def _next_line(table: TableFile, at: int) -> int:
     """Return where the first line begins that does not begin before a byte."""
     if at == 0:
         return 0
@@ -191,39 +197,39 @@ def last_line_end(data: ByteArray, filled: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Batch:
+class _ParquetBlock:
     """Rows of a Parquet file."""
 
     batch: pa.RecordBatch
-    place: int
-    position: int
+    resume_at: int
+    bytes_read: int
 
     @property
     def rows(self) -> int:
         return len(self.batch)
 
-    def scan(self, seen: WordArray) -> Scanned:
-        found, odd = scan_columns(self.batch, seen)
+    def scan(self, seen: WordArray) -> BlockScan:
+        result, odd = scan_columns(self.batch, seen)
         if not len(odd):
-            return Scanned(len(self.batch), [found], np.empty((0, 2), np.int64))
+            return BlockScan(len(self.batch), [result], no_refusals())
         more, refused = judge(self.texts(odd), seen)
-        return Scanned(len(self.batch), [found, more], refused)
+        return BlockScan(len(self.batch), [result, more], refused)
 
     def texts(self, rows: IntArray) -> TextRows:
         cells = as_text(self.batch.take(pa.array(rows))).with_columns(pl.Series(ROW, rows))
         return TextRows(cells, pl.DataFrame(schema={ROW: pl.Int64, TEXT: pl.String}))
 
 
-def _batches(table: TableRows, place: int) -> Iterator[Piece]:
+def _parquet_blocks(table: TableFile, start: int) -> Iterator[Block]:
     size, before = table.path.stat().st_size, 0
     with pq.ParquetFile(table.path) as file:
         total = max(1, file.metadata.num_rows)
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
-            if before + rows <= place:
+            if before + rows <= start:
                 before += rows
                 continue
-            for batch in file.iter_batches(ROWS_PER_BATCH, row_groups=[group], columns=table.wanted):
+            for batch in file.iter_batches(ROWS_PER_BLOCK, row_groups=[group], columns=table.wanted):
                 before += len(batch)
-                if before > place:
-                    yield _Batch(batch, before, size * before // total)
+                if before > start:
+                    yield _ParquetBlock(batch, before, size * before // total)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from crowdveil.study.moral_machine_sessions import CHARACTERS, LARGEST_GROUP
 
-DILEMMA, VOTER, SAVED, SIZE, SIGNAL = (
-    "ResponseID",
-    "ExtendedSessionID",
-    "Saved",
-    "NumberOfCharacters",
-    "CrossingSignal",
-)
+DILEMMA = "ResponseID"
+VOTER = "ExtendedSessionID"
+SAVED = "Saved"
+SIZE = "NumberOfCharacters"
+SIGNAL = "CrossingSignal"
 GREEN, RED = 1, 2
-"""What ``CrossingSignal`` says beside 0, no light. A category: the study's ``legality`` is +1, -1 and 0."""
+"""The values of ``CrossingSignal`` beside 0, no light. A category: the study's ``legality`` is +1, -1 and 0."""
 
 
 def column_of(feature: str) -> str:

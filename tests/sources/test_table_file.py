@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources import table_rows
-from crowdveil.sources.table_rows import TableRows
+from crowdveil.sources import table_file
+from crowdveil.sources.table_file import TableFile
 
 GOOD = b"voter,chosen,extra\nann,left,1\nbob,right,2\n"
 
 
-def read(path: Path, needed: tuple[str, ...] = ("voter", "chosen")) -> tuple[list[tuple[str, ...]], TableRows]:
-    table = TableRows(path, needed)
+def read(path: Path, needed: tuple[str, ...] = ("voter", "chosen")) -> tuple[list[tuple[str, ...]], TableFile]:
+    table = TableFile(path, needed)
     rows = [row for batch in table.batches() for row in batch.select(needed).iter_rows()]
     return rows, table
 
@@ -61,7 +61,7 @@ def test_quoted_cells_hold_commas_quotes_and_line_ends(tmp_path: Path) -> None:
 
 def test_rows_of_the_wrong_length_are_set_aside_and_numbered(tmp_path: Path) -> None:
     content = b"voter,chosen,extra\n" + b"a\n" + b"v,left,1\n" * 3 + b"b,left\n" + b"v,left,1\n" + b"c,left,1,2\n"
-    table = TableRows(written(tmp_path, content), ["voter"])
+    table = TableFile(written(tmp_path, content), ["voter"])
     numbers = [n for batch in table.batches() for n in batch["refused row"]]
     assert numbers == [2, 3, 4, 6]
     assert table.ragged().rows() == [
@@ -73,11 +73,11 @@ def test_rows_of_the_wrong_length_are_set_aside_and_numbered(tmp_path: Path) -> 
 
 
 def test_rows_are_numbered_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_rows, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(table_file, "_BLOCK_BYTES", 64)
     random = np.random.default_rng(1)
     ragged = {int(k) for k in random.choice(np.arange(1, 401), 150, replace=False)}
     lines = ["cut" if k in ragged else f"{k},left" for k in range(1, 401)]
-    table = TableRows(written(tmp_path, "\n".join(["voter,chosen", *lines]).encode()), ["voter", "chosen"])
+    table = TableFile(written(tmp_path, "\n".join(["voter,chosen", *lines]).encode()), ["voter", "chosen"])
     batches = list(table.batches())
     assert len(batches) > 5
     read_numbers = [
@@ -94,7 +94,7 @@ def test_bytes_that_are_no_text_spoil_only_their_cell(tmp_path: Path) -> None:
 
 
 def test_text_split_between_blocks_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_rows, "_BLOCK_BYTES", 33)
+    monkeypatch.setattr(table_file, "_BLOCK_BYTES", 33)
     rows, _ = read(written(tmp_path, ("voter,chosen\n" + "éü€𝄞,left\n" * 50).encode()))
     assert rows == [("éü€𝄞", "left")] * 50
 
@@ -130,16 +130,16 @@ def test_what_is_no_table_is_refused_in_one_line(tmp_path: Path, content: bytes,
 def test_a_quote_that_is_never_closed_is_refused_in_a_long_file_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_rows, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(table_file, "_BLOCK_BYTES", 64)
     with pytest.raises(CrowdveilError, match="opens a quote and does not close it"):
         read(written(tmp_path, GOOD + b'"cy,left,1\n' + b"dee,left,1\n" * 50))
 
 
 def test_a_directory_or_nothing_is_no_table(tmp_path: Path) -> None:
     with pytest.raises(CrowdveilError, match="is a directory"):
-        TableRows(tmp_path, [])
+        TableFile(tmp_path, [])
     with pytest.raises(CrowdveilError, match="No such file"):
-        TableRows(tmp_path / "absent", [])
+        TableFile(tmp_path / "absent", [])
 
 
 def test_parquet_cells_become_text(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_parquet_of_lists_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_header_alone_makes_one_empty_batch(tmp_path: Path) -> None:
-    table = TableRows(written(tmp_path, b"voter,chosen\n"), ["voter", "chosen"])
+    table = TableFile(written(tmp_path, b"voter,chosen\n"), ["voter", "chosen"])
     (batch,) = table.batches()
     assert batch.columns == ["voter", "chosen", "refused row"]
     assert (len(batch), table.rows) == (0, 0)

@@ -1,6 +1,6 @@
-"""Reads the rows of a table (CSV, gzipped CSV or Parquet, told apart by content) in batches, as text.
+"""Files of rows: CSV, gzipped CSV or Parquet, told apart by content, read in batches of cells as text.
 
-A row with too few or too many cells is set aside and counted, and what is no table at all is said to be none.
+A row with too few or too many cells is set aside and counted; a file that is no table is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROWS_PER_BATCH = 1 << 18
 _LONGEST_HEADER = 1 << 20
 
 
-class TableRows:
+class TableFile:
     """One pass over the rows of a table."""
 
     def __init__(self, path: str | Path, needed: Sequence[str], optional: Sequence[str] = ()) -> None:

@@ -10,15 +10,14 @@ import pytest
 from crowdveil.ballots import Ballots, concatenate
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import Refusal
-from crowdveil.sources.moral_machine.moral_machine import import_moral_machine
-from crowdveil.sources.moral_machine.public_layout import COLUMNS
-from crowdveil.sources.moral_machine.simulated_layout import REFUSED_FOR, write_public_layout
-from crowdveil.sources.moral_machine.written_rows import Dirt
+from crowdveil.sources.moral_machine.importing import load_moral_machine
+from crowdveil.sources.moral_machine.layout import COLUMNS
 from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.sources.simulated_layout import REFUSED_FOR, Dirt, write_public_layout
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("moral-machine")
-FILE = Path(__file__).parents[3] / "../shared/data/moral_machine/us_2097_voters.csv.gz"
+FILE = Path(__file__).parents[2] / "../shared/data/moral_machine/us_2097_voters.csv.gz"
 
 
 def sessions(ballots: Ballots) -> list[list[list[int]]]:
@@ -30,7 +29,7 @@ def sessions(ballots: Ballots) -> list[list[list[int]]]:
 def test_an_import_finds_the_simulated_crowd(tmp_path: Path, name: str) -> None:
     expected = write_public_layout(tmp_path / name, STUDY, 120, np.random.default_rng(5))
     crowd = concatenate(STUDY, list(simulate_crowd(STUDY, 120, np.random.default_rng(5))))
-    imported = import_moral_machine(tmp_path / name)
+    imported = load_moral_machine(tmp_path / name)
     assert sessions(imported.ballots) == sessions(crowd)
     assert expected.as_dict() == {"rows": 120 * 26, "pairs": 120 * 13, "voters": 120, "refused": {}}
 
@@ -66,7 +65,7 @@ def test_the_columns_agree_with_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dirty", [0.1, 1.0])
 def test_what_is_expected_of_a_dirty_file_is_what_an_import_finds(tmp_path: Path, dirty: float) -> None:
     expected = write_public_layout(tmp_path / "crowd.csv", STUDY, 200, np.random.default_rng(5), dirty)
-    found = import_moral_machine(tmp_path / "crowd.csv").report
+    found = load_moral_machine(tmp_path / "crowd.csv").report
     assert (found.rows, found.pairs, found.voters) == (expected.rows, expected.pairs, expected.voters)
     assert found.refused == expected.refused
     assert set(expected.refused) == set(Refusal), "some kind of dirt is never written"

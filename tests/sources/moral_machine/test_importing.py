@@ -24,10 +24,9 @@ from plain_import import FEATURES, column, plain_import
 from crowdveil.ballots import Ballots, census, open_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import Refusal
-from crowdveil.sources.moral_machine import importing, readers, reading, workplace
-from crowdveil.sources.moral_machine.moral_machine import import_moral_machine, stream_moral_machine
-from crowdveil.sources.moral_machine.reading import Progress
-from crowdveil.sources.moral_machine.simulated_layout import write_public_layout
+from crowdveil.sources.moral_machine import blocks, importing, shards
+from crowdveil.sources.moral_machine.importing import Progress, import_moral_machine, load_moral_machine
+from crowdveil.sources.simulated_layout import write_public_layout
 from crowdveil.study.bundled import load_study
 
 COLUMNS = ["ResponseID", "ExtendedSessionID", "Weather", "NumberOfCharacters", "Saved", *map(column, FEATURES)]
@@ -36,21 +35,21 @@ Cells = dict[str, Any]
 
 @pytest.fixture
 def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make everything go through several blocks, runs, parts and batches, small as it is."""
-    monkeypatch.setattr(readers, "BLOCK_BYTES", 700)
-    monkeypatch.setattr(readers, "ROWS_PER_BATCH", 5)
-    monkeypatch.setattr(reading, "UNITS_PER_RUN", 7)
-    monkeypatch.setattr(workplace, "BYTES_PER_PART", 500)
+    """Make everything go through several blocks, shards, buckets and batches, small as it is."""
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 700)
+    monkeypatch.setattr(blocks, "ROWS_PER_BLOCK", 5)
+    monkeypatch.setattr(importing, "ENTRIES_PER_SHARD", 7)
+    monkeypatch.setattr(shards, "BYTES_PER_BUCKET", 500)
     monkeypatch.setattr(importing, "CLAIMS_PER_BATCH", 3)
 
 
 @pytest.fixture
 def cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for the crowd below."""
-    monkeypatch.setattr(readers, "BLOCK_BYTES", 20_000)
-    monkeypatch.setattr(readers, "ROWS_PER_BATCH", 100)
-    monkeypatch.setattr(reading, "UNITS_PER_RUN", 300)
-    monkeypatch.setattr(workplace, "BYTES_PER_PART", 100_000)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 20_000)
+    monkeypatch.setattr(blocks, "ROWS_PER_BLOCK", 100)
+    monkeypatch.setattr(importing, "ENTRIES_PER_SHARD", 300)
+    monkeypatch.setattr(shards, "BYTES_PER_BUCKET", 100_000)
     monkeypatch.setattr(importing, "CLAIMS_PER_BATCH", 50)
 
 
@@ -69,7 +68,7 @@ def as_csv(rows: list[Cells]) -> str:
 
 def check(path: Path, text: str) -> None:
     """Import a file and compare with the plain rules applied to its text."""
-    imported = import_moral_machine(path)
+    imported = load_moral_machine(path)
     refused, answers = plain_import(text)
     assert answers_of(imported.ballots) == answers
     told = zip(imported.refused_rows["refused row"], imported.refused_rows["refused because"], strict=True)
@@ -177,9 +176,9 @@ def variants(crowd: Path, folder: Path) -> Iterator[Path]:
 
 
 def test_the_order_of_rows_and_the_dress_do_not_matter(crowd: Path, tmp_path: Path) -> None:
-    expected = import_moral_machine(crowd)
+    expected = load_moral_machine(crowd)
     for path in variants(crowd, tmp_path):
-        again = import_moral_machine(path)
+        again = load_moral_machine(path)
         assert census(again.ballots) == census(expected.ballots), path.name
         assert again.ballots.voter_names() == expected.ballots.voter_names()
         assert again.report.refused == expected.report.refused
@@ -188,9 +187,9 @@ def test_the_order_of_rows_and_the_dress_do_not_matter(crowd: Path, tmp_path: Pa
 @pytest.mark.usefixtures("cut")
 def test_nor_does_the_way_it_is_cut(crowd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
-    report = stream_moral_machine(crowd, out, threads=3)
+    report = import_moral_machine(crowd, out, threads=3)
     monkeypatch.undo()
-    whole = import_moral_machine(crowd)
+    whole = load_moral_machine(crowd)
     assert census(open_ballots(out)) == census(whole.ballots)
     assert open_ballots(out).load().voter_names() == whole.ballots.voter_names()
     assert report == whole.report
@@ -207,7 +206,7 @@ def test_parquet_with_numbers_of_any_kind(crowd: Path, tmp_path: Path, numbers: 
     rows = rows.with_columns(pl.exclude(texts).cast(pl.Float64, strict=False).cast(numbers, strict=False))
     rows.write_parquet(tmp_path / "answers", row_group_size=1000)
     rows.with_columns(pl.exclude(texts).cast(pl.String)).write_csv(tmp_path / "answers.csv")
-    imported, plain = (import_moral_machine(tmp_path / name) for name in ("answers", "answers.csv"))
+    imported, plain = (load_moral_machine(tmp_path / name) for name in ("answers", "answers.csv"))
     assert imported.report == plain.report
     assert imported.report.refused
     assert census(imported.ballots) == census(plain.ballots)
@@ -220,14 +219,14 @@ def test_a_group_size_that_is_no_number_is_inconsistent_in_parquet_too(tmp_path:
         pl.DataFrame([half | {"NumberOfCharacters": size} for half in halves], strict=False).write_parquet(
             tmp_path / "answers"
         )
-        assert import_moral_machine(tmp_path / "answers").report.pairs == pairs
+        assert load_moral_machine(tmp_path / "answers").report.pairs == pairs
 
 
 def test_a_quote_that_is_not_closed_costs_its_line_only(tmp_path: Path) -> None:
     header, *lines = as_csv([row(f"d{k // 2}", "ann", k % 2, {"Man": 1}) for k in range(6)]).splitlines()
     lines[2] = '"' + lines[2]
     (tmp_path / "answers.csv").write_text("\n".join([header, *lines]))
-    imported = import_moral_machine(tmp_path / "answers.csv")
+    imported = load_moral_machine(tmp_path / "answers.csv")
     assert imported.report.refused == {Refusal.RAGGED: 1, Refusal.UNPAIRED: 1}
     assert imported.refused_rows.filter(pl.col("refused row") == 3)["refused text"].item() == lines[2]
 
@@ -236,20 +235,20 @@ def test_a_quote_that_is_not_closed_costs_its_line_only(tmp_path: Path) -> None:
 def test_a_line_without_end_is_no_row(tmp_path: Path) -> None:
     (tmp_path / "answers.csv").write_text(as_csv([]) + "x" * 2000)
     with pytest.raises(CrowdveilError, match="a line longer than"):
-        import_moral_machine(tmp_path / "answers.csv")
+        load_moral_machine(tmp_path / "answers.csv")
 
 
 def test_a_damaged_file_leaves_nothing(crowd: Path, tmp_path: Path) -> None:
     (tmp_path / "crowd.gz").write_bytes(gzip.compress(crowd.read_bytes())[:-500])
     with pytest.raises(CrowdveilError, match=r"damaged or cut off after row \d+: Truncated"):
-        stream_moral_machine(tmp_path / "crowd.gz", tmp_path / "out")
+        import_moral_machine(tmp_path / "crowd.gz", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["crowd.gz"]
 
 
 def test_refused_rows_are_listed_even_if_all_are(tmp_path: Path) -> None:
     (tmp_path / "answers.csv").write_text(as_csv([row("d", "ann", 1, {"Man": 1}), row("e", "", 1, {"Man": 9})]))
     with pytest.raises(CrowdveilError, match="not one usable answer"):
-        stream_moral_machine(tmp_path / "answers.csv", tmp_path / "out", tmp_path / "refused.csv")
+        import_moral_machine(tmp_path / "answers.csv", tmp_path / "out", tmp_path / "refused.csv")
     listed = pl.read_csv(tmp_path / "refused.csv")
     assert listed["refused because"].to_list() == ["unpaired", "voter missing"]
     assert listed["Man"].to_list() == [1, 9]
@@ -257,9 +256,9 @@ def test_refused_rows_are_listed_even_if_all_are(tmp_path: Path) -> None:
 
 
 def test_progress_is_exact(crowd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "BLOCK_BYTES", 100_000)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 100_000)
     told: list[Progress] = []
-    report = stream_moral_machine(crowd, tmp_path / "out", tell=told.append)
+    report = import_moral_machine(crowd, tmp_path / "out", tell=told.append)
     reads = [progress for progress in told if progress.reading]
     size = crowd.stat().st_size
     assert len(reads) == size // 100_000 + 1
@@ -283,7 +282,7 @@ def test_an_interrupted_import_goes_on(crowd: Path, tmp_path: Path, dress: str) 
         rows.write_parquet(path, row_group_size=1700)
     else:
         path.write_bytes(crowd.read_bytes() if dress == "plain" else gzip.compress(crowd.read_bytes()))
-    expected = import_moral_machine(path)
+    expected = load_moral_machine(path)
     read: list[int] = []
 
     def stop_after(rows: int, progress: Progress) -> None:
@@ -294,10 +293,10 @@ def test_an_interrupted_import_goes_on(crowd: Path, tmp_path: Path, dress: str) 
 
     for rows in (2000, 4000):
         with pytest.raises(Stop):
-            stream_moral_machine(path, out, tell=lambda progress, rows=rows: stop_after(rows, progress))
+            import_moral_machine(path, out, tell=lambda progress, rows=rows: stop_after(rows, progress))
         assert not out.exists()
     begun = len(read)
-    report = stream_moral_machine(path, out, tmp_path / "refused.csv", tell=lambda p: stop_after(10**9, p))
+    report = import_moral_machine(path, out, tmp_path / "refused.csv", tell=lambda p: stop_after(10**9, p))
     assert read[begun] > 2000, "it began from the beginning"
     assert report == expected.report
     assert census(open_ballots(out)) == census(expected.ballots)
@@ -317,16 +316,16 @@ def test_what_was_read_of_another_file_is_not_used(crowd: Path, tmp_path: Path) 
             raise Stop
 
     with pytest.raises(Stop):
-        stream_moral_machine(path, out, tell=stop)
+        import_moral_machine(path, out, tell=stop)
     # Of the same size, but of another time.
     header, *lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(header + b"".join(reversed(lines)))
     os.utime(path, ns=(1, 1))
-    assert stream_moral_machine(path, out).pairs == import_moral_machine(crowd).report.pairs
+    assert import_moral_machine(path, out).pairs == load_moral_machine(crowd).report.pairs
 
 
 @pytest.mark.usefixtures("cut")
-def test_a_damaged_run_is_read_again(crowd: Path, tmp_path: Path) -> None:
+def test_a_damaged_shard_is_read_again(crowd: Path, tmp_path: Path) -> None:
     """As after a power cut, when some pages of a file never reached the disk."""
     out = tmp_path / "out"
 
@@ -335,27 +334,27 @@ def test_a_damaged_run_is_read_again(crowd: Path, tmp_path: Path) -> None:
             raise Stop
 
     with pytest.raises(Stop):
-        stream_moral_machine(crowd, out, tell=stop)
-    runs = sorted((tmp_path / ".out.importing").glob("run-*"))
-    assert len(runs) > 4
-    with runs[2].open("r+b") as file:
+        import_moral_machine(crowd, out, tell=stop)
+    written = sorted((tmp_path / ".out.importing").glob("shard-*"))
+    assert len(written) > 4
+    with written[2].open("r+b") as file:
         file.seek(-4096, os.SEEK_END)
         file.write(bytes(4096))
-    with runs[3].open("r+b") as file:
+    with written[3].open("r+b") as file:
         file.truncate(5000)
-    stream_moral_machine(crowd, out)
-    assert census(open_ballots(out)) == census(import_moral_machine(crowd).ballots)
+    import_moral_machine(crowd, out)
+    assert census(open_ballots(out)) == census(load_moral_machine(crowd).ballots)
 
 
 IMPORT = """
 import sys, time
-from crowdveil.sources.moral_machine.moral_machine import stream_moral_machine
-from crowdveil.sources.moral_machine import readers, reading
-readers.BLOCK_BYTES, reading.UNITS_PER_RUN = 20_000, 300
+from crowdveil.sources.moral_machine.importing import import_moral_machine
+from crowdveil.sources.moral_machine import blocks, importing
+blocks.BLOCK_BYTES, importing.ENTRIES_PER_SHARD = 20_000, 300
 def tell(progress):
     print(progress.rows, flush=True)
     time.sleep(0.02)
-stream_moral_machine(sys.argv[1], sys.argv[2], tell=tell)
+import_moral_machine(sys.argv[1], sys.argv[2], tell=tell)
 """
 
 
@@ -374,7 +373,7 @@ def test_a_killed_import_leaves_nothing_half_done_and_goes_on(crowd: Path, tmp_p
         assert not out.exists()
     assert first[1] > first[0], "the second began where the first did"
     told: list[Progress] = []
-    stream_moral_machine(crowd, out, tell=told.append)
+    import_moral_machine(crowd, out, tell=told.append)
     assert told[0].rows > first[0]
-    assert census(open_ballots(out)) == census(import_moral_machine(crowd).ballots)
+    assert census(open_ballots(out)) == census(load_moral_machine(crowd).ballots)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

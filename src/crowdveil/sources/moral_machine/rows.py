@@ -1,0 +1,248 @@
+"""Reads rows of cells: typed columns, as Parquet files hold them, and text, in whatever way it is written.
+
+Clean rows of typed columns become entries; odd ones are read as text. Text is read slower than by ``csv_lines``, and
+with an opinion on what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from crowdveil.arrays import BoolArray, ByteArray, FloatArray, IntArray, WordArray
+from crowdveil.sources.import_report import (
+    REASON,
+    ROW,
+    TEXT,
+    Refusal,
+    any_blank,
+    any_not_finite,
+    any_outside,
+    first_reason,
+    number,
+)
+from crowdveil.sources.moral_machine.csv_lines import inside_quotes
+from crowdveil.sources.moral_machine.entries import (
+    PADDING,
+    SHIFTS,
+    Hash,
+    ScanBuffer,
+    ScanResult,
+    Word,
+    add_name,
+    begin_entry,
+    compiled,
+    complete_entry,
+    hash_text,
+    inlined,
+)
+from crowdveil.sources.moral_machine.layout import DILEMMA, GROUP, HIGHEST, SAVED, SIZE, VOTER
+from crowdveil.sources.table_file import as_text
+from crowdveil.study.moral_machine_sessions import LARGEST_GROUP
+
+REASONS = tuple(Refusal)
+CODE = {reason: code for code, reason in enumerate(REASONS, start=1)}
+"""A reason as a small number; 0 is none."""
+
+_NUMBERS = (SAVED, *HIGHEST)
+_FEATURES = tuple(HIGHEST)
+_shifts, _highest = np.array(SHIFTS, np.uint64), np.array(list(HIGHEST.values()), np.float64)
+_FIRST_COUNT = _FEATURES.index("Man")
+_NOT_SAID = -1e300
+"""In place of a missing group size. Other missing values are not a number."""
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """Rows as text with their numbers, and those among them that have too few or too many cells."""
+
+    cells: pl.DataFrame
+    """The needed columns and ROW."""
+    ragged: pl.DataFrame
+    """ROW and TEXT."""
+
+
+def read_lines(block: ByteArray, lines: IntArray, columns: Sequence[str], wanted: Sequence[str]) -> TextRows:
+    """Read some lines of a block (row, from which byte, to which) as CSV; each is one row.
+
+    A line that ends inside quotes is ragged. It would swallow the lines after it, which are rows of their own.
+    """
+    # ByteArray that are not UTF-8 are spelt out, so that one bad name does not lose the file.
+    texts = {row: block[a:b].tobytes().decode("utf-8", "backslashreplace") for row, a, b in lines.tolist()}
+    unclosed = lines[inside_quotes(block, lines), 0].tolist()
+    ragged = [(row, texts.pop(row)) for row in unclosed]
+    rows, content = np.array(list(texts), np.int64), "".join(f"{text}\n" for text in texts.values()).encode()
+
+    def set_aside(row: arrow_csv.InvalidRow) -> str:
+        ragged.append((int(rows[row.number - 1]), row.text))
+        return "skip"
+
+    names = [str(k) for k in range(len(columns))]
+    here = {names[columns.index(column)]: column for column in wanted}
+    table = arrow_csv.read_csv(
+        pa.BufferReader(content or b"\n"),
+        # Without threads the reader knows the number of a ragged row.
+        read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(content) + 2, column_names=names),
+        parse_options=arrow_csv.ParseOptions(invalid_row_handler=set_aside),
+        convert_options=arrow_csv.ConvertOptions(
+            include_columns=list(here), column_types=dict.fromkeys(here, pa.string()), strings_can_be_null=False
+        ),
+    )
+    aside = pl.DataFrame(sorted(ragged), schema={ROW: pl.Int64, TEXT: pl.String}, orient="row")
+    kept = rows[~np.isin(rows, aside[ROW].to_numpy())]
+    if len(table) != len(kept):
+        raise RuntimeError(f"{len(kept)} lines were read as {len(table)} rows")
+    return TextRows(as_text(table.rename_columns(list(here.values()))).with_columns(pl.Series(ROW, kept)), aside)
+
+
+def judge(rows: TextRows, seen: WordArray) -> tuple[ScanResult, IntArray]:
+    """Return the good rows as entries of one row each, and the others: row and reason."""
+    checked = check(rows.cells if SIZE in rows.cells.columns else rows.cells.with_columns(pl.lit("").alias(SIZE)))
+    good = checked.filter(pl.col(REASON).is_null())
+    refused = checked.filter(pl.col(REASON).is_not_null())
+    codes = [(row, CODE[Refusal(reason)]) for row, reason in refused.select(ROW, REASON).iter_rows()]
+    codes += [(row, CODE[Refusal.RAGGED]) for row in rows.ragged[ROW]]
+    return _entries(good, seen), np.array(codes, np.int64).reshape(-1, 2)
+
+
+def check(rows: pl.DataFrame) -> pl.DataFrame:
+    """Turn rows of text into small whole numbers, with the reason why a row is refused, if it is."""
+    values = rows.with_columns(
+        *(number(column) for column in (*_NUMBERS, SIZE)), blank=any_blank(_NUMBERS), sized=pl.col(SIZE) != ""
+    )
+    group = pl.sum_horizontal(GROUP)
+    reason = first_reason(
+        [
+            (Refusal.VOTER_MISSING, pl.col(VOTER) == ""),
+            (Refusal.DILEMMA_MISSING, pl.col(DILEMMA) == ""),
+            (Refusal.BLANK, pl.col("blank")),
+            (Refusal.NOT_A_NUMBER, any_not_finite(_NUMBERS)),
+            (Refusal.NO_SINGLE_CHOICE, ~pl.col(SAVED).is_in([0.0, 1.0])),
+            (Refusal.OUT_OF_BOUNDS, any_outside((column, 0, high) for column, high in HIGHEST.items())),
+            (Refusal.OUT_OF_BOUNDS, pl.any_horizontal(pl.col(*HIGHEST) % 1 != 0)),
+            (Refusal.OUT_OF_BOUNDS, ~group.is_between(1, LARGEST_GROUP)),
+            (Refusal.INCONSISTENT, pl.col("sized") & (pl.col(SIZE) != group).fill_null(True)),
+        ]
+    )
+    return values.select(ROW, DILEMMA, VOTER, pl.col(_NUMBERS).cast(pl.Int8, strict=False), reason.alias(REASON))
+
+
+def _entries(good: pl.DataFrame, seen: WordArray) -> ScanResult:
+    packed = np.zeros(len(good), np.uint64)
+    for column, shift in zip(HIGHEST, SHIFTS, strict=True):
+        packed |= good[column].to_numpy().astype(np.uint64) << np.uint64(shift)
+    dilemmas, voters = (padded_texts(good[column].to_arrow()) for column in (DILEMMA, VOTER))
+    buffer = ScanBuffer(len(good), len(voters[0]), seen)
+    _add(*dilemmas, *voters, good[ROW].to_numpy(), good[SAVED].to_numpy() == 1, packed, *buffer.arrays)
+    return buffer.result()
+
+
+@compiled
+def _add(
+    dilemmas: ByteArray, dilemma_ends: IntArray, voters: ByteArray, voter_ends: IntArray,
+    rows: IntArray, saved: BoolArray, packed: WordArray,
+    entries: WordArray, names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
+) -> None:  # fmt: skip
+    for i in range(len(rows)):
+        name = (voter_ends[i], voter_ends[i + 1])
+        one, other, _ = hash_text(dilemmas, dilemma_ends[i], dilemma_ends[i + 1])
+        voter_one, voter_other, _ = hash_text(voters, *name)
+        begin_entry(entries, ends, (voter_one, voter_other), (one, other), rows[i], saved[i], packed[i])
+        add_name(names, texts, ends, seen, (voter_one, voter_other), voters, name)
+
+
+def scan_columns(batch: pa.RecordBatch, seen: WordArray) -> tuple[ScanResult, IntArray]:
+    """Return what the clean rows hold, numbered from 0, and the numbers of the odd ones."""
+    numbers = [*_FEATURES, SAVED]
+    sized = SIZE in batch.schema.names
+    if not (all(_is_number(batch, c) for c in (*numbers, *([SIZE] if sized else []))) and _are_text(batch)):
+        return ScanBuffer(0, 0, seen).result(), np.arange(len(batch))
+    values = np.stack([_numbers(batch.column(column), np.nan) for column in numbers], axis=1)
+    sizes = _numbers(batch.column(SIZE), _NOT_SAID) if sized else np.full(len(batch), _NOT_SAID)
+    dilemmas, voters = (padded_texts(batch.column(column)) for column in (DILEMMA, VOTER))
+    buffer = ScanBuffer(len(batch), len(voters[0]), seen)
+    odd = np.empty(len(batch), np.int64)
+    odd_rows = _scan(values, sizes, *dilemmas, *voters, odd, *buffer.arrays)
+    return buffer.result(), odd[:odd_rows]
+
+
+def padded_texts(column: pa.Array) -> tuple[ByteArray, IntArray]:
+    """Return a column of text as its bytes, padded, and where each text begins (and where the last one ends)."""
+    large = column.cast(pa.large_string()).fill_null("")
+    ends = np.zeros(1, np.int64)
+    if len(large):
+        ends = np.frombuffer(large.buffers()[1], np.int64)[large.offset :][: len(large) + 1]
+    data = np.zeros(int(ends[-1] - ends[0]) + PADDING, np.uint8)
+    if len(data) > PADDING:
+        data[:-PADDING] = np.frombuffer(large.buffers()[2], np.uint8)[ends[0] : ends[-1]]
+    return data, ends - ends[0]
+
+
+def _is_number(batch: pa.RecordBatch, column: str) -> bool:
+    kind = batch.schema.field(column).type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _are_text(batch: pa.RecordBatch) -> bool:
+    return all(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        for kind in (batch.schema.field(column).type for column in (DILEMMA, VOTER))
+    )
+
+
+def _numbers(column: pa.Array, missing: float) -> FloatArray:
+    return np.asarray(column.cast(pa.float64(), safe=False).fill_null(missing).to_numpy(zero_copy_only=False))
+
+
+@compiled
+def _scan(
+    values: FloatArray, sizes: FloatArray,
+    dilemmas: ByteArray, dilemma_ends: IntArray, voters: ByteArray, voter_ends: IntArray, odd: IntArray,
+    entries: WordArray, names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
+) -> int:  # fmt: skip
+    odd_rows, waiting = 0, False
+    last: Hash = (np.uint64(0), np.uint64(0))
+    last_voter: Hash = (np.uint64(0), np.uint64(0))
+    for row in range(len(values)):
+        dilemma, name = (dilemma_ends[row], dilemma_ends[row + 1]), (voter_ends[row], voter_ends[row + 1])
+        clean, packed, saved = _read(values[row], sizes[row])
+        if not (clean and _plain(dilemmas, dilemma) and _plain(voters, name)):
+            odd[odd_rows] = row
+            odd_rows += 1
+            waiting = False
+            continue
+        one, other, _ = hash_text(dilemmas, dilemma[0], dilemma[1])
+        voter_one, voter_other, _ = hash_text(voters, name[0], name[1])
+        if waiting and last == (one, other) and last_voter == (voter_one, voter_other):
+            waiting = not complete_entry(entries, ends, packed, saved)
+            if not waiting:
+                continue
+        begin_entry(entries, ends, (voter_one, voter_other), (one, other), row, saved, packed)
+        add_name(names, texts, ends, seen, (voter_one, voter_other), voters, name)
+        waiting, last, last_voter = True, (one, other), (voter_one, voter_other)
+    return odd_rows
+
+
+@inlined
+def _read(values: FloatArray, size: float) -> tuple[bool, Word, bool]:
+    packed, group, saved = np.uint64(0), 0.0, values[-1]
+    for k in range(len(_highest)):
+        value = values[k]
+        if not (0 <= value <= _highest[k]) or value != np.floor(value):
+            return False, packed, False
+        packed |= np.uint64(value) << _shifts[k]
+        if k >= _FIRST_COUNT:
+            group += value
+    clean = saved in (0, 1) and 1 <= group <= LARGEST_GROUP and size in (group, _NOT_SAID)
+    return bool(clean), packed, bool(saved == 1)
+
+
+@inlined
+def _plain(data: ByteArray, text: tuple[int, int]) -> bool:
+    """Whether a text begins and ends with a visible ASCII character: spaces, of many kinds, would have to come off."""
+    return bool(text[0] < text[1] and 32 < data[text[0]] < 127 and 32 < data[text[1] - 1] < 127)
