@@ -82,7 +82,7 @@ def test_what_is_wrong_is_said_before_a_long_import(folder: Path, wrong: tuple[s
 def test_commands_read_shards_as_one_crowd(folder: Path) -> None:
     for words in (("--out", folder / "one"), ("--out", folder / "many", "--shards")):
         assert crowdveil("import", "moral-machine", folder / "a.csv", *words).code == 0
-    assert [p.name for p in (folder / "many").iterdir()] == ["part-000000.parquet"]
+    assert [p.name for p in (folder / "many").iterdir()] == ["shard-000000.parquet"]
     for command in ("describe", "fit"):
         one, many = (json.loads(crowdveil(command, folder / name, "--json").stdout) for name in ("one", "many"))
         assert one == many
