@@ -148,5 +148,5 @@ def _describe(release: Release) -> dict[str, Any]:
             }
             for feature in study.features
         ],
-        "guarantee": guarantee_sentences(release.guarantee),
+        "guarantee": guarantee_sentences(release),
     }

@@ -11,10 +11,7 @@ from scipy.special import expit
 
 from crowdveil.pages.plain_words import (
     attacker_odds,
-    devices_sentences,
-    error_bar_sentence,
     factor_text,
-    finding_sentences,
     guarantee_sentences,
     likelihood_factor,
     limit_sentences,
@@ -22,15 +19,20 @@ from crowdveil.pages.plain_words import (
     odds_text,
     paradigm_title,
     protected_words,
-    trusted_words,
 )
-from crowdveil.pages.reading import Reading
+from crowdveil.pages.reading import (
+    Reading,
+    error_bar_sentence,
+    expected_error_bar_sentence,
+    finding_sentences,
+)
 from crowdveil.privacy.epsilon import GREATEST_MICRO, LEAST_MICRO
-from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
+from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
-from crowdveil.privacy.noise.distribution import LaplaceSum, Spread
+from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, Spread
+from crowdveil.releases import Release
 
-MakeGuarantee = Callable[..., Guarantee]
+MakeRelease = Callable[..., Release]
 
 epsilons = st.integers(LEAST_MICRO, GREATEST_MICRO).map(lambda micro: micro / 1e6)
 
@@ -90,8 +92,8 @@ def test_written_numbers_are_the_true_ones_and_never_round_to_nothing_or_certain
 
 @pytest.mark.parametrize("name", PARADIGMS)
 @pytest.mark.parametrize("epsilon", ["0.3", "1", "7.25"])
-def test_guarantee_says_the_factor_and_the_best_guess(make_guarantee: MakeGuarantee, name: str, epsilon: str) -> None:
-    said = " ".join(guarantee_sentences(make_guarantee(name, epsilon)))
+def test_guarantee_says_the_factor_and_the_best_guess(make_release: MakeRelease, name: str, epsilon: str) -> None:
+    said = " ".join(guarantee_sentences(make_release(name, epsilon)))
     factor = re.search(rf"at most e\^{re.escape(epsilon)} = (\S+) times more or less likely", said)
     guess = re.search(r"right 50% of the time, is right at most (\S+%) of the time", said)
     assert factor is not None
@@ -100,11 +102,11 @@ def test_guarantee_says_the_factor_and_the_best_guess(make_guarantee: MakeGuaran
     assert number(guess[1]) == pytest.approx(100 * float(expit(float(epsilon))), abs=0.05)
 
 
-def test_who_is_protected_against_whom(make_guarantee: MakeGuarantee) -> None:
-    said = {name: " ".join(guarantee_sentences(make_guarantee(name))) for name in PARADIGMS}
+def test_who_is_protected_against_whom(make_release: MakeRelease) -> None:
+    said = {name: " ".join(guarantee_sentences(make_release(name))) for name in PARADIGMS}
     for name, words in said.items():
-        assert ("all of a voter's answers, taken together" in words) == (name in ("vlcp", "vldp"))
-        assert ("one answer at a time" in words) == (name in ("rlcp", "rldp"))
+        assert ("all records of a voter, taken together" in words) == (name in ("vlcp", "vldp"))
+        assert ("Each single record" in words) == (name in ("rlcp", "rldp"))
         assert ("which side a voter took" in words) == (name in ("alcp", "aldp"))
         assert ("shown to whom is public" in words) == (name in ("alcp", "aldp"))
         assert ("not protected against the aggregator" in words) == (name in ("vlcp", "rlcp", "alcp"))
@@ -114,34 +116,34 @@ def test_who_is_protected_against_whom(make_guarantee: MakeGuarantee) -> None:
     assert len({protected_words(p) for p in PARADIGMS.values()}) == 3
 
 
-def test_only_a_large_epsilon_is_called_a_small_promise(make_guarantee: MakeGuarantee) -> None:
+def test_only_a_large_epsilon_is_called_a_small_promise(make_release: MakeRelease) -> None:
     # 95 % sure is odds of 19 to 1: epsilon = ln 19 = 2.944.
     for epsilon, weak in (("0.1", False), ("2.94", False), ("2.95", True), ("50", True)):
-        assert ("promises little" in " ".join(guarantee_sentences(make_guarantee("vlcp", epsilon)))) == weak
+        assert ("promises little" in " ".join(guarantee_sentences(make_release("vlcp", epsilon)))) == weak
 
 
-def test_personal_epsilons_are_told(make_guarantee: MakeGuarantee) -> None:
-    alike = " ".join(guarantee_sentences(make_guarantee("vldp", "2")))
-    personal = " ".join(guarantee_sentences(make_guarantee("vldp", "2", smallest="0.5")))
-    assert "their own epsilon" not in alike
+def test_personal_epsilons_are_told(make_release: MakeRelease) -> None:
+    alike = " ".join(guarantee_sentences(make_release("vldp", "2")))
+    personal = " ".join(guarantee_sentences(make_release("vldp", "2", smallest="0.5")))
+    assert "epsilons of their own" not in alike
     assert "from 0.5 to 2" in personal
     assert "1.65" in personal  # e^0.5
     assert "62.2%" in personal  # 1 / (1 + e^-0.5)
 
 
-def test_limits_say_what_is_not_promised(make_guarantee: MakeGuarantee) -> None:
+def test_limits_say_what_is_not_promised(make_release: MakeRelease) -> None:
     names = ("vlcp", "rldp", "aldp")
-    voter, record, answer = (" ".join(limit_sentences(make_guarantee(name, "0.2"))) for name in names)
-    for said in (voter, record, answer):
+    voter, record, choice = (" ".join(limit_sentences(make_release(name, "0.2"))) for name in names)
+    for said in (voter, record, choice):
         assert "That you took part." in said
-        assert "A group that answers alike" in said
+        assert "A group that chooses alike" in said
         assert "What the crowd thinks." in said
         assert "an epsilon of 2, a factor of 7.39" in said  # ten times 0.2, and e^2
-    assert "All answers of one person together." in record
-    assert "All answers of one person together." in answer
-    assert "Which dilemmas you were shown." in answer
+    assert "All records of one person together." in record
+    assert "All choices of one person together." in choice
+    assert "of one person together" not in voter
+    assert "Which dilemmas you were shown." in choice
     assert "Which dilemmas you were shown." not in record
-    assert "All answers of one person together." not in voter
 
 
 def test_error_bars_say_what_they_cover() -> None:
@@ -173,10 +175,13 @@ def test_every_mechanism_has_words() -> None:
     assert mechanism_words("of-tomorrow") == "of-tomorrow"
 
 
-def test_reports_that_no_device_made_are_said_to_be_so() -> None:
-    vldp = PARADIGMS["vldp"]
-    assert trusted_words(vldp, {}) == "nobody"
-    assert trusted_words(vldp, {"reports_made_by": "the holder"}) == "the holder of the ballots"
-    assert devices_sentences({}) == []
-    (sentence,) = devices_sentences({"reports_made_by": "the holder"})
-    assert "no device added noise" in sentence
+def test_error_bars_are_foretold_only_as_far_as_they_are_known() -> None:
+    # 95 % of a normal variable lie within 1.96 standard deviations.
+    assert expected_error_bar_sentence(Gaussian(0.1)) == "The 95% error bar of each value will be ± 0.196."
+    about = expected_error_bar_sentence(Spread(((0.01,),)))
+    assert "would be about ± 0.196" in about
+    assert "It can come out wider." in about
+    assert "It can come out wider." in expected_error_bar_sentence(LaplaceSum((0.1,), (10,)), robust=0.05)
+    assert "known only afterwards" in expected_error_bar_sentence(None)
+    for noise in (None, Gaussian(0.1), Spread(((0.01,),))):
+        assert "at most" not in expected_error_bar_sentence(noise)

@@ -179,10 +179,10 @@ def test_comparison_shows_all_releases_side_by_side(page_of_four: str) -> None:
     rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("<tr")[2:]]
     cells = [[re.sub("<[^>]+>", "", cell) for cell in row] for row in rows]
     assert [row[:4] for row in cells] == [
-        ["VLCP", "1", "all answers of a voter together", "the aggregator"],
-        ["RLCP", "0.3", "each answer by itself", "the aggregator"],
-        ["VLDP", "0.1 to 1", "all answers of a voter together", "nobody"],
-        ["RLDP", "2", "each answer by itself", "nobody"],
+        ["VLCP", "1", "all records of a voter together", "the aggregator"],
+        ["RLCP", "0.3", "each record by itself", "the aggregator"],
+        ["VLDP", "0.1 to 1", "all records of a voter together", "nobody"],
+        ["RLDP", "2", "each record by itself", "nobody"],
     ]
     # The first two error bars are set; the last is 1.96 standard deviations of 0.03.
     assert [cells[k][5] for k in (0, 1, 3)] == ["± 0.060", "± 0.060", "± 0.059"]
@@ -214,10 +214,10 @@ def test_experiment_is_loud_and_promises_nothing(make_release: MakeRelease) -> N
     assert "protects nobody" not in release_page([release])
     alone = Page(release_page([experiment])).words
     assert BANNER in alone
-    assert "What exact noise would have promised" in alone
+    assert "Nothing is promised" in alone
     assert "What is promised" not in alone
     assert "--allow-experiment" in alone
-    assert "not charged to a ledger" in alone
+    assert "charged to no ledger" in alone
     assert Page(release_page([release, experiment])).words.count(BANNER) == 2  # above all, and above its own part
 
 

@@ -17,8 +17,8 @@ CONCENTRATED = Guarantee(
 )
 
 
-def test_the_delta_is_in_every_number():
-    said = " ".join(guarantee_sentences(CONCENTRATED))
+def test_the_delta_is_in_every_number(make_release):
+    said = " ".join(guarantee_sentences(make_release(guarantee=CONCENTRATED)))
     assert "e^0.899936 = 2.46 times more or less likely" in said
     assert "and by delta = 1e-06 beyond that" in said
     assert "at most 71.1% + 1e-06 of the time" in said
@@ -26,16 +26,16 @@ def test_the_delta_is_in_every_number():
     assert "rho = 0.02 " in said
 
 
-def test_ten_people_together_cost_a_hundred_rhos():
-    (group,) = (limit for limit in limit_sentences(CONCENTRATED) if "ten people" in limit)
+def test_ten_people_together_cost_a_hundred_rhos(make_release):
+    (group,) = (limit for limit in limit_sentences(make_release(guarantee=CONCENTRATED)) if "ten people" in limit)
     found = float(re.search(r"an epsilon of ([0-9.]+),", group).group(1))
     # The closed form of Bun and Steinke, 2 + 2 sqrt(2 ln 10^6) = 12.51, is a little larger.
     assert 11 < found < 12.51
     assert "with the same delta" in group
 
 
-def test_a_pure_promise_stays_as_it_was(make_guarantee):
-    said = " ".join([*guarantee_sentences(make_guarantee()), *limit_sentences(make_guarantee())])
+def test_a_pure_promise_stays_as_it_was(make_release):
+    said = " ".join([*guarantee_sentences(make_release()), *limit_sentences(make_release())])
     assert "delta" not in said
     assert "rho" not in said.replace("through", "")
     assert guess_text(1.0, 0.0) == odds_text(1.0)

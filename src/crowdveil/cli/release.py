@@ -183,6 +183,7 @@ def _level(
 
 
 def _show_dry_run(prepared: Prepared, account: Ledger | None, as_json: bool) -> None:
+    from crowdveil.pages.reading import expected_error_bar_sentence
     from crowdveil.privacy.ledger.statement import Measure, decimal_text
 
     data = prepared.as_dict()
@@ -194,7 +195,6 @@ def _show_dry_run(prepared: Prepared, account: Ledger | None, as_json: bool) -> 
         data["budget"] = fits.as_dict()
 
     def in_words() -> None:
-        bar = data["expected_error_bar"]
         charge = f"epsilon {guarantee.epsilon}"
         if account is not None and fits.measure is Measure.RHO:
             delta = f" and delta {guarantee.delta:g}" if guarantee.delta else ""
@@ -205,18 +205,13 @@ def _show_dry_run(prepared: Prepared, account: Ledger | None, as_json: bool) -> 
                 f"Remaining: {decimal_text(fits.remaining_micro)} of {decimal_text(fits.budget_micro)}"
                 + ("." if fits.fits else f", which is {decimal_text(fits.missing_micro)} too little.")
             )
-        known = (
-            "is known only afterwards (the noise goes through a maximisation)"
-            if bar is None
-            else f"would be ± {bar:.3g}"
-        )
-        say(f"The 95 % error bar of each coordinate {known}.")
+        out.print(expected_error_bar_sentence(prepared.expected_noise, prepared.settings.robust), markup=False)
 
     show(data, as_json, in_words)
 
 
 def _print_release(made: Release, path: Path | None) -> None:
-    from crowdveil.pages.plain_words import devices_sentences, guarantee_sentences
+    from crowdveil.pages.plain_words import guarantee_sentences
 
     society = Table(made.study.title, "feature", "society", "± noise (95 %)", numbers=2)
     rows = zip(made.study.features, made.parameter, made.error_bars, strict=True)
@@ -224,7 +219,7 @@ def _print_release(made: Release, path: Path | None) -> None:
         society.add(feature.label, f"{value:+.3f}", f"{bar:.3f}")
     society.print()
     say()
-    for sentence in (*guarantee_sentences(made.guarantee), *devices_sentences(made.facts)):
+    for sentence in guarantee_sentences(made):
         say(sentence)
     for name, value in made.facts.items():
         if name != "reports_made_by":  # said in a sentence above

@@ -1,35 +1,44 @@
-"""The guarantee of a release in everyday words: pure functions from numbers to sentences."""
+"""The guarantee of a release in everyday words. Every sentence is true of the release that it is made for."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Container, Sequence
+from enum import StrEnum
+from typing import Any
 
-from crowdveil.pages.reading import Lean, Reading, signed
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
-from crowdveil.privacy.noise.distribution import NoiseDistribution, Spread
 from crowdveil.privacy.zcdp import epsilon_of
-from crowdveil.releases import ERROR_BAR
+from crowdveil.releases import Release
 
 ALMOST_SURE = 0.95
-"""An attacker who may get surer than this of what somebody answered is told of as such."""
+"""An attacker who may get surer than this of what somebody chose is told of as such."""
+
+
+class Noisemaker(StrEnum):
+    """Who added the noise to a release, by which it follows who has to be trusted."""
+
+    AGGREGATOR = "the aggregator"
+    HOLDER = "the holder of the ballots"
+    DEVICES = "nobody"
+
 
 _PROTECTED = {
     Unit.VOTER: "Each voter",
-    Unit.RECORD: "Each single answer",
+    Unit.RECORD: "Each single record",
     Unit.CHOICE: "Each single choice in a public dilemma",
 }
 _PROTECTED_BRIEFLY = {
-    Unit.VOTER: "all answers of a voter together",
-    Unit.RECORD: "each answer by itself",
+    Unit.VOTER: "all records of a voter together",
+    Unit.RECORD: "each record by itself",
     Unit.CHOICE: "each choice by itself, in dilemmas that are public",
 }
 _WHOSE = {
-    Unit.VOTER: "one voter's answers",
-    Unit.RECORD: "one single answer",
+    Unit.VOTER: "one voter's records",
+    Unit.RECORD: "one single record",
     Unit.CHOICE: "the choice made in one single dilemma",
 }
-_TRUSTED = {Place.CENTRAL: "the aggregator", Place.DISTRIBUTED: "nobody"}
+_TRUSTED = {Place.CENTRAL: Noisemaker.AGGREGATOR, Place.DISTRIBUTED: Noisemaker.DEVICES}
 _MECHANISMS = {
     "algorithm-1": "noise, added once, to the average of all voters' preferences",
     "gaussian-mean": "Gaussian noise, added once, to the average of all voters' preferences",
@@ -89,73 +98,100 @@ def guess_text(epsilon: float, delta: float) -> str:
 
 def paradigm_title(paradigm: Paradigm) -> str:
     """Name a paradigm by what it means."""
-    return f"{_PROTECTED[paradigm.unit]} protected, {_TRUSTED[paradigm.place]} trusted"
+    return f"{_PROTECTED[paradigm.unit]} protected, {trusted_words(paradigm)} trusted"
 
 
-def trusted_words(paradigm: Paradigm, facts: Container[str] = ()) -> str:
-    """Say in a word or two who has to be trusted."""
-    return "the holder of the ballots" if "reports_made_by" in facts else _TRUSTED[paradigm.place]
+def trusted_words(paradigm: Paradigm) -> str:
+    """Name in a word or two who has to be trusted under a paradigm."""
+    return _TRUSTED[paradigm.place].value
 
 
-def devices_sentences(facts: Container[str]) -> list[str]:
-    """Say so where no device made the reports, but somebody who held all answers made them in the devices' place."""
-    if "reports_made_by" not in facts:
-        return []
-    return [
-        "In this release no device added noise: the holder of the ballots made the reports, as each voter's device "
-        "would have. The holder saw the answers and had to be trusted. Everybody else learns no more than devices would "
-        "have told."
-    ]
+def noisemaker(release: Release) -> Noisemaker:
+    """Return who added the noise: under a distributed paradigm it may have been the holder of the ballots."""
+    if "reports_made_by" in release.facts:
+        return Noisemaker.HOLDER
+    return _TRUSTED[release.guarantee.paradigm.place]
+
+
+def release_title(release: Release) -> str:
+    """Name a release by what it protects and who is trusted."""
+    if not release.exact:
+        return f"Experiment with {release.guarantee.paradigm.name.upper()}, nobody protected"
+    return f"{_PROTECTED[release.guarantee.paradigm.unit]} protected, {noisemaker(release).value} trusted"
 
 
 def protected_words(paradigm: Paradigm) -> str:
-    """Say in a few words what is protected."""
+    """Tell in a few words what is protected."""
     return _PROTECTED_BRIEFLY[paradigm.unit]
 
 
 def mechanism_words(mechanism: str) -> str:
-    """Say what a mechanism does; the name itself for one that has no words here."""
+    """Tell what a mechanism does; the name itself for one that has no words here."""
     return _MECHANISMS.get(mechanism, mechanism)
 
 
-def guarantee_sentences(guarantee: Guarantee) -> list[str]:
-    """Say who is protected, against whom, and what the epsilon means."""
+def guarantee_sentences(release: Release) -> list[str]:
+    """Tell who is protected, against whom, and what the epsilon means; of an experiment, that nobody is."""
+    guarantee = release.guarantee
+    if not release.exact:
+        return [_experiment(guarantee)]
     return [
         _who(guarantee),
-        _against_whom(guarantee),
-        *_how_much(guarantee),
+        _against_whom(noisemaker(release)),
+        *_how_much(guarantee, noisemaker(release)),
         *(_personal(guarantee) if guarantee.personal else ()),
     ]
 
 
+def _experiment(guarantee: Guarantee) -> str:
+    epsilon = guarantee.epsilon.value
+    return (
+        "This release protects nobody: it was made with floating-point noise, which is for experiments. Exact noise of "
+        f"the same size would have kept the influence of {_whose(guarantee)} to a factor of e^{guarantee.epsilon} = "
+        f"{factor_text(epsilon)}, and an outsider's best guess to {guess_text(epsilon, guarantee.delta)}."
+    )
+
+
 def _who(guarantee: Guarantee) -> str:
     if guarantee.paradigm.unit is Unit.VOTER:
-        return f"Each of the {guarantee.voters:,} voters is protected: all of a voter's answers, taken together."
+        return f"Each of the {guarantee.voters:,} voters is protected: all records of a voter, taken together."
     if guarantee.paradigm.unit is Unit.CHOICE:
         return (
             f"Each single choice of each of the {guarantee.voters:,} voters is protected: which side a voter took, one "
             "dilemma at a time. Which dilemmas were shown to whom is public."
         )
-    return f"Each single answer of each of the {guarantee.voters:,} voters is protected: one answer at a time."
-
-
-def _against_whom(guarantee: Guarantee) -> str:
-    if guarantee.paradigm.place is Place.CENTRAL:
-        return (
-            "They are protected against everybody who sees this release, even those who know the answers of all other "
-            "voters. They are not protected against the aggregator, who holds the exact answers and is trusted to have "
-            "added the noise."
-        )
     return (
-        "They are protected against everybody, even those who collected the voters' reports, and even those who know "
-        "the answers of all other voters: each voter's own device added the noise before anything left it. Nothing but "
-        "that device has to be trusted."
+        f"Each single record of each of the {guarantee.voters:,} voters is protected, one at a time: a dilemma and the "
+        "side that was taken in it."
     )
 
 
-def _how_much(guarantee: Guarantee) -> list[str]:
-    epsilon, whose = guarantee.epsilon, _whose(guarantee)
-    seen = "this release" if guarantee.paradigm.place is Place.CENTRAL else "a voter's report or in this release"
+def _against_whom(noise_by: Noisemaker) -> str:
+    outsiders = "everybody who sees this release, even those who know what all other voters chose"
+    match noise_by:
+        case Noisemaker.AGGREGATOR:
+            return (
+                f"They are protected against {outsiders}. They are not protected against the aggregator, who holds all "
+                "records and is trusted to have added the noise."
+            )
+        case Noisemaker.HOLDER:
+            return (
+                f"They are protected against {outsiders}. They are not protected against the holder of the ballots: no "
+                "device added noise to this release. The holder made the reports as each voter's device would have, "
+                "and is trusted with all records."
+            )
+        case Noisemaker.DEVICES:
+            return (
+                "They are protected against everybody, even those who collected the voters' reports, and even those "
+                "who know what all other voters chose: each voter's own device added the noise before anything left "
+                "it. Nothing but that device has to be trusted."
+            )
+
+
+def _how_much(guarantee: Guarantee, noise_by: Noisemaker) -> list[str]:
+    epsilon = guarantee.epsilon
+    whose = _whose(guarantee)
+    seen = "a voter's report or in this release" if noise_by is Noisemaker.DEVICES else "this release"
     beyond = f", and by delta = {guarantee.delta:g} beyond that" if guarantee.delta else ""
     sentences = [
         f"Whatever anybody sees in {seen} becomes at most e^{epsilon} = {factor_text(epsilon.value)} times more or "
@@ -165,8 +201,9 @@ def _how_much(guarantee: Guarantee) -> list[str]:
     ]
     if guarantee.rho is not None:
         sentences.append(
-            f"This promise is not pure: with a probability of up to {guarantee.delta:g} it may fail altogether. It follows "
-            f"from rho = {float(guarantee.rho):g} of zero-concentrated differential privacy, which Gaussian noise gives."
+            f"This promise is not pure: with a probability of up to {guarantee.delta:g} it may fail altogether. It "
+            f"follows from rho = {float(guarantee.rho):g} of zero-concentrated differential privacy, which Gaussian "
+            "noise gives."
         )
     if attacker_odds(epsilon.value) > ALMOST_SURE:
         sentences.append("That comes close to certainty: an epsilon this large promises little.")
@@ -176,9 +213,9 @@ def _how_much(guarantee: Guarantee) -> list[str]:
 def _personal(guarantee: Guarantee) -> list[str]:
     least = guarantee.smallest_epsilon
     return [
-        f"Voters chose their own epsilon, from {least} to {guarantee.epsilon}. The numbers above are for the largest, "
-        f"the weakest promise; a voter who chose {least} has a factor of {factor_text(least.value)} and a best guess "
-        f"of {odds_text(least.value)}."
+        f"Voters have epsilons of their own, from {least} to {guarantee.epsilon}. The numbers above are for the "
+        f"largest, the weakest promise; a voter whose epsilon is {least} has a factor of {factor_text(least.value)} "
+        f"and a best guess of {odds_text(least.value)}."
     ]
 
 
@@ -186,82 +223,81 @@ def _whose(guarantee: Guarantee) -> str:
     return _WHOSE[guarantee.paradigm.unit]
 
 
-def limit_sentences(guarantee: Guarantee) -> list[str]:
-    """Say what the guarantee does not promise, so that nobody relies on it."""
+def limit_sentences(release: Release) -> list[str]:
+    """Tell what the guarantee does not promise, so that nobody relies on it."""
+    guarantee = release.guarantee
     together = _ten_together(guarantee)
     limits = [
         f"That you took part. The number of voters, {guarantee.voters:,}, is public, and who they are may be known: "
-        "what is hidden is what a voter answered, not that there was an answer."
+        "what is hidden is what a voter chose, not that the voter took part."
     ]
     if guarantee.paradigm.unit is Unit.CHOICE:
         limits.append(
             "Which dilemmas you were shown. They are public here. If a dilemma was made for you, whatever it says about "
             "you is public with it; the promise covers only the side that you took."
         )
-    if guarantee.paradigm.unit is not Unit.VOTER:
+    if guarantee.paradigm.unit is Unit.VOTER:
         limits.append(
-            "All answers of one person together. The promise is for one answer; for ten answers of the same person it "
+            "A group that chooses alike, such as a family. For ten people together the promise is an epsilon of "
+            f"{together}."
+        )
+    else:
+        unit = guarantee.paradigm.unit.value
+        limits.append(
+            f"All {unit}s of one person together. The promise is for one {unit}; for ten {unit}s of the same person it "
             f"is an epsilon of {together}."
         )
         limits.append(
-            "A group that answers alike, such as a family. The promises for single answers add up over all answers of "
+            f"A group that chooses alike, such as a family. The promises for single {unit}s add up over all {unit}s of "
             "all its members."
-        )
-    else:
-        limits.append(
-            f"A group that answers alike, such as a family. For ten people together the promise is an epsilon of "
-            f"{together}."
         )
     limits.append(
         "What the crowd thinks. Finding that out is the purpose. Whoever knows that you think like most people may "
-        "guess your answers, whether or not you took part."
+        "guess your choices, whether or not you took part."
     )
-    limits.append(
-        f"Everything else that is published from the same answers. The {'epsilons' if guarantee.rho is None else 'rhos'} of "
-        "several releases add up; the ledger keeps their sum within a budget."
-    )
+    limits.append(_what_else(release))
     return limits
 
 
+def _what_else(release: Release) -> str:
+    """Tell what adds up: releases by somebody who holds the records, but reports where devices made them."""
+    if noisemaker(release) is Noisemaker.DEVICES:
+        return (
+            "Everything else that your device sends. This release and any other from the same reports cost you nothing "
+            "more; but the epsilons of several reports on the same choices, as to several polls, add up."
+        )
+    added = "epsilons" if release.guarantee.rho is None else "rhos"
+    kept = "" if release.ledger is None else "; the ledger keeps their sum within a budget"
+    return f"Everything else that is published from the same records. The {added} of several releases add up{kept}."
+
+
+def account_sentence(release: Release) -> str:
+    """Tell where the release was charged, or why it was not."""
+    if release.ledger is not None:
+        entry = ", ".join(f"{key} {plain(value)}" for key, value in release.ledger.items())
+        return f"It was charged to a privacy ledger: {entry}."
+    if not release.exact:
+        return "An experiment is charged to no ledger."
+    if noisemaker(release) is Noisemaker.DEVICES:
+        return (
+            "There was nothing to charge to a ledger: the noise was in the reports before they were sent, and whatever "
+            "is computed from them alone tells no more than they do."
+        )
+    return (
+        "This release was not charged to a ledger, so nobody kept account of what else was released from the same "
+        "records."
+    )
+
+
+def plain(value: Any) -> str:
+    """Write any value of a release file."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
 def _ten_together(guarantee: Guarantee) -> str:
-    """Say what is promised for ten units of protection at once: ten epsilons, or a hundred rhos (group privacy)."""
+    """Tell what is promised for ten units of protection at once: ten epsilons, or a hundred rhos (group privacy)."""
     if guarantee.rho is None:
         ten = 10 * guarantee.epsilon.value
         return f"{ten:g}, a factor of {factor_text(ten)}"
     ten = epsilon_of(100 * float(guarantee.rho), guarantee.delta)
     return f"{ten:.3g}, a factor of {factor_text(ten)}, with the same delta"
-
-
-def error_bar_sentence(noise: NoiseDistribution, features: int) -> str:
-    """Say what the error bars cover and what they do not."""
-    covered = (
-        "the noise and the differences between voters, as far as the spread of the noisy reports shows them; a bias of "
-        "the mechanism is not covered"
-        if isinstance(noise, Spread)
-        else "the noise that privacy added, and nothing else: not how well these voters stand for everybody"
-    )
-    missing = round((1 - ERROR_BAR) * features)
-    expected = f", so expect about {missing} of these {features} to miss" if missing else ""
-    return f"An error bar covers {covered}. It misses the truth in {1 - ERROR_BAR:.0%} of cases{expected}."
-
-
-def finding_sentences(shown: Sequence[Reading], places: int) -> list[str]:
-    """Say what stands out in a release, and how much of it could be noise."""
-    clear = [r for r in shown if r.lean is not Lean.UNCLEAR]
-    if not clear:
-        return [
-            f"None of the {len(shown)} features can be told from noise: with this many voters and this epsilon, the "
-            "release does not show what the crowd prefers."
-        ]
-    sentences = [f"{len(clear)} of {len(shown)} features can be told from the privacy noise."]
-    liked = [r for r in clear if r.lean is Lean.MORE][:3]
-    disliked = [r for r in reversed(clear) if r.lean is Lean.LESS][:3]
-    if liked:
-        sentences.append(f"What speaks most for an alternative: {_listed(liked, places)}.")
-    if disliked:
-        sentences.append(f"What speaks most against one: {_listed(disliked, places)}.")
-    return sentences
-
-
-def _listed(shown: Sequence[Reading], places: int) -> str:
-    return ", ".join(f"“{r.label}” ({signed(r.value, places)})" for r in shown)

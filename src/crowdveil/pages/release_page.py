@@ -14,7 +14,7 @@ import numpy as np
 from crowdveil.decision import Decision
 from crowdveil.pages import plain_words
 from crowdveil.pages.markup import definitions, text
-from crowdveil.pages.release_parts import EXPERIMENT, Shown, certainty_text, parts
+from crowdveil.pages.sections import EXPERIMENT, ReleaseView, certainty_text, sections
 from crowdveil.releases import ERROR_BAR, Release
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -35,14 +35,14 @@ def release_page(
     if not releases or {len(decisions), len(files)} - {0, len(releases)}:
         raise ValueError(f"{len(releases)} releases, {len(decisions)} decisions and {len(files)} files do not match")
     shown = [
-        Shown(release, f"release-{place}", decision, file or "release.json")
+        ReleaseView(release, f"release-{place}", decision, file or "release.json")
         for place, (release, decision, file) in enumerate(zip_longest(releases, decisions, files), start=1)
     ]
     titles = dict.fromkeys(release.study.title for release in releases)
     heading = title or " and ".join(titles)
     style = resources.files(__package__).joinpath("release_page.css").read_text(encoding="utf-8")
     alone = len(shown) == 1
-    body = parts(shown[0], level=2) if alone else "\n".join([_comparison(shown), *map(_article, shown)])
+    body = sections(shown[0], level=2) if alone else "\n".join([_comparison(shown), *map(_article, shown)])
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -91,7 +91,7 @@ def _numbers(releases: Sequence[Release]) -> list[tuple[str, str]]:
     return [*numbers, ("epsilon", text(_epsilons(releases[0]))), ("an outsider’s best guess", guess)]
 
 
-def _comparison(shown: Sequence[Shown]) -> str:
+def _comparison(shown: Sequence[ReleaseView]) -> str:
     several_studies = len({one.release.study.fingerprint for one in shown}) > 1
     decided = any(one.decision is not None for one in shown)
     columns = [
@@ -110,8 +110,8 @@ def _comparison(shown: Sequence[Shown]) -> str:
         cells = [
             *([f'<span class="own">{text(one.release.study.title)}</span>'] if several_studies else []),
             text(_epsilons(one.release)),
-            text(plain_words.protected_words(guarantee.paradigm)),
-            text(plain_words.trusted_words(guarantee.paradigm, one.release.facts)),
+            text(plain_words.protected_words(guarantee.paradigm) if one.release.exact else "nobody"),
+            text(plain_words.noisemaker(one.release).value),
             text(plain_words.mechanism_words(one.release.mechanism)),
             _meter(error_bar, max(typical), one.places),
             *([_decided(one.decision)] if decided else []),
@@ -138,14 +138,14 @@ scale.</caption>
 </section>"""
 
 
-def _article(shown: Shown) -> str:
-    release, paradigm = shown.release, shown.release.guarantee.paradigm
-    above = f"{release.study.title} · {paradigm.name} · epsilon {_epsilons(release)}"
-    return f"""<article class="release" id="{shown.key}">
+def _article(view: ReleaseView) -> str:
+    release = view.release
+    above = f"{release.study.title} · {release.guarantee.paradigm.name} · epsilon {_epsilons(release)}"
+    return f"""<article class="release" id="{view.key}">
 {"" if release.exact else EXPERIMENT}
 <p class="eyebrow">{text(above)}</p>
-<h2>{text(plain_words.paradigm_title(paradigm))}</h2>
-{parts(shown, level=3)}
+<h2>{text(plain_words.release_title(release))}</h2>
+{sections(view, level=3)}
 </article>"""
 
 

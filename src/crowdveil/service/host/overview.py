@@ -117,7 +117,7 @@ def poll_page(visit: Visit) -> Response:
         tab="overview",
         live=live(visit, standing),
         account=visit.store.releases.account(standing.poll.name),
-        promise=(paradigm_title(paradigm), protected_words(paradigm), trusted_words(paradigm, {})),
+        promise=(paradigm_title(paradigm), protected_words(paradigm), trusted_words(paradigm)),
     )
 
 

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import mechanism_words
-from crowdveil.pages.reading import decimals, readings
-from crowdveil.pages.release_parts import Shown, parts
+from crowdveil.pages.reading import decimals, expected_error_bar_sentence, readings
+from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.releases import Release
 from crowdveil.service.host.comparison import compared
@@ -49,6 +49,7 @@ def look_first(visit: Visit) -> Response:
         spent=_spent(visit, poll),
         account=visit.store.releases.account(poll.name),
         mechanism=mechanism_words(poll.mechanism),
+        error_bar=expected_error_bar_sentence(looked.noise, poll.settings.robust),
     )
 
 
@@ -117,7 +118,7 @@ def _as_attributes(match: re.Match[str]) -> str:
 
 
 def _parts(made: Release) -> Markup:
-    return presented(parts(Shown(made, "release", None, f"release-{made.digest[:8]}.json"), level=2))
+    return presented(sections(ReleaseView(made, "release", None, f"release-{made.digest[:8]}.json"), level=2))
 
 
 def _poll(visit: Visit, stored: StoredRelease) -> Poll:

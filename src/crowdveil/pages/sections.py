@@ -1,20 +1,24 @@
-"""The parts of a page about one release: the picture, the decided dilemma, the guarantee, and where it comes from."""
+"""The sections of a page about one release: the picture, the decided dilemma, the guarantee, and its origin."""
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from crowdveil.decision import Decision
 from crowdveil.pages import plain_words
 from crowdveil.pages.figures import MOST_ROWS, forest_plot, guess_picture
 from crowdveil.pages.markup import bullets, code, definitions, paragraphs, text
-from crowdveil.pages.reading import Lean, Reading, decimals, readings, signed
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.pages.reading import (
+    Lean,
+    Reading,
+    decimals,
+    error_bar_sentence,
+    finding_sentences,
+    readings,
+    signed,
+)
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.releases import ERROR_BAR, Release
 
@@ -29,7 +33,7 @@ EXPERIMENT = (
 
 
 @dataclass(frozen=True)
-class Shown:
+class ReleaseView:
     """A release on a page, with what the page says about it beyond the release itself."""
 
     release: Release
@@ -40,7 +44,7 @@ class Shown:
 
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
-        """What the release says about each feature."""
+        """The release feature by feature."""
         return readings(self.release)
 
     @cached_property
@@ -49,24 +53,24 @@ class Shown:
         return decimals(self.readings)
 
 
-def parts(shown: Shown, level: int) -> str:
-    """Return all parts, their headings at this level."""
-    decided = [] if shown.decision is None else [decision_part(shown.decision, level)]
+def sections(view: ReleaseView, level: int) -> str:
+    """Return all sections, their headings at this level."""
+    decided = [] if view.decision is None else [decision_section(view.decision, level)]
     return "\n".join(
-        [picture_part(shown, level), *decided, guarantee_part(shown, level), provenance_part(shown, level)]
+        [picture_section(view, level), *decided, guarantee_section(view, level), origin_section(view, level)]
     )
 
 
-def picture_part(shown: Shown, level: int) -> str:
+def picture_section(view: ReleaseView, level: int) -> str:
     """Show the society's parameter: what stands out, a picture, and a table with the same numbers."""
-    all_readings, places = shown.readings, shown.places
-    findings = plain_words.finding_sentences(all_readings, places)
+    all_readings, places = view.readings, view.places
+    findings = finding_sentences(all_readings, places)
     title = f"What the crowd prefers: {len(all_readings)} features with {ERROR_BAR:.0%} error bars"
     plots = "\n".join(
         f'<div class="{width}">'
         + forest_plot(
             all_readings,
-            key=f"{shown.key}-{width}",
+            key=f"{view.key}-{width}",
             title=title,
             description=" ".join([*findings, "All numbers are in the table that follows."]),
             narrow=width == "narrow",
@@ -79,7 +83,7 @@ def picture_part(shown: Shown, level: int) -> str:
         if len(all_readings) > MOST_ROWS
         else ""
     )
-    noise = plain_words.error_bar_sentence(shown.release.noise, len(all_readings))
+    noise = error_bar_sentence(view.release.noise, len(all_readings))
     return f"""<section class="part">
 <h{level}>What the crowd prefers</h{level}>
 {paragraphs([" ".join(findings)])}
@@ -125,7 +129,7 @@ def _cells(reading: Reading, places: int) -> tuple[str, str, str]:
     return signed(reading.value, places), f"± {reading.error_bar:.{places}f}", wins
 
 
-def decision_part(decision: Decision, level: int) -> str:
+def decision_section(decision: Decision, level: int) -> str:
     """Show a dilemma that was decided from the release."""
     if decision.choice is None:
         verdict = "<strong>Too close to call.</strong>"
@@ -162,71 +166,69 @@ def certainty_text(certainty: float) -> str:
     return "more than 99.9%" if certainty > 0.999 else f"{certainty:.1%}"
 
 
-def guarantee_part(shown: Shown, level: int) -> str:
-    """Say what is promised, to whom, and what is not."""
-    release, guarantee = shown.release, shown.release.guarantee
-    promised_to = "to each voter" if guarantee.paradigm.unit is Unit.VOTER else "for each answer"
-    heading = (
-        f"What is promised {promised_to}" if release.exact else f"What exact noise would have promised {promised_to}"
-    )
-    levels = (guarantee.smallest_epsilon, guarantee.epsilon) if guarantee.personal else (guarantee.epsilon,)
-
-    def guess(epsilon: Epsilon) -> str:
-        return plain_words.guess_text(epsilon.value, guarantee.delta)
-
-    picture = guess_picture(
-        [(plain_words.attacker_odds(e.value), f"at most {guess(e)} (ε = {e})") for e in levels],
-        key=f"{shown.key}-guess",
-        title="How sure somebody can become of what was answered",
-        description="From a coin toss, 50%, to " + " or ".join(f"at most {guess(e)} with epsilon {e}" for e in levels),
-    )
+def guarantee_section(view: ReleaseView, level: int) -> str:
+    """Tell what is promised, to whom, and what is not; of an experiment, that nothing is."""
+    release = view.release
+    guarantee = release.guarantee
+    noise = paragraphs([_noise_sentence(release), plain_words.account_sentence(release)])
+    sentences = paragraphs(plain_words.guarantee_sentences(release))
+    if not release.exact:
+        return f"""<section class="part">
+<h{level}>Nothing is promised</h{level}>
+{sentences}
+<h{level + 1}>The noise</h{level + 1}>
+{noise}
+</section>"""
+    promised_to = "to each voter" if guarantee.paradigm.unit is Unit.VOTER else f"for each {guarantee.paradigm.unit}"
     return f"""<section class="part">
-<h{level}>{heading}</h{level}>
+<h{level}>What is promised {promised_to}</h{level}>
 <div class="beside">
 <div>
-{"" if release.exact else paragraphs(["This release protects nobody. With exact noise, the promise would have been:"])}
-{paragraphs([*plain_words.guarantee_sentences(guarantee), *plain_words.devices_sentences(release.facts)])}
+{sentences}
 </div>
 <figure class="card guess">
-{picture}
-<figcaption>How often somebody who wavers between two versions of the answers picks the true one. Without the release
-that is a coin toss; the blue part is the most that the release can add.</figcaption>
+{_guess(view)}
+<figcaption>How often somebody who wavers between two versions of what is protected picks the true one. Without the
+release that is a coin toss; the blue part is the most that the release can add.</figcaption>
 </figure>
 </div>
 <h{level + 1}>What it does not protect</h{level + 1}>
-{bullets(plain_words.limit_sentences(guarantee))}
+{bullets(plain_words.limit_sentences(release))}
 <h{level + 1}>The noise and the account</h{level + 1}>
-{paragraphs([_noise_words(release), _ledger_words(release.ledger)])}
+{noise}
 </section>"""
 
 
-def _noise_words(release: Release) -> str:
-    mechanism = plain_words.mechanism_words(release.mechanism)
-    return (
-        f"Privacy comes from {mechanism}. What that leaves in the numbers above: {release.noise.description}. "
-        f"Drawn with: {release.sampler}."
+def _guess(view: ReleaseView) -> str:
+    guarantee = view.release.guarantee
+    levels = (guarantee.smallest_epsilon, guarantee.epsilon) if guarantee.personal else (guarantee.epsilon,)
+    guesses = {e: f"at most {plain_words.guess_text(e.value, guarantee.delta)}" for e in levels}
+    return guess_picture(
+        [(plain_words.attacker_odds(e.value), f"{guess} (ε = {e})") for e, guess in guesses.items()],
+        key=f"{view.key}-guess",
+        title="How sure somebody can become of what is protected",
+        description="From a coin toss, 50%, to "
+        + " or ".join(f"{said} with epsilon {e}" for e, said in guesses.items()),
     )
 
 
-def _ledger_words(ledger: Mapping[str, Any] | None) -> str:
-    if ledger is None:
-        return (
-            "This release was not charged to a ledger, so nobody kept account of what else was released from the same "
-            "answers."
-        )
-    entry = ", ".join(f"{key} {_plain(value)}" for key, value in ledger.items())
-    return f"It was charged to a privacy ledger: {entry}."
+def _noise_sentence(release: Release) -> str:
+    mechanism = plain_words.mechanism_words(release.mechanism)
+    source = f"Privacy comes from {mechanism}" if release.exact else f"The noise: {mechanism}"
+    return (
+        f"{source}. What that leaves in the numbers above: {release.noise.description}. Drawn with: {release.sampler}."
+    )
 
 
-def provenance_part(shown: Shown, level: int) -> str:
-    """Say where the release comes from, and how to decide from it."""
-    release, guarantee = shown.release, shown.release.guarantee
+def origin_section(view: ReleaseView, level: int) -> str:
+    """Tell where the release comes from, and how to decide from it."""
+    release, guarantee = view.release, view.release.guarantee
     allowed = "" if release.exact else " --allow-experiment"
     pairs = [
         ("Mechanism", f"{code(release.mechanism)}: {text(plain_words.mechanism_words(release.mechanism))}"),
         ("Paradigm", f"{text(guarantee.paradigm.name.upper())}: {text(guarantee.paradigm.neighbours)}"),
         ("Norm bound of a preference", text(f"{guarantee.norm_bound:g}")),
-        *((f"Fact: {key.replace('_', ' ')}", text(_plain(value))) for key, value in release.facts.items()),
+        *((f"Fact: {key.replace('_', ' ')}", text(plain_words.plain(value))) for key, value in release.facts.items()),
         ("Study", f"{code(release.study.name)}, fingerprint {code(release.study.fingerprint)}"),
         ("Release checksum", code(release.digest)),
         ("Made by", text(f"crowdveil {release.version}")),
@@ -236,9 +238,5 @@ def provenance_part(shown: Shown, level: int) -> str:
 {definitions(pairs, "facts")}
 <h{level + 1}>Decide from it</h{level + 1}>
 <p>A decision needs the release file and nothing else:</p>
-<pre>{code(f"crowdveil decide {shlex.quote(shown.file)} dilemma.json{allowed}")}</pre>
+<pre>{code(f"crowdveil decide {shlex.quote(view.file)} dilemma.json{allowed}")}</pre>
 </section>"""
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
