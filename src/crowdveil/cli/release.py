@@ -205,7 +205,7 @@ def _show_dry_run(prepared: Prepared, account: Ledger | None, as_json: bool) -> 
                 f"Remaining: {decimal_text(fits.remaining_micro)} of {decimal_text(fits.budget_micro)}"
                 + ("." if fits.fits else f", which is {decimal_text(fits.missing_micro)} too little.")
             )
-        out.print(expected_error_bar_sentence(prepared.expected_noise, prepared.settings.robust), markup=False)
+        say(expected_error_bar_sentence(prepared.expected_noise, prepared.settings.robust))
 
     show(data, as_json, in_words)
 
