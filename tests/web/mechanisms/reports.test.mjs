@@ -10,14 +10,29 @@ const js = await load(MODULES);
 const { polls, dilemmas, choices, about } = readVectors()["scripted-reports"];
 const EPSILON = 1_000_000;
 
-/** A report by a poll, a session or answers that differ from the good ones. */
+/**
+ * @typedef {object} Change
+ * @property {object} [poll]
+ * @property {object} [method]
+ * @property {object} [level]
+ * @property {unknown} [epsilon]
+ * @property {unknown} [dilemmas]
+ * @property {unknown} [choices]
+ * @property {object} [about]
+ */
+
+/**
+ * A report by a poll, a session or choices that differ from the good ones.
+ * @param {string} mechanism
+ * @param {Change} change
+ */
 function make(mechanism, { poll = {}, method = {}, level = {}, epsilon = EPSILON, ...given } = {}) {
   const good = polls[mechanism];
   const changed = {
     ...good,
     ...poll,
     method: { ...good.method, ...method },
-    levels: good.levels.map((offered) => ({ ...offered, ...level })),
+    levels: good.levels.map((/** @type {object} */ offered) => ({ ...offered, ...level })),
   };
   return js.makeReport(changed, given.dilemmas ?? dilemmas, given.choices ?? choices, epsilon, given.about ?? about);
 }
@@ -43,8 +58,10 @@ test("only questions that were answered are reported", () => {
 });
 
 test("the public dilemmas are the same to the letter for opposite answers", () => {
-  const opposite = choices.map((choice) => (choice === "left" ? "right" : "left"));
-  const shown = (answers) => make("randomised-response", { choices: answers }).match(/"dilemmas":.*"choices"/)[0];
+  const opposite = choices.map((/** @type {string} */ choice) => (choice === "left" ? "right" : "left"));
+  const shown = (/** @type {string[]} */ given) => {
+    return make("randomised-response", { choices: given }).match(/"dilemmas":.*"choices"/)[0];
+  };
   assert.equal(shown(choices), shown(opposite));
 });
 
@@ -52,10 +69,15 @@ test("a ballot token is 16 bytes in base64url, and never the same", () => {
   const tokens = new Set(Array.from({ length: 100 }, () => js.newToken()));
   assert.equal(tokens.size, 100);
   for (const token of tokens) assert.match(token, /^[A-Za-z0-9_-]{21}[AQgw]$/);
-  const random = new js.Random((bytes) => bytes.fill(255));
+  const random = new js.Random((/** @type {Uint8Array} */ bytes) => bytes.fill(255));
   assert.equal(js.newToken(random), "_____________________w");
 });
 
+/** @param {number[]} right what every left alternative is put beside */
+const beside = (right) => dilemmas.map((/** @type {{left: number[]}} */ { left }) => ({ left, right }));
+const endless = [Infinity, 0, 0, 0];
+
+/** @type {Record<string, [string, Change]>} */
 const REFUSED = {
   "an unknown mechanism": ["score", { poll: { mechanism: "pooled-score" } }],
   "a mechanism that every object has": ["score", { poll: { mechanism: "toString" } }],
@@ -77,8 +99,8 @@ const REFUSED = {
   "a missing answer": ["score", { choices: choices.slice(1) }],
   "an answer that is neither": ["score", { choices: choices.map(() => "both") }],
   "no dilemmas": ["score", { dilemmas: [], choices: [] }],
-  "a short dilemma": ["score", { dilemmas: dilemmas.map(({ left }) => ({ left, right: [1] })) }],
-  "an infinite dilemma": ["score", { dilemmas: dilemmas.map(({ left }) => ({ left, right: [Infinity, 0, 0, 0] })) }],
+  "a short dilemma": ["score", { dilemmas: beside([1]) }],
+  "an infinite dilemma": ["score", { dilemmas: beside(endless) }],
   "an option that there is not": ["score", { about: { age: "none" } }],
   "questions without an epsilon": ["score", { poll: { about_epsilon_micro: null } }],
 };

@@ -10,9 +10,9 @@ import { MODULES, readVectors } from "./files.mjs";
 const js = await load(MODULES);
 const ONES = 2n ** 64n - 1n;
 
-/** A Random of which every word is known. */
+/** A Random of which every word is known. @param {bigint[]} given */
 function words(...given) {
-  return new js.Random((bytes) => {
+  return new js.Random((/** @type {Uint8Array} */ bytes) => {
     const view = new DataView(bytes.buffer);
     for (let at = 0; at < bytes.length; at += 8) view.setBigUint64(at, given[at / 8] ?? ONES, true);
   });
@@ -44,7 +44,7 @@ test("thresholds are inverted, ties with the digits that follow", () => {
 });
 
 test("an integer that is not below the bound is thrown away", () => {
-  const top = (value, bits) => value << (64n - bits);
+  const top = (/** @type {bigint} */ value, /** @type {bigint} */ bits) => value << (64n - bits);
   assert.equal(words(top(7n, 3n), top(6n, 3n), top(4n, 3n)).below(6n), 4n);
   assert.equal(words(5n, top(2n, 2n)).below(2n ** 66n), top(2n, 2n) << 2n);
   assert.equal(words().below(1n), 0n);
@@ -52,7 +52,7 @@ test("an integer that is not below the bound is thrown away", () => {
 });
 
 test("equal keys are drawn again", () => {
-  const key = (value) => value << 2n;
+  const key = (/** @type {bigint} */ value) => value << 2n;
   const noise = new js.Noise(words(key(5n), key(5n), key(9n), key(1n)));
   assert.deepEqual(noise.order(2), [1, 0]);
 });
@@ -60,7 +60,7 @@ test("equal keys are drawn again", () => {
 test("the coins of a Laplace variable, every way they can fall, add up to its law", () => {
   for (const { scale, floor_of_2_to_64_p: wanted } of readVectors().laplace.laws) {
     const coins = new js.LaplaceCoins(BigInt(scale[0]), BigInt(scale[1]));
-    const [nonzero, tail, ...digits] = coins.floors(64n).map((floor) => Number(floor) / 2 ** 64);
+    const [nonzero, tail, ...digits] = coins.floors(64n).map((/** @type {bigint} */ floor) => Number(floor) / 2 ** 64);
     // In the order of the tosses; the tail fails at once, but for exp(-16) or less.
     const order = [nonzero, ...digits, tail, 0.5];
     const law = new Map();
@@ -71,7 +71,7 @@ test("the coins of a Laplace variable, every way they can fall, add up to its la
       const p = order.reduce((product, chance, i) => product * (heads[i] ? chance : 1 - chance), 1);
       law.set(x, (law.get(x) ?? 0) + p);
     }
-    wanted.forEach((floor, x) => {
+    wanted.forEach((/** @type {string} */ floor, /** @type {number} */ x) => {
       for (const value of [BigInt(x), BigInt(-x)]) {
         assert.ok(Math.abs(law.get(value) - Number(floor) / 2 ** 64) < 1e-6, `${value} at ${scale}: ${law.get(value)}`);
       }

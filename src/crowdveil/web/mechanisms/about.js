@@ -10,11 +10,13 @@
 
 import { checkedEpsilon } from "./records.js";
 
+/** @typedef {import("./noise.js").Noise} Noise */
+
 /**
  * @param {{id: string, options: {id: string}[]}[]} questions
  * @param {Record<string, string>} answers the true option of each question that was answered
- * @param {number} micro epsilon in millionths
- * @param {import("./noise.js").Noise} noise
+ * @param {number | null} micro epsilon in millionths
+ * @param {Noise} noise
  * @returns {Record<string, string>}
  */
 export function perturbedAbout(questions, answers, micro, noise) {
@@ -29,7 +31,13 @@ export function perturbedAbout(questions, answers, micro, noise) {
   );
 }
 
-/** @param {number} truth @param {number} count k @param {number} epsilon @returns {number} the option to report */
+/**
+ * @param {number} truth
+ * @param {number} count k
+ * @param {number} epsilon
+ * @param {Noise} noise
+ * @returns {number} the option to report
+ */
 export function perturbedOption(truth, count, epsilon, noise) {
   if (count === 1) return truth;
   const kept = noise.toss(keepOdds(count), epsilon);

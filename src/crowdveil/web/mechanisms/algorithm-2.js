@@ -10,8 +10,13 @@ import { fit } from "./fit.js";
 import { PREFERENCE_SENSITIVITY, toSteps } from "./grid.js";
 
 /** @type {import("./report.js").Mechanism} */
-export function algorithm2({ records, epsilon, noise, method }) {
-  const steps = toSteps(fit(records, method.normBound), method.normBound);
-  const drawn = noise.laplace(PREFERENCE_SENSITIVITY, epsilon, steps.length);
-  return { values: steps.map((step, k) => BigInt(step) + drawn[k]) };
-}
+export const algorithm2 = {
+  name: "algorithm-2",
+  units: ["voter", "record"],
+  wholeVoter: true,
+  report({ records, epsilon, noise, method }) {
+    const steps = toSteps(fit(records, method.normBound), method.normBound);
+    const drawn = noise.laplace(PREFERENCE_SENSITIVITY, epsilon, steps.length);
+    return { values: steps.map((step, k) => BigInt(step) + drawn[k]) };
+  },
+};

@@ -10,9 +10,13 @@ import { objectiveCoefficients } from "./algorithm-3.js";
 import { linearSensitivity } from "./grid.js";
 
 /** @type {import("./report.js").Mechanism} */
-export function algorithm3Choices({ records, epsilon, noise, method }) {
-  const dimension = records[0].length;
-  const drawn = noise.laplace(linearSensitivity(dimension), epsilon, dimension);
-  const exact = objectiveCoefficients(records, method.recordBound);
-  return { values: exact.map((coefficient, i) => coefficient + (drawn[i] ?? 0n)) };
-}
+export const algorithm3Choices = {
+  name: "algorithm-3-choices",
+  units: ["choice"],
+  report({ records, epsilon, noise, method }) {
+    const dimension = records[0].length;
+    const drawn = noise.laplace(linearSensitivity(dimension), epsilon, dimension);
+    const exact = objectiveCoefficients(records, method.recordBound);
+    return { values: exact.map((coefficient, i) => coefficient + (drawn[i] ?? 0n)) };
+  },
+};

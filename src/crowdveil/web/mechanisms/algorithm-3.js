@@ -20,11 +20,15 @@ const SQUARE = BigInt(Math.floor(STEPS / Math.PI));
 const PRODUCT = BigInt(Math.floor((2 * STEPS) / Math.PI));
 
 /** @type {import("./report.js").Mechanism} */
-export function algorithm3({ records, epsilon, noise, method }) {
-  const exact = objectiveCoefficients(records, method.recordBound);
-  const drawn = noise.laplace(coefficientSensitivity(records[0].length), epsilon, exact.length);
-  return { values: exact.map((coefficient, i) => coefficient + drawn[i]) };
-}
+export const algorithm3 = {
+  name: "algorithm-3",
+  units: ["record"],
+  report({ records, epsilon, noise, method }) {
+    const exact = objectiveCoefficients(records, method.recordBound);
+    const drawn = noise.laplace(coefficientSensitivity(records[0].length), epsilon, exact.length);
+    return { values: exact.map((coefficient, i) => coefficient + drawn[i]) };
+  },
+};
 
 /**
  * Sum the integer coefficients of the records: d linear ones, then the upper triangle by rows.
@@ -38,7 +42,11 @@ export function objectiveCoefficients(records, recordBound) {
     .reduce((total, coefficients) => total.map((value, i) => value + coefficients[i]));
 }
 
-/** Divide by the bound, or by the length if that is more, and truncate. The norm is kept in integers, whatever came. */
+/**
+ * Divide by the bound, or by the length if that is more, and truncate. The norm is kept in integers, whatever came.
+ * @param {number[]} record
+ * @param {number} recordBound
+ */
 function normalised(record, recordBound) {
   const length = Math.sqrt(record.reduce((sum, value) => sum + value * value, 0));
   const shrink = RECORD_STEPS / Math.max(recordBound, length);
@@ -50,6 +58,7 @@ function normalised(record, recordBound) {
   return steps;
 }
 
+/** @param {bigint[]} steps @returns {bigint[]} */
 function coefficientsOf(steps) {
   const one = BigInt(RECORD_STEPS);
   const linear = steps.map((step) => (LINEAR * step) / one);

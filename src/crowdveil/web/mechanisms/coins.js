@@ -56,10 +56,12 @@ export function invert(random, floors) {
  * @returns {(bits: bigint) => T}
  */
 export function remembered(floors) {
+  /** @type {Map<bigint, T>} */
   const known = new Map();
   return (bits) => {
-    if (!known.has(bits)) known.set(bits, floors(bits));
-    return known.get(bits);
+    const floor = known.get(bits) ?? floors(bits);
+    known.set(bits, floor);
+    return floor;
   };
 }
 
@@ -122,16 +124,22 @@ export function expBounds(above, below, precision) {
   return [low, high];
 }
 
-/** The product of two numbers written as multiples of 2^-precision, rounded down. */
+/**
+ * The product of two numbers written as multiples of 2^-precision, rounded down.
+ * @param {bigint} a
+ * @param {bigint} b
+ * @param {bigint} precision
+ */
 export function timesDown(a, b, precision) {
   return (a * b) >> precision;
 }
 
-/** The same, rounded up. */
+/** The same, rounded up. @param {bigint} a @param {bigint} b @param {bigint} precision */
 export function timesUp(a, b, precision) {
   return -((-a * b) >> precision);
 }
 
+/** @param {bigint} a @param {bigint} b */
 function ceilDivide(a, b) {
   return (a + b - 1n) / b;
 }

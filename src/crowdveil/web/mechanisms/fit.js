@@ -42,7 +42,14 @@ export function fit(records, normBound) {
   return beta.map((value) => normBound * value);
 }
 
-/** The target, or a point on the way to it where the objective does not fall too steeply. */
+/**
+ * The target, or a point on the way to it where the objective does not fall too steeply.
+ * @param {number[][]} columns
+ * @param {number[]} beta
+ * @param {number[]} target
+ * @param {number[]} step
+ * @param {number} gain
+ */
 function walk(columns, beta, target, step, gain) {
   for (let length = 1; length > 1e-9; length /= 2) {
     const point = length === 1 ? target : beta.map((value, k) => value + length * step[k]);
@@ -53,14 +60,14 @@ function walk(columns, beta, target, step, gain) {
   return beta;
 }
 
-/** Minus the second derivatives. */
+/** Minus the second derivatives. @param {number[][]} columns @param {number[]} margins @param {number[]} ratios */
 function hessian(columns, margins, ratios) {
   const weights = margins.map((t, j) => curvature(t, ratios[j]));
   const weighted = columns.map((column) => column.map((value, j) => value * weights[j]));
   return columns.map((_, k) => columns.map((column, m) => dot(weighted[k], column) + (k === m ? RIDGE : 0)));
 }
 
-/** t = sum_k beta_k c_k */
+/** t = sum_k beta_k c_k @param {number[][]} columns @param {number[]} beta */
 function along(columns, beta) {
   const t = columns[0].map(() => 0);
   columns.forEach((column, k) => {
@@ -69,11 +76,23 @@ function along(columns, beta) {
   return t;
 }
 
+/** @param {number[]} a @param {number[]} b */
 function dot(a, b) {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
   return sum;
 }
+
+/**
+ * @typedef {object} Mixture
+ * @property {number[][]} bend
+ * @property {number[]} x
+ * @property {number[]} residual the gradient at x
+ * @property {number[]} active coordinates of the active corners
+ * @property {number[]} signs
+ * @property {number} slack the origin's share
+ * @property {boolean} origin whether the origin is active
+ */
 
 const LEAST_PIVOT = 1e-13; // relative to the entry it started from: below is rounding
 const LEAST_SHARE = 1e-15; // the same for a share
@@ -124,7 +143,7 @@ export function maximiseModel(slope, bend, start) {
   return state.x;
 }
 
-/** Step 1: the maximum over the mixtures of what is active. */
+/** Step 1: the maximum over the mixtures of what is active. @param {Mixture} state */
 function mix(state) {
   const { bend, x, residual, signs } = state;
   for (;;) {
@@ -151,7 +170,10 @@ function mix(state) {
   }
 }
 
-/** Newton's step in the active coordinates; without the origin, one that keeps the sum of the shares. */
+/**
+ * Newton's step in the active coordinates; without the origin, one that keeps the sum of the shares.
+ * @param {Mixture} state
+ */
 function stepToMaximum(state) {
   const { bend, active, residual, origin } = state;
   const signs = active.map((k) => state.signs[k]);
@@ -164,10 +186,12 @@ function stepToMaximum(state) {
   return step.map((value, a) => value - excess * unit[a]);
 }
 
+/** @param {Mixture} state */
 function levelOf({ active, residual, x }) {
   return sum(active.map((k) => residual[k] * x[k]));
 }
 
+/** @param {Mixture} state */
 function steepestOutside({ active, residual }) {
   let best = -1;
   residual.forEach((value, k) => {
@@ -176,9 +200,14 @@ function steepestOutside({ active, residual }) {
   return best;
 }
 
-/** Factorise a positive definite matrix as L D L' and return what solves equations with it. */
+/**
+ * Factorise a positive definite matrix as L D L' and return what solves equations with it.
+ * @param {number[][]} matrix
+ * @returns {(right: number[]) => number[]}
+ */
 function solver(matrix) {
   const lower = matrix.map((row) => row.slice());
+  /** @type {number[]} */
   const pivots = [];
   matrix.forEach((row, a) => {
     let pivot = row[a];
@@ -198,6 +227,7 @@ function solver(matrix) {
   };
 }
 
+/** @param {number[]} values */
 function sum(values) {
   return values.reduce((total, value) => total + value, 0);
 }
@@ -234,6 +264,7 @@ export function curvature(t, m) {
   return t > -1000 ? m * (m + t) : 1;
 }
 
+/** @param {number[]} coefficients @param {number} x */
 function polynomial(coefficients, x) {
   return coefficients.reduceRight((sum, coefficient) => sum * x + coefficient, 0);
 }

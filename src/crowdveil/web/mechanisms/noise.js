@@ -13,11 +13,13 @@ import { MICROS_PER_UNIT, expBounds, invert, oddsFloor, remembered, timesDown, t
 import { bitLength } from "./random.js";
 
 /** @typedef {import("./random.js").Random} Random */
+/** @typedef {typeof timesDown} Times a product, rounded one way */
 
 const KEYS = 1n << 62n;
 
 /** Exact noise. Epsilons are in millionths. */
 export class Noise {
+  /** @type {Map<string, import("./coins.js").Floor>} */
   #coins = new Map();
 
   /** @param {Random} random */
@@ -39,8 +41,9 @@ export class Noise {
   /** @param {import("./coins.js").Odds} odds @param {number} micro @returns {boolean} */
   toss(odds, micro) {
     const name = `${odds} at ${micro}`;
-    if (!this.#coins.has(name)) this.#coins.set(name, remembered(oddsFloor(odds, micro)));
-    return toss(this.random, this.#coins.get(name));
+    const coin = this.#coins.get(name) ?? remembered(oddsFloor(odds, micro));
+    this.#coins.set(name, coin);
+    return toss(this.random, coin);
   }
 
   /** @param {number} bound @returns {number} uniform on 0, ..., bound - 1 */
@@ -67,6 +70,7 @@ export class Noise {
 const NONZERO = 0;
 const TAIL = 1;
 const FIRST_DIGIT = 2;
+/** @type {import("./coins.js").Floor} */
 const SIGN = (bits) => 1n << (bits - 1n);
 
 /**
@@ -87,6 +91,7 @@ const SIGN = (bits) => 1n << (bits - 1n);
  * P(X = x) = 1/2 2q / (1 + q) (1 - q) q^(|x| - 1).
  */
 export class LaplaceCoins {
+  /** @type {import("./coins.js").Floor[]} */
   #coins;
 
   /** @param {bigint} above @param {bigint} below */
@@ -96,7 +101,7 @@ export class LaplaceCoins {
     // The least K with 2^K >= 16 t: the tail then rarely succeeds. Any K would be right.
     this.digits = 0n;
     while (below << this.digits < 16n * above) this.digits += 1n;
-    const floors = remembered((bits) => this.floors(bits));
+    const floors = remembered((/** @type {bigint} */ bits) => this.floors(bits));
     this.#coins = Array.from({ length: FIRST_DIGIT + Number(this.digits) }, (_, i) => (bits) => floors(bits)[i]);
   }
 
@@ -115,6 +120,7 @@ export class LaplaceCoins {
     }
   }
 
+  /** @param {bigint} q @param {bigint} precision @param {bigint} bits @param {Times} times */
   #floorsAt(q, precision, bits, times) {
     const one = 1n << precision;
     const digits = [];
@@ -179,6 +185,9 @@ export function cubeNoise(random, above, below, dimension) {
  * grows with A and falls with C: where the floors with both bounds agree, they are certain. They agree in the end,
  * since P(K <= k) is irrational: a rational function of the transcendental q, and not constant.
  * @returns {import("./coins.js").Floors}
+ * @param {bigint} above
+ * @param {bigint} below
+ * @param {number} dimension
  */
 export function shiftFloors(above, below, dimension) {
   const numbers = eulerianNumbers(dimension);
@@ -207,7 +216,13 @@ export function eulerianNumbers(dimension) {
   return row;
 }
 
-/** 2^precision (b(d, 0) + ... + b(d, k) q^k) for every k, with each power of q rounded one way. */
+/**
+ * 2^precision (b(d, 0) + ... + b(d, k) q^k) for every k, with each power of q rounded one way.
+ * @param {bigint[]} numbers
+ * @param {bigint} q
+ * @param {bigint} precision
+ * @param {Times} times
+ */
 function weightsUpTo(numbers, q, precision, times) {
   let [sum, power] = [0n, 1n << precision];
   return numbers.map((number) => {

@@ -10,9 +10,15 @@
 import { flipped } from "./randomised-response.js";
 
 /** @type {import("./report.js").Mechanism} */
-export function oneChoice({ records, epsilon, noise, size }) {
-  const k = size(records.length);
-  const chosen = new Set(noise.order(records.length).slice(0, k));
-  // Rounded down: k choices may together spend at most epsilon.
-  return flipped(records.filter((_, i) => chosen.has(i)), Math.floor(epsilon / k), noise);
-}
+export const oneChoice = {
+  name: "one-choice",
+  units: ["choice"],
+  wholeVoter: true,
+  tossesCoins: true,
+  report({ records, epsilon, noise, size }) {
+    const k = size(records.length);
+    const chosen = new Set(noise.order(records.length).slice(0, k));
+    // Rounded down: k choices may together spend at most epsilon.
+    return flipped(records.filter((_, i) => chosen.has(i)), Math.floor(epsilon / k), noise);
+  },
+};

@@ -18,7 +18,7 @@ export class Random {
   #buffer = new DataView(new ArrayBuffer(BUFFER_BYTES));
   #used = BUFFER_BYTES;
 
-  /** @param {(bytes: Uint8Array) => void} fill overwrites the array with independent uniform bytes */
+  /** @param {(bytes: Uint8Array<ArrayBuffer>) => void} fill overwrites the array with independent uniform bytes */
   constructor(fill) {
     this.#fill = fill;
   }

@@ -9,9 +9,14 @@
 import { FLIP } from "./coins.js";
 
 /** @type {import("./report.js").Mechanism} */
-export function randomisedResponse({ records, epsilon, noise }) {
-  return flipped(records, epsilon, noise);
-}
+export const randomisedResponse = {
+  name: "randomised-response",
+  units: ["choice"],
+  tossesCoins: true,
+  report({ records, epsilon, noise }) {
+    return flipped(records, epsilon, noise);
+  },
+};
 
 /**
  * @param {number[][]} records

@@ -7,7 +7,7 @@ const GREATEST_MICRO = 50_000_000;
 /**
  * The records of a voter: what was chosen minus what was not, in model units, a row a dilemma.
  * @param {{features: {unit: number}[]}} study
- * @param {{left: number[], right: number[]}[]} dilemmas raw values
+ * @param {import("./study.js").Dilemma[]} dilemmas raw values
  * @param {("left" | "right")[]} choices
  * @returns {number[][]}
  */
@@ -26,8 +26,8 @@ export function recordsOf(study, dilemmas, choices) {
 
 /** @param {string} name @param {unknown} value @returns {number} */
 export function positive(name, value) {
-  if (!(Number.isFinite(value) && value > 0)) throw new RangeError(`${name} must be a positive number, not ${value}`);
-  return /** @type {number} */ (value);
+  if (!(typeof value === "number" && Number.isFinite(value) && value > 0)) throw new RangeError(`${name} must be a positive number, not ${value}`);
+  return value;
 }
 
 /** @param {string} name @param {unknown} values @param {number} length @returns {number[]} */
@@ -40,8 +40,8 @@ export function row(name, values, length) {
 
 /** @param {unknown} micro @returns {number} the same, if it is an epsilon */
 export function checkedEpsilon(micro) {
-  if (!(Number.isInteger(micro) && micro >= LEAST_MICRO && micro <= GREATEST_MICRO)) {
+  if (!(typeof micro === "number" && Number.isInteger(micro) && micro >= LEAST_MICRO && micro <= GREATEST_MICRO)) {
     throw new RangeError(`epsilon is ${micro} millionths, and must be whole, from ${LEAST_MICRO} to ${GREATEST_MICRO}`);
   }
-  return /** @type {number} */ (micro);
+  return micro;
 }

@@ -1,8 +1,9 @@
 /**
- * A voter's report: the exact text that is stored, shown and sent. Answers go in, and only what is private comes out.
+ * A voter's report: the exact text that is stored, shown and sent. Choices go in, and only what is private comes out.
  *
  * What privacy rests on (sensitivities, clipping, coins) is in these modules. A server chooses the axes, sizes,
- * dilemmas and the epsilon that the voter is shown; privacy holds whatever they are.
+ * dilemmas and the epsilon that the voter is shown; privacy holds whatever they are. The study's fingerprint is computed
+ * here: one that is only handed back could be a mark by which a server knows its visitor again.
  */
 
 import { perturbedAbout } from "./about.js";
@@ -16,6 +17,7 @@ import { randomisedResponse } from "./randomised-response.js";
 import { checkedEpsilon, positive, recordsOf, row } from "./records.js";
 import { CLIP, score } from "./score.js";
 import { sha256 } from "./sha256.js";
+import { fingerprint } from "./study.js";
 import { subsetSelection } from "./subset-selection.js";
 
 const FORMAT = "crowdveil report 1";
@@ -23,6 +25,9 @@ const TOKEN_BYTES = 16;
 const ID_BYTES = 16;
 
 /**
+ * @typedef {import("./study.js").Poll} Poll
+ * @typedef {import("./study.js").Unit} Unit
+ *
  * @typedef {object} Ballot what a mechanism makes a report of
  * @property {number[][]} records what was chosen minus what was not, in model units
  * @property {number} epsilon in millionths
@@ -30,24 +35,26 @@ const ID_BYTES = 16;
  * @property {{normBound: number, recordBound: number, axes: () => number[][]}} method public choices of the poll
  * @property {(most: number) => number} size how many coordinates, signs or choices to report, from 1 to `most`
  *
- * @typedef {(ballot: Ballot) => Record<string, unknown>} Mechanism from a ballot to the report's own fields
+ * @typedef {object} Mechanism
+ * @property {string} name
+ * @property {readonly Unit[]} units what its epsilon may be promised for
+ * @property {boolean} [wholeVoter] whether its epsilon bounds everything that the voter chose, all of it together
+ * @property {boolean} [tossesCoins] whether a report holds single choices, some turned over by a coin
+ * @property {(ballot: Ballot) => Record<string, unknown>} report from a ballot to the report's own fields
  */
 
 /** @type {Record<string, Mechanism>} */
-const MECHANISMS = {
-  "algorithm-2": algorithm2,
-  "algorithm-3": algorithm3,
-  "algorithm-3-choices": algorithm3Choices,
-  "subset-selection": subsetSelection,
-  score,
-  "randomised-response": randomisedResponse,
-  "one-choice": oneChoice,
-};
+export const MECHANISMS = Object.fromEntries(
+  [algorithm2, algorithm3, algorithm3Choices, subsetSelection, score, randomisedResponse, oneChoice].map((mechanism) => [
+    mechanism.name,
+    mechanism,
+  ]),
+);
 
 /**
  * Make a report. Every call draws new noise: make it once, keep the text, and send it as it is.
- * @param {any} poll as the server describes it
- * @param {{left: number[], right: number[]}[]} dilemmas of the session, in raw values
+ * @param {Poll} poll as the server describes it
+ * @param {import("./study.js").Dilemma[]} dilemmas of the session, in raw values
  * @param {("left" | "right")[]} choices one for each dilemma
  * @param {number} epsilonMicro one of the poll's levels
  * @param {Record<string, string> | null} about true option ids by question id
@@ -59,21 +66,20 @@ export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, 
   const noise = new Noise(random);
   const records = recordsOf(poll.study, dilemmas, choices);
   const epsilon = checkedEpsilon(epsilonMicro);
-  const payload = MECHANISMS[poll.mechanism]({
+  const payload = MECHANISMS[poll.mechanism].report({
     records,
     epsilon,
     noise,
     method: methodOf(poll.method, records[0].length),
     size: (most) => sizeOf(poll.levels, epsilon, most),
   });
-  const asked = poll.questions?.length > 0;
   return jsonText({
     format: FORMAT,
-    study: String(poll.study_fingerprint),
+    study: fingerprint(poll.study),
     mechanism: poll.mechanism,
     epsilon_micro: epsilon,
     ...payload,
-    ...(asked && { about: perturbedAbout(poll.questions, about ?? {}, poll.about_epsilon_micro, noise) }),
+    ...(poll.questions.length > 0 && { about: perturbedAbout(poll.questions, about ?? {}, poll.about_epsilon_micro, noise) }),
   });
 }
 
@@ -89,23 +95,26 @@ export function reportId(token) {
   return Array.from(hash.slice(0, ID_BYTES), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+/** @param {Poll["method"]} method @param {number} dimension @returns {Ballot["method"]} */
 function methodOf(method, dimension) {
+  const { axes } = method;
   return {
     normBound: positive("the norm bound", method.norm_bound),
     recordBound: positive("the record bound", method.record_bound),
     axes: () => {
       if (method.clip !== CLIP) throw new RangeError(`this poll clips scores at ${method.clip}, this page at ${CLIP}`);
-      if (!(Array.isArray(method.axes) && method.axes.length === dimension && method.axes[0]?.length > 0)) {
+      if (!(Array.isArray(axes) && axes.length === dimension && axes[0]?.length > 0)) {
         throw new RangeError(`the axes must be ${dimension} rows of numbers`);
       }
-      return method.axes.map((values) => row("a row of the axes", values, method.axes[0].length));
+      return axes.map((values) => row("a row of the axes", values, axes[0].length));
     },
   };
 }
 
+/** @param {Poll["levels"]} levels @param {number} epsilon @param {number} most */
 function sizeOf(levels, epsilon, most) {
   const size = levels.find((level) => level.epsilon_micro === epsilon)?.size;
-  if (!(Number.isInteger(size) && size >= 1 && size <= most)) {
+  if (!(typeof size === "number" && Number.isInteger(size) && size >= 1 && size <= most)) {
     throw new RangeError(`the size for epsilon ${epsilon} is ${size}, and must be a whole number from 1 to ${most}`);
   }
   return size;

@@ -17,14 +17,18 @@ export const RECORD_SENSITIVITY = 2n * BigInt(SCORE_STEPS);
 export const CLIP = 0.7;
 
 /** @type {import("./report.js").Mechanism} */
-export function score({ records, epsilon, noise, method, size }) {
-  const exact = voterScores(records, method.axes());
-  const chosen = noise.order(exact.length).slice(0, size(exact.length));
-  const drawn = noise.cube(RECORD_SENSITIVITY, epsilon, chosen.length);
-  const noisy = new Map(chosen.map((axis, i) => [axis, BigInt(exact[axis]) + drawn[i]]));
-  const coordinates = [...chosen].sort((a, b) => a - b);
-  return { records: records.length, coordinates, values: coordinates.map((axis) => noisy.get(axis)) };
-}
+export const score = {
+  name: "score",
+  units: ["record", "choice"],
+  report({ records, epsilon, noise, method, size }) {
+    const exact = voterScores(records, method.axes());
+    const chosen = noise.order(exact.length).slice(0, size(exact.length));
+    const drawn = noise.cube(RECORD_SENSITIVITY, epsilon, chosen.length);
+    const noisy = new Map(chosen.map((axis, i) => [axis, BigInt(exact[axis]) + drawn[i]]));
+    const coordinates = [...chosen].sort((a, b) => a - b);
+    return { records: records.length, coordinates, values: coordinates.map((axis) => noisy.get(axis)) };
+  },
+};
 
 /**
  * Sum the records' integer scores along the axes.

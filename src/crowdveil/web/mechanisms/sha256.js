@@ -23,6 +23,7 @@ export function sha256(message) {
   return new Uint8Array(result.buffer);
 }
 
+/** @param {Uint32Array} words @param {number} i */
 function expanded(words, i) {
   const [x, y] = [words[i - 15], words[i - 2]];
   const s0 = rotated(x, 7) ^ rotated(x, 18) ^ (x >>> 3);
@@ -30,6 +31,7 @@ function expanded(words, i) {
   return words[i - 16] + s0 + words[i - 7] + s1;
 }
 
+/** @param {Uint32Array} hash @param {Uint32Array} words */
 function compress(hash, words) {
   let [a, b, c, d, e, f, g, h] = hash;
   for (let i = 0; i < 64; i++) {
@@ -42,12 +44,14 @@ function compress(hash, words) {
   [a, b, c, d, e, f, g, h].forEach((word, i) => (hash[i] += word));
 }
 
+/** @param {number} x @param {number} by */
 function rotated(x, by) {
   return (x >>> by) | (x << (32 - by));
 }
 
-/** The first 32 bits after the point of the powers of the first primes. */
+/** The first 32 bits after the point of the powers of the first primes. @param {number} count @param {number} power */
 function fractions(count, power) {
+  /** @type {number[]} */
   const primes = [];
   for (let n = 2; primes.length < count; n++) if (primes.every((prime) => n % prime)) primes.push(n);
   return Uint32Array.from(primes, (prime) => (prime ** power % 1) * 2 ** 32);

@@ -17,10 +17,15 @@ import { STEPS, toSteps } from "./grid.js";
 import { FLIP } from "./coins.js";
 
 /** @type {import("./report.js").Mechanism} */
-export function subsetSelection({ records, epsilon, noise, method, size }) {
-  const steps = toSteps(fit(records, method.normBound), method.normBound);
-  return { values: signs(steps, epsilon, size(steps.length), noise) };
-}
+export const subsetSelection = {
+  name: "subset-selection",
+  units: ["voter", "record"],
+  wholeVoter: true,
+  report({ records, epsilon, noise, method, size }) {
+    const steps = toSteps(fit(records, method.normBound), method.normBound);
+    return { values: signs(steps, epsilon, size(steps.length), noise) };
+  },
+};
 
 /**
  * @param {number[]} steps a preference on the grid
@@ -44,13 +49,23 @@ export function signs(steps, epsilon, size, noise) {
   return report;
 }
 
-/** The odds of w_j != 0, r (e^epsilon + 1) / (1 + r a), multiplied out. @returns {import("./coins.js").Odds} */
+/**
+ * The odds of w_j != 0, r (e^epsilon + 1) / (1 + r a), multiplied out.
+ * @returns {import("./coins.js").Odds}
+ * @param {number} dimension
+ * @param {number} size
+ */
 export function amongOdds(dimension, size) {
   const k = BigInt(size);
   return [k, k, k, BigInt(2 * dimension) - k];
 }
 
-/** s e_j with probability |step_j| / STEPS, exactly; what is left over, a uniformly random corner. */
+/**
+ * s e_j with probability |step_j| / STEPS, exactly; what is left over, a uniformly random corner.
+ * @param {number[]} steps
+ * @param {import("./noise.js").Noise} noise
+ * @returns {[number, number]}
+ */
 function roundedToCorner(steps, noise) {
   const drawn = noise.below(STEPS);
   const anywhere = noise.below(2 * steps.length);

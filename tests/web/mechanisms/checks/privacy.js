@@ -7,6 +7,8 @@ import { Fraction, expOf, firstOutcome, lawOf, total, worstRatio } from "./every
 import { Failures, load } from "./modules.js";
 import { scriptedRandom } from "./scripted.js";
 
+/** @typedef {import("./modules.js").Modules} Modules */
+
 const EPSILON = 1_000_000;
 
 /** @param {string} base @returns {Promise<string[]>} what is wrong */
@@ -23,9 +25,14 @@ export async function checkPrivacy(base) {
   return failures.list;
 }
 
-/** Any two preferences: a report is at most e^epsilon times as likely, and this is reached; and it is unbiased. */
+/**
+ * Any two preferences: a report is at most e^epsilon times as likely, and this is reached; and it is unbiased.
+ * @param {Modules} js
+ * @param {Failures} failures
+ */
 function subset(js, failures) {
   const quarter = js.STEPS / 4;
+  /** @type {Record<number, number[][]>} */
   const preferences = {
     2: [[4, 0], [-4, 0], [0, 4], [2, -2], [1, 0], [0, 0]],
     3: [[4, 0, 0], [0, -4, 0], [1, 2, -1]],
@@ -47,12 +54,12 @@ function subset(js, failures) {
   }
 }
 
-/** Randomised response: one choice turned over, e^epsilon, reached. */
+/** Randomised response: one choice turned over, e^epsilon, reached. @param {Modules} js @param {Failures} failures */
 function choices(js, failures) {
   const dilemmas = [[1, -2], [0, 3]];
-  const law = (first, second) => {
+  const law = (/** @type {number} */ first, /** @type {number} */ second) => {
     const records = [dilemmas[0].map((value) => first * value), dilemmas[1].map((value) => second * value)];
-    return lawOf((noise) => js.randomisedResponse({ records, epsilon: EPSILON, noise }));
+    return lawOf((noise) => js.randomisedResponse.report({ records, epsilon: EPSILON, noise }));
   };
   for (const [one, other] of [[law(1, 1), law(-1, 1)], [law(1, -1), law(1, 1)]]) {
     failures.same("randomised response: sum", `${total(one)}`, "1/1");
@@ -60,20 +67,28 @@ function choices(js, failures) {
   }
 }
 
-/** One choice, or a few: all choices of a voter at once, e^epsilon, reached. */
+/**
+ * One choice, or a few: all choices of a voter at once, e^epsilon, reached.
+ * @param {Modules} js
+ * @param {Failures} failures
+ */
 function few(js, failures) {
   for (const size of [1, 2]) {
     const epsilon = 2 * EPSILON;
     const laws = [1, -1].map((sign) => {
       const records = [[1, 0], [1, 1], [0, 2]].map((record) => record.map((value) => sign * value));
-      return lawOf((noise) => js.oneChoice({ records, epsilon, noise, size: () => size }));
+      return lawOf((noise) => js.oneChoice.report({ records, epsilon, noise, size: () => size }));
     });
     failures.same(`${size} choices: sum`, `${total(laws[0])}`, "1/1");
     failures.same(`${size} choices: worst ratio`, `${worstRatio(laws)}`, `${expOf(epsilon)}`);
   }
 }
 
-/** Any two true options: e^epsilon, reached; and each has the probability of the theorem. */
+/**
+ * Any two true options: e^epsilon, reached; and each has the probability of the theorem.
+ * @param {Modules} js
+ * @param {Failures} failures
+ */
 function about(js, failures) {
   for (const count of [2, 3, 5]) {
     const laws = [...Array(count).keys()].map((truth) => {
@@ -89,22 +104,30 @@ function about(js, failures) {
   }
 }
 
-/** Algorithm 2: two voters who could not differ more are as far apart as is asked for. */
+/**
+ * Algorithm 2: two voters who could not differ more are as far apart as is asked for.
+ * @param {Modules} js
+ * @param {Failures} failures
+ */
 function preference(js, failures) {
-  const run = (records) => (noise) => js.algorithm2({ records, epsilon: EPSILON, noise, method: { normBound: 2 } });
+  const run = (/** @type {number[][]} */ records) => (/** @type {any} */ noise) => js.algorithm2.report({ records, epsilon: EPSILON, noise, method: { normBound: 2 } });
   const [one, other] = [[[1, 0, 0]], [[-1, 0, 0]]].map((records) => firstOutcome(run(records)));
   failures.same("Algorithm 2: asked", one.asked, [
     { norm: "l1", sensitivity: l1(one.result.values, other.result.values), micro: EPSILON, count: 3 },
   ]);
 }
 
-/** Algorithm 3: no record in place of another moves the coefficients by more than is asked for. */
+/**
+ * Algorithm 3: no record in place of another moves the coefficients by more than is asked for.
+ * @param {Modules} js
+ * @param {Failures} failures
+ */
 function coefficients(js, failures) {
   const draw = scriptedUniform("coefficients", js);
   const method = { recordBound: 2 };
   for (const d of [1, 2, 5]) {
-    const made = (record) => {
-      return firstOutcome((noise) => js.algorithm3({ records: [record], epsilon: EPSILON, noise, method }));
+    const made = (/** @type {number[]} */ record) => {
+      return firstOutcome((noise) => js.algorithm3.report({ records: [record], epsilon: EPSILON, noise, method }));
     };
     let farthest = 0n;
     for (let i = 0; i < 200; i++) {
@@ -118,11 +141,15 @@ function coefficients(js, failures) {
   }
 }
 
-/** Algorithm 3 on choices: turning one over moves the linear part by what is asked for at most, and nothing else. */
+/**
+ * Algorithm 3 on choices: turning one over moves the linear part by what is asked for at most, and nothing else.
+ * @param {Modules} js
+ * @param {Failures} failures
+ */
 function linear(js, failures) {
   const method = { recordBound: 1 };
-  const made = (record) => {
-    return firstOutcome((noise) => js.algorithm3Choices({ records: [record], epsilon: EPSILON, noise, method }));
+  const made = (/** @type {number[]} */ record) => {
+    return firstOutcome((noise) => js.algorithm3Choices.report({ records: [record], epsilon: EPSILON, noise, method }));
   };
   for (const d of [1, 4, 9, 25]) {
     const record = Array(d).fill(1 / Math.sqrt(d));
@@ -137,24 +164,36 @@ function linear(js, failures) {
   }
 }
 
-/** Scores: a record at one end in place of one at the other moves each coordinate by what is asked for. */
+/**
+ * Scores: a record at one end in place of one at the other moves each coordinate by what is asked for.
+ * @param {Modules} js
+ * @param {Failures} failures
+ */
 function scores(js, failures) {
   const method = { axes: () => [[1, -1], [0.5, 2]] };
-  const made = (record) => {
+  const made = (/** @type {number[]} */ record) => {
     const records = [[0.1, 0.2], record];
-    return firstOutcome((noise) => js.score({ records, epsilon: EPSILON, noise, method, size: () => 2 }));
+    return firstOutcome((noise) => js.score.report({ records, epsilon: EPSILON, noise, method, size: () => 2 }));
   };
   const [one, other] = [made([0, 100]), made([0, -100])];
-  const moved = one.result.values.map((value, i) => value - other.result.values[i]);
-  const sensitivity = moved.map((value) => (value < 0n ? -value : value)).reduce(max);
+  const moved = one.result.values.map((/** @type {bigint} */ value, /** @type {number} */ i) => {
+    const by = value - other.result.values[i];
+    return by < 0n ? -by : by;
+  });
+  const sensitivity = moved.reduce(max);
   failures.same("score: asked", one.asked, [{ norm: "max", sensitivity, micro: EPSILON, count: 2 }]);
 }
 
-/** Axes, bounds and dilemmas that no honest server sends: the integers keep to their bounds all the same. */
+/**
+ * Axes, bounds and dilemmas that no honest server sends: the integers keep to their bounds all the same.
+ * @param {Modules} js
+ * @param {Failures} failures
+ */
 function hostileServer(js, failures) {
   const numbers = [0, 1e-320, -1e-170, 1, -3, 1e200, -1.7e308];
   for (const a of numbers) {
     for (const b of numbers) {
+      /** @type {number[]} */
       const scored = js.voterScores([[a, b]], [[1e300, -1], [b, a]]);
       failures.holds("hostile axes", scored.every((value) => Math.abs(value) <= js.SCORE_STEPS), `score ${scored}`);
       for (const bound of [1e-300, 1, 1e300]) {
@@ -162,6 +201,7 @@ function hostileServer(js, failures) {
         const exact = js.objectiveCoefficients([[a, b, b]], bound).map(Number);
         const squares = -(exact[d] + exact[d + 3] + exact[d + 5]) / js.STEPS;
         failures.holds("hostile record", squares <= 1 / Math.PI, `${[a, b, bound]} has squares of ${squares}`);
+        /** @type {number[]} */
         const steps = js.toSteps(js.fit([[a, b]], bound), bound);
         const norm = steps.reduce((sum, step) => sum + Math.abs(step), 0);
         failures.holds("hostile fit", norm <= js.STEPS, `${[a, b, bound]} has norm ${norm}`);
@@ -169,35 +209,43 @@ function hostileServer(js, failures) {
     }
   }
   for (const values of [[NaN, 1], [Infinity, 1], [2, 2], [-3, 1e-9]]) {
-    const norm = js.toSteps(values, 1).reduce((sum, step) => sum + Math.abs(step), 0);
+    /** @type {number[]} */
+    const steps = js.toSteps(values, 1);
+    const norm = steps.reduce((sum, step) => sum + Math.abs(step), 0);
     failures.holds("grid", norm <= js.STEPS, `${values} has norm ${norm}`);
   }
 }
 
+/** @param {Map<string, Fraction>} law */
 function meanOf(law) {
   const zero = new Fraction(0n);
-  let means = null;
+  /** @type {Fraction[]} */
+  let means = [];
   for (const [result, probability] of law) {
-    const values = JSON.parse(result).map((value) => new Fraction(BigInt(value)).times(probability));
-    means = values.map((value, k) => value.plus(means?.[k] ?? zero));
+    /** @type {Fraction[]} */
+    const values = JSON.parse(result).map((/** @type {number} */ value) => new Fraction(BigInt(value)).times(probability));
+    means = values.map((value, k) => value.plus(means[k] ?? zero));
   }
   return means;
 }
 
+/** @param {string} seed @param {Modules} js */
 function scriptedUniform(seed, js) {
   const random = scriptedRandom(seed, js);
   return () => Number(random.word() >> 11n) / 2 ** 53;
 }
 
-/** A record in any direction, often at the bound or beyond. */
+/** A record in any direction, often at the bound or beyond. @param {number} d @param {() => number} draw */
 function vector(d, draw) {
   return Array.from({ length: d }, () => 4 * draw() - 2);
 }
 
+/** @param {bigint[]} one @param {bigint[]} other */
 function l1(one, other) {
   return one.map((value, i) => value - other[i]).reduce((sum, value) => sum + (value < 0n ? -value : value), 0n);
 }
 
+/** @param {bigint} a @param {bigint} b */
 function max(a, b) {
   return a > b ? a : b;
 }

@@ -2,12 +2,12 @@
 
 /**
  * @param {string} seed
- * @param {{Random: any, sha256: (bytes: Uint8Array) => Uint8Array}} modules
+ * @param {import("./modules.js").Modules} modules
  */
 export function scriptedRandom(seed, { Random, sha256 }) {
   const encoder = new TextEncoder();
   let [block, left] = [0, new Uint8Array(0)];
-  return new Random((bytes) => {
+  return new Random((/** @type {Uint8Array} */ bytes) => {
     for (let filled = 0; filled < bytes.length; ) {
       if (left.length === 0) left = sha256(encoder.encode(`${seed} ${block++}`));
       const some = left.subarray(0, bytes.length - filled);

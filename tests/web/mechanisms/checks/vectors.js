@@ -26,6 +26,7 @@ export async function checkVectors(vectors, base) {
   return failures.list;
 }
 
+/** @type {Record<string, (vector: any, js: import("./modules.js").Modules, failures: Failures) => void>} */
 const CHECKS = {
   grid(vector, js, failures) {
     failures.same("steps per bound", js.STEPS, vector.steps_per_bound);
@@ -35,7 +36,8 @@ const CHECKS = {
   },
 
   fit(vector, js, failures) {
-    vector.cases.forEach(({ differences, preference }, i) => {
+    vector.cases.forEach((/** @type {any} */ { differences, preference }, /** @type {number} */ i) => {
+      /** @type {number[]} */
       const found = js.fit(differences, vector.norm_bound);
       const error = Math.max(...found.map((value, k) => Math.abs(value - preference[k])));
       failures.holds(`fit ${i}`, error <= vector.tolerance, `is off by ${error}`);
@@ -53,7 +55,7 @@ const CHECKS = {
     for (const { record, coefficients } of vector.cases) {
       failures.same(`coefficients of ${record}`, js.objectiveCoefficients([record], bound), coefficients.map(String));
     }
-    const all = vector.cases.map(({ record }) => record);
+    const all = vector.cases.map((/** @type {{record: number[]}} */ { record }) => record);
     failures.same("coefficients", js.objectiveCoefficients(all, bound), vector.all_records_together.map(String));
   },
 
@@ -64,7 +66,7 @@ const CHECKS = {
     for (const { record, scores } of vector.cases) {
       failures.same(`scores of ${record}`, js.voterScores([record], vector.axes), scores);
     }
-    const all = vector.cases.map(({ record }) => record);
+    const all = vector.cases.map((/** @type {{record: number[]}} */ { record }) => record);
     failures.same("scores", js.voterScores(all, vector.axes), vector.all_records_together);
   },
 

@@ -1,0 +1,109 @@
+/**
+ * What a server tells of a study and of a poll, and the fingerprint that names a study.
+ *
+ * @typedef {"voter" | "record" | "choice"} Unit what is protected: everything of a voter, one dilemma with what was chosen
+ *   in it, or only which side was chosen where the dilemma is public
+ * @typedef {"left" | "right"} Side
+ * @typedef {{left: number[], right: number[]}} Dilemma two alternatives, in raw values
+ * @typedef {Record<string, string>} Texts by language
+ *
+ * @typedef {object} Feature
+ * @property {string} name
+ * @property {string} label
+ * @property {number} low
+ * @property {number} high
+ * @property {number} unit
+ * @property {number[]} [levels]
+ * @property {Record<string, string>} [words]
+ * @property {string} [part]
+ * @property {number} [lean]
+ *
+ * @typedef {object} Study
+ * @property {string} name
+ * @property {string} title
+ * @property {string} question
+ * @property {number} norm_bound
+ * @property {number} [record_norm]
+ * @property {string[]} [parts]
+ * @property {{method: string, dilemmas: number}} drawing
+ * @property {Feature[]} features
+ *
+ * @typedef {{id: string, text: Texts, options: {id: string, text: Texts}[]}} Question
+ * @typedef {{name: string, epsilon_micro: number, size: number | null}} Level
+ *
+ * @typedef {object} Poll
+ * @property {string} id
+ * @property {"open" | "closed" | "not-open-yet" | "full"} state
+ * @property {Study} study
+ * @property {string} study_fingerprint
+ * @property {string[]} languages
+ * @property {Unit} unit
+ * @property {"central" | "distributed"} place
+ * @property {string} mechanism
+ * @property {Level[]} levels
+ * @property {{norm_bound: number, record_bound: number, axes: number[][] | null, clip: number | null}} method
+ * @property {"road" | "cards"} scene
+ * @property {"open" | "links"} entry
+ * @property {Question[]} questions
+ * @property {number | null} about_epsilon_micro
+ * @property {string | null} contact
+ * @property {Texts | null} consent
+ * @property {string | null} release
+ */
+
+import { sha256 } from "./sha256.js";
+
+/** The numbers of a study that Python holds as floats, and so writes with a point or an exponent. */
+const FLOATS = ["norm_bound", "record_norm", "low", "high", "unit", "levels", "lean"];
+
+/** SHA-256 of the study's whole definition, as `Study.fingerprint` in Python. @param {Study} study @returns {string} */
+export function fingerprint(study) {
+  return digest(canonicalJson(study));
+}
+
+/** @param {string} text @returns {string} SHA-256 of it, in 64 hexadecimal digits */
+export function digest(text) {
+  return Array.from(sha256(new TextEncoder().encode(text)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/**
+ * One text for each value, the same that Python writes: keys in the order of their code points, no spaces.
+ * @param {unknown} value
+ * @param {boolean} [float]
+ * @returns {string}
+ */
+export function canonicalJson(value, float = false) {
+  if (Array.isArray(value)) return `[${value.map((entry) => canonicalJson(entry, float)).join(",")}]`;
+  if (typeof value === "number" && float) return pythonFloat(value);
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const entries = Object.entries(value).sort(([a], [b]) => byCodePoints(a, b));
+  const written = entries.map(([key, entry]) => `${JSON.stringify(key)}:${canonicalJson(entry, FLOATS.includes(key))}`);
+  return `{${written.join(",")}}`;
+}
+
+/**
+ * A float as Python's `repr` writes it. Both languages use the fewest digits that tell it apart; they differ in where
+ * the exponent begins (Python: below 1e-4, from 1e16 on), in its form, and in the `.0` of whole numbers.
+ * @param {number} value
+ */
+function pythonFloat(value) {
+  if (!Number.isFinite(value)) throw new RangeError(`${value} is no number that a study can have`);
+  const sign = value < 0 || Object.is(value, -0) ? "-" : "";
+  const [mantissa, power] = Math.abs(value).toExponential().split("e");
+  const [digits, exponent] = [mantissa.replace(".", ""), Number(power)];
+  if (exponent < -4 || exponent >= 16) {
+    return `${sign}${mantissa}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
+  }
+  if (exponent < 0) return `${sign}0.${"0".repeat(-exponent - 1)}${digits}`;
+  return `${sign}${digits.slice(0, exponent + 1).padEnd(exponent + 1, "0")}.${digits.slice(exponent + 1) || "0"}`;
+}
+
+/** @param {string} a @param {string} b */
+function byCodePoints(a, b) {
+  const [first, second] = [[...a], [...b]];
+  for (let i = 0; i < first.length && i < second.length; i++) {
+    const difference = /** @type {number} */ (first[i].codePointAt(0)) - /** @type {number} */ (second[i].codePointAt(0));
+    if (difference !== 0) return difference;
+  }
+  return first.length - second.length;
+}
