@@ -1,7 +1,21 @@
 /** The service, as the page uses it. Nothing here knows an answer: it carries texts that were made elsewhere. */
 
+import { InvalidPoll } from "./poll.js";
+
 const ROOT = new URL("../api/", import.meta.url);
 const PATIENCE = 20_000; // milliseconds until a request counts as lost
+
+/** Reasons of the server that the interface has words for. */
+const REASONS = [
+  "unreachable",
+  "closed",
+  "full",
+  "not-open-yet",
+  "unknown-ballot",
+  "different-report",
+  "nothing-stored",
+  "too-many-requests",
+];
 
 /** A request that did not get what it asked for. `reason` is the server's, or "unreachable". */
 export class Refusal extends Error {
@@ -24,17 +38,17 @@ export class Refusal extends Error {
   }
 }
 
-/** @param {string} poll @returns {Promise<any>} */
+/** @param {string} poll @returns {Promise<import("./mechanisms/study.js").Poll>} */
 export const getPoll = (poll) => ask(`polls/${encodeURIComponent(poll)}`);
 
-/** @param {string} poll @param {string} language @returns {Promise<any>} */
+/** @param {string} poll @param {string} language @returns {Promise<import("./language.js").Words>} */
 export const getWords = (poll, language) =>
   ask(`polls/${encodeURIComponent(poll)}/words/${encodeURIComponent(language)}`);
 
-/** @param {string} poll @returns {Promise<{dilemmas: {left: number[], right: number[]}[]}>} */
+/** @param {string} poll @returns {Promise<{dilemmas: import("./mechanisms/study.js").Dilemma[]}>} */
 export const getSession = (poll) => ask(`polls/${encodeURIComponent(poll)}/session`);
 
-/** @param {string} release @returns {Promise<any>} */
+/** @param {string} release @returns {Promise<import("./comparison.js").Release>} */
 export const getRelease = (release) => ask(`releases/${encodeURIComponent(release)}`);
 
 /**
@@ -57,6 +71,7 @@ export function withdraw(poll, token) {
   });
 }
 
+/** @param {string} path @param {RequestInit} options @returns {Promise<any>} */
 async function ask(path, options = {}) {
   let response;
   let text;
@@ -84,6 +99,7 @@ async function ask(path, options = {}) {
   );
 }
 
+/** @param {string} text */
 function parsed(text) {
   try {
     return JSON.parse(text);
@@ -106,8 +122,22 @@ export async function deliver(attempt, pause) {
     try {
       return await attempt();
     } catch (refusal) {
-      if (!refusal.passing) throw refusal;
+      if (!(refusal instanceof Refusal && refusal.passing)) throw refusal;
       await pause(Math.max(seconds, refusal.wait));
     }
   }
+}
+
+/**
+ * A refusal in the voter's language; what has no words there is told as it came.
+ * @param {unknown} refusal
+ * @param {import("./language.js").Language} language
+ */
+export function refusalWords(refusal, language) {
+  const message = refusal instanceof Error ? refusal.message : String(refusal);
+  if (refusal instanceof InvalidPoll) return language.say("invalid_poll", { message });
+  const reason = refusal instanceof Refusal ? refusal.reason : "";
+  return REASONS.includes(reason)
+    ? language.say(`refused_${reason.replaceAll("-", "_")}`)
+    : language.say("refused_other", { message });
 }

@@ -13,7 +13,10 @@ const MEN = ["man", "old_man", "boy", "large_man", "male_executive", "male_athle
 const PETS = ["dog", "cat"];
 const PEOPLE = [...WOMEN, ...MEN, "pregnant", "stroller", "homeless", "criminal"];
 
-/** Respects in which outcomes on the road differ: who is on the one side, and who on the other. */
+/**
+ * Respects in which outcomes on the road differ: who is on the one side, and who on the other.
+ * @type {{name: string, more: Record<string, number>, less: Record<string, number>}[]}
+ */
 const ON_THE_ROAD = [
   { name: "number", more: average(PEOPLE), less: {} },
   { name: "species", more: average(PEOPLE), less: average(PETS) },
@@ -30,9 +33,17 @@ const ON_THE_ROAD = [
   { name: "course", more: { intervention: 1 }, less: {} },
 ];
 
+/** @param {string[]} names */
 function average(names) {
   return Object.fromEntries(names.map((name) => [name, 1 / names.length]));
 }
+
+/**
+ * @typedef {object} Release what the page reads of a published result
+ * @property {Record<string, number>} parameter
+ * @property {Record<string, number>} error_bars
+ * @property {{voters: number}} guarantee
+ */
 
 /**
  * @typedef {{name: string, label: string | null, crowd: number, low: number, high: number, own: number | null}} Row
@@ -40,9 +51,9 @@ function average(names) {
  */
 
 /**
- * @param {any} study
- * @param {any} words
- * @param {any} release
+ * @param {import("./mechanisms/study.js").Study} study
+ * @param {import("./language.js").Words} words
+ * @param {Release} release
  * @param {number[] | null} preference the voter's own, by feature
  * @param {boolean} onRoad
  * @returns {Row[]}
@@ -70,17 +81,24 @@ export function compare(study, words, release, preference, onRoad) {
   });
 }
 
-/** The voter's own preference. @param {any} poll @returns {number[]} */
+/**
+ * The voter's own preference.
+ * @param {import("./mechanisms/study.js").Poll} poll
+ * @param {import("./mechanisms/study.js").Dilemma[]} dilemmas
+ * @param {import("./mechanisms/study.js").Side[]} choices
+ * @returns {number[]}
+ */
 export function ownPreference(poll, dilemmas, choices) {
   return fit(recordsOf(poll.study, dilemmas, choices), poll.method.norm_bound);
 }
 
-/** Phi(t): as phi / Phi is the inverse Mills ratio, Phi is phi over it. @param {number} t */
+/** Phi(t): as phi / Phi is the inverse Mills ratio, Phi is phi over it. @param {number} t @returns {number} */
 export function normalShare(t) {
   if (t > 0) return 1 - normalShare(-t);
   return Math.exp((-t * t) / 2) / Math.sqrt(2 * Math.PI) / mills(t);
 }
 
+/** @param {number[]} v @param {(k: number) => number} value */
 function sum(v, value) {
   return v.reduce((total, weight, k) => (weight === 0 ? total : total + weight * value(k)), 0);
 }

@@ -1,25 +1,46 @@
 /**
  * Where a voter is, and what has been gathered on the way. Plain data in, plain data out.
  *
+ * @typedef {import("./mechanisms/study.js").Poll} Poll
+ * @typedef {import("./mechanisms/study.js").Side} Side
+ * @typedef {"welcome" | "level" | "dilemmas" | "about" | "review" | "sending" | "done"} Step
+ * @typedef {{step: Step, place: number}} Spot
+ *
+ * @typedef {object} Receipt
+ * @property {string} id
+ * @property {string} day
+ * @property {number} epsilonMicro
+ * @property {string | null} code
+ * @property {string | null} url
+ *
  * @typedef {object} State
- * @property {string} fingerprint of the study that it belongs to
- * @property {string} step
+ * @property {number} revision how often it has changed: of two tabs, the higher one is ahead
+ * @property {string} promise a digest of what was promised when it began
+ * @property {boolean} restarted whether a change of the poll has sent the voter back to the start
+ * @property {Step} step
  * @property {number | null} epsilonMicro the chosen level
- * @property {{left: number[], right: number[]}[]} dilemmas
- * @property {("left" | "right" | null)[]} choices
+ * @property {import("./mechanisms/study.js").Dilemma[]} dilemmas
+ * @property {(Side | null)[]} choices
  * @property {number} place which dilemma is shown
  * @property {Record<string, string>} about
  * @property {string | null} token
  * @property {string | null} body the exact text to send: made once, and never again after it was first sent
  * @property {boolean} sealed whether it may already have reached the server
- * @property {null | {id: string, day: string, epsilonMicro: number, code: string | null, url: string | null}} receipt
+ * @property {Receipt | null} receipt
  * @property {boolean} withdrawn
  */
 
-/** @param {any} poll @param {string | null} token of a personal link @returns {State} */
-export function newState(poll, token) {
+/**
+ * @param {Poll} poll
+ * @param {string} promise
+ * @param {string | null} token of a personal link
+ * @returns {State}
+ */
+export function newState(poll, promise, token) {
   return {
-    fingerprint: poll.study_fingerprint,
+    revision: 0,
+    promise,
+    restarted: false,
     step: "welcome",
     epsilonMicro: poll.levels.length === 1 ? poll.levels[0].epsilon_micro : null,
     dilemmas: [],
@@ -34,56 +55,96 @@ export function newState(poll, token) {
   };
 }
 
-/** The steps of a poll, in order. @param {any} poll @returns {string[]} */
-export function stepsOf(poll) {
+/** The steps of a poll, in order. @param {Poll} poll @returns {Step[]} */
+function stepsOf(poll) {
   return [
     "welcome",
-    ...(poll.levels.length > 1 ? ["level"] : []),
+    ...(poll.levels.length > 1 ? /** @type {const} */ (["level"]) : []),
     "dilemmas",
-    ...(poll.questions.length > 0 ? ["about"] : []),
+    ...(poll.questions.length > 0 ? /** @type {const} */ (["about"]) : []),
     "review",
     "sending",
     "done",
   ];
 }
 
-/** @param {any} poll @param {string} step @param {1 | -1} direction */
-export function beside(poll, step, direction) {
-  const steps = stepsOf(poll);
-  return steps[Math.min(Math.max(steps.indexOf(step) + direction, 0), steps.length - 1)];
+/** The level is chosen before the first choice, and stays. @param {State} state */
+export const levelIsFixed = (state) => state.choices.some((choice) => choice !== null);
+
+/**
+ * The spot after or before the one where the voter is.
+ * @param {Poll} poll
+ * @param {State} state
+ * @param {1 | -1} direction
+ * @returns {Spot}
+ */
+export function beside(poll, state, direction) {
+  const { step, place, dilemmas } = state;
+  const within = place + direction >= 0 && place + direction < dilemmas.length;
+  if (step === "dilemmas" && within) return { step, place: place + direction };
+  const steps = stepsOf(poll).filter((name) => name !== "level" || !levelIsFixed(state));
+  const next = steps[Math.min(Math.max(steps.indexOf(step) + direction, 0), steps.length - 1)];
+  return { step: next, place };
 }
 
 /**
- * What is left of a remembered state when the page opens. A receipt stays. What may have been sent must be sent again
- * as it is. Anything else is kept only if it still fits the poll.
- * @param {any} poll
+ * Whether the browser's Back or Forward may lead there.
+ * @param {Poll} poll
+ * @param {State} state
+ * @param {Spot} spot
+ */
+export function reachable(poll, state, { step, place }) {
+  const open = state.choices.indexOf(null);
+  const answered = state.dilemmas.length > 0 && open < 0;
+  if (state.sealed || !stepsOf(poll).includes(step)) return false;
+  if (step === "welcome") return true;
+  if (step === "level") return !levelIsFixed(state);
+  if (state.epsilonMicro === null) return false;
+  if (step === "dilemmas") return place < state.dilemmas.length && (open < 0 || place <= open);
+  return answered && (step === "about" || step === "review");
+}
+
+/**
+ * What is left of a remembered state when the page opens. A receipt stays. What may have been sent must be sent again as
+ * it is. Anything else is kept only if it still fits the poll; under another promise, nothing is.
+ * @param {Poll} poll
+ * @param {string} promise
  * @param {State | null} stored
  * @param {string | null} token
  * @returns {State}
  */
-export function resumed(poll, stored, token) {
-  if (!stored) return newState(poll, token);
+export function resumed(poll, promise, stored, token) {
+  if (!stored) return newState(poll, promise, token);
   if (stored.receipt || stored.withdrawn) return { ...stored, step: "done" };
   if (stored.sealed && stored.body) return { ...stored, step: "sending" };
-  const fits =
-    stored.fingerprint === poll.study_fingerprint &&
-    stepsOf(poll).includes(stored.step) &&
-    (stored.epsilonMicro === null || poll.levels.some((level) => level.epsilon_micro === stored.epsilonMicro)) &&
-    (stored.epsilonMicro !== null || ["welcome", "level"].includes(stored.step)) &&
-    (stored.dilemmas.length > 0 || ["welcome", "level"].includes(stored.step));
-  return fits ? stored : newState(poll, token);
+  const fresh = { ...newState(poll, promise, token), revision: stored.revision };
+  if (stored.promise !== promise) return { ...fresh, restarted: stored.step !== "welcome" };
+  return reachable(poll, stored, stored) ? stored : fresh;
 }
 
-/** A change of anything that goes into a report makes a report that was not sent yet worthless. @param {State} state */
+/**
+ * A change of anything that goes into a report makes a report that was not sent yet worthless.
+ * @param {State} state
+ * @param {Partial<State>} change
+ * @returns {State}
+ */
 export function changed(state, change) {
   if (state.sealed) throw new Error("what may have been sent cannot change");
   return { ...state, ...change, body: null };
 }
 
+/** @param {State} state @returns {Side[]} one choice for each dilemma */
+export function choicesOf(state) {
+  return state.choices.map((choice) => {
+    if (choice === null) throw new Error("a dilemma is left open");
+    return choice;
+  });
+}
+
 /**
- * After the server has it, the device forgets the answers.
+ * After the server has it, the device forgets the choices.
  * @param {State} state
- * @param {any} receipt
+ * @param {Receipt} receipt
  * @returns {State}
  */
 export function delivered(state, receipt) {
@@ -96,16 +157,14 @@ export function withdrawn(state) {
 }
 
 /**
- * The text of a ballot for a poll whose host sees the answers.
- * @param {any} poll
+ * The text of a ballot for a poll whose host sees the choices.
+ * @param {string} fingerprint of the study
+ * @param {Poll} poll
  * @param {State} state
  */
-export function ballotText(poll, state) {
-  const answers = state.dilemmas.map((dilemma, i) => ({
-    left: dilemma.left,
-    right: dilemma.right,
-    chosen: state.choices[i],
-  }));
+export function ballotText(fingerprint, poll, state) {
+  const choices = choicesOf(state);
+  const answers = state.dilemmas.map(({ left, right }, i) => ({ left, right, chosen: choices[i] }));
   const about = poll.questions.length > 0 ? { about: state.about } : {};
-  return JSON.stringify({ format: "crowdveil ballot 1", study: poll.study_fingerprint, answers, ...about });
+  return JSON.stringify({ format: "crowdveil ballot 1", study: fingerprint, answers, ...about });
 }

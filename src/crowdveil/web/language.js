@@ -1,6 +1,18 @@
 /** The interface's words, numbers and lists in one language. Each language is one file, loaded when it is needed. */
 
-/** Each language's name for itself. */
+/**
+ * @typedef {object} Words a study's words in one language
+ * @property {string} language
+ * @property {"ltr" | "rtl"} direction
+ * @property {string} title
+ * @property {string} question
+ * @property {Record<string, FeatureWords>} features
+ * @property {string[]} parts
+ *
+ * @typedef {{label: string, words: Record<string, string> | null}} FeatureWords
+ */
+
+/** Each language's name for itself. @type {Record<string, string>} */
 export const LANGUAGES = {
   en: "English",
   ar: "العربية",
@@ -29,6 +41,7 @@ export function pickLanguage(offered, wanted) {
   return offered[0] ?? "en";
 }
 
+/** @param {string} tag */
 const primary = (tag) => tag.toLowerCase().split("-")[0];
 
 /** @param {string} tag @returns {string} the language's own name */
@@ -45,7 +58,10 @@ export class Language {
     this.and = new Intl.ListFormat(tag, { type: "conjunction" });
   }
 
-  /** A study may speak a language that the interface does not: then the interface speaks English. */
+  /**
+   * A study may speak a language that the interface does not: then the interface speaks English.
+   * @param {string} tag
+   */
   static async load(tag) {
     const file = [tag, primary(tag)].find((name) => Object.hasOwn(LANGUAGES, name)) ?? "en";
     const response = await fetch(new URL(`languages/${file}.json`, import.meta.url), { credentials: "omit" });
@@ -86,8 +102,8 @@ export class Language {
 
 /**
  * The phrases of an alternative by part; "" holds the features that belong to no part.
- * @param {any} study
- * @param {any} words the study's words in the voter's language
+ * @param {import("./mechanisms/study.js").Study} study
+ * @param {Words} words the study's words in the voter's language
  * @param {number[]} values
  * @param {Language} language
  * @returns {Map<string, string[]>}
@@ -101,7 +117,13 @@ export function phrases(study, words, values, language) {
   return said;
 }
 
-/** The whole alternative in one line. */
+/**
+ * The whole alternative in one line.
+ * @param {import("./mechanisms/study.js").Study} study
+ * @param {Words} words
+ * @param {number[]} values
+ * @param {Language} language
+ */
 export function describe(study, words, values, language) {
   const said = phrases(study, words, values, language);
   const groups = [];
@@ -111,7 +133,7 @@ export function describe(study, words, values, language) {
   return groups.join(language.say("comma"));
 }
 
-/** @param {{label: string, words: Record<string, string> | null}} feature @param {number} value */
+/** @param {FeatureWords} feature @param {number} value @param {Language} language */
 export function phraseOf(feature, value, language) {
   const shown = language.number(value);
   if (!feature.words) return `${feature.label}: ${shown}`;

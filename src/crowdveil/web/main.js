@@ -1,10 +1,11 @@
 /** Opens the page: finds the poll, the ballot and the language, and shows the step where the voter left off. */
 
-import { getPoll, getWords } from "./api.js";
+import { getPoll, getWords, Refusal, refusalWords } from "./api.js";
 import { Language, LANGUAGES, languageName, pickLanguage } from "./language.js";
 import { h } from "./markup.js";
 import { reportId } from "./mechanisms/report.js";
 import { Page } from "./page.js";
+import { checkedPoll, InvalidPoll, participationKey } from "./poll.js";
 import { loadCharacters } from "./scene/characters.js";
 import { chosenLanguage, rememberLanguage, Store } from "./store.js";
 
@@ -16,17 +17,30 @@ const wanted = () => [new URLSearchParams(location.search).get("lang"), chosenLa
 open().catch(apologise);
 
 async function open() {
-  const poll = await getPoll(pollName());
+  const poll = checkedPoll(await getPoll(pollName()));
   const token = poll.entry === "links" ? linkToken() : null;
-  const store = new Store(token ? `${poll.id}:${reportId(token)}` : poll.id);
+  const link = token ? `:${reportId(token)}` : "";
+  const store = new Store(poll.id + link, participationKey(poll.study) + link);
   if (token && store.lasting) rememberLink(poll.id, token);
-  const page = new Page(poll, store, token, main);
-  await Promise.all([speak(page, pickLanguage(poll.languages, wanted())), page.road && loadCharacters()]);
-  const started = page.state.sealed || page.state.receipt || page.state.withdrawn;
-  if (poll.state !== "open" && !started) page.notice = `refused_${poll.state.replaceAll("-", "_")}`;
-  else if (poll.entry === "links" && !token && !started) page.notice = "needs_link";
+  const tag = pickLanguage(poll.languages, wanted());
+  const page = new Page(poll, store, token, main, await spoken(poll.id, tag));
+  if (page.road) await loadCharacters();
+  header(page, tag);
+  if (!page.state.sealed) page.notice = noticeOf(poll, token);
   window.addEventListener("storage", () => page.follow());
+  window.addEventListener("popstate", (event) => page.returnTo(event.state));
+  window.addEventListener("hashchange", () => linkToken(false) && location.reload());
   page.show();
+}
+
+/**
+ * Why a poll cannot be answered now.
+ * @param {import("./mechanisms/study.js").Poll} poll
+ * @param {string | null} token
+ */
+function noticeOf(poll, token) {
+  if (poll.state !== "open") return `refused_${poll.state.replaceAll("-", "_")}`;
+  return poll.entry === "links" && !token ? "needs_link" : null;
 }
 
 /** The poll's name is in the address: /p/NAME/ */
@@ -35,40 +49,42 @@ function pollName() {
 }
 
 /** A personal link carries its token behind the #, where no server sees it. Once stored, it is taken out of sight. */
-function linkToken() {
+function linkToken(remembered = true) {
   const given = new URLSearchParams(location.hash.slice(1)).get("ballot");
   if (given && TOKEN.test(given)) return given;
   try {
-    return sessionStorage.getItem(`crowdveil:link:${pollName()}`);
+    return remembered ? sessionStorage.getItem(`crowdveil:link:${pollName()}`) : null;
   } catch {
     return null;
   }
 }
 
+/** @param {string} poll @param {string} token */
 function rememberLink(poll, token) {
   sessionStorage.setItem(`crowdveil:link:${poll}`, token);
-  history.replaceState(null, "", location.pathname + location.search);
+  history.replaceState(history.state, "", location.pathname + location.search);
+}
+
+/** The interface's and the study's words in a language. @param {string} poll @param {string} tag */
+async function spoken(poll, tag) {
+  const [language, words] = await Promise.all([Language.load(tag), getWords(poll, tag)]);
+  document.documentElement.lang = tag;
+  document.documentElement.dir = words.direction;
+  return { language, words };
 }
 
 /** @param {Page} page @param {string} tag */
-async function speak(page, tag) {
-  const [language, words] = await Promise.all([Language.load(tag), getWords(page.poll.id, tag)]);
-  page.speak(language, words);
-  document.documentElement.lang = tag;
-  document.documentElement.dir = words.direction;
-  header(page, tag);
-}
-
 function header(page, tag) {
   const { poll, language } = page;
-  const choose = async (event) => {
-    rememberLanguage(event.target.value);
+  const choose = async (/** @type {{target: HTMLSelectElement}} */ { target: { value } }) => {
+    rememberLanguage(value);
     try {
-      await speak(page, event.target.value);
+      const { language, words } = await spoken(poll.id, value);
+      page.speak(language, words);
     } catch (refusal) {
       return page.problem(refusal);
     }
-    page.show();
+    header(page, value);
     return document.getElementById("language")?.focus();
   };
   const options = poll.languages.map((name) =>
@@ -80,16 +96,15 @@ function header(page, tag) {
   document.getElementById("foot")?.replaceChildren(h("p", { class: "note" }, language.say("foot")));
 }
 
-/** Say that the poll could not be opened, if possible in the voter's language. */
+/** Say that the poll could not be opened, if possible in the voter's language. @param {unknown} problem */
 async function apologise(problem) {
   const language = await Language.load(pickLanguage(Object.keys(LANGUAGES), wanted())).catch(() => null);
-  const key = problem.reason === "unknown-poll" ? "refused_unknown_poll" : "refused_unreachable";
   main.replaceChildren(
     h(
       "section",
       { class: "page" },
       h("h1", {}, language?.say("problem_title") ?? "crowdveil"),
-      h("p", { class: "lead", role: "alert" }, language?.say(key) ?? String(problem.message)),
+      h("p", { class: "lead", role: "alert" }, language ? apology(problem, language) : String(problem)),
       h(
         "button",
         { class: "primary", type: "button", onclick: () => location.reload() },
@@ -98,4 +113,11 @@ async function apologise(problem) {
     ),
   );
   main.removeAttribute("aria-busy");
+}
+
+/** @param {unknown} problem @param {Language} language */
+function apology(problem, language) {
+  if (problem instanceof InvalidPoll) return refusalWords(problem, language);
+  const unknown = problem instanceof Refusal && problem.reason === "unknown-poll";
+  return language.say(unknown ? "refused_unknown_poll" : "refused_unreachable");
 }

@@ -1,76 +1,125 @@
 /** The page: what it knows, what it remembers, and how it goes from step to step. */
 
-import { deliver, getSession, put, withdraw } from "./api.js";
+import { deliver, getSession, put, refusalWords, withdraw } from "./api.js";
 import { ownPreference } from "./comparison.js";
-import { ballotText, beside, delivered, newState, resumed, withdrawn } from "./journey.js";
+import * as journey from "./journey.js";
 import { h } from "./markup.js";
 import { makeReport, newToken, reportId } from "./mechanisms/report.js";
+import { fingerprint } from "./mechanisms/study.js";
 import { systemRandom } from "./mechanisms/random.js";
+import { checkedSession, InvalidPoll, promiseOf, repeats } from "./poll.js";
 import { isCentral } from "./promise.js";
 import { hasRoad } from "./scene/road.js";
 import { about } from "./steps/about.js";
 import { dilemmas } from "./steps/dilemmas.js";
-import { done } from "./steps/done.js";
+import { done, stopped } from "./steps/done.js";
 import { level } from "./steps/level.js";
 import { review, sending } from "./steps/sending.js";
 import { welcome } from "./steps/welcome.js";
 
-/** Steps at which there are answers on the device and nothing has been sent. */
+/** @typedef {import("./journey.js").State} State */
+/** @typedef {(seconds: number) => Promise<void>} Pause */
+
+/** Steps at which there are choices on the device and nothing has been sent. */
 const ANSWERING = ["dilemmas", "about", "review"];
 
 const STEPS = { welcome, level, dilemmas, about, review, sending, done };
 
-/** Reasons of the server that the interface has words for. */
-const REASONS = [
-  "unreachable",
-  "closed",
-  "full",
-  "not-open-yet",
-  "unknown-ballot",
-  "different-report",
-  "nothing-stored",
-  "too-many-requests",
-];
+/** How often the page asks for dilemmas that differ: an honest drawing repeats one in fewer than 1 % of sessions. */
+const SESSIONS_ASKED = 5;
 
 export class Page {
   /** The voter's own preference: in memory only, and gone with the page. @type {number[] | null} */
   preference = null;
   /** What is said in place of all steps, for a poll that takes no answers. @type {string | null} */
   notice = null;
+  /** @type {Promise<void> | null} */
   #delivery = null;
+  /** @type {Pause | null} */
   #pause = null;
 
   /**
-   * @param {any} poll
+   * @param {import("./mechanisms/study.js").Poll} poll
    * @param {import("./store.js").Store} store
    * @param {string | null} token of a personal link
    * @param {HTMLElement} main
+   * @param {{language: import("./language.js").Language, words: import("./language.js").Words}} spoken
    */
-  constructor(poll, store, token, main) {
+  constructor(poll, store, token, main, { language, words }) {
     this.poll = poll;
     this.store = store;
     this.main = main;
+    this.language = language;
+    this.words = words;
     this.road = poll.scene === "road" && hasRoad(poll.study);
-    this.state = resumed(poll, store.read(), token);
+    this.promise = promiseOf(poll);
+    this.state = journey.resumed(poll, this.promise, store.read(), token);
+    history.replaceState({ depth: 0, ...history.state, ...this.#spot() }, "");
   }
 
-  /** Change the language. @param {import("./language.js").Language} language @param {any} words the study's */
+  /**
+   * What this device has sent under another promise, or in another poll of this study. The same choices with fresh noise
+   * would spend epsilon again: nothing more is ever made.
+   * @returns {import("./store.js").Seal | null}
+   */
+  get earlier() {
+    const seal = this.store.seal();
+    const other = seal !== null && (seal.promise !== this.promise || !this.state.sealed);
+    if (other) return seal;
+    const { sealed, promise, token, receipt } = this.state;
+    if (!sealed || promise === this.promise) return null;
+    return { promise, id: receipt?.id ?? (token ? reportId(token) : ""), day: receipt?.day ?? "" };
+  }
+
+  /**
+   * Change the language; what was ticked and opened stays so.
+   * @param {import("./language.js").Language} language
+   * @param {import("./language.js").Words} words the study's
+   */
   speak(language, words) {
     this.language = language;
     this.words = words;
-    this.direction = words.direction;
+    const ticks = [...this.main.querySelectorAll("input")].map((input) => input.checked);
+    const folds = [...this.main.querySelectorAll("details")].map((details) => details.open);
+    this.show();
+    this.main.querySelectorAll("input").forEach((input, i) => (input.checked = ticks[i] ?? input.checked));
+    this.main.querySelectorAll("details").forEach((details, i) => (details.open = folds[i] ?? details.open));
   }
 
-  /** Remember a new state. @param {import("./journey.js").State} state */
+  /**
+   * Remember a new state, unless another tab has gone on meanwhile: then this one goes along with it.
+   * @param {State} state
+   * @returns {boolean} whether the new state counts
+   */
   update(state) {
-    this.state = state;
-    this.store.write(state);
+    if (this.#adopt()) {
+      this.show();
+      return false;
+    }
+    this.state = { ...state, revision: this.state.revision + 1 };
+    this.store.write(this.state);
+    return true;
+  }
+
+  /** Take over what another tab has remembered, if it is ahead. */
+  #adopt() {
+    const elsewhere = this.store.read();
+    if (!elsewhere || elsewhere.revision <= this.state.revision) return false;
+    if (elsewhere.promise !== this.promise) location.reload();
+    this.state = elsewhere;
+    return true;
+  }
+
+  /** Another tab has remembered something. */
+  follow() {
+    if (this.#adopt()) this.show();
   }
 
   /** Draw the step where the voter is, and take the keyboard and the screen reader there. */
   show() {
-    const section = this.notice ? this.#noticed() : STEPS[this.state.step](this);
-    if (!this.notice && ANSWERING.includes(this.state.step)) section.append(this.#forgetting());
+    this.#adopt();
+    const { earlier } = this;
+    const section = earlier ? stopped(this, earlier) : this.notice ? this.#noticed() : this.#step();
     this.main.replaceChildren(section);
     this.main.removeAttribute("aria-busy");
     document.title = `${this.words.title} · crowdveil`;
@@ -78,13 +127,18 @@ export class Page {
     section.querySelector("h1")?.focus({ preventScroll: true });
   }
 
+  #step() {
+    const section = STEPS[this.state.step](this);
+    if (ANSWERING.includes(this.state.step)) section.append(this.#forgetting());
+    return section;
+  }
+
   #noticed() {
-    const words = this.language.say(this.notice);
     return h(
       "section",
       { class: "page" },
       h("h1", { tabindex: "-1" }, this.words.title),
-      h("p", { class: "lead" }, words),
+      h("p", { class: "lead" }, this.language.say(this.notice ?? "")),
     );
   }
 
@@ -92,42 +146,51 @@ export class Page {
   #forgetting() {
     const forget = () => {
       if (!window.confirm(this.language.say("forget_sure"))) return;
-      this.update(newState(this.poll, this.state.token));
+      if (!this.update(journey.newState(this.poll, this.promise, this.state.token))) return;
+      history.replaceState({ ...history.state, ...this.#spot() }, "");
       this.show();
     };
     return h("p", {}, h("button", { class: "plain", type: "button", onclick: forget }, this.language.say("forget")));
   }
 
-  /** Another tab has sent, or is about to: its report is the only one, and this tab goes along. */
-  follow() {
-    const elsewhere = this.store.read();
-    if (!elsewhere?.sealed || this.state.sealed) return;
-    this.state = elsewhere;
-    this.show();
+  /** @returns {import("./journey.js").Spot} */
+  #spot() {
+    return { step: this.state.step, place: this.state.place };
   }
 
-  /** Go to the step after this one. */
+  /** Go on to the next step or dilemma. The browser's Back leads here again. */
   async next() {
     if (this.main.hasAttribute("aria-busy")) return;
-    const step = beside(this.poll, this.state.step, 1);
-    if (step === "dilemmas" && this.state.dilemmas.length === 0 && !(await this.#begin())) return;
-    this.update({ ...this.state, step });
+    const spot = journey.beside(this.poll, this.state, 1);
+    if (spot.step === "dilemmas" && this.state.dilemmas.length === 0 && !(await this.#begin())) return;
+    if (!this.update({ ...this.state, ...spot })) return;
+    history.pushState({ ...spot, depth: history.state.depth + 1 }, "");
     this.show();
   }
 
-  /** Go to the step before this one. */
+  /** Go back to the step or dilemma before, as the browser's Back does. */
   back() {
-    this.update({ ...this.state, step: beside(this.poll, this.state.step, -1) });
-    this.show();
+    if (history.state.depth > 0) return history.back();
+    const spot = journey.beside(this.poll, this.state, -1);
+    history.replaceState({ ...history.state, ...spot }, "");
+    return this.returnTo(spot);
   }
 
-  /** Get the dilemmas: the last request before the answers, and the same whatever they will be. */
+  /** Go where the browser's Back or Forward leads. @param {import("./journey.js").Spot | null} spot */
+  returnTo(spot) {
+    let wanted = spot ?? { step: "welcome", place: 0 };
+    if (wanted.step === "level" && journey.levelIsFixed(this.state)) wanted = { step: "welcome", place: 0 };
+    if (this.notice || this.earlier || !journey.reachable(this.poll, this.state, wanted)) return;
+    const { step, place } = wanted;
+    if (this.update({ ...this.state, step, place })) this.show();
+  }
+
+  /** Get the dilemmas: the last request before the choices, and the same whatever they will be. */
   async #begin() {
     this.main.setAttribute("aria-busy", "true");
     try {
-      const { dilemmas } = await getSession(this.poll.id);
-      this.update({ ...this.state, dilemmas, choices: dilemmas.map(() => null), place: 0 });
-      return true;
+      const drawn = await this.#session();
+      return this.update({ ...this.state, dilemmas: drawn, choices: drawn.map(() => null), place: 0 });
     } catch (refusal) {
       this.problem(refusal);
       return false;
@@ -136,27 +199,28 @@ export class Page {
     }
   }
 
-  /**
-   * The exact text to send: made once, and stored with its token before anybody sees it. Another tab may have made one
-   * already; then that one counts.
-   * @returns {string}
-   */
-  makeBody() {
-    const elsewhere = this.store.read();
-    if (elsewhere?.sealed) this.state = elsewhere;
-    if (this.state.body === null) {
-      const { dilemmas, choices, epsilonMicro, about } = this.state;
-      const body = isCentral(this.poll)
-        ? ballotText(this.poll, this.state)
-        : makeReport(this.poll, dilemmas, choices, epsilonMicro, about, systemRandom());
-      this.update({ ...this.state, body, token: this.state.token ?? newToken(systemRandom()) });
+  async #session() {
+    for (let asked = 0; asked < SESSIONS_ASKED; asked++) {
+      const drawn = checkedSession(this.poll.study, (await getSession(this.poll.id)).dilemmas);
+      if (!repeats(this.poll.study, drawn)) return drawn;
     }
-    return this.state.body;
+    throw new InvalidPoll("the same dilemma comes more than once");
+  }
+
+  /** The exact text to send: made once, and stored with its token before anybody sees it. @returns {string} */
+  makeBody() {
+    const { dilemmas, epsilonMicro, about, body, token } = this.state;
+    if (body !== null) return body;
+    const made = isCentral(this.poll)
+      ? journey.ballotText(fingerprint(this.poll.study), this.poll, this.state)
+      : makeReport(this.poll, dilemmas, journey.choicesOf(this.state), Number(epsilonMicro), about, systemRandom());
+    this.update({ ...this.state, body: made, token: token ?? newToken(systemRandom()) });
+    return made;
   }
 
   /**
    * Send what is stored until it is there. A second call, after a change of language, joins the first.
-   * @param {(seconds: number) => Promise<void>} pause how to wait before another try
+   * @param {Pause} pause how to wait before another try
    */
   send(pause) {
     this.#pause = pause;
@@ -165,30 +229,30 @@ export class Page {
   }
 
   async #deliver() {
-    this.makeBody();
-    this.update({ ...this.state, sealed: true });
-    const { token, body, dilemmas, choices, epsilonMicro } = this.state;
+    const { token, body, dilemmas, epsilonMicro } = this.state;
+    if (token === null || body === null || epsilonMicro === null) throw new Error("there is nothing to send");
+    const id = reportId(token);
+    const choices = journey.choicesOf(this.state);
+    if (!this.state.sealed && !this.update({ ...this.state, sealed: true })) return;
+    if (this.store.seal() === null) this.store.writeSeal({ promise: this.promise, id, day: today() });
     const kind = isCentral(this.poll) ? "ballot" : "report";
     const answer = await deliver(
       () => put(this.poll.id, kind, token, body),
-      (seconds) => this.#pause(seconds),
+      async (seconds) => this.#pause?.(seconds),
     );
     this.preference = choices.length > 0 ? ownPreference(this.poll, dilemmas, choices) : null;
-    const day = new Date().toISOString().slice(0, 10);
-    const receipt = { id: reportId(token), day, epsilonMicro, code: answer.completion_code, url: answer.return_url };
-    this.update(delivered(this.state, receipt));
-    this.show();
+    const receipt = { id, day: today(), epsilonMicro, code: answer.completion_code, url: answer.return_url };
+    if (this.update(journey.delivered(this.state, receipt))) this.show();
   }
 
   /** Delete on the server, then here. */
   async withdraw() {
-    await withdraw(this.poll.id, this.state.token);
+    await withdraw(this.poll.id, String(this.state.token));
     this.preference = null;
-    this.update(withdrawn(this.state));
-    this.show();
+    if (this.update(journey.withdrawn(this.state))) this.show();
   }
 
-  /** Say what went wrong, with a way to try again. */
+  /** Say what went wrong, with a way to try again. @param {unknown} refusal */
   problem(refusal) {
     const retry = h(
       "button",
@@ -201,17 +265,14 @@ export class Page {
         "section",
         { class: "page" },
         heading,
-        h("p", { class: "lead", role: "alert" }, this.refusalWords(refusal)),
+        h("p", { class: "lead", role: "alert" }, refusalWords(refusal, this.language)),
         retry,
       ),
     );
     heading.focus();
   }
+}
 
-  /** A refusal in the voter's language; what has no words there is told as the server told it. */
-  refusalWords(refusal) {
-    return REASONS.includes(refusal.reason)
-      ? this.language.say(`refused_${refusal.reason.replaceAll("-", "_")}`)
-      : this.language.say("refused_other", { message: refusal.message });
-  }
+function today() {
+  return new Date().toISOString().slice(0, 10);
 }

@@ -1,17 +1,31 @@
 /** What an epsilon means, in numbers that a person can picture. */
 
+import { MECHANISMS } from "./mechanisms/report.js";
+
+/**
+ * @typedef {import("./mechanisms/study.js").Poll} Poll
+ * @typedef {import("./language.js").Language} Language
+ */
+
 /** @param {number} micro @returns {number} */
 export const epsilonOf = (micro) => micro / 1e6;
 
-/** The best odds anybody can bet with on what is protected: e^epsilon to 1. @param {number} epsilon */
+/**
+ * The best odds anybody can bet with on what is protected: e^epsilon to 1.
+ * @param {number} epsilon
+ * @param {Language} language
+ */
 export function odds(epsilon, language) {
   const factor = Math.exp(epsilon);
   const digits = factor < 1.1 ? { maximumFractionDigits: 3 } : { maximumSignificantDigits: 3 };
-  return language.number(factor, factor < 1e6 ? digits : { notation: "scientific", maximumFractionDigits: 1 });
+  return language.number(factor, factor < 1e6 ? digits : SCIENTIFIC);
 }
 
+/** @type {Intl.NumberFormatOptions} */
+const SCIENTIFIC = { notation: "scientific", maximumFractionDigits: 1 };
+
 /**
- * How often, of 100 times, a guess between two equally likely answers can be right: 100 e^epsilon / (1 + e^epsilon).
+ * How often, of 100 times, a guess between two equally likely possibilities can be right: 100 e^epsilon / (1 + e^epsilon).
  * Rounded up, so that the promise is never told larger than it is.
  * @param {number} epsilon
  */
@@ -19,11 +33,27 @@ export function rightOf100(epsilon) {
   return Math.min(100, Math.ceil(100 / (1 + Math.exp(-epsilon)) - 1e-9));
 }
 
-/** Which key of the interface says what is protected. @param {any} poll */
+/**
+ * The bound for all records or choices of a voter together, in words. A person's choices are alike, so together they
+ * tell more: for n of them, each protected with epsilon, n epsilon. Some mechanisms keep epsilon for all at once.
+ * @param {Poll} poll
+ * @param {number} epsilon
+ * @param {Language} language
+ */
+export function togetherWords(poll, epsilon, language) {
+  if (poll.unit === "voter") return "";
+  const count = poll.study.drawing.dilemmas;
+  const whole = !isCentral(poll) && MECHANISMS[poll.mechanism].wholeVoter;
+  const all = whole ? epsilon : count * epsilon;
+  const shown = language.number(all, { maximumFractionDigits: 6 });
+  return language.say(`together_${poll.unit}`, { count, odds: odds(all, language), epsilon: shown });
+}
+
+/** Which key of the interface says what is protected. @param {Poll} poll */
 export const protectedKey = (poll) => `protected_${poll.unit}`;
 
-/** Whether answers leave the device. @param {any} poll */
+/** Whether choices leave the device. @param {Poll} poll */
 export const isCentral = (poll) => poll.place === "central";
 
-/** Whether a report holds single answers, some turned over by a coin. @param {any} poll */
-export const tossesCoins = (poll) => poll.mechanism === "randomised-response" || poll.mechanism === "one-choice";
+/** Whether a report holds single choices, some turned over by a coin. @param {Poll} poll */
+export const tossesCoins = (poll) => !isCentral(poll) && MECHANISMS[poll.mechanism].tossesCoins === true;

@@ -4,21 +4,30 @@
  * A browser may refuse (private mode, full disk). Then the page works all the same, until it is closed.
  */
 
-const FORMAT = 1;
+const FORMAT = 2;
 
-/** The memory of one ballot. */
+/**
+ * @typedef {object} Seal what stays known of a ballot that may have been sent, whatever becomes of the poll
+ * @property {string} promise under which it was made
+ * @property {string} id the report's number
+ * @property {string} day
+ */
+
+/** The memory of one ballot, and of whether this device has taken part in the study. */
 export class Store {
-  #key;
+  #ballot;
+  #seal;
 
-  /** @param {string} key */
-  constructor(key) {
-    this.#key = `crowdveil:${key}`;
+  /** @param {string} ballot @param {string} participation */
+  constructor(ballot, participation) {
+    this.#ballot = `crowdveil:ballot:${ballot}`;
+    this.#seal = `crowdveil:sealed:${participation}`;
     this.lasting = this.#works();
   }
 
   #works() {
     try {
-      const probe = `${this.#key}:probe`;
+      const probe = `${this.#ballot}:probe`;
       localStorage.setItem(probe, "1");
       localStorage.removeItem(probe);
       return true;
@@ -27,24 +36,43 @@ export class Store {
     }
   }
 
-  /** @returns {any} what was written last, or null */
+  /** @returns {import("./journey.js").State | null} what was written last */
   read() {
-    try {
-      const stored = JSON.parse(localStorage.getItem(this.#key) ?? "null");
-      return stored?.format === FORMAT ? stored.state : null;
-    } catch {
-      return null;
-    }
+    return remembered(this.#ballot);
   }
 
-  /** @param {object} state @returns {boolean} whether it will be there after a reload */
+  /** @param {import("./journey.js").State} state */
   write(state) {
+    this.#remember(this.#ballot, state);
+  }
+
+  /** @returns {Seal | null} */
+  seal() {
+    return remembered(this.#seal);
+  }
+
+  /** @param {Seal} seal */
+  writeSeal(seal) {
+    this.#remember(this.#seal, seal);
+  }
+
+  /** @param {string} key @param {object} value */
+  #remember(key, value) {
     try {
-      localStorage.setItem(this.#key, JSON.stringify({ format: FORMAT, state }));
+      localStorage.setItem(key, JSON.stringify({ format: FORMAT, value }));
     } catch {
       this.lasting = false;
     }
-    return this.lasting;
+  }
+}
+
+/** @param {string} key @returns {any} */
+function remembered(key) {
+  try {
+    const stored = JSON.parse(localStorage.getItem(key) ?? "null");
+    return stored?.format === FORMAT ? stored.value : null;
+  } catch {
+    return null;
   }
 }
 

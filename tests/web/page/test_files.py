@@ -47,7 +47,9 @@ def test_every_key_that_the_page_asks_for_is_there_and_no_other():
     code = "\n".join(module.read_text(encoding="utf-8") for module in MODULES)
     asked = {key for key in ENGLISH if re.search(rf'"{key}"', code)}
     made = {  # keys that are put together, by what they begin with
-        "protected_": ("voter", "record", "answer"),
+        "protected_": ("voter", "record", "choice"),
+        "together_": ("record", "choice"),
+        "assumed_": ("central", "distributed"),
         "picture_": ("central", "distributed"),
         "bet_": ("central", "distributed"),
         "level_": ("strong", "balanced", "light"),

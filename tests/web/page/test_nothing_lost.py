@@ -193,9 +193,9 @@ def test_a_changed_poll_starts_anew(visit):
     voter.answer("left")
     voter.page.evaluate(
         """() => {
-          const [key] = Object.keys(localStorage).filter((name) => name.startsWith("crowdveil:algorithm"));
+          const [key] = Object.keys(localStorage).filter((name) => name.startsWith("crowdveil:ballot:"));
           const stored = JSON.parse(localStorage.getItem(key));
-          stored.state.fingerprint = "0".repeat(64);
+          stored.value.promise = "0".repeat(64);
           localStorage.setItem(key, JSON.stringify(stored));
         }"""
     )

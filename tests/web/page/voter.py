@@ -29,11 +29,10 @@ class Voter:
     def memory(self):
         """What the browser remembers of the ballot."""
         stored = self.page.evaluate(
-            "Object.keys(localStorage).filter(k => k.startsWith('crowdveil:') && k !== 'crowdveil:language')"
-            ".map(k => localStorage.getItem(k))"
+            "Object.keys(localStorage).filter(k => k.startsWith('crowdveil:ballot:')).map(k => localStorage.getItem(k))"
         )
         assert len(stored) == 1
-        return json.loads(stored[0])["state"]
+        return json.loads(stored[0])["value"]
 
     def agree(self):
         """Give consent and start."""

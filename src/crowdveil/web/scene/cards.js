@@ -5,8 +5,8 @@ import { phraseOf } from "../language.js";
 
 /**
  * The facts of one alternative, for the inside of its card.
- * @param {any} study
- * @param {any} words
+ * @param {import("../mechanisms/study.js").Study} study
+ * @param {import("../language.js").Words} words
  * @param {number[]} values
  * @param {number[]} others values of the other alternative: equal facts are shown more quietly
  * @param {import("../language.js").Language} language
@@ -25,10 +25,15 @@ export function facts(study, words, values, others, language) {
   return h("span", { class: "facts-of-card" }, rows);
 }
 
-/** From zero, or from the low end of a range without zero. Normal values hardly ever leave -3.5 to 3.5. */
+/**
+ * From zero, or from the low end of a range without zero. Normal values hardly ever leave -3.5 to 3.5.
+ * @param {import("../mechanisms/study.js").Feature} feature
+ * @param {number} value
+ * @param {boolean} normal
+ */
 function bar({ low, high, levels }, value, normal) {
   const [from, to] = normal ? [-3.5, 3.5] : [low, levels?.length ? Math.max(...levels) : high];
-  const at = (x) => (100 * (Math.min(Math.max(x, from), to) - from)) / (to - from);
+  const at = (/** @type {number} */ x) => (100 * (Math.min(Math.max(x, from), to) - from)) / (to - from);
   const [start, end] = [at(Math.max(from, Math.min(0, to))), at(value)].sort((a, b) => a - b);
   return svg(
     "svg",

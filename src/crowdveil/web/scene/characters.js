@@ -2,7 +2,7 @@
 
 import { svg } from "../markup.js";
 
-/** Feature -> the part of its box (48 x 72) that shows when it sits in a car. */
+/** Feature -> the part of its box (48 x 72) that shows when it sits in a car. @type {Record<string, string>} */
 const SEATED = {
   man: "0 0 48 46",
   woman: "0 0 48 46",
@@ -52,14 +52,26 @@ export function everybody(counts) {
   return [...standing.filter((name) => !SMALL.includes(name)), ...standing.filter((name) => SMALL.includes(name))];
 }
 
-/** A whole figure whose feet stand at (x, y). @param {string} name */
+/**
+ * A whole figure whose feet stand at (x, y).
+ * @param {string} name
+ * @param {number} x
+ * @param {number} y
+ * @param {number} height
+ */
 export function standing(name, x, y, height) {
   const width = (height * 48) / 72;
   const box = { href: `#character-${name}`, x: x - width / 2, y: y - height, width, height };
   return svg("g", { class: "figure" }, svg("use", { ...box, class: "halo" }), svg("use", box));
 }
 
-/** The part of a figure that is seen above a seat; the middle of its lower edge is at (x, y). @param {string} name */
+/**
+ * The part of a figure that is seen above a seat; the middle of its lower edge is at (x, y).
+ * @param {string} name
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ */
 export function seated(name, x, y, width) {
   const height = (width * 46) / 48;
   const frame = { x: x - width / 2, y: y - height, width, height, viewBox: SEATED[name] };

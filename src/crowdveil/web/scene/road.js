@@ -9,39 +9,56 @@
 import { svg } from "../markup.js";
 import { CHARACTERS, everybody, seated, standing } from "./characters.js";
 
+/**
+ * @typedef {import("../mechanisms/study.js").Study} Study
+ * @typedef {import("../mechanisms/study.js").Dilemma} Dilemma
+ * @typedef {import("../mechanisms/study.js").Side} Side
+ * @typedef {{left: string, right: string}} Tags the letter that names each group
+ * @typedef {(side: Side) => void} Pick
+ */
+
 const WIDTH = 360;
 const HEIGHT = 326;
 const LANE = { left: 97, right: 263 }; // the middles of the lanes
 const KERB = { left: 9, right: 351 };
 /** By the number of people in the larger group: how tall a figure stands and how wide it sits. */
-const SIZES = { 1: [96, 60], 2: [92, 54], 3: [72, 42], 4: [68, 39], 5: [68, 39] };
+const SIZES = /** @type {Record<number, [number, number]>} */ ({ 1: [96, 60], 2: [92, 54], 3: [72, 42], 4: [68, 39], 5: [68, 39] });
 const SIDES = /** @type {const} */ (["left", "right"]);
 
-/** @param {any} study @returns {boolean} whether a study has what the road needs */
+/** @param {Study} study @returns {boolean} whether a study has what the road needs */
 export function hasRoad(study) {
   const names = study.features.map((feature) => feature.name);
   return ["intervention", "barrier", "legality", ...CHARACTERS].every((name) => names.includes(name));
 }
 
-/** Whether a dilemma can happen on this road: one group ahead, one beside it, and not both in the car. */
+/**
+ * Whether a dilemma can happen on this road: one group ahead, one beside it, and not both in the car.
+ * @param {Study} study
+ * @param {Dilemma} dilemma
+ */
 export function fitsRoad(study, dilemma) {
   const { left, right } = groupsOf(study, dilemma);
   const people = [left, right].every((group) => everybody(group).length >= 1 && everybody(group).length <= 5);
   return people && left.intervention + right.intervention === 1 && left.barrier + right.barrier <= 1;
 }
 
-/** Values by feature name, of both sides. */
+/**
+ * Values by feature name, of both sides.
+ * @param {Study} study
+ * @param {Dilemma} dilemma
+ * @returns {Record<Side, Record<string, number>>}
+ */
 export function groupsOf(study, dilemma) {
-  const named = (values) => Object.fromEntries(study.features.map((feature, k) => [feature.name, values[k]]));
+  const named = (/** @type {number[]} */ values) => Object.fromEntries(study.features.map((feature, k) => [feature.name, values[k]]));
   return { left: named(dilemma.left), right: named(dilemma.right) };
 }
 
 /**
- * @param {any} study
- * @param {{left: number[], right: number[]}} dilemma
- * @param {{left: string, right: string}} tags the letter that names each group
- * @param {(side: "left" | "right") => void} pick
- * @returns {{element: SVGElement, mark: (spared: "left" | "right" | null) => void}}
+ * @param {Study} study
+ * @param {Dilemma} dilemma
+ * @param {Tags} tags
+ * @param {Pick} pick
+ * @returns {{element: SVGElement, mark: (spared: Side | null) => void}}
  */
 export function drawRoad(study, dilemma, tags, pick) {
   const groups = groupsOf(study, dilemma);
@@ -68,6 +85,7 @@ export function drawRoad(study, dilemma, tags, pick) {
   return { element, mark: (spared) => mark(element, spared) };
 }
 
+/** @param {Element} element @param {Side | null} spared */
 function mark(element, spared) {
   element.classList.toggle("decided", spared !== null);
   for (const part of element.querySelectorAll("[data-side]")) {
@@ -87,6 +105,7 @@ function ground() {
   ];
 }
 
+/** @param {Side} side */
 function crossing(side) {
   const left = side === "left" ? 21 : 187;
   const stripes = Array.from({ length: 6 }, (_, i) =>
@@ -95,6 +114,7 @@ function crossing(side) {
   return svg("g", { class: "zebra" }, stripes);
 }
 
+/** @param {number} x */
 function barrier(x) {
   const stripes = Array.from({ length: 6 }, (_, i) =>
     svg("path", { class: "hazard", d: `M${x - 66 + i * 24} 96h12l-9 22h-12z` }),
@@ -110,9 +130,13 @@ function barrier(x) {
   );
 }
 
-/** A light for pedestrians: standing above, walking below, so that it can be read without its colours. */
+/**
+ * A light for pedestrians: standing above, walking below, so that it can be read without its colours.
+ * @param {number} x
+ * @param {boolean} green
+ */
 function light(x, green) {
-  const lamp = (y, on, name) => svg("circle", { cx: x, cy: y, r: 6.6, class: on ? `lamp ${name}` : "lamp" });
+  const lamp = (/** @type {number} */ y, /** @type {boolean} */ on, /** @type {string} */ name) => svg("circle", { cx: x, cy: y, r: 6.6, class: on ? `lamp ${name}` : "lamp" });
   return svg(
     "g",
     { class: "light" },
@@ -131,7 +155,7 @@ function light(x, green) {
   );
 }
 
-/** Where the car goes if the group of this side is hit. */
+/** Where the car goes if the group of this side is hit. @param {Side} side @param {Side} ahead */
 function path(side, ahead) {
   const [from, to] = [LANE[ahead], LANE[side]];
   const tip = 164;
@@ -144,10 +168,11 @@ function path(side, ahead) {
   );
 }
 
+/** @param {Side} side @param {string[]} names @param {number} tall @param {Tags} tags @param {Pick} pick */
 function pedestrians(side, names, tall, tags, pick) {
   const x = LANE[side];
   const [back, front] = rows(names);
-  const place = (list, y) =>
+  const place = (/** @type {string[]} */ list, /** @type {number} */ y) =>
     list.map((name, i) => standing(name, x + (i - (list.length - 1) / 2) * (tall * 0.7), y, tall));
   const figures = [...place(back, 82), ...place(front, back.length > 0 ? 153 : 92 + tall / 2)];
   return svg(
@@ -159,16 +184,25 @@ function pedestrians(side, names, tall, tags, pick) {
   );
 }
 
-/** Up to three stand or sit side by side, more in two rows. */
+/** Up to three stand or sit side by side, more in two rows. @param {string[]} names */
 function rows(names) {
   const back = names.length > 3 ? Math.floor(names.length / 2) : 0;
   return [names.slice(0, back), names.slice(back)];
 }
 
-/** The car from behind and above, with a glass roof. @param {"left" | "right" | undefined} side of those in it */
+/**
+ * The car from behind and above, with a glass roof.
+ * @param {number} x
+ * @param {string[]} names
+ * @param {number} wide
+ * @param {Side | undefined} side of those in it
+ * @param {Tags} tags
+ * @param {Pick} pick
+ */
 function car(x, names, wide, side, tags, pick) {
   const [back, front] = rows(names);
-  const seats = (list, y) => list.map((name, i) => seated(name, (i - (list.length - 1) / 2) * (wide + 1), y, wide));
+  const seats = (/** @type {string[]} */ list, /** @type {number} */ y) =>
+    list.map((name, i) => seated(name, (i - (list.length - 1) / 2) * (wide + 1), y, wide));
   const glass = "M-56 19c36-7 76-7 112 0 5 20 8 45 8 78 0 6-3 9-9 10-36 4-74 4-110 0-6-1-9-4-9-10 0-33 3-58 8-78z";
   return svg(
     "g",
@@ -198,7 +232,12 @@ function car(x, names, wide, side, tags, pick) {
   );
 }
 
-/** The letter of a group; once somebody has chosen, what becomes of it. */
+/**
+ * The letter of a group; once somebody has chosen, what becomes of it.
+ * @param {number} x
+ * @param {number} y
+ * @param {string} tag
+ */
 function badge(x, y, tag) {
   return svg(
     "g",

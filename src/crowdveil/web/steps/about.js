@@ -7,16 +7,17 @@ import { epsilonOf, isCentral, odds } from "../promise.js";
 /** @param {import("../page.js").Page} page */
 export function about(page) {
   const { poll, language, state } = page;
-  const say = (key, values) => language.say(key, values);
-  const submit = (event) => {
+  const say = language.say.bind(language);
+  const submit = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
-    const given = Object.fromEntries([...new FormData(event.target)].filter(([, option]) => option !== ""));
-    page.update(changed(page.state, { about: given }));
-    page.next();
+    const form = /** @type {HTMLFormElement} */ (event.target);
+    const given = [...new FormData(form)].filter(([, option]) => option !== "");
+    const about = Object.fromEntries(given.map(([question, option]) => [question, String(option)]));
+    if (page.update(changed(page.state, { about }))) page.next();
   };
   const note = isCentral(poll)
     ? say("about_central")
-    : say("about_distributed", { odds: odds(epsilonOf(poll.about_epsilon_micro), language) });
+    : say("about_distributed", { odds: odds(epsilonOf(Number(poll.about_epsilon_micro)), language) });
   return h(
     "section",
     { class: "page" },
@@ -31,8 +32,13 @@ export function about(page) {
   );
 }
 
+/**
+ * @param {import("../mechanisms/study.js").Question} question
+ * @param {string | undefined} given
+ * @param {import("../language.js").Language} language
+ */
 function fieldset(question, given, language) {
-  const option = (id, text) =>
+  const option = (/** @type {string} */ id, /** @type {string} */ text) =>
     h(
       "label",
       { class: "option" },

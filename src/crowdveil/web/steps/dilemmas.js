@@ -1,17 +1,25 @@
 /** One dilemma at a time: drawn, with the same in words. A choice shows what it means before it counts. */
 
-import { changed } from "../journey.js";
+import { changed, levelIsFixed } from "../journey.js";
 import { away, h } from "../markup.js";
 import { facts } from "../scene/cards.js";
 import { drawRoad, fitsRoad, groupsOf } from "../scene/road.js";
 import { describe, phrases } from "../language.js";
 
+/**
+ * @typedef {import("../mechanisms/study.js").Dilemma} Dilemma
+ * @typedef {import("../mechanisms/study.js").Side} Side
+ * @typedef {import("../page.js").Page} Page
+ * @typedef {import("../language.js").Language["say"]} Say
+ * @typedef {Record<Side, string>} Tags
+ */
+
 const SIDES = /** @type {const} */ (["left", "right"]);
 
-/** @param {import("../page.js").Page} page */
+/** @param {Page} page */
 export function dilemmas(page) {
   const { poll, words, language, state } = page;
-  const say = (key, values) => language.say(key, values);
+  const say = language.say.bind(language);
   const { place } = state;
   const dilemma = state.dilemmas[place];
   const total = state.dilemmas.length;
@@ -23,23 +31,25 @@ export function dilemmas(page) {
   const cards = SIDES.map((side) => choiceCard(page, dilemma, side, tags[side], onRoad));
   const radios = Object.fromEntries(SIDES.map((side, i) => [side, cards[i].querySelector("input")]));
 
+  /** @param {Side} side */
   function pick(side) {
     radios[side].checked = true;
     radios[side].focus({ preventScroll: true });
     show(side);
   }
 
-  /** The level of protection is chosen before the first answer, and stays. */
-  const canGoBack = () => place > 0 || page.state.choices.every((choice) => choice === null);
+  const canGoBack = () => place > 0 || !levelIsFixed(page.state);
 
+  /** @param {Side} side */
   function show(side) {
-    page.update(changed(page.state, { choices: page.state.choices.with(place, side) }));
+    if (!page.update(changed(page.state, { choices: page.state.choices.with(place, side) }))) return;
     draw(side);
     outcome.textContent = outcomeWords(poll.study, dilemma, side, tags, onRoad, say);
     missing.textContent = "";
     back.hidden = !canGoBack();
   }
 
+  /** @param {Side | null} side */
   function draw(side) {
     scene?.mark(side);
     cards.forEach((card, i) => {
@@ -48,34 +58,31 @@ export function dilemmas(page) {
     });
   }
 
-  const step = (move) => {
-    page.update({ ...page.state, place: place + move });
-    page.show();
-  };
   const back = h(
     "button",
-    { class: "quiet", type: "button", hidden: !canGoBack(), onclick: () => (place > 0 ? step(-1) : page.back()) },
+    { class: "quiet", type: "button", hidden: !canGoBack(), onclick: () => page.back() },
     say("back"),
   );
-  const submit = (event) => {
+  const submit = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     if (!page.state.choices[place]) {
       missing.textContent = say("choose_first");
       return radios.left.focus();
     }
-    return place + 1 < total ? step(1) : page.next();
+    return page.next();
   };
-  const keys = (event) => {
-    const side = { ArrowLeft: "left", ArrowRight: "right" }[event.key];
+  const keys = (/** @type {KeyboardEvent} */ event) => {
+    const side = event.key === "ArrowLeft" ? "left" : event.key === "ArrowRight" ? "right" : null;
     if (!side || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     pick(side);
   };
 
-  if (state.choices[place]) {
-    radios[state.choices[place]].checked = true;
-    draw(state.choices[place]);
-    outcome.textContent = outcomeWords(poll.study, dilemma, state.choices[place], tags, onRoad, say);
+  const chosen = state.choices[place];
+  if (chosen) {
+    radios[chosen].checked = true;
+    draw(chosen);
+    outcome.textContent = outcomeWords(poll.study, dilemma, chosen, tags, onRoad, say);
   }
   return h(
     "section",
@@ -99,7 +106,7 @@ export function dilemmas(page) {
           role: "radiogroup",
           "aria-labelledby": "heading",
           dir: "ltr",
-          onchange: (event) => show(event.target.value),
+          onchange: (/** @type {any} */ event) => show(event.target.value),
         },
         cards,
       ),
@@ -111,6 +118,7 @@ export function dilemmas(page) {
   );
 }
 
+/** @param {number} place @param {number} total @param {Say} say */
 function progress(place, total, say) {
   const words = say("dilemma_of", { place: place + 1, total });
   return h(
@@ -121,7 +129,14 @@ function progress(place, total, say) {
   );
 }
 
-/** A radio button that is a card. What it shows depends on the scene; what it says is always everything. */
+/**
+ * A radio button that is a card. What it shows depends on the scene; what it says is always everything.
+ * @param {Page} page
+ * @param {Dilemma} dilemma
+ * @param {Side} side
+ * @param {string} tag
+ * @param {boolean} onRoad
+ */
 function choiceCard(page, dilemma, side, tag, onRoad) {
   const { poll, words, language } = page;
   const other = side === "left" ? "right" : "left";
@@ -132,7 +147,7 @@ function choiceCard(page, dilemma, side, tag, onRoad) {
   const whole = describe(poll.study, words, dilemma[side], language);
   return h(
     "label",
-    { class: `choice side ${side}`, for: `choose-${side}`, dir: page.direction },
+    { class: `choice side ${side}`, for: `choose-${side}`, dir: words.direction },
     h("input", {
       type: "radio",
       name: "choice",
@@ -154,6 +169,14 @@ function choiceCard(page, dilemma, side, tag, onRoad) {
   );
 }
 
+/**
+ * @param {import("../mechanisms/study.js").Study} study
+ * @param {Dilemma} dilemma
+ * @param {Side} side
+ * @param {Tags} tags
+ * @param {boolean} onRoad
+ * @param {Say} say
+ */
 function outcomeWords(study, dilemma, side, tags, onRoad, say) {
   if (!onRoad) return say("outcome_chosen", { tag: tags[side] });
   const other = side === "left" ? "right" : "left";
@@ -161,6 +184,7 @@ function outcomeWords(study, dilemma, side, tags, onRoad, say) {
   return say(swerves ? "outcome_swerves" : "outcome_stays", { spared: tags[side], hit: tags[other] });
 }
 
+/** @param {Page} page @param {Dilemma} dilemma @param {Tags} tags */
 function inWords(page, dilemma, tags) {
   const { poll, words, language } = page;
   return h(

@@ -1,16 +1,22 @@
 /** Done: the receipt, the way back, how to withdraw, and the voter beside the crowd. */
 
-import { getRelease } from "../api.js";
+import { getRelease, refusalWords } from "../api.js";
 import { compare } from "../comparison.js";
 import { h, svg } from "../markup.js";
-import { epsilonOf, isCentral, odds, protectedKey } from "../promise.js";
+import { epsilonOf, isCentral, odds, protectedKey, togetherWords } from "../promise.js";
 import { levelName } from "./level.js";
 
-/** @param {import("../page.js").Page} page */
+/**
+ * @typedef {import("../page.js").Page} Page
+ * @typedef {import("../language.js").Language["say"]} Say
+ * @typedef {import("../journey.js").Receipt} Receipt
+ */
+
+/** @param {Page} page */
 export function done(page) {
   const { language, state } = page;
-  const say = (key, values) => language.say(key, values);
-  if (state.withdrawn) {
+  const say = language.say.bind(language);
+  if (state.withdrawn || !state.receipt) {
     return h(
       "section",
       { class: "page" },
@@ -24,12 +30,40 @@ export function done(page) {
     h("h1", { tabindex: "-1" }, say("done_title")),
     h("p", { class: "lead" }, say(isCentral(page.poll) ? "done_central" : "done_distributed")),
     wayBack(state.receipt, say),
-    receipt(page, say),
+    receipt(page, state.receipt, say),
     crowd(page, say),
     withdrawal(page, say),
   );
 }
 
+/**
+ * The poll has changed after this device has sent something: the page says so, and stops.
+ * @param {Page} page
+ * @param {import("../store.js").Seal} seal
+ */
+export function stopped(page, { id, day }) {
+  const say = page.language.say.bind(page.language);
+  return h(
+    "section",
+    { class: "page" },
+    h("h1", { tabindex: "-1" }, page.words.title),
+    h("p", { class: "lead" }, say("poll_changed_after")),
+    h(
+      "dl",
+      { class: "facts" },
+      h("div", {}, h("dt", {}, say("receipt_id")), h("dd", {}, h("code", { dir: "ltr" }, id))),
+      day ? h("div", {}, h("dt", {}, say("receipt_day")), h("dd", {}, dayWords(day, page.language))) : null,
+    ),
+    page.state.receipt ? withdrawal(page, say) : null,
+  );
+}
+
+/** @param {string} day @param {import("../language.js").Language} language */
+function dayWords(day, language) {
+  return new Intl.DateTimeFormat(language.tag, { dateStyle: "long", timeZone: "UTC" }).format(new Date(day));
+}
+
+/** @param {Receipt} receipt @param {Say} say */
 function wayBack({ code, url }, say) {
   const safe = url && /^https?:\/\//.test(url) ? url : null;
   if (!code && !safe) return null;
@@ -41,6 +75,7 @@ function wayBack({ code, url }, say) {
   );
 }
 
+/** @param {string} text @param {Say} say */
 function copy(text, say) {
   const button = h("button", { class: "small", type: "button" }, say("copy"));
   button.addEventListener("click", async () => {
@@ -50,9 +85,9 @@ function copy(text, say) {
   return navigator.clipboard ? button : null;
 }
 
-function receipt(page, say) {
+/** @param {Page} page @param {Receipt} given @param {Say} say */
+function receipt(page, { id, day, epsilonMicro }, say) {
   const { poll, language } = page;
-  const { id, day, epsilonMicro } = page.state.receipt;
   const level = poll.levels.find((entry) => entry.epsilon_micro === epsilonMicro);
   const epsilon = epsilonOf(epsilonMicro);
   const protection = say("receipt_protection_words", {
@@ -60,16 +95,11 @@ function receipt(page, say) {
     odds: odds(epsilon, language),
     epsilon,
   });
+  const named = poll.levels.length > 1 && level ? `${levelName(level.name, language)}: ` : "";
   const facts = [
     [say("receipt_id"), h("code", { dir: "ltr" }, id)],
-    [
-      say("receipt_day"),
-      new Intl.DateTimeFormat(language.tag, { dateStyle: "long", timeZone: "UTC" }).format(new Date(day)),
-    ],
-    [
-      say("receipt_protection"),
-      (poll.levels.length > 1 && level ? `${levelName(level.name, language)}: ` : "") + protection,
-    ],
+    [say("receipt_day"), dayWords(day, language)],
+    [say("receipt_protection"), [named + protection, h("p", {}, togetherWords(poll, epsilon, language))]],
   ];
   return h(
     "div",
@@ -84,6 +114,7 @@ function receipt(page, say) {
   );
 }
 
+/** @param {Page} page @param {Say} say */
 function withdrawal(page, say) {
   const words = h("p", { role: "status" }, say("withdraw_words"));
   const ask = h("button", { class: "quiet", type: "button" }, say("withdraw"));
@@ -98,7 +129,7 @@ function withdrawal(page, say) {
     try {
       await page.withdraw();
     } catch (refusal) {
-      words.textContent = page.refusalWords(refusal);
+      words.textContent = refusalWords(refusal, page.language);
       sure.disabled = false;
     }
   });
@@ -112,7 +143,7 @@ function withdrawal(page, say) {
   );
 }
 
-/** Filled when the release has come. */
+/** Filled when the release has come. @param {Page} page @param {Say} say */
 function crowd(page, say) {
   const content = h("div", {}, h("p", { class: "note" }, say(page.poll.release ? "crowd_loading" : "crowd_none")));
   if (page.poll.release) {
@@ -123,6 +154,7 @@ function crowd(page, say) {
   return h("div", { class: "part" }, h("h2", {}, say("crowd_title")), content);
 }
 
+/** @param {Page} page @param {import("../comparison.js").Release} release @param {Say} say */
 function comparison(page, release, say) {
   const { poll, words, language, preference } = page;
   const rows = compare(poll.study, words, release, preference, page.road);
@@ -142,17 +174,22 @@ function comparison(page, release, say) {
     h(
       "ul",
       { class: "comparison" },
-      rows.map((row) => comparisonRow(row, language, page.direction)),
+      rows.map((row) => comparisonRow(row, language, words.direction)),
     ),
   ];
 }
 
+/**
+ * @param {import("../comparison.js").Row} row
+ * @param {import("../language.js").Language} language
+ * @param {"ltr" | "rtl"} direction
+ */
 function comparisonRow(row, language, direction) {
-  const say = (key, values) => language.say(key, values);
+  const say = language.say.bind(language);
   const [less, more] =
     row.label === null ? [say(`less_${row.name}`), say(`more_${row.name}`)] : [say("less"), say("more")];
-  const percent = (share) => language.number(share, { style: "percent" });
-  const x = (share) => (direction === "rtl" ? 100 - 100 * share : 100 * share);
+  const percent = (/** @type {number} */ share) => language.number(share, { style: "percent" });
+  const x = (/** @type {number} */ share) => (direction === "rtl" ? 100 - 100 * share : 100 * share);
   const [from, to] = [x(row.low), x(row.high)].sort((a, b) => a - b);
   const values = { end: more, crowd: percent(row.crowd), own: row.own === null ? "" : percent(row.own) };
   return h(
@@ -175,12 +212,14 @@ function comparisonRow(row, language, direction) {
   );
 }
 
+/** @type {Record<string, [string, Record<string, number | string>]>} */
 const KEYS = {
   "crowd-mark": ["circle", { cx: 7, cy: 7, r: 4.5 }],
   "own-mark": ["path", { d: "M7 1l6 6-6 6-6-6z" }],
   "noise-mark": ["rect", { y: 4, width: 14, height: 6, rx: 3 }],
 };
 
+/** @param {string} kind */
 function mark(kind) {
   const [tag, shape] = KEYS[kind];
   const frame = { class: "key", viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" };

@@ -2,12 +2,14 @@
 
 import { actions, h } from "../markup.js";
 import { coins, curves } from "../noise-picture.js";
-import { epsilonOf, odds, protectedKey, rightOf100, tossesCoins } from "../promise.js";
+import { epsilonOf, odds, protectedKey, rightOf100, togetherWords, tossesCoins } from "../promise.js";
 import { changed } from "../journey.js";
+
+/** @typedef {import("../language.js").Language} Language */
 
 const NAMED = ["strong", "balanced", "light"];
 
-/** The voter's word for a level. @param {import("../language.js").Language} language */
+/** The voter's word for a level. @param {string} name @param {Language} language */
 export function levelName(name, language) {
   return NAMED.includes(name) ? language.say(`level_${name}`) : name;
 }
@@ -15,18 +17,18 @@ export function levelName(name, language) {
 /** @param {import("../page.js").Page} page */
 export function level(page) {
   const { poll, language, state } = page;
-  const say = (key, values) => language.say(key, values);
+  const say = language.say.bind(language);
   const missing = h("p", { class: "missing", role: "alert" });
-  const submit = (event) => {
+  const submit = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
-    const chosen = new FormData(event.target).get("level");
+    const form = /** @type {HTMLFormElement} */ (event.target);
+    const chosen = new FormData(form).get("level");
     if (chosen === null) {
       missing.textContent = say("level_first");
-      event.target.querySelector("input").focus();
-      return;
+      form.querySelector("input")?.focus();
+    } else if (page.update(changed(page.state, { epsilonMicro: Number(chosen) }))) {
+      page.next();
     }
-    page.update(changed(page.state, { epsilonMicro: Number(chosen) }));
-    page.next();
   };
   return h(
     "section",
@@ -48,6 +50,12 @@ export function level(page) {
   );
 }
 
+/**
+ * @param {import("../mechanisms/study.js").Poll} poll
+ * @param {import("../mechanisms/study.js").Level} entry
+ * @param {number | null} chosen
+ * @param {Language} language
+ */
 function card(poll, entry, chosen, language) {
   const epsilon = epsilonOf(entry.epsilon_micro);
   const id = `level-${entry.epsilon_micro}`;
@@ -71,6 +79,6 @@ function card(poll, entry, chosen, language) {
     ),
     tossesCoins(poll) ? coins(rightOf100(epsilon)) : curves(epsilon),
     h("span", { class: "choice-words" }, language.say("level_bet", values)),
-    h("span", { class: "choice-rest" }, language.say("level_guess", values)),
+    h("span", { class: "choice-rest" }, language.say("level_guess", values), " ", togetherWords(poll, epsilon, language)),
   );
 }

@@ -3,16 +3,17 @@
  * again until the server has them or says why it will not take them.
  */
 
+import { refusalWords } from "../api.js";
 import { actions, h } from "../markup.js";
 import { isCentral, protectedKey } from "../promise.js";
 
 /** @param {import("../page.js").Page} page */
 export function review(page) {
   const { poll, language } = page;
-  const say = (key, values) => language.say(key, values);
+  const say = language.say.bind(language);
   const central = isCentral(poll);
   const body = page.makeBody();
-  const send = (event) => {
+  const send = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     page.next();
   };
@@ -46,13 +47,13 @@ export function review(page) {
 /** @param {import("../page.js").Page} page */
 export function sending(page) {
   const { language } = page;
-  const say = (key, values) => language.say(key, values);
+  const say = language.say.bind(language);
   const status = h("p", { class: "lead", role: "status", "aria-live": "polite" }, say("sending"));
   const again = h("button", { class: "primary", type: "button", hidden: true }, say("try_now"));
   const wheel = h("div", { class: "wheel", "aria-hidden": "true" });
   const box = h("section", { class: "page" }, h("h1", { tabindex: "-1" }, say("sending_title")), wheel, status, again);
 
-  /** Wait; a click, or a connection that comes back, ends it early. */
+  /** Wait; a click, or a connection that comes back, ends it early. @type {import("../page.js").Pause} */
   const pause = (seconds) =>
     new Promise((resolve) => {
       status.textContent = say(navigator.onLine ? "sending_again" : "offline", { seconds });
@@ -73,7 +74,7 @@ export function sending(page) {
   page.send(pause).catch((refusal) => {
     wheel.remove();
     status.setAttribute("role", "alert");
-    status.textContent = page.refusalWords(refusal);
+    status.textContent = refusalWords(refusal, page.language);
   });
   return box;
 }

@@ -3,28 +3,34 @@
 import { h } from "../markup.js";
 import { passersBy } from "../scene/characters.js";
 import { coins, curves, legend } from "../noise-picture.js";
-import { epsilonOf, isCentral, odds, protectedKey, rightOf100, tossesCoins } from "../promise.js";
+import { epsilonOf, isCentral, odds, protectedKey, rightOf100, togetherWords, tossesCoins } from "../promise.js";
+
+/**
+ * @typedef {import("../mechanisms/study.js").Poll} Poll
+ * @typedef {import("../language.js").Language} Language
+ */
 
 const SECONDS_A_DILEMMA = 15;
 
 /** @param {import("../page.js").Page} page */
 export function welcome(page) {
   const { poll, words, language } = page;
-  const say = (key, values) => language.say(key, values);
+  const say = language.say.bind(language);
   const dilemmas = poll.study.drawing.dilemmas;
   const agreed = h("input", { type: "checkbox", id: "agree", required: true });
   const missing = h("p", { class: "missing", id: "missing", role: "alert" });
   agreed.setAttribute("aria-describedby", "missing");
-  const begin = (event) => {
+  const begin = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     if (agreed.checked) return page.next();
     missing.textContent = say("agree_first");
-    agreed.focus();
+    return agreed.focus();
   };
   return h(
     "section",
     { class: "page" },
     page.road ? passersBy() : null,
+    page.state.restarted ? h("p", { class: "warning", role: "alert" }, say("poll_changed")) : null,
     h("p", { class: "eyebrow" }, say("eyebrow")),
     h("h1", { tabindex: "-1" }, words.title),
     h("p", { class: "question" }, words.question),
@@ -46,7 +52,7 @@ export function welcome(page) {
       h(
         "ul",
         { class: "promise" },
-        limits(poll).map((key) => h("li", {}, say(key))),
+        ["limit_part", "limit_crowd", `assumed_${poll.place}`, "limit_server"].map((key) => h("li", {}, say(key))),
       ),
     ),
     poll.consent
@@ -69,6 +75,7 @@ export function welcome(page) {
   );
 }
 
+/** @param {Poll} poll @param {Language["say"]} say */
 function promises(poll, say) {
   const keys = isCentral(poll)
     ? ["central_collected", "central_published", "central_deleted"]
@@ -81,16 +88,17 @@ function promises(poll, say) {
   );
 }
 
-function limits(poll) {
-  return ["limit_part", "limit_crowd", ...(poll.unit === "voter" ? [] : ["limit_together"]), "limit_server"];
-}
-
+/** @param {string} text */
 function paragraphs(text) {
   return text.split(/\n\s*\n/).map((part) => h("p", {}, part));
 }
 
-/** The noise for the only level, or for the middle one of several: the next step shows each. */
-export function picture(poll, language) {
+/**
+ * The noise for the only level, or for the middle one of several: the next step shows each.
+ * @param {Poll} poll
+ * @param {Language} language
+ */
+function picture(poll, language) {
   const level = poll.levels[Math.floor((poll.levels.length - 1) / 2)];
   const epsilon = epsilonOf(level.epsilon_micro);
   const what = language.say(protectedKey(poll));
@@ -110,6 +118,8 @@ export function picture(poll, language) {
       language.say(tossesCoins(poll) ? "picture_coins" : `picture_${seen}`, values),
       " ",
       language.say(`bet_${seen}`, values),
+      " ",
+      togetherWords(poll, epsilon, language),
     ),
   );
 }

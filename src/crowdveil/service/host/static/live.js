@@ -1,12 +1,12 @@
 // Keeps the overview fresh: asks for the part that changes and puts it in place of what is shown.
 
 const EVERY_MS = 5000;
-const part = document.getElementById("live");
-const on = document.getElementById("live-on");
-document.getElementById("live-note").hidden = false;
+const part = /** @type {HTMLElement} */ (document.getElementById("live"));
+const on = /** @type {HTMLInputElement} */ (document.getElementById("live-on"));
+/** @type {HTMLElement} */ (document.getElementById("live-note")).hidden = false;
 
 async function refresh() {
-  const answer = await fetch(part.dataset.from, { redirect: "error" });
+  const answer = await fetch(String(part.dataset.from), { redirect: "error" });
   if (!answer.ok) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").body;
   // What the reader has opened stays open, and nothing moves under a reader who is inside.

@@ -3,13 +3,13 @@
 import { loadCharacters } from "/web/scene/characters.js";
 import { drawRoad, fitsRoad, hasRoad } from "/web/scene/road.js";
 
-const list = document.querySelector(".dilemmas");
-const study = JSON.parse(list.dataset.study);
+const list = /** @type {HTMLElement} */ (document.querySelector(".dilemmas"));
+const study = JSON.parse(String(list.dataset.study));
 
 if (hasRoad(study)) {
   await loadCharacters();
-  for (const item of list.children) {
-    const dilemma = JSON.parse(item.dataset.dilemma);
+  for (const item of /** @type {NodeListOf<HTMLElement>} */ (list.querySelectorAll(":scope > *"))) {
+    const dilemma = JSON.parse(String(item.dataset.dilemma));
     if (!fitsRoad(study, dilemma)) continue;
     item.prepend(drawRoad(study, dilemma, { left: "A", right: "B" }, () => {}).element);
     item.classList.add("drawn");

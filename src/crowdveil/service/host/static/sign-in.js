@@ -2,10 +2,10 @@
 
 const token = new URLSearchParams(location.hash.slice(1)).get("link");
 if (token) {
-  document.getElementById("link").value = token;
+  /** @type {HTMLInputElement} */ (document.getElementById("link")).value = token;
   history.replaceState(null, "", location.pathname);
   document.getElementById("by-password")?.remove();
-  const button = document.querySelector("#by-link button");
+  const button = /** @type {HTMLButtonElement} */ (document.querySelector("#by-link button"));
   button.className = "";
   button.focus();
 }

@@ -1,0 +1,148 @@
+/**
+ * The border: what a server says of a poll, checked before a voter sees any of it.
+ *
+ * A server chooses what it asks, and may be mistaken or lie. A poll is taken only if what it promises is what the code on
+ * this device keeps, if its study is the one that its fingerprint names, and if its dilemmas are those of its study.
+ */
+
+import { checkedEpsilon, positive, row } from "./mechanisms/records.js";
+import { MECHANISMS } from "./mechanisms/report.js";
+import { canonicalJson, digest, fingerprint } from "./mechanisms/study.js";
+
+/**
+ * @typedef {import("./mechanisms/study.js").Poll} Poll
+ * @typedef {import("./mechanisms/study.js").Study} Study
+ * @typedef {import("./mechanisms/study.js").Dilemma} Dilemma
+ */
+
+const UNITS = ["voter", "record", "choice"];
+const PLACES = ["central", "distributed"];
+const STUDY_FIELDS = ["name", "title", "question", "norm_bound", "record_norm", "parts", "drawing", "features"];
+const FEATURE_FIELDS = ["name", "label", "low", "high", "unit", "levels", "words", "part", "lean"];
+const MOST_DILEMMAS = 1000;
+
+/** A study of independent levels with fewer possible dilemmas than this times n^2 repeats some by chance. */
+const ROOM_FOR_DIFFERENCE = 50;
+
+/** A poll that does not hold together. */
+export class InvalidPoll extends Error {}
+
+/** @param {any} described @returns {Poll} the same, if it holds together */
+export function checkedPoll(described) {
+  return checked(() => {
+    const { unit, place, mechanism, levels, questions, study } = described;
+    demand(UNITS.includes(unit), `the unit ${unit} is none of ${UNITS.join(", ")}`);
+    demand(PLACES.includes(place), `the place ${place} is none of ${PLACES.join(", ")}`);
+    if (place === "distributed") {
+      demand(Object.hasOwn(MECHANISMS, mechanism), `no report is made by ${mechanism}`);
+      const { units } = MECHANISMS[mechanism];
+      demand(units.includes(unit), `${mechanism} protects each ${units.join(" or ")}, and ${unit} is promised`);
+    }
+    const epsilons = levels.map((/** @type {any} */ level) => checkedEpsilon(level.epsilon_micro));
+    demand(epsilons.length > 0 && new Set(epsilons).size === epsilons.length, "the levels must differ");
+    demand(place === "distributed" || epsilons.length === 1, "a central poll has one level");
+    if (place === "distributed" && questions.length > 0) checkedEpsilon(described.about_epsilon_micro);
+    positive("the norm bound", described.method.norm_bound);
+    positive("the record bound", described.method.record_bound);
+    checkStudy(study);
+    demand(fingerprint(study) === described.study_fingerprint, "the study is not the one that its fingerprint names");
+    return described;
+  });
+}
+
+/** @param {any} study */
+function checkStudy(study) {
+  onlyFields(study, STUDY_FIELDS, "a study");
+  const { features, drawing } = study;
+  demand(Array.isArray(features) && features.length > 0, "a study needs features");
+  demand(new Set(features.map((/** @type {any} */ { name }) => name)).size === features.length, "two features have one name");
+  const { dilemmas } = drawing;
+  demand(
+    Number.isInteger(dilemmas) && dilemmas >= 1 && dilemmas <= MOST_DILEMMAS,
+    `${dilemmas} dilemmas are not 1 to ${MOST_DILEMMAS}`,
+  );
+  for (const feature of features) {
+    onlyFields(feature, FEATURE_FIELDS, "a feature");
+    const { name, low, high, levels = [] } = feature;
+    demand(Number.isFinite(low) && Number.isFinite(high) && low < high, `feature ${name} has no range`);
+    positive(`the unit of feature ${name}`, feature.unit);
+    for (const level of levels) demand(level >= low && level <= high, `level ${level} of ${name} is out of its range`);
+  }
+}
+
+/**
+ * @param {Study} study
+ * @param {any} dilemmas as a server drew them
+ * @returns {Dilemma[]} the same, if they are this study's
+ */
+export function checkedSession(study, dilemmas) {
+  return checked(() => {
+    const { features, drawing } = study;
+    demand(
+      Array.isArray(dilemmas) && dilemmas.length === drawing.dilemmas,
+      `${dilemmas?.length} dilemmas came, and the study has ${drawing.dilemmas}`,
+    );
+    for (const dilemma of dilemmas) {
+      for (const values of [dilemma.left, dilemma.right]) {
+        row("an alternative", values, features.length).forEach((value, k) => {
+          const { name, low, high, levels } = features[k];
+          const drawn = drawing.method !== "independent" || levels?.includes(value);
+          demand(drawn && value >= low && value <= high, `${value} is no value of ${name}`);
+        });
+      }
+    }
+    return dilemmas;
+  });
+}
+
+/**
+ * Whether a dilemma comes twice, in either order, where an honest drawing would hardly ever do so. Many reports of one
+ * choice tell it by majority.
+ * @param {Study} study
+ * @param {Dilemma[]} dilemmas
+ */
+export function repeats({ features, drawing }, dilemmas) {
+  const alternatives = features.reduce((product, { levels }) => product * new Set(levels).size, 1);
+  const possible = drawing.method === "independent" ? (alternatives * (alternatives - 1)) / 2 : Infinity;
+  if (possible < ROOM_FOR_DIFFERENCE * drawing.dilemmas ** 2) return false;
+  const different = new Set(dilemmas.map(({ left, right }) => [`${left}`, `${right}`].sort().join(" or ")));
+  return different.size < dilemmas.length;
+}
+
+/**
+ * A digest of everything that a voter consents to: where the noise is added, what is protected, how and how much, what
+ * is asked, and the host's own words.
+ * @param {Poll} poll
+ */
+export function promiseOf(poll) {
+  const { id, place, unit, mechanism, levels, method, study, questions, about_epsilon_micro: about, consent } = poll;
+  return digest(canonicalJson({ id, place, unit, mechanism, levels, method, study, questions, about, consent }));
+}
+
+/**
+ * What tells whether a device has taken part in this study before: not the poll's name, nor the study's display texts.
+ * @param {Study} study
+ */
+export function participationKey({ name, features }) {
+  return digest(canonicalJson([name, features.map((feature) => feature.name).sort()])).slice(0, 32);
+}
+
+/** @template T @param {() => T} check @returns {T} */
+function checked(check) {
+  try {
+    return check();
+  } catch (error) {
+    throw new InvalidPoll(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** @param {unknown} condition @param {string} complaint */
+function demand(condition, complaint) {
+  if (!condition) throw new RangeError(complaint);
+}
+
+/** What is not known could be a mark. @param {object} given @param {string[]} known @param {string} name */
+function onlyFields(given, known, name) {
+  const unknown = Object.keys(given).find((field) => !known.includes(field));
+  demand(unknown === undefined, `${name} has no field ${unknown}`);
+}
