@@ -14,11 +14,12 @@ test: $(VENV)/installed-dev lint   ## lint, types, import direction, tests
 test-slow: $(VENV)/installed-dev   ## the long sweeps
 	$(BIN)/pytest -n auto -m slow
 
-lint: $(VENV)/installed-dev
+lint: $(VENV)/installed-dev node_modules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/node node_modules/typescript/bin/tsc --project .
 
 bench: $(VENV)/installed-bench     ## side by side, as ratios
 	$(BIN)/python benchmarks/fit.py
@@ -37,7 +38,11 @@ pictures: $(VENV)/installed-dev    ## the README's screenshots
 	$(BIN)/python -m tests.web.pictures
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo node_modules
+
+node_modules: package-lock.json | $(VENV)/installed-dev
+	$(BIN)/npm ci --ignore-scripts --prefer-offline --silent
+	touch $@
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,25 +1,15 @@
-"""Everybody can use the page: axe-core finds nothing on any step, 320 pixels are enough, and words say all that is drawn."""
+"""Everybody can use the page: axe-core finds nothing, 320 pixels are enough, and words say all that is drawn."""
 
 import json
 import re
-from importlib import resources
 
 import pytest
+from tests.web.axe import violations
 
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import Alternative
 
-AXE = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-
 SCROLLS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-
-
-def violations(page):
-    """What axe-core has against the page as it is now."""
-    if not page.evaluate("typeof axe === 'object'"):
-        page.evaluate(AXE)
-    found = page.evaluate("axe.run()")["violations"]
-    return [(v["id"], v["impact"], [node["target"] for node in v["nodes"]]) for v in found]
 
 
 def walk(voter, at_each_step, level=None):
