@@ -174,7 +174,7 @@ def scale() -> None:
     )
     everyone = moral_machine(200_000)
     for voters in (1, 1_000, 10_000, 200_000):
-        ballots = everyone.of(slice(0, voters))
+        ballots = everyone[:voters]
         seconds = []
         for threads in (1, cores):
             start = time.perf_counter()

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from memory import peak_memory
 
-from crowdveil.ballots import open_ballots
+from crowdveil.ballot_file import open_ballots
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger

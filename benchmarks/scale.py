@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from memory import peak_memory
 
-from crowdveil.ballots import open_ballots, write_ballots
+from crowdveil.ballot_file import open_ballots, write_ballots
 from crowdveil.engines.crowd import Crowd
 from crowdveil.engines.local import LocalEngine
 from crowdveil.engines.spark import spark_engine
@@ -53,7 +53,7 @@ def release(path: str, paradigm: str) -> None:
 
     Loading the program is not counted, its memory is. A small release comes first, so that everything is compiled.
     """
-    for source in (open_ballots(path).piece(0).of(slice(0, 50)), open_ballots(path)):
+    for source in (open_ballots(path).batch(0)[:50], open_ballots(path)):
         with tempfile.TemporaryDirectory() as folder:
             ledger = Ledger.create(Path(folder) / "ledger", 10**6)
             begun = time.process_time()

@@ -10,7 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from crowdveil.ballots import census, open_ballots, write_ballots
+from crowdveil.ballot_file import open_ballots, write_ballots
+from crowdveil.ballots import census
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.estimation.fit import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -83,7 +84,7 @@ def test_what_can_fail_early_costs_nothing(crowd, ledger, tmp_path):
 
 def test_one_voter_is_not_a_crowd(crowd):
     with pytest.raises(CrowdveilError, match="not a crowd"):
-        prepare(crowd.of(slice(0, 1)), Request(PARADIGMS["vlcp"], ONE))
+        prepare(crowd[:1], Request(PARADIGMS["vlcp"], ONE))
 
 
 def test_personal_epsilons_promise_the_largest_to_all_and_each_her_own(crowd):
@@ -114,8 +115,8 @@ def test_the_release_does_not_depend_on_how_the_crowd_is_cut(crowd, tmp_path):
         study, voters = crowd.study, crowd.voters
 
         def batches(self):
-            yield crowd.of(slice(0, 7))
-            yield crowd.of(slice(7, 200))
+            yield crowd[:7]
+            yield crowd[7:200]
 
     request = Request(PARADIGMS["vlcp"], ONE)
     assert experiment(Cut(), request, 1).parameter.tolist() == experiment(crowd, request, 1).parameter.tolist()
@@ -125,7 +126,7 @@ def test_the_release_does_not_depend_on_how_the_crowd_is_cut(crowd, tmp_path):
 RELEASE_FOREVER = """
 import sys
 from pathlib import Path
-from crowdveil.ballots import open_ballots
+from crowdveil.ballot_file import open_ballots
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger

@@ -56,7 +56,10 @@ def fit() -> dict[str, Any]:
     for study in (load_study("moral-machine"), load_study("kidney")):
         cases.append((study, next(simulate_crowd(study, 1, rng)).differences.astype(float)))
     cases.append((synthetic_study(30), np.round(rng.standard_normal((12, 30)))))
-    fits = [fit_voters(Ballots(study, np.array([0, len(c)]), c), 2.0).values[0].tolist() for study, c in cases]
+    fits = [
+        fit_voters(Ballots.from_differences(study, np.array([0, len(c)]), c), 2.0).values[0].tolist()
+        for study, c in cases
+    ]
     pairs = [{"differences": c.tolist(), "preference": f} for (_, c), f in zip(cases, fits, strict=True)]
     return {"norm_bound": 2.0, "tolerance": 1e-7, "cases": pairs}
 
@@ -89,7 +92,7 @@ def scores() -> dict[str, Any]:
     cases = [[1.0, 0.0], [0.1, 0.3], [-3.0, 2.0], [0.0, 0.0]]
     design = Design(np.array(cases), np.array(axes))
     study = synthetic_study(2)
-    exact = record_scores(Ballots(study, np.array([0, len(cases)]), np.array(cases)), design)
+    exact = record_scores(Ballots.from_differences(study, np.array([0, len(cases)]), np.array(cases)), design)
     return {
         "axes": axes,
         "clip": CLIP,
@@ -156,7 +159,7 @@ def randomised_response() -> dict[str, Any]:
     """The coin that turns a choice over, how a record splits into dilemma and choice, and how many to report."""
     flips = [{"epsilon_micro": m, "floor_of_2_to_64_p": str(Coin(FLIP, m).floors(64)[0])} for m in EPSILONS]
     records = np.array([[0, -2, 1], [3, 0, 0], [0, 0, 0], [0, 0, -1], [-0.5, 0.0, 0.25], [-0.0, 1.5, -0.0]])
-    split = oriented(Ballots(load_study("synthetic-3"), np.array([0, len(records)]), records))
+    split = oriented(Ballots.from_differences(load_study("synthetic-3"), np.array([0, len(records)]), records))
     splits = [
         {"record": r, "dilemma": v, "choice": a}
         for r, v, a in zip(records.tolist(), split[0].tolist(), split[1].tolist(), strict=True)

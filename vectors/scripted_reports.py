@@ -95,7 +95,7 @@ def _session() -> tuple[list[dict[str, Any]], list[str], Ballots]:
             STUDY.difference(*((left, right) if side == "left" else (right, left)))
             for (left, right), side in zip(pairs, choices, strict=True)
         ]
-        ballots = Ballots(STUDY, np.array([0, len(records)]), np.array(records))
+        ballots = Ballots.from_differences(STUDY, np.array([0, len(records)]), np.array(records))
         preference = fit_voters(ballots, STUDY.norm_bound).values[0]
         beside = preference / STUDY.norm_bound * STEPS % 1
         if np.abs(preference).sum() < 0.99 * STUDY.norm_bound and (np.abs(beside - 0.5) < 0.3).all():

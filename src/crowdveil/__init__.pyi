@@ -1,9 +1,10 @@
 """The public names of crowdveil: what stands here is the front door, and nothing else is."""
 
-from crowdveil.ballots import BallotFile as BallotFile
+from crowdveil.ballot_file import BallotFile as BallotFile
+from crowdveil.ballot_file import open_ballots as open_ballots
+from crowdveil.ballot_file import read_ballots as read_ballots
+from crowdveil.ballot_file import write_ballots as write_ballots
 from crowdveil.ballots import Ballots as Ballots
-from crowdveil.ballots import open_ballots as open_ballots
-from crowdveil.ballots import write_ballots as write_ballots
 from crowdveil.client.client import Client as Client
 from crowdveil.decision import Decision as Decision
 from crowdveil.decision import Ranked as Ranked

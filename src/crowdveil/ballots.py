@@ -1,66 +1,110 @@
-"""Everyone's answers, as columns: one array of differences V = X - Z, and where each voter's begin.
+"""Everyone's records as columns: the dilemmas that were shown, what was chosen, and where each voter's records begin.
 
-X is what the voter chose, Z what the voter did not, so a record says no more than V (the paper's Eq. 6).
-A crowd is never a list of objects: a million voters are two arrays, or a file read in row groups.
+A dilemma is first minus second, and the choice is +1 for the first, -1 for the second and 0 for neither. What the
+mathematics reads is their product, chosen minus other (the paper's V = X - Z, Eq. 6). A crowd is never a list of
+objects: a million voters are a few arrays here, or a file that is read in batches (``ballot_file``).
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import html
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from crowdveil.arrays import IntArray, ValueArray
+from crowdveil.arrays import BoolArray, IntArray, SmallIntArray, ValueArray
+from crowdveil.categories import Categories
 from crowdveil.errors import CrowdveilError
-from crowdveil.files import replacing
 from crowdveil.study.study import Study
+from crowdveil.voter_names import DIGEST, as_digests, check_distinct, join_names
 
-VOTERS_PER_CHUNK = 16_384
-BYTES_PER_CHUNK = 1 << 25
-_MOST_BYTES_PER_CELL = 2**31 - 1
-_FORMAT = 2
-_METADATA = b"crowdveil"
-_NUMBERS = {"int8": "int8", "float64": "<f8"}
-"""How differences are stored."""
+if TYPE_CHECKING:
+    import polars
+
+VOTERS_PER_BATCH = 16_384
+BYTES_PER_BATCH = 1 << 25
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ballots:
-    """A crowd's answers in memory.
+    """A crowd's records in memory.
 
-    ``differences`` has one row a record (int8 where the study's values fit, else float64, in model units);
-    the records of voter i are the rows ``offsets[i]:offsets[i + 1]``. Every voter has at least one record.
+    ``dilemmas`` has a row a record (int8 where the study's values fit, else float64, in model units) and ``choices``
+    a number; the records of voter i are those from ``offsets[i]`` to ``offsets[i + 1]``. Every voter has at least one.
     """
 
     study: Study
     offsets: IntArray
-    differences: ValueArray
-    names: pa.StringArray | None = None
+    dilemmas: ValueArray
+    choices: SmallIntArray
+    names: pa.Array | None = None
+    """The voters' names, or digests of them (``with_digests``); None where the source had none."""
+    scenarios: Categories | None = None
+    """Each record's type of scenario."""
+    about: Mapping[str, Categories] = field(default_factory=dict)
+    """What the voters said of themselves, by question."""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """Where the records come from, as the source tells it."""
 
     def __post_init__(self) -> None:
-        counts = np.diff(self.offsets)
-        if self.differences.ndim != 2 or self.differences.shape[1] != self.study.dimension:
+        if self.dilemmas.ndim != 2 or self.dilemmas.shape[1] != self.study.dimension:
             raise CrowdveilError(
                 f"study {self.study.name} has {self.study.dimension} features, "
-                f"these answers have shape {self.differences.shape}"
+                f"these records have shape {self.dilemmas.shape}"
             )
-        if len(self.offsets) < 1 or self.offsets[0] != 0 or self.offsets[-1] != len(self.differences):
+        if len(self.offsets) < 1 or self.offsets[0] != 0 or self.offsets[-1] != len(self.dilemmas):
             raise CrowdveilError("the voters' offsets do not match the records: the ballots are damaged")
+        counts = self.counts
         if np.any(counts < 1):
             raise CrowdveilError(
                 f"{int(np.sum(counts < 1))} of {len(counts)} voters have no records: "
-                "a preference needs at least one answer; leave such voters out"
+                "a preference needs at least one; leave such voters out"
             )
-        if self.differences.dtype != np.int8 and not np.isfinite(self.differences).all():
-            raise CrowdveilError("some answers hold values that are not finite numbers (NaN or infinite)")
+        if self.dilemmas.dtype != np.int8 and not np.isfinite(self.dilemmas).all():
+            raise CrowdveilError("some records hold values that are not finite numbers (NaN or infinite)")
+        if len(self.choices) != self.records or (
+            self.records and not -1 <= self.choices.min() <= self.choices.max() <= 1
+        ):
+            raise CrowdveilError("a choice is 1 (the first), -1 (the second) or 0 (neither), one for each record")
+        for column, length in self._lengths:
+            if column is not None and len(column) != length:
+                raise CrowdveilError(f"a column of the ballots has {len(column)} entries in place of {length}")
+
+    @classmethod
+    def from_differences(
+        cls, study: Study, offsets: IntArray, differences: ValueArray, names: pa.Array | None = None
+    ) -> Ballots:
+        """Make ballots of which it is not known which side was shown first: the chosen one counts as the first."""
+        return cls(study, offsets, differences, np.broadcast_to(np.int8(1), len(differences)), names)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        study: Study,
+        voters: Sequence[object],
+        left: Any,
+        right: Any,
+        choice: Any,
+        *,
+        scenario: Sequence[str | None] | None = None,
+        about: Mapping[str, Sequence[str | None]] | None = None,
+    ) -> Ballots:
+        """Make ballots from a row a record: whose it is, the two alternatives, and which was chosen.
+
+        ``left`` and ``right`` hold the features' own values in the study's order. ``choice`` is 1 or True for the
+        left alternative, -1 or False for the right, 0 for neither. ``about`` repeats in each row what the voter said.
+
+        >>> from crowdveil.study.bundled import load_study
+        >>> study = load_study("synthetic-2")
+        >>> Ballots.from_arrays(study, ["ann", "ann", "bob"], [[1, 0], [0, 1], [2, 0]], [[0, 0]] * 3, [1, -1, 1])
+        Ballots(synthetic-2: 2 voters, 3 records)
+        """
+        return _from_rows(cls, study, voters, left, right, choice, scenario, about or {})
 
     @property
     def voters(self) -> int:
@@ -69,53 +113,167 @@ class Ballots:
 
     @property
     def records(self) -> int:
-        """The number of answers of all voters together."""
-        return len(self.differences)
+        """The number of records of all voters together."""
+        return len(self.dilemmas)
 
     @property
     def counts(self) -> IntArray:
         """How many records each voter has."""
         return np.diff(self.offsets)
 
-    def voter_names(self) -> list[str]:
-        """Return the voters' names; where the source had none, their positions from 1."""
-        return [str(i + 1) for i in range(self.voters)] if self.names is None else self.names.to_pylist()
+    @cached_property
+    def differences(self) -> ValueArray:
+        """Chosen minus other, a row a record: all that the mathematics sees.
 
-    def of(self, voters: slice) -> Ballots:
-        """Return the ballots of consecutive voters, without copying an answer."""
-        start, stop, _ = voters.indices(self.voters)
-        begin, end = self.offsets[start], self.offsets[max(start, stop)]
-        return Ballots(
-            self.study,
-            self.offsets[start : max(start, stop) + 1] - begin,
-            self.differences[begin:end],
-            None if self.names is None else self.names[start:stop],
+        A record in which neither was chosen has no such row. Whether leaving it out is right, only the user can say
+        (``decided``): it tells how many records or voters there are, which every promise takes for public.
+        """
+        neither = self.records - int(np.count_nonzero(self.choices))
+        if neither:
+            raise CrowdveilError(
+                f"in {neither} of {self.records} records neither side was chosen, which no mechanism can use: "
+                "leave them out with ballots.decided()"
+            )
+        if not self.records or self.choices.min() == 1:
+            return self.dilemmas
+        if self.dilemmas.dtype == np.int8:
+            signs = np.repeat(self.choices, self.study.dimension).reshape(self.dilemmas.shape)
+            return np.multiply(signs, self.dilemmas, out=signs)
+        return np.where(self.choices[:, None] > 0, self.dilemmas, 0.0 - self.dilemmas)
+
+    def voter_names(self, before: int = 0) -> list[str]:
+        """Return the voters' names or digests; where the source had none, their positions after ``before`` others."""
+        if self.names is None:
+            return [str(before + i + 1) for i in range(self.voters)]
+        if self.names.type == DIGEST:
+            return [digest.hex() for digest in self.names.to_pylist()]
+        return cast(list[str], self.names.to_pylist())
+
+    def with_digests(self) -> Ballots:
+        """Return the same ballots with a digest in place of each name: enough to tell whether two voters are one."""
+        return self if self.names is None else replace(self, names=as_digests(self.names))
+
+    def decided(self) -> Ballots:
+        """Return the ballots without the records in which neither was chosen, and without voters who have no other."""
+        kept = self.choices != 0
+        if kept.all():
+            return self
+        counts = np.add.reduceat(kept, self.offsets[:-1], dtype=np.int64)
+        some = counts > 0
+        return replace(
+            self,
+            offsets=_offsets(counts[some]),
+            dilemmas=self.dilemmas[kept],
+            choices=self.choices[kept],
+            scenarios=None if self.scenarios is None else self.scenarios[kept],
+            names=None if self.names is None else self.names.filter(pa.array(some)),
+            about={question: said[some] for question, said in self.about.items()},
         )
 
-    def choose(self, voters: IntArray) -> Ballots:
-        """Return the ballots of the voters at these positions, in this order."""
-        counts = self.counts[voters]
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        rows = np.repeat(self.offsets[voters] - offsets[:-1], counts) + np.arange(offsets[-1])
-        return Ballots(
-            self.study,
-            offsets,
-            self.differences[rows],
-            None if self.names is None else self.names.take(pa.array(voters)),
+    def __len__(self) -> int:
+        return self.voters
+
+    def __getitem__(self, voters: slice) -> Ballots:
+        """Return the ballots of consecutive voters, without copying a record."""
+        start, stop, step = voters.indices(self.voters)
+        if step != 1:
+            raise CrowdveilError(f"ballots are cut into consecutive voters, got a step of {step}: use take(positions)")
+        stop = max(start, stop)
+        records = slice(int(self.offsets[start]), int(self.offsets[stop]))
+        cut = replace(
+            self,
+            offsets=self.offsets[start : stop + 1] - records.start,
+            dilemmas=self.dilemmas[records],
+            choices=self.choices[records],
+            scenarios=None if self.scenarios is None else self.scenarios[records],
+            names=None if self.names is None else self.names[start:stop],
+            about={question: said[start:stop] for question, said in self.about.items()},
         )
+        if "differences" in self.__dict__:  # computed once for all batches of all passes
+            cut.__dict__["differences"] = self.differences[records]
+        return cut
+
+    def head(self, voters: int = 5) -> Ballots:
+        """Return the ballots of the first voters."""
+        return self[:voters]
+
+    def take(self, positions: IntArray) -> Ballots:
+        """Return the ballots of the voters at these positions, in this order; a position may come more than once."""
+        counts = self.counts[positions]
+        offsets = _offsets(counts)
+        rows = np.repeat(self.offsets[positions] - offsets[:-1], counts) + np.arange(offsets[-1])
+        return replace(
+            self,
+            offsets=offsets,
+            dilemmas=self.dilemmas[rows],
+            choices=self.choices[rows],
+            scenarios=None if self.scenarios is None else self.scenarios[rows],
+            names=None if self.names is None else self.names.take(pa.array(positions)),
+            about={question: said[positions] for question, said in self.about.items()},
+        )
+
+    def filter(self, keep: BoolArray | Callable[[Ballots], BoolArray]) -> Ballots:
+        """Return the ballots of the voters for whom the mask is true: ``ballots.filter(lambda b: b.counts >= 5)``."""
+        mask = np.asarray(keep(self) if callable(keep) else keep)
+        if mask.dtype != np.bool_ or mask.shape != (self.voters,):
+            raise CrowdveilError(
+                f"a filter needs a mask of {self.voters} booleans, one for each voter, got {mask.dtype}{mask.shape}"
+            )
+        return self.take(np.flatnonzero(mask))
+
+    def split(self, share: float, seed: int) -> tuple[Ballots, Ballots]:
+        """Split the voters at random: this share of them, rounded, and the others, both in the order they had."""
+        if not 0 <= share <= 1:
+            raise CrowdveilError(f"a share is a number from 0 to 1, got {share}")
+        order = np.random.default_rng(seed).permutation(self.voters)
+        cut = round(share * self.voters)
+        return self.take(np.sort(order[:cut])), self.take(np.sort(order[cut:]))
 
     def batches(self) -> Iterator[Ballots]:
-        """Walk the crowd in pieces of bounded size."""
-        start, most = 0, BYTES_PER_CHUNK // max(1, self.study.dimension * self.differences.itemsize)
+        """Walk the crowd in batches of bounded size."""
+        start, most = 0, BYTES_PER_BATCH // max(1, self.study.dimension * self.dilemmas.itemsize)
         while start < self.voters:
             fitting = int(np.searchsorted(self.offsets, self.offsets[start] + most, "right")) - 1
-            stop = max(start + 1, min(start + VOTERS_PER_CHUNK, fitting))
-            yield self.of(slice(start, stop))
+            stop = max(start + 1, min(start + VOTERS_PER_BATCH, fitting))
+            yield self[start:stop]
             start = stop
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return a table with a row a record: the voter, the dilemma (first minus second), the choice, and the rest."""
+        import polars as pl
+
+        whose = np.repeat(np.arange(self.voters), self.counts)
+        columns: dict[str, Any] = {"voter": np.array(self.voter_names(), object)[whose]}
+        columns |= {name: self.dilemmas[:, k] for k, name in enumerate(self.study.feature_names)}
+        columns["choice"] = np.ascontiguousarray(self.choices)
+        if self.scenarios is not None:
+            columns["scenario"] = self.scenarios.to_list()
+        columns |= {f"about {question}": said[whose].to_list() for question, said in self.about.items()}
+        return pl.DataFrame(columns, schema_overrides={"voter": pl.String})
+
+    def to_pandas(self) -> Any:
+        """Return ``to_polars`` as a table of pandas, if that is installed."""
+        try:
+            return self.to_polars().to_pandas()
+        except ModuleNotFoundError:
+            raise CrowdveilError("pandas is not installed: pip install pandas, or use to_polars()") from None
+
+    def __repr__(self) -> str:
+        return f"Ballots({self.study.name}: {self.voters:,} voters, {self.records:,} records)"
+
+    def _repr_html_(self) -> str:
+        table = self.head(3).to_polars().head(10)._repr_html_()
+        return f"<p>{html.escape(repr(self))}, the first of them:</p>{table}"
+
+    @property
+    def _lengths(self) -> Iterator[tuple[pa.Array | Categories | None, int]]:
+        yield self.names, self.voters
+        yield self.scenarios, self.records
+        yield from ((said, self.voters) for said in self.about.values())
 
 
 class BallotSource(Protocol):
-    """A crowd that can be walked in pieces: in memory, or in a file of any size."""
+    """A crowd that can be walked in batches: in memory, or in a file of any size."""
 
     @property
     def study(self) -> Study:
@@ -126,197 +284,63 @@ class BallotSource(Protocol):
         """The number of voters N."""
 
     def batches(self) -> Iterator[Ballots]:
-        """Walk the crowd in pieces of bounded size, always in the same order."""
+        """Walk the crowd in batches of bounded size, always in the same order."""
 
 
-@dataclass(frozen=True)
-class Shard:
-    """One Parquet file of ballots, a row a voter."""
-
-    path: Path
-    layout: pq.FileMetaData
-
-
-@dataclass(frozen=True)
-class BallotFile:
-    """Ballots on disk, in one Parquet file or a folder of them, of which one piece (a row group) at a time is read.
-
-    A voter's differences are the bytes of an array of records x features: int8, or little-endian float64.
-    """
-
-    path: Path
-    study: Study
-    voters: int
-    origin: Mapping[str, Any]
-    shards: tuple[Shard, ...] = field(repr=False, compare=False)
-    numbers: np.dtype[Any] = field(repr=False, compare=False)
-
-    @property
-    def pieces(self) -> int:
-        """How many pieces the crowd is in."""
-        return len(self._places)
-
-    def piece(self, number: int) -> Ballots:
-        """Read one piece. Threads may read at the same time."""
-        shard, group = self._places[number]
-        try:
-            with pq.ParquetFile(shard.path, memory_map=True, metadata=shard.layout) as file:
-                table = file.read_row_group(group, columns=["voter", "differences"])
-        except (pa.ArrowException, OSError) as error:
-            raise CrowdveilError(f"{shard.path} is damaged: {_one_line(error)}") from None
-        return _ballots(self.study, table, self.numbers)
-
-    def voters_before(self, number: int) -> int:
-        """Return how many voters are in the pieces before this one."""
-        return int(self._before[number])
-
-    def batches(self) -> Iterator[Ballots]:
-        """Read one piece after another."""
-        return map(self.piece, range(self.pieces))
-
-    def load(self) -> Ballots:
-        """Read the whole crowd into memory."""
-        return concatenate(self.study, list(self.batches()))
-
-    @cached_property
-    def _places(self) -> list[tuple[Shard, int]]:
-        return [(shard, group) for shard in self.shards for group in range(shard.layout.num_row_groups)]
-
-    @cached_property
-    def _before(self) -> IntArray:
-        return np.cumsum([0] + [shard.layout.row_group(group).num_rows for shard, group in self._places])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # What is sent to another machine is where the ballots are, and what must be found there.
-        return _found_there, (self.path.resolve(), self.voters, self.pieces)
+def names_of(source: BallotSource) -> list[str]:
+    """Return the names or digests of all voters; where the source had none, their positions from 1."""
+    names: list[str] = []
+    for batch in source.batches():
+        names += batch.voter_names(before=len(names))
+    return names
 
 
-def _found_there(path: Path, voters: int, pieces: int) -> BallotFile:
-    file = open_ballots(path)
-    if (file.voters, file.pieces) != (voters, pieces):
-        raise CrowdveilError(f"{path} is another file here than where the program runs")
-    return file
-
-
-def concatenate(study: Study, pieces: list[Ballots]) -> Ballots:
-    """Join pieces of one crowd."""
-    if not pieces:
+def concatenate(study: Study, batches: Sequence[Ballots]) -> Ballots:
+    """Join batches of one crowd. A voter who is in two of them is refused."""
+    if not batches:
         raise CrowdveilError(f"there are no voters in these answers to the study {study.name}")
-    ends = np.cumsum([0] + [p.records for p in pieces])
-    offsets = np.concatenate([[0]] + [p.offsets[1:] + end for p, end in zip(pieces, ends, strict=False)])
-    named = all(p.names is not None for p in pieces)
+    first = batches[0]
+    if any(set(b.about) != set(first.about) or (b.scenarios is None) != (first.scenarios is None) for b in batches):
+        raise CrowdveilError("batches of one crowd must have the same columns (scenarios, about)")
+    names = join_names([b.names for b in batches])
+    check_distinct(names, "these ballots")
+    scenarios = [b.scenarios for b in batches if b.scenarios is not None]
     return Ballots(
         study,
-        offsets.astype(np.int64),
-        np.concatenate([p.differences for p in pieces]),
-        pa.chunked_array([p.names for p in pieces]).combine_chunks() if named else None,
+        _offsets(np.concatenate([b.counts for b in batches])),
+        np.concatenate([b.dilemmas for b in batches]),
+        np.concatenate([b.choices for b in batches]),
+        None if names is None else names.combine_chunks(),
+        Categories.concatenate(scenarios) if scenarios else None,
+        {question: Categories.concatenate([b.about[question] for b in batches]) for question in first.about},
+        first.origin,
     )
 
 
 @dataclass(frozen=True)
 class Census:
-    """Whose answers these are, counted, and a name for exactly these answers."""
+    """A crowd, counted, and a name for exactly its records."""
 
     voters: int
     records: int
     fewest_records: int
     most_records: int
     fingerprint: str
-    """SHA-256 of the study and of every answer in order, the same however the crowd is cut into pieces."""
+    """SHA-256 of the study and of every difference in order, the same however the crowd is cut into batches."""
 
 
 def census(source: BallotSource) -> Census:
     """Walk the crowd once and count it."""
-    counts, answers = hashlib.sha256(), hashlib.sha256()
-    voters, records, fewest, most = 0, 0, 2**62, 0
-    for chunk in source.batches():
-        counts.update(np.ascontiguousarray(chunk.counts).data)
-        answers.update(np.ascontiguousarray(chunk.differences).data)
-        voters, records = voters + chunk.voters, records + chunk.records
-        fewest, most = min(fewest, int(chunk.counts.min())), max(most, int(chunk.counts.max()))
-    name = f"{source.study.fingerprint} {counts.hexdigest()} {answers.hexdigest()}"
-    return Census(voters, records, fewest, most, hashlib.sha256(name.encode()).hexdigest())
-
-
-def open_ballots(path: str | Path) -> BallotFile:
-    """Open a ballot file, or a folder of ballot files that are one crowd, and check that it is one."""
-    path = Path(path)
-    if not path.exists():
-        raise CrowdveilError(
-            f"there is no ballot file {path}: make one with `crowdveil import` or `crowdveil simulate`"
-        )
-    paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    if not paths:
-        raise CrowdveilError(f"{path} is a directory without ballot files (*.parquet)")
-    opened = [_open(each) for each in paths]
-    first, header = opened[0]
-    for shard, other in opened[1:]:
-        if (other["study"], other["numbers"]) != (header["study"], header["numbers"]):
-            raise CrowdveilError(f"{shard.path} is of another study than {first.path}: one folder is one crowd")
-    shards, voters = tuple(shard for shard, _ in opened), sum(shard.layout.num_rows for shard, _ in opened)
-    if voters == 0:
-        raise CrowdveilError(f"{path} holds no voters")
-    numbers = np.dtype(_NUMBERS[header["numbers"]])
-    return BallotFile(path, Study.from_dict(header["study"]), voters, header.get("origin", {}), shards, numbers)
-
-
-def _open(path: Path) -> tuple[Shard, dict[str, Any]]:
-    try:
-        with pq.ParquetFile(path, memory_map=path.stat().st_size > 0) as file:
-            layout, columns = file.metadata, {field.name: field.type for field in file.schema_arrow}
-    except (pa.ArrowException, OSError) as error:
-        raise CrowdveilError(f"{path} is not a ballot file: {_one_line(error)}") from None
-    metadata = layout.metadata or {}
-    if _METADATA not in metadata:
-        raise CrowdveilError(
-            f"{path} is a Parquet file, but no ballot file: import it with `crowdveil import table {path} --mapping MAPPING`"
-        )
-    try:
-        header = dict(json.loads(metadata[_METADATA]))
-    except (ValueError, TypeError):
-        raise CrowdveilError(f"{path} has an unreadable header: the file is damaged") from None
-    if header.get("format") != _FORMAT or not isinstance(header.get("study"), dict):
-        raise CrowdveilError(
-            f"{path} has ballot format {header.get('format')}, this version of crowdveil reads {_FORMAT}"
-        )
-    if columns.get("differences") != pa.binary() or header.get("numbers") not in _NUMBERS:
-        raise CrowdveilError(f"{path} has no column of differences: the file is damaged")
-    return Shard(path, layout), header
-
-
-def write_ballots(
-    path: str | Path,
-    study: Study,
-    chunks: Iterable[Ballots],
-    origin: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
-) -> int:
-    """Write a crowd piece by piece and return the number of voters.
-
-    The file appears under its name only when it is complete. ``origin`` says where it came from; a function is asked
-    when all pieces have come.
-    """
-    voters, writer = 0, None
-    kind: np.dtype[Any] = np.dtype(np.int8)
-    with replacing(Path(path)) as unfinished:
-        try:
-            for chunk in (piece for given in chunks for piece in given.batches()):
-                table = _table(chunk, voters)
-                if writer is None:
-                    kind = chunk.differences.dtype
-                    writer = pq.ParquetWriter(unfinished, table.schema, compression="lz4", use_dictionary=False)
-                if chunk.differences.dtype != kind:
-                    raise ValueError(f"pieces of one crowd hold {kind} and {chunk.differences.dtype}")
-                writer.write_table(table, row_group_size=chunk.voters)
-                voters += chunk.voters
-            if writer is None:
-                raise CrowdveilError("there is not one usable answer, so no ballot file was written")
-            told = origin() if callable(origin) else origin
-            header = {"format": _FORMAT, "numbers": kind.name, "study": study.as_dict(), "origin": dict(told)}
-            writer.add_key_value_metadata({_METADATA: json.dumps(header).encode()})
-        finally:
-            if writer is not None:
-                writer.close()
-    return voters
+    counts, records = hashlib.sha256(), hashlib.sha256()
+    each: list[IntArray] = []
+    for batch in source.batches():
+        counts.update(np.ascontiguousarray(batch.counts).data)
+        records.update(np.ascontiguousarray(batch.differences).data)
+        each.append(np.array([batch.voters, batch.records, batch.counts.min(), batch.counts.max()]))
+    voters, total, fewest, most = np.array(each).T
+    name = f"{source.study.fingerprint} {counts.hexdigest()} {records.hexdigest()}"
+    fingerprint = hashlib.sha256(name.encode()).hexdigest()
+    return Census(int(voters.sum()), int(total.sum()), int(fewest.min()), int(most.max()), fingerprint)
 
 
 def smallest_type(study: Study) -> type[np.int8] | type[np.float64]:
@@ -328,40 +352,83 @@ def smallest_type(study: Study) -> type[np.int8] | type[np.float64]:
     return np.int8 if whole and study.drawing.method != "gaussian" else np.float64
 
 
-def _table(chunk: Ballots, before: int) -> pa.Table:
-    names = chunk.names
-    if names is None:
-        names = pa.array([str(before + i + 1) for i in range(chunk.voters)], pa.string())
-    size = chunk.differences.size * chunk.differences.itemsize
-    if size > _MOST_BYTES_PER_CELL:  # pieces are cut smaller than this, so it is one voter
-        raise CrowdveilError(
-            f"voter {names[0]} has {chunk.records} answers, {size / 1e9:.1f} GB: a ballot file holds at most 2 GB a voter"
-        )
-    data = np.ascontiguousarray(chunk.differences, _NUMBERS[chunk.differences.dtype.name])
-    ends = (chunk.offsets * chunk.study.dimension * data.itemsize).astype(np.int32)
-    cells = [None, pa.py_buffer(ends), pa.py_buffer(data)]
-    return pa.table({"voter": names, "differences": pa.Array.from_buffers(pa.binary(), chunk.voters, cells)})
+def dilemmas_between(study: Study, left: ValueArray, right: ValueArray) -> ValueArray:
+    """Subtract the right alternatives from the left ones, in model units, in the smallest type that holds them."""
+    dilemmas = np.subtract(left, right) / study.units
+    # Where every drawn difference is a small whole number, others may still have been given.
+    if smallest_type(study) is np.int8 and (dilemmas == np.rint(dilemmas)).all():
+        return dilemmas.astype(np.int8)
+    return dilemmas
 
 
-def _ballots(study: Study, table: pa.Table, numbers: np.dtype[Any]) -> Ballots:
-    column = table.column("differences").combine_chunks()
-    if column.null_count:
-        raise CrowdveilError("some voters' answers are blank (null): the ballot file is damaged")
-    _, ends_buffer, data = column.buffers()
-    ends = np.frombuffer(ends_buffer, np.int32)[column.offset :][: len(column) + 1].astype(np.int64)
-    sizes, record = np.diff(ends), study.dimension * numbers.itemsize
-    if np.any(sizes % record):
+def _from_rows(
+    cls: type[Ballots],
+    study: Study,
+    voters: Sequence[object],
+    left: Any,
+    right: Any,
+    choice: Any,
+    scenario: Sequence[str | None] | None,
+    about: Mapping[str, Sequence[str | None]],
+) -> Ballots:
+    whose = pa.array([str(voter) for voter in voters], pa.string()).dictionary_encode()
+    records = len(whose)
+    sides = [_alternatives(study, side, values, records) for side, values in (("left", left), ("right", right))]
+    chosen = np.asarray(choice)
+    if chosen.dtype == np.bool_:
+        chosen = np.where(chosen, 1, -1)
+    if chosen.shape != (records,) or not np.isin(chosen, (-1, 0, 1)).all():
         raise CrowdveilError(
-            f"some voters' answers do not come in groups of {study.dimension} features: the ballot file is damaged"
+            f"choice must hold 1 or True (left), -1 or False (right) or 0 (neither) for each of {records} records, "
+            f"got an array of shape {chosen.shape}"
         )
-    values = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].view(numbers)
-    return Ballots(
+    for name, column in (("scenario", scenario), *about.items()):
+        if column is not None and len(column) != records:
+            raise CrowdveilError(f"{name} has {len(column)} entries for {records} records: give one for each")
+    codes = whose.indices.to_numpy()
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes, minlength=len(whose.dictionary)) if records else np.zeros(0, np.int64)
+    offsets = _offsets(counts)
+    said = {}
+    for question, column in about.items():
+        answers = Categories.encode([column[i] for i in order])
+        each = answers[offsets[:-1]] if records else answers
+        if not np.array_equal(np.repeat(each.codes, counts), answers.codes):
+            raise CrowdveilError(f"about: some voters have more than one answer to {question!r}")
+        said[question] = each
+    return cls(
         study,
-        (ends - ends[0]) // record,
-        values.astype(numbers.newbyteorder("="), copy=False).reshape(-1, study.dimension),
-        table.column("voter").combine_chunks().cast(pa.string()),
+        offsets,
+        dilemmas_between(study, sides[0], sides[1])[order],
+        chosen[order].astype(np.int8),
+        whose.dictionary,
+        None if scenario is None else Categories.encode([scenario[i] for i in order]),
+        said,
     )
 
 
-def _one_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+def _alternatives(study: Study, side: str, given: Any, records: int) -> ValueArray:
+    try:
+        values = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise CrowdveilError(
+            f"{side} must hold numbers only: a row for each record, a column for each feature"
+        ) from None
+    if values.shape != (records, study.dimension):
+        raise CrowdveilError(
+            f"{side} must have {records} rows (one for each entry of voters) and {study.dimension} columns "
+            f"({', '.join(study.feature_names)}), got shape {values.shape}"
+        )
+    for k, feature in enumerate(study.features):
+        inside = (values[:, k] >= feature.low) & (values[:, k] <= feature.high)
+        if not inside.all():
+            row = int(np.argmin(inside))
+            raise CrowdveilError(
+                f"{side}, row {row + 1}: feature {feature.name} must be a number from {feature.low:g} to "
+                f"{feature.high:g}, got {values[row, k]:g}"
+            )
+    return values
+
+
+def _offsets(counts: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

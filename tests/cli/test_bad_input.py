@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.program import crowdveil, refused
 
-from crowdveil.ballots import Ballots, write_ballots
+from crowdveil.ballot_file import write_ballots
+from crowdveil.ballots import Ballots
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.sources.simulated import synthetic_crowd
 
@@ -19,7 +20,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     crowd = synthetic_crowd(30, 10, 3, np.random.default_rng(1)).ballots
     write_ballots(folder / "b.parquet", crowd.study, [crowd], {})
-    write_ballots(folder / "one.parquet", crowd.study, [crowd.of(slice(0, 1))], {})
+    write_ballots(folder / "one.parquet", crowd.study, [crowd[:1]], {})
     Ledger.create(folder / "l", 5_000_000)
     return folder
 
@@ -167,4 +168,4 @@ def test_no_leftovers(folder):
 def test_ballots_cannot_hold_a_damaged_crowd():
     crowd = synthetic_crowd(3, 4, 2, np.random.default_rng(1)).ballots
     with pytest.raises(Exception, match="offsets"):
-        Ballots(crowd.study, np.array([0, 2]), crowd.differences)
+        Ballots.from_differences(crowd.study, np.array([0, 2]), crowd.differences)

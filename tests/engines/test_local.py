@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from crowdveil import ballots as ballots_module
-from crowdveil.ballots import BallotFile, Ballots, concatenate, open_ballots, write_ballots
+from crowdveil.ballot_file import BallotFile, open_ballots, write_ballots
+from crowdveil.ballots import Ballots, concatenate
 from crowdveil.engines.choice import chosen_engine
 from crowdveil.engines.crowd import Crowd, add_up, map_batches
 from crowdveil.engines.local import LocalEngine
@@ -33,10 +34,10 @@ def crowd() -> Ballots:
 
 def cut(crowd: Ballots, path: Path, per_piece: int) -> BallotFile:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ballots_module, "VOTERS_PER_CHUNK", per_piece)
+        patch.setattr(ballots_module, "VOTERS_PER_BATCH", per_piece)
         write_ballots(path, crowd.study, [crowd], {})
     file = open_ballots(path)
-    assert file.pieces == -(-VOTERS // per_piece)
+    assert file.batch_count == -(-VOTERS // per_piece)
     return file
 
 
@@ -65,7 +66,7 @@ def test_nor_do_they_change_estimates_without_a_bound(tmp_path: Path) -> None:
 
 def test_what_is_added_up_is_what_single_voters_add_up_to(tmp_path: Path, crowd: Ballots) -> None:
     pieces = Crowd(cut(crowd, tmp_path / "crowd", 100), LocalEngine(2))
-    one_by_one = [fit_voters(crowd.of(slice(i, i + 1)), BOUND, threads=1).values[0] for i in range(VOTERS)]
+    one_by_one = [fit_voters(crowd[i : i + 1], BOUND, threads=1).values[0] for i in range(VOTERS)]
     steps = sum(to_steps(value[None], BOUND)[0] for value in one_by_one)
     assert CENTRAL["algorithm-1"].measure(pieces, Settings(STUDY, BOUND), ONE).total.tolist() == steps.tolist()
     np.testing.assert_allclose(society(pieces, BOUND).parameter, np.mean(one_by_one, axis=0), rtol=0, atol=1e-14)
@@ -106,7 +107,7 @@ def test_a_crowd_that_can_only_be_walked_is_added_up_too(crowd: Ballots) -> None
         def batches(self):
             start = 0
             for end in self.ends:
-                yield crowd.of(slice(start, end))
+                yield crowd[start:end]
                 start = end
 
     expected = crowd.differences.astype(np.int64).sum(axis=0).tolist()

@@ -16,7 +16,8 @@ import pytest
 from tests.engines.test_local import BOUND, ONE, STUDY, VOTERS, crowd, cut
 
 from crowdveil.arrays import IntArray
-from crowdveil.ballots import Ballots, census, open_ballots
+from crowdveil.ballot_file import open_ballots
+from crowdveil.ballots import Ballots, census
 from crowdveil.engines.crowd import Crowd, add_up
 from crowdveil.engines.spark import SparkEngine, spark_engine
 from crowdveil.errors import CrowdveilError
@@ -80,7 +81,7 @@ def test_workers_draw_their_own_noise(tmp_path: Path, crowd: Ballots, spark: Spa
 
 def test_what_goes_wrong_is_said_in_one_line(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:
     file = cut(crowd, tmp_path / "crowd", 90)
-    cut(crowd.of(slice(0, VOTERS)), tmp_path / "crowd", 100)
+    cut(crowd[:VOTERS], tmp_path / "crowd", 100)
     with pytest.raises(CrowdveilError, match=r"^Spark: .*crowd is another file here than where the program runs$"):
         society(Crowd(file, spark), BOUND)
 

@@ -27,7 +27,7 @@ def crowd(study, voters, seed=0):
     """Voters who choose the left side of every dilemma."""
     left, right = draw_dilemmas(study, voters, np.random.default_rng(seed))
     offsets = np.arange(voters + 1) * study.drawing.dilemmas
-    return Ballots(study, offsets, (left - right) / study.units)
+    return Ballots.from_differences(study, offsets, (left - right) / study.units)
 
 
 def made(mechanism, study, voters, seed=0):

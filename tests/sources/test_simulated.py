@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots import census, concatenate, open_ballots, write_ballots
+from crowdveil.ballot_file import open_ballots, write_ballots
+from crowdveil.ballots import census, concatenate
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources import simulated
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
@@ -84,10 +85,10 @@ def test_a_crowd_depends_on_the_seed_and_not_on_its_reader(monkeypatch: pytest.M
     again = concatenate(study, list(simulate_crowd(study, 150, np.random.default_rng(6))))
     assert np.array_equal(again.differences, crowd.differences)
     interrupted = list(islice(simulate_crowd(study, 150, np.random.default_rng(6)), 2))
-    assert np.array_equal(interrupted[1].differences, crowd.of(slice(64, 128)).differences)
+    assert np.array_equal(interrupted[1].differences, crowd[64:128].differences)
     other = concatenate(study, list(simulate_crowd(study, 150, np.random.default_rng(7))))
     assert not np.array_equal(other.differences, crowd.differences)
-    first, second = (crowd.of(slice(start, start + 64)).differences for start in (0, 64))
+    first, second = (crowd[start : start + 64].differences for start in (0, 64))
     assert not np.array_equal(first, second), "two blocks are the same voters"
 
 

@@ -155,7 +155,7 @@ def test_what_is_written_is_what_is_read(tmp_path: Path, answers: list[tuple[Any
     ballots = imported.ballots
     assert ballots.voter_names() == list(expected)
     for i, answers_of_one in enumerate(expected.values()):
-        assert ballots.of(slice(i, i + 1)).differences.tolist() == answers_of_one
+        assert ballots[i : i + 1].differences.tolist() == answers_of_one
 
 
 def mapping_file(folder: Path, text: str) -> Path:

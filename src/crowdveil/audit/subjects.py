@@ -137,7 +137,7 @@ class Central:
         study = self.settings.study
         others = np.random.default_rng(0).normal(0.0, 1.0, (_OTHERS * study.drawing.dilemmas, study.dimension))
         offsets = np.cumsum([0, len(records)] + [study.drawing.dilemmas] * _OTHERS)
-        return Ballots(study, offsets, np.concatenate([records, others]))
+        return Ballots.from_differences(study, offsets, np.concatenate([records, others]))
 
     def _measure(self, records: FloatArray) -> Measurement:
         return self.mechanism.measure(self.with_voter(records), self.settings, self.epsilon)
@@ -240,4 +240,4 @@ def _rows(reports: Any) -> Rows:
 
 
 def _copies(records: FloatArray, copies: int, settings: Settings) -> Ballots:
-    return Ballots(settings.study, np.arange(copies + 1) * len(records), np.tile(records, (copies, 1)))
+    return Ballots.from_differences(settings.study, np.arange(copies + 1) * len(records), np.tile(records, (copies, 1)))

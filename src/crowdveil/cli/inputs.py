@@ -41,7 +41,7 @@ _STEPS = {True: "reading", False: "putting voters together"}
 @contextmanager
 def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None = None) -> Iterator[Crowd]:
     """Open a ballot file and show how far a command that walks it ``walks`` times has come; all cores by default."""
-    from crowdveil.ballots import open_ballots
+    from crowdveil.ballot_file import open_ballots
     from crowdveil.engines.crowd import Crowd
     from crowdveil.engines.local import LocalEngine
 

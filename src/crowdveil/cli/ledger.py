@@ -71,7 +71,8 @@ def raise_budget(
 
     Example: `crowdveil ledger raise study.ledger --budget 4 --ballots mm.parquet --note "second wave of the study"`
     """
-    from crowdveil.ballots import census, open_ballots
+    from crowdveil.ballot_file import open_ballots
+    from crowdveil.ballots import census
     from crowdveil.privacy.ledger.ledger import Ledger
 
     dataset = None if ballots is None else census(open_ballots(ballots)).fingerprint

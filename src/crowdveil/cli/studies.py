@@ -68,7 +68,7 @@ def simulate(
     """
     import numpy as np
 
-    from crowdveil.ballots import write_ballots
+    from crowdveil.ballot_file import write_ballots
     from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
     from crowdveil.study.bundled import load_study
 

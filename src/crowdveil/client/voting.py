@@ -81,7 +81,7 @@ def _report(
     if poll.paradigm.name not in DISTRIBUTED[poll.mechanism].paradigms:
         raise CrowdveilError(f"poll {poll.id} promises {poll.paradigm.name}, which {poll.mechanism} does not keep")
     records = [_record(poll.study, dilemma, choice) for dilemma, choice in zip(dilemmas, choices, strict=True)]
-    ballots = Ballots(poll.study, np.array([0, len(records)]), np.array(records))
+    ballots = Ballots.from_differences(poll.study, np.array([0, len(records)]), np.array(records))
     epsilons = Epsilons.same(level.epsilon, 1)
     batch = DISTRIBUTED[poll.mechanism].report(ballots, Settings(poll.study, poll.norm_bound), epsilons, noise)
     return write_reports(poll.mechanism, poll.study, epsilons, batch)[0]

@@ -33,10 +33,10 @@ class BatchedSource(BallotSource, Protocol):
     """A crowd of which any piece can be read by itself, by any worker."""
 
     @property
-    def pieces(self) -> int:
+    def batch_count(self) -> int:
         """How many pieces there are."""
 
-    def piece(self, number: int) -> Ballots:
+    def batch(self, number: int) -> Ballots:
         """Read one."""
 
     def voters_before(self, number: int) -> int:
@@ -69,7 +69,7 @@ class Crowd:
 
     def map_batches(self, work: Work[R]) -> Iterator[R]:
         """Let the engine work on every piece; yield the results in the pieces' order."""
-        for number, result in enumerate(self.engine.each(_OnPiece(self.source, work), self.source.pieces)):
+        for number, result in enumerate(self.engine.each(_OnPiece(self.source, work), self.source.batch_count)):
             yield result
             self.tell(self.source.voters_before(number + 1) - self.source.voters_before(number))
 
@@ -82,7 +82,7 @@ class _OnPiece(Generic[R]):
     work: Work[R]
 
     def __call__(self, number: int) -> R:
-        return self.work(self.source.piece(number), self.source.voters_before(number))
+        return self.work(self.source.batch(number), self.source.voters_before(number))
 
 
 def map_batches(source: BallotSource, work: Work[R]) -> Iterator[R]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from crowdveil.ballots import BallotSource
+from crowdveil.ballots import BallotSource, names_of
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 
@@ -33,7 +33,7 @@ def read_personal_epsilons(path: Path, source: BallotSource) -> Epsilons:
             chosen[voter] = Epsilon(epsilon or "")
         except CrowdveilError as error:
             raise CrowdveilError(f"{path}, line {line}: {error}") from None
-    voters = [name for chunk in source.batches() for name in chunk.voter_names()]
+    voters = names_of(source)
     without = [name for name in voters if name not in chosen]
     if without:
         raise CrowdveilError(

@@ -93,7 +93,7 @@ def gather(
     """
     grouped = voters.to_frame("voter").with_row_index("at").group_by("voter", maintain_order=True).agg(pl.col("at"))
     order = grouped["at"].explode(empty_as_null=False).to_numpy()
-    ballots = Ballots(
+    ballots = Ballots.from_differences(
         study,
         np.concatenate([[0], np.cumsum(grouped["at"].list.len().to_numpy())]).astype(np.int64),
         np.ascontiguousarray(differences[order]),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, ValueArray
-from crowdveil.ballots import Ballots, smallest_type
+from crowdveil.ballots import Ballots, dilemmas_between
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import synthetic_study
 from crowdveil.study.drawing import draw_dilemmas
@@ -52,13 +52,11 @@ class Answered:
     chose_left: BoolArray
 
     def ballots(self) -> Ballots:
-        """Return what they say: chosen minus other, in model units."""
-        differences = np.subtract(self.left, self.right) / self.study.units
-        answers: ValueArray = np.where(self.chose_left[:, None], differences, -differences)
-        if smallest_type(self.study) is np.int8:
-            answers = answers.astype(np.int8)
+        """Return what they were shown and chose, in model units."""
+        dilemmas = dilemmas_between(self.study, self.left, self.right)
+        choices = np.where(self.chose_left, np.int8(1), np.int8(-1))
         each = self.study.drawing.dilemmas
-        return Ballots(self.study, np.arange(0, len(answers) + 1, each, dtype=np.int64), answers)
+        return Ballots(self.study, np.arange(0, len(dilemmas) + 1, each, dtype=np.int64), dilemmas, choices)
 
 
 def simulate_crowd(study: Study, voters: int, rng: np.random.Generator, spread: float = 0.3) -> Iterator[Ballots]:

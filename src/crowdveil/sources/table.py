@@ -31,7 +31,8 @@ import numpy as np
 import polars as pl
 
 from crowdveil.arrays import ValueArray
-from crowdveil.ballots import Ballots, smallest_type, write_ballots
+from crowdveil.ballot_file import write_ballots
+from crowdveil.ballots import Ballots, smallest_type
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
 from crowdveil.sources.import_report import (

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from crowdveil.ballots import Ballots, write_ballots
+from crowdveil.ballot_file import write_ballots
+from crowdveil.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
 from crowdveil.evaluation.comparison import compare as compare_module
@@ -86,7 +87,7 @@ def unanimous(tmp_path_factory):
     rng = np.random.default_rng(1)
     differences = np.abs(rng.normal(0, 1, (400, 2)) * [1, 0])
     differences[::5] = 0
-    ballots = Ballots(synthetic_study(2), np.arange(0, 401, 10), differences)
+    ballots = Ballots.from_differences(synthetic_study(2), np.arange(0, 401, 10), differences)
     path = tmp_path_factory.mktemp("compare") / "unanimous.parquet"
     write_ballots(path, ballots.study, [ballots], {})
     return path

@@ -17,7 +17,7 @@ def test_a_crowd_is_the_same_whichever_others_are_drawn_with_it():
     source = Synthetic(records=5, features=3)
     together, alone = source.draw(7, range(4)), source.draw(7, range(2, 3))
     assert np.array_equal(together.by_crowd(together.own_preferences)[2], alone.own_preferences)
-    assert np.array_equal(together.ballots.of(slice(14, 21)).differences, alone.ballots.differences)
+    assert np.array_equal(together.ballots[14:21].differences, alone.ballots.differences)
     learned = np.random.default_rng(1).normal(size=(4, 2, 3))
     judged = together.judge(learned, learned[:, 0])["accuracy"][2:3]
     assert np.array_equal(judged, alone.judge(learned[2:3], learned[2:3, 0])["accuracy"])
@@ -46,7 +46,7 @@ def test_real_crowds():
     source, everyone = open_moral_machine(REAL)
     assert (everyone.voters, everyone.records) == (2097, 22315)
     drawn = source.draw(50, range(2))
-    first, second = (set(drawn.ballots.of(s).voter_names()) for s in (slice(0, 50), slice(50, 100)))
+    first, second = (set(drawn.ballots[s].voter_names()) for s in (slice(0, 50), slice(50, 100)))
     assert len(first) == len(second) == 50
     assert first != second
     own = np.zeros((2, 23))

@@ -50,7 +50,7 @@ def opposite_voters(features=3):
     study = synthetic_study(features)
     row = np.zeros((1, features))
     row[0, 0] = 1.0
-    return [Ballots(study, np.array([0, 1]), sign * row) for sign in (1.0, -1.0)]
+    return [Ballots.from_differences(study, np.array([0, 1]), sign * row) for sign in (1.0, -1.0)]
 
 
 def test_algorithm_1_adds_the_papers_noise_to_the_mean():
@@ -95,7 +95,7 @@ def test_algorithm_3_coefficients_are_those_of_the_expansion():
     bound = ballots.study.record_bound
     exact = objective_coefficients(ballots.differences, ballots.offsets, bound) / STEPS
     for i in range(ballots.voters):
-        v = ballots.of(slice(i, i + 1)).differences / bound
+        v = ballots[i : i + 1].differences / bound
         assert exact[i, :3] == pytest.approx(math.sqrt(2 / math.pi) * v.sum(axis=0), abs=3e-4)
         square = -(v.T @ v) / math.pi
         rows, columns = np.triu_indices(3)
@@ -116,7 +116,7 @@ def test_algorithm_3_without_noise_finds_the_maximum_of_the_quadratic():
     solved, exists = solve(reports, settings)
     assert exists.all()
     for i in range(6):
-        v = ballots.of(slice(i, i + 1)).differences
+        v = ballots[i : i + 1].differences
         # gradient of sum sqrt(2/pi) b.v - (b.v)^2 / pi is 0 at the maximum
         closed = np.linalg.solve(2 / math.pi * v.T @ v, math.sqrt(2 / math.pi) * v.sum(axis=0))
         assert solved[i] == pytest.approx(closed, rel=2e-3, abs=2e-3)
@@ -141,7 +141,7 @@ def test_the_repair_keeps_everyone_in_the_ball():
 def test_clipped_records_are_counted():
     study = synthetic_study(2)
     long, short = [study.record_bound, 1.0], [1.0, 0.0]
-    ballots = Ballots(study, np.array([0, 2, 3]), np.array([long, short, long]))
+    ballots = Ballots.from_differences(study, np.array([0, 2, 3]), np.array([long, short, long]))
     assert clipped_records(ballots, study) == 2
 
 
@@ -181,7 +181,7 @@ def test_audit_of_algorithm_2_and_a_scale_too_small_by_root_2():
     settings = Settings(synthetic_study(3), 2.0)
 
     def reports(ballots, epsilon):
-        many = ballots.choose(np.zeros(100_000, np.int64))
+        many = ballots.take(np.zeros(100_000, np.int64))
         return (
             Algorithm2()
             .report(
@@ -201,12 +201,12 @@ def test_audit_of_algorithm_2_and_a_scale_too_small_by_root_2():
 @pytest.mark.parametrize(("factor", "passes"), [(1.0, True), (0.5, False)])
 def test_the_noise_of_algorithm_3_has_the_scale_of_the_theorem(factor, passes):
     """One coefficient tells little of the whole l1 sensitivity, so its noise is tested by its distribution."""
-    ballots = crowd(voters=1, features=4).choose(np.zeros(20_000, np.int64))
+    ballots = crowd(voters=1, features=4).take(np.zeros(20_000, np.int64))
     settings = Settings(ballots.study, 2.0)
     micro = int(MICRO / factor)
     reports = Algorithm3().report(ballots, settings, Epsilons.of_millionths(np.full(20_000, micro)), BulkNoise())
     exact = objective_coefficients(
-        ballots.of(slice(0, 1)).differences, np.array([0, ballots.counts[0]]), settings.study.record_bound
+        ballots[:1].differences, np.array([0, ballots.counts[0]]), settings.study.record_bound
     )
     claimed = stats.laplace(scale=coefficient_steps(4, tight_delta(4)))  # at epsilon = 1
     fits = stats.kstest((reports.values - exact).ravel()[:100_000], claimed.cdf).pvalue > 1e-7

@@ -30,7 +30,7 @@ def test_condensed_reports_give_the_same_estimate(name, robust, crowd):
     mechanism, settings = DISTRIBUTED[name], Settings(crowd.study, 2.0, robust=robust)
     epsilons = Epsilons.of(np.random.default_rng(1).choice([0.5, 1, 3], VOTERS))
     noise = FloatNoiseForExperiments(4)
-    reports = [mechanism.report(crowd.of(part), settings, epsilons[part], noise) for part in CUTS]
+    reports = [mechanism.report(crowd[part], settings, epsilons[part], noise) for part in CUTS]
     plain = mechanism.aggregate(reports, settings)
     condensed = mechanism.aggregate([mechanism.condense(report, settings) for report in reports], settings)
     np.testing.assert_allclose(condensed.parameter, plain.parameter, rtol=0, atol=1e-12)

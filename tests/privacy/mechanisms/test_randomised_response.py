@@ -37,7 +37,7 @@ def crowd(voters=5, records=4, features=3, seed=1):
 def turned(ballots, which):
     """The same dilemmas, some answered the other way."""
     differences = np.where(np.asarray(which)[:, None], -ballots.differences, ballots.differences)
-    return Ballots(ballots.study, ballots.offsets, differences.astype(ballots.differences.dtype))
+    return Ballots.from_differences(ballots.study, ballots.offsets, differences.astype(ballots.differences.dtype))
 
 
 class EveryToss(RecordingNoise):
@@ -55,7 +55,7 @@ class EveryToss(RecordingNoise):
 def law_of_two_choices(differences):
     """The exact law of a voter's report of two choices."""
     noise = EveryToss()
-    many = Ballots(synthetic_study(2), np.array([0, 2]), differences).choose(np.zeros(4, np.int64))
+    many = Ballots.from_differences(synthetic_study(2), np.array([0, 2]), differences).take(np.zeros(4, np.int64))
     reports = RandomisedResponse().report(many, Settings(many.study, 2.0), Epsilons.same(1, 4), noise)
     choices = map(tuple, reports.choices.reshape(4, 2).tolist())
     return dict(zip(choices, noise.probabilities, strict=True))
@@ -82,7 +82,7 @@ def test_every_choice_is_tossed_with_its_voters_epsilon():
 )
 def test_the_dilemmas_in_a_report_are_the_same_to_the_byte_whatever_was_answered(differences, which):
     """A floating-point -0.0 where a turned choice has 0.0 would give the choice away."""
-    ballots = Ballots(synthetic_study(3), np.array([0, 2, 6]), differences)
+    ballots = Ballots.from_differences(synthetic_study(3), np.array([0, 2, 6]), differences)
     (dilemmas, choices), (others, opposite) = oriented(ballots), oriented(turned(ballots, which))
     assert dilemmas.tobytes() == others.tobytes()
     assert np.array_equal(dilemmas * choices[:, None], differences)
@@ -92,7 +92,7 @@ def test_the_dilemmas_in_a_report_are_the_same_to_the_byte_whatever_was_answered
 
 def test_small_integers_stay_small_integers():
     study = load_study("moral-machine")
-    ballots = Ballots(study, np.array([0, 1]), np.full((1, study.dimension), -3, np.int8))
+    ballots = Ballots.from_differences(study, np.array([0, 1]), np.full((1, study.dimension), -3, np.int8))
     dilemmas, choices = oriented(ballots)
     assert dilemmas.dtype == np.int8
     assert dilemmas.tolist() == [[3] * study.dimension]
@@ -137,7 +137,7 @@ def test_which_choices_are_reported_does_not_depend_on_them(which, seed):
 
 
 def test_every_choice_is_chosen_equally_often():
-    ballots = crowd(voters=1, records=4).choose(np.zeros(8_000, np.int64))
+    ballots = crowd(voters=1, records=4).take(np.zeros(8_000, np.int64))
     reports = OneChoice().report(ballots, Settings(ballots.study, 2.0), Epsilons.same(1, 8_000), BulkNoise())
     _, counts = np.unique(reports.dilemmas[:, 0], return_counts=True)
     assert len(counts) == 4
@@ -145,7 +145,7 @@ def test_every_choice_is_chosen_equally_often():
 
 
 def test_voters_with_unequal_numbers_of_choices_keep_their_own():
-    ballots = Ballots(synthetic_study(1), np.array([0, 1, 4, 6]), np.arange(1.0, 7.0)[:, None])
+    ballots = Ballots.from_differences(synthetic_study(1), np.array([0, 1, 4, 6]), np.arange(1.0, 7.0)[:, None])
     reports = OneChoice().report(ballots, Settings(ballots.study, 2.0), Epsilons.same(30, 3), BulkNoise())
     assert np.diff(reports.offsets).tolist() == [1, 3, 2]  # a huge epsilon reports all
     assert reports.dilemmas[:, 0].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
@@ -157,9 +157,7 @@ def test_reports_may_come_in_any_batches():
     noise = FloatNoiseForExperiments(3)
     whole = RandomisedResponse().report(ballots, public, epsilons, noise)
     noise = FloatNoiseForExperiments(3)
-    parts = [
-        RandomisedResponse().report(ballots.of(s), public, epsilons[s], noise) for s in (slice(0, 5), slice(5, 12))
-    ]
+    parts = [RandomisedResponse().report(ballots[s], public, epsilons[s], noise) for s in (slice(0, 5), slice(5, 12))]
     together, apart = (RandomisedResponse().aggregate(batches, public) for batches in ([whole], parts))
     assert apart.parameter == pytest.approx(together.parameter, abs=1e-7)
 

@@ -40,7 +40,7 @@ def crowd(voters=6, records=8, seed=1):
 
 
 def one_voter(study, records):
-    return Ballots(study, np.array([0, len(records)]), np.array(records))
+    return Ballots.from_differences(study, np.array([0, len(records)]), np.array(records))
 
 
 finite = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3)
@@ -101,12 +101,12 @@ def test_a_voter_moves_no_coordinate_further_than_twice_the_clip_and_can(micro):
     ballots, noise = crowd(), RecordingNoise()
     public, mechanism = Settings(ballots.study, 2.0), VoterScore()
     clip, _ = voter_clip(public, ballots.voters, micro / MICRO)
-    others = ballots.of(slice(1, 6))
+    others = ballots[1:6]
     axis = public_design(ballots.study).axes[:, 0]
 
     def measured(records):
         voter = one_voter(ballots.study, records)
-        joined = Ballots(
+        joined = Ballots.from_differences(
             ballots.study,
             np.concatenate([[0], voter.records + others.offsets]),
             np.concatenate([voter.differences, others.differences]),
@@ -151,7 +151,7 @@ def test_reporting_some_coordinates_is_unbiased(size, monkeypatch):
     monkeypatch.setattr(
         score_module, "preference_from_scores", lambda *given: seen.update(scores=given[1]) or original(*given)
     )
-    voter = crowd(voters=1).choose(np.zeros(6, np.int64))
+    voter = crowd(voters=1).take(np.zeros(6, np.int64))
     public = Settings(voter.study, 2.0)
     reports = ScoreRelease().report(voter, public, Epsilons.same(1, 6), EveryOrder())
     ScoreRelease().aggregate([reports], public)
@@ -207,7 +207,7 @@ def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most)
     )  # noise as for factor times the promised epsilon of 1
 
     def reports(record):
-        many = one_voter(study, [record]).choose(np.zeros(copies, np.int64))
+        many = one_voter(study, [record]).take(np.zeros(copies, np.int64))
         made = ScoreRelease().report(many, Settings(study, 2.0), epsilons, BulkNoise())
         return np.take_along_axis(made.values, np.argsort(~made.reported, axis=1, kind="stable"), axis=1)[
             :, : int(made.reported.sum(axis=1)[0])
@@ -220,5 +220,5 @@ def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most)
 def test_scores_do_not_depend_on_how_the_crowd_is_cut():
     whole = next(simulate_crowd(MACHINE, 20, np.random.default_rng(3)))
     public = Settings(MACHINE, 2.0)
-    parts = [voter_scores(whole.of(s), public) for s in (slice(0, 7), slice(7, 20))]
+    parts = [voter_scores(whole[s], public) for s in (slice(0, 7), slice(7, 20))]
     assert np.array_equal(np.concatenate(parts), voter_scores(whole, public))

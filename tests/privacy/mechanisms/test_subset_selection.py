@@ -151,7 +151,7 @@ def test_no_two_preferences_differ_by_more_than_e_to_the_epsilon(size, monkeypat
 def test_the_real_sampler_follows_the_enumerated_law():
     study = synthetic_study(3)
     row = np.array([[1.0, 0.0, 0.0]])  # a voter whose only answer puts the fit at the corner + B e_1
-    many = Ballots(study, np.array([0, 1]), row).choose(np.zeros(40_000, np.int64))
+    many = Ballots.from_differences(study, np.array([0, 1]), row).take(np.zeros(40_000, np.int64))
     epsilon = math.log(3)
     micro = round(epsilon * MICRO)
     reports = SubsetSelection().report(
@@ -167,7 +167,7 @@ def test_the_real_sampler_follows_the_enumerated_law():
 def test_everyone_gets_the_signs_and_the_weight_of_her_own_epsilon():
     study = synthetic_study(4)
     rows = np.eye(4)
-    ballots = Ballots(study, np.arange(5), rows)
+    ballots = Ballots.from_differences(study, np.arange(5), rows)
     epsilons = Epsilons.of_millionths(np.array([100_000, 1_000_000, 5_000_000, 20_000_000]))
     settings = Settings(study, 2.0)
     reports = SubsetSelection().report(ballots, settings, epsilons, BulkNoise())

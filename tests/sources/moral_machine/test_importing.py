@@ -21,7 +21,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plain_import import FEATURES, column, plain_import
 
-from crowdveil.ballots import Ballots, census, open_ballots
+from crowdveil.ballot_file import open_ballots, read_ballots
+from crowdveil.ballots import Ballots, census
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import Refusal
 from crowdveil.sources.moral_machine import blocks, importing, shards
@@ -191,7 +192,7 @@ def test_nor_does_the_way_it_is_cut(crowd: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.undo()
     whole = load_moral_machine(crowd)
     assert census(open_ballots(out)) == census(whole.ballots)
-    assert open_ballots(out).load().voter_names() == whole.ballots.voter_names()
+    assert read_ballots(out).voter_names() == whole.ballots.voter_names()
     assert report == whole.report
     assert dict(open_ballots(out).origin) == {"imported_from": "crowd.csv", **report.as_dict()}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -96,7 +96,7 @@ def test_fits_are_those_of_python(node):
     cases = []
     for name in ("moral-machine", "kidney", "synthetic-30"):
         ballots = next(simulate_answers(load_study(name), 40, rng)).ballots()
-        cases += [(ballots.of(slice(i, i + 1)).differences.astype(float), 2.0) for i in range(40)]
+        cases += [(ballots[i : i + 1].differences.astype(float), 2.0) for i in range(40)]
     cases += [(np.round(rng.standard_normal((n, 30)) * 2), bound) for n in (1, 20, 200) for bound in (0.5, 2.0, 20.0)]
     given = [{"records": records.tolist(), "norm_bound": bound} for records, bound in cases]
     done = run(node, str(HERE / "fit-voters.mjs"), given=json.dumps(given))

@@ -76,5 +76,5 @@ def test_the_voters_own_values_are_the_preference_that_python_fits(page):
     )
     signs = np.array([1.0 if choice == "left" else -1.0 for choice in choices])
     records = signs[:, None] * np.array([np.subtract(d["left"], d["right"]) for d in dilemmas])
-    ballots = Ballots(study, np.array([0, len(records)], np.int64), records.astype(np.int8))
+    ballots = Ballots.from_differences(study, np.array([0, len(records)], np.int64), records.astype(np.int8))
     np.testing.assert_allclose(own, fit_voters(ballots, 2.0).values[0], atol=1e-5)

@@ -17,7 +17,8 @@ import numpy as np
 import polars as pl
 
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots import Ballots, open_ballots
+from crowdveil.ballot_file import read_ballots
+from crowdveil.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.comparison.entries import Entry
 from crowdveil.evaluation.toolkit.accuracy import same_side, share, sides
@@ -108,12 +109,12 @@ class OnSplit:
 
     def measure(self, crowds: range) -> pl.DataFrame:
         """Split the voters and carry out every task."""
-        everyone, rng = open_ballots(self.path).load(), generator(self.name)
+        everyone, rng = read_ballots(self.path), generator(self.name)
         order = rng.permutation(everyone.voters)
         cut = round(TRAINED * everyone.voters)
         members = order[:cut] if self.voters is None else rng.choice(order[:cut], self.voters)
-        answers = everyone.choose(order[cut:]).differences.astype(np.float64)
-        return _measure(self, everyone.choose(members), lambda learned: share(sides(answers, learned), 1.0))
+        answers = everyone.take(order[cut:]).differences.astype(np.float64)
+        return _measure(self, everyone.take(members), lambda learned: share(sides(answers, learned), 1.0))
 
 
 Run = OnSyntheticCrowd | OnSplit
@@ -295,7 +296,7 @@ def synthetic(voters: int, records: int, features: int) -> Synthetic:
 
 def of_file(path: Path) -> OfFile:
     """Open a ballot file and count whom releases will be made from."""
-    everyone = open_ballots(path).load()
+    everyone = read_ballots(path)
     trained = round(TRAINED * everyone.voters)
     if everyone.voters - trained < _FEWEST:
         raise CrowdveilError(

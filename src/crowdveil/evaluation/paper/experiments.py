@@ -194,7 +194,7 @@ class AcrossParadigms:
         """Fit everybody once, then release each crowd under every promise."""
         drawn = self.source.draw(self.voters, crowds)
         released = [
-            noised_crowd(drawn.ballots.of(slice(first, first + self.voters)))
+            noised_crowd(drawn.ballots[first : first + self.voters])
             for first in range(0, drawn.ballots.voters, self.voters)
         ]
         own = np.array([crowd.society for crowd in released])

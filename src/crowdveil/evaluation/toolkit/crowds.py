@@ -142,7 +142,7 @@ class MoralMachine:
                 predicted.append(share(chosen, 1.0))  # an answer is the chosen side minus the other
             return {"agreement": np.stack(agreement), "predicted": np.stack(predicted)}
 
-        return Crowds(everyone.choose(members.reshape(-1)), len(crowds), judge)
+        return Crowds(everyone.take(members.reshape(-1)), len(crowds), judge)
 
 
 def open_moral_machine(path: Path) -> tuple[MoralMachine, Ballots]:

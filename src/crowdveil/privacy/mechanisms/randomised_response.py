@@ -98,7 +98,7 @@ class OneChoice:
         voter = np.repeat(np.arange(ballots.voters), ballots.counts)
         kept = rank[voter, position] < sizes[voter]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        chosen = Ballots(ballots.study, offsets, ballots.differences[kept])
+        chosen = Ballots.from_differences(ballots.study, offsets, ballots.differences[kept])
         # Rounded down: k choices may together spend at most the voter's epsilon.
         return _flip(chosen, epsilons.split(sizes), noise)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Row, Table, select
 
-from crowdveil.ballots import Ballots, concatenate, smallest_type
+from crowdveil.ballots import Ballots, concatenate, dilemmas_between
 from crowdveil.service.poll import Poll
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
@@ -64,13 +64,9 @@ def _columns(chunk: Sequence[StoredBallot], poll: Poll) -> Ballots:
     study, answers = poll.study, [answer for ballot in chunk for answer in ballot.answers]
     left = np.array([answer["left"] for answer in answers], np.float64)
     right = np.array([answer["right"] for answer in answers], np.float64)
-    sign = np.array([1.0 if answer["chosen"] == "left" else -1.0 for answer in answers])
-    differences = sign[:, None] * (left - right) / study.units
+    choices = np.array([1 if answer["chosen"] == "left" else -1 for answer in answers], np.int8)
     offsets = np.concatenate([[0], np.cumsum([len(ballot.answers) for ballot in chunk])]).astype(np.int64)
-    # Where every drawn difference is a small whole number, one of fractions may still have been sent.
-    kind = smallest_type(study)
-    whole = kind is np.int8 and bool((differences == np.rint(differences)).all())
-    return Ballots(study, offsets, differences.astype(np.int8) if whole else differences + 0.0)
+    return Ballots(study, offsets, dilemmas_between(study, left, right), choices)
 
 
 def _chunks(connection: Connection, table: Table, name: str) -> Iterator[Sequence[Row[Any]]]:

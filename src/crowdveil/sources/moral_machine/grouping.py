@@ -87,7 +87,7 @@ def group(study: Study, entries: WordArray, names: tuple[WordArray, ByteArray], 
     refused = np.empty((2 * len(entries), 2), np.int64)
     pairs, present, equal, refusals = _group(entries, order, differences, offsets, voters, refused)
     named = _names(entries[voters[:present], VOTER : VOTER_TOO + 1], *names)
-    ballots = Ballots(study, offsets[: present + 1].copy(), differences[:pairs].copy(), named)
+    ballots = Ballots.from_differences(study, offsets[: present + 1].copy(), differences[:pairs].copy(), named)
     return GroupResult(ballots, equal, refused[:refusals].copy())
 
 

@@ -21,7 +21,8 @@ import polars as pl
 import pyarrow as pa
 
 from crowdveil.arrays import ByteArray, IntArray, WordArray
-from crowdveil.ballots import Ballots, concatenate, write_ballots
+from crowdveil.ballot_file import write_ballots
+from crowdveil.ballots import Ballots, concatenate
 from crowdveil.engines.threads import in_order, usable_cores
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable, put_in_place, replacing
@@ -76,7 +77,7 @@ def load_moral_machine(path: str | Path, tell: Tell | None = None) -> ImportResu
     with tempfile.TemporaryDirectory() as folder:
         running = _LocalImport(table, ShardFolder(Path(folder), bucket_bits(table)), usable_cores(), tell)
         batches = [ballots for ballots in running.ballots() if ballots.voters]
-        nobody = Ballots(study, np.zeros(1, np.int64), np.empty((0, study.dimension), np.int8))
+        nobody = Ballots.from_differences(study, np.zeros(1, np.int64), np.empty((0, study.dimension), np.int8))
         ballots = concatenate(study, batches) if batches else nobody
         return ImportResult(ballots, running.report(), pl.concat(running.refused_rows()))
 
