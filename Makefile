@@ -27,6 +27,7 @@ bench: $(VENV)/installed-bench     ## side by side, as ratios
 	$(BIN)/python benchmarks/liars.py
 	$(BIN)/python benchmarks/import.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/startup.py
 
 bench-service: $(VENV)/installed-dev  ## durable reports a second, beside the same service without a database
 	$(BIN)/python benchmarks/service.py

@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 
 import crowdveil
-from crowdveil.cli import main
+from crowdveil.cli.app import main
 from crowdveil.estimation import design
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, PAPERS_MECHANISM
 from crowdveil.study.bundled import load_study

@@ -7,8 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-import crowdveil
+import numpy as np
 
+import crowdveil
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import paradigm
+from crowdveil.publish import Request, experiment
+from crowdveil.releases import save_release
+from crowdveil.sources.simulated import synthetic_crowd
+
+HEAVY = {"matplotlib", "numba", "opendp", "polars", "pyarrow", "rich", "scipy"}
 PACKAGE = Path(crowdveil.__file__).parent
 
 
@@ -57,6 +65,16 @@ def test_a_program_that_decides_loads_nothing_that_reads_answers():
     assert "crowdveil.decision" in loaded
     reading = {"ballots", "ballot_file", "sources", "estimation", "privacy.mechanisms", "protocol"}
     assert not {f"crowdveil.{room}" for room in reading} & loaded
+
+
+def test_deciding_loads_nothing_heavy(tmp_path):
+    crowd = synthetic_crowd(30, 10, 2, np.random.default_rng(1)).ballots
+    save_release(experiment(crowd, Request(paradigm("vlcp"), Epsilon(1)), 1), tmp_path / "r.json")
+    words = ["decide", str(tmp_path / "r.json"), '[{"features": {"x1": 1}}, {"features": {}}]', "--allow-experiment"]
+    run = f"import contextlib\nwith contextlib.suppress(SystemExit):\n    main({words})"
+    told = loaded_by(f"from crowdveil.cli.app import main\n{run}")
+    assert "Certainty" in told, "it has not decided"
+    assert not HEAVY & told
 
 
 def test_nothing_inside_imports_the_front_door():

@@ -6,10 +6,10 @@ A decision reads a release and nothing else; no ballot, preference or report can
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.releases import Release
@@ -96,7 +96,7 @@ def decide(release: Release, dilemma: Dilemma, certainty: float = DEFAULT_CERTAI
             Ranked(dilemma.alternatives[i].name, float(scores[i]), release.study.describe(dilemma.alternatives[i]))
             for i in order
         ),
-        probability=float(ndtr(scores[best] - scores[runner_up])) if len(order) == 2 else None,
+        probability=NormalDist().cdf(scores[best] - scores[runner_up]) if len(order) == 2 else None,
         certainty=sure,
         threshold=certainty,
         reason=_reason(sure, certainty, identical),

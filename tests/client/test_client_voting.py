@@ -12,7 +12,7 @@ import pytest
 from mcp import Client as McpClient
 from tests.client.running import running
 
-from crowdveil.cli import main
+from crowdveil.cli.app import main
 from crowdveil.client import Client, Refusal
 from crowdveil.client.polls import read_poll
 from crowdveil.client.voting import _perturbed, read_session, seal

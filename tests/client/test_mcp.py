@@ -20,7 +20,7 @@ def session(*words):
     """Start ``crowdveil`` with these words as an agent's program would, and return what was said."""
 
     async def talk(requests):
-        program = "from crowdveil.cli import main; main()"
+        program = "from crowdveil.cli.app import main; main()"
         started = StdioServerParameters(command=sys.executable, args=["-c", program, "mcp", *map(str, words)])
         async with Client(stdio_client(started)) as client:
             tools = await client.list_tools()

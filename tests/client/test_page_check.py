@@ -8,7 +8,7 @@ import httpx
 import pytest
 from tests.client.running import running
 
-from crowdveil.cli import main
+from crowdveil.cli.app import main
 from crowdveil.client.page_check import check_page
 from crowdveil.errors import CrowdveilError
 from crowdveil.service.poll_file import poll_from_dict

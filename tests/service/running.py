@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-COMMAND = "import sys; from crowdveil.cli import main; sys.argv[0] = 'crowdveil'; main()"
+COMMAND = "import sys; from crowdveil.cli.app import main; sys.argv[0] = 'crowdveil'; main()"
 
 
 class Server:

@@ -11,10 +11,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from crowdveil.cli import main
+from crowdveil.cli.app import main
 from crowdveil.evaluation.paper.reproduction import find_data
 
-PROGRAM = [sys.executable, "-c", "from crowdveil.cli import main; main()", "reproduce"]
+PROGRAM = [sys.executable, "-c", "from crowdveil.cli.app import main; main()", "reproduce"]
 
 
 def run(folder, *words):

@@ -73,6 +73,14 @@ def test_a_coordinate_of_cube_noise_has_a_closed_form(k):
     assert noise.half_widths(0.95) == pytest.approx([edge] * k, rel=1e-4)
 
 
+@pytest.mark.parametrize("x", [0.1, 1.0, 4.0, 20.0])
+def test_the_sum_of_two_coordinates_of_cube_noise_is_an_integral(x):
+    """Given the radius, the sum of two uniforms has a triangular density."""
+    noise = CubeNoise(0.5, ((1.0, 0.0), (0.0, 1.0)))
+    share, _ = integrate.quad(lambda y: (1 - y / 2) * special.gammainc(3, x / (0.5 * y)), 0, 2, epsabs=1e-10)
+    assert noise.below(np.array([1.0, -1.0]), x) == pytest.approx(0.5 + 0.5 * share, abs=2e-6)
+
+
 def test_cube_noise_along_any_direction_is_that_of_the_exact_sampler():
     """The gain maps three scores to two features; the sampler's steps are a millionth of the scale."""
     gain = np.array([[1.0, -0.5, 0.2], [0.3, 2.0, -1.0]])

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 from tests.service.host.website import CENTRAL, DISTRIBUTED
 
-from crowdveil.cli import main
+from crowdveil.cli.app import main
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.tokens import report_id

@@ -1,0 +1,5 @@
+"""``python -m crowdveil``: the command line."""
+
+from crowdveil.cli.app import main
+
+main()
