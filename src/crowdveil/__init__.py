@@ -34,7 +34,12 @@ def __getattr__(name: str) -> Any:
         return sorted(_modules())
     if name.startswith("_") or name not in _modules():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_modules()[name]), name)
+    try:
+        value = getattr(import_module(_modules()[name]), name)
+    except ModuleNotFoundError as error:
+        from crowdveil.extras import missing_extra
+
+        raise missing_extra(error) from None
     globals()[name] = value
     return value
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 from crowdveil.engines.java import find_java
 from crowdveil.engines.threads import be_one_of_many
 from crowdveil.errors import CrowdveilError
+from crowdveil.extras import missing_extra
 
 R = TypeVar("R")
 
@@ -67,8 +68,8 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
     """
     try:
         from pyspark.sql import SparkSession
-    except ImportError:
-        raise CrowdveilError("the engine spark is not installed: pip install 'crowdveil[spark]'") from None
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from None
     # Workers must run the same Python; other addresses than the loopback are for clusters only.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):

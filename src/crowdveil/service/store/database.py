@@ -23,6 +23,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.extras import missing_extra
 
 PATIENCE_SECONDS = 30
 CONNECTIONS = 16
@@ -93,8 +94,8 @@ def connect(address: str) -> Database:
     if url.get_backend_name() == "postgresql":
         try:
             return Database(create_engine(url, **shared, pool_pre_ping=True))
-        except ModuleNotFoundError:
-            raise CrowdveilError("PostgreSQL needs one more package: pip install 'crowdveil[postgres]'") from None
+        except ModuleNotFoundError as error:
+            raise missing_extra(error) from None
     engine = create_engine(url, **shared, connect_args={"timeout": PATIENCE_SECONDS, "check_same_thread": False})
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
