@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -116,7 +117,7 @@ class TableFile:
                 f"{self.path} {what}: give a CSV file (also gzipped) or a Parquet file, and unpack archives first"
             )
         try:
-            return next(csv.reader([header]))
+            return next(csv.reader(io.StringIO(start[start.index(header) :], newline="")))
         except csv.Error as error:
             raise CrowdveilError(f"{self.path} has no readable header: {error}") from None
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
+import re
 from collections import defaultdict
+from collections.abc import Iterator
 
 from crowdveil.sources.import_report import Refusal
 from crowdveil.study.bundled import load_study
@@ -20,22 +21,58 @@ def column(feature: str) -> str:
     return "CrossingSignal" if feature == "legality" else "".join(w.capitalize() for w in feature.split("_"))
 
 
-def plain_import(text: str) -> Plain:
+def plain_rows(text: str, longest: int = 1 << 23) -> Iterator[list[str] | None]:
+    """Read a text with the csv module; None is a row that ends inside a quoted cell.
+
+    A row of several lines that has not as many cells as the header, or is too long, is its first line only.
+    """
+    lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
+    at, columns = 0, 0
+    while at < len(lines):
+        reader = csv.reader(lines[at:])
+        cells = next(reader)
+        row = "".join(lines[at : at + reader.line_num])
+        if reader.line_num > 1 and (len(cells) != (columns or len(cells)) or _is_open(row) or _size(row) >= longest):
+            cells, row = [], lines[at]
+            at += 1
+        else:
+            at += reader.line_num
+        if row.strip("\r\n"):
+            columns = columns or len(cells)
+            yield None if _is_open(row) else cells
+
+
+def _size(row: str) -> int:
+    return len(row.rstrip("\r\n").encode())
+
+
+def _is_open(row: str) -> bool:
+    """Tell whether a text ends inside a quoted cell: quotes in other cells mean nothing, two in a quoted one are one."""
+    rest = row
+    while rest:
+        cell = re.match(r'"(?:[^"]|"")*("?)' if rest.startswith('"') else r"()", rest)
+        assert cell is not None
+        if rest.startswith('"') and not cell[1]:
+            return True
+        rest = rest[cell.end() :].partition(",")[2]
+    return False
+
+
+def plain_import(text: str, longest: int = 1 << 23) -> Plain:
     """Return the refused rows with their reasons, and every voter's answers, sorted."""
-    header, *lines = [line for line in text.replace("\r", "\n").split("\n") if line]
-    columns = next(csv.reader([header]))
+    header, *rows = plain_rows(text, longest)
+    columns = header or []
     refused: dict[int, Refusal] = {}
     dilemmas: dict[str, dict[int, Row]] = defaultdict(dict)
-    for number, line in enumerate(lines, start=1):
-        cells = next(csv.reader(io.StringIO(line)))
-        row = _read(dict(zip(columns, cells, strict=True))) if len(cells) == len(columns) else Refusal.RAGGED
+    for number, cells in enumerate(rows, start=1):
+        row = _read(dict(zip(columns, cells, strict=True))) if cells and len(cells) == len(columns) else Refusal.RAGGED
         if isinstance(row, Refusal):
             refused[number] = row
         else:
             dilemmas[row[0]][number] = row
     answers: dict[str, list[list[int]]] = defaultdict(list)
-    for rows in dilemmas.values():
-        pair = _pair(rows, refused)
+    for group in dilemmas.values():
+        pair = _pair(group, refused)
         if pair is not None:
             chosen, other = sorted(pair, key=lambda row: -row[2])
             answers[chosen[1]].append([_value(chosen, k) - _value(other, k) for k in range(len(FEATURES))])

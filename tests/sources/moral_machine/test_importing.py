@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -70,7 +72,7 @@ def as_csv(rows: list[Cells]) -> str:
 def check(path: Path, text: str) -> None:
     """Import a file and compare with the plain rules applied to its text."""
     imported = load_moral_machine(path)
-    refused, answers = plain_import(text)
+    refused, answers = plain_import(text, blocks.BLOCK_BYTES)
     assert answers_of(imported.ballots) == answers
     told = zip(imported.refused_rows["refused row"], imported.refused_rows["refused because"], strict=True)
     assert dict(told) == {number: reason.value for number, reason in refused.items()}
@@ -146,6 +148,68 @@ def test_dirty_rows_in_any_order(
     path = tmp_path / "answers.csv"
     path.write_text(text := end.join([header, *lines]), encoding="utf-8", newline="")
     check(path, text)
+
+
+QUOTED = st.sampled_from(
+    ["fine\nand dry", "\r\n", "a\rb", 'she said "no",\nand left', '"', "\n\n\n", "d1,ann,1\nd2,ann,0", "é\n"]
+)
+STRAY = st.sampled_from(['"', '""', 'x"y', '"x"y', '"x" ', '"x\ny"z', '"a,b', '"\n"'])
+
+
+@pytest.mark.usefixtures("cut_small")
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.integers(0, 29), st.sampled_from(COLUMNS), QUOTED), max_size=12),
+    st.lists(st.tuples(st.integers(0, 29), st.sampled_from(COLUMNS), STRAY), max_size=3),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    st.booleans(),
+)
+def test_cells_with_quotes_and_line_breaks(
+    tmp_path: Path,
+    quoted: list[tuple[int, str, str]],
+    stray: list[tuple[int, str, str]],
+    end: str,
+    quoting: Any,
+    marked: bool,
+) -> None:
+    rows = [row(f"d{k // 2}", f"v{k // 2 % 4}", k % 2, {"Man": 1 + k % 3}) for k in range(30)]
+    for at, name, cell in quoted:
+        rows[at] |= {name: cell}
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, quoting=quoting, lineterminator=end)
+    writer.writeheader()
+    for at, cells in enumerate(rows):
+        raw = {name: f"<{k}>" for k, (there, name, _) in enumerate(stray) if there == at}
+        writer.writerow(cells | raw)
+    written = text.getvalue()
+    for k, (_, _, cell) in enumerate(stray):
+        written = re.sub(f'"?<{k}>"?', lambda _, cell=cell: cell, written)
+    path = tmp_path / "answers.csv"
+    path.write_bytes((codecs.BOM_UTF8 if marked else b"") + written.encode())
+    check(path, written)
+
+
+def test_a_cell_with_line_breaks_loses_nothing(tmp_path: Path) -> None:
+    """As in files with what people wrote: each pair has a cell of several lines."""
+    rows = [row(f"d{k // 2}", f"v{k // 20}", k % 2, {"Man": 1 + k % 3}) for k in range(400)]
+    for cells in rows[::2]:
+        cells["Weather"] = "fine,\nlater rain"
+    text = as_csv(rows)
+    for name, content in (("a.csv", text.encode()), ("a.csv.gz", gzip.compress(text.encode()))):
+        (tmp_path / name).write_bytes(content)
+        imported = load_moral_machine(tmp_path / name)
+        assert (imported.report.pairs, imported.report.voters, dict(imported.report.refused)) == (200, 20, {})
+
+
+def test_a_header_may_be_quoted_and_broken(tmp_path: Path) -> None:
+    rows = [row("d", "ann", saved, {"Man": 1}) for saved in (0, 1)]
+    header, *lines = as_csv(rows).splitlines()
+    names = ",".join(f'"{name}"' for name in header.split(",")).replace("Weather", "Weather,\nas it was")
+    (tmp_path / "a.csv").write_bytes(codecs.BOM_UTF8 + "\r\n".join(["", " ", names, *lines]).encode())
+    imported = load_moral_machine(tmp_path / "a.csv")
+    assert (imported.report.rows, imported.report.pairs) == (2, 1)
+    assert imported.report.notes[0] == "columns not needed (1): Weather,\nas it was"
 
 
 @pytest.fixture(scope="module")

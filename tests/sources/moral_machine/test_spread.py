@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,36 @@ def test_what_cannot_be_spread_is_refused(tmp_path: Path, answers: Path) -> None
     with pytest.raises(CrowdveilError, match="it is a directory"):
         spread_moral_machine(answers, tmp_path / "many", LocalEngine())
     assert {p.name for p in tmp_path.iterdir()} == {"a.csv.gz", "b.csv", "many"}
+
+
+def test_rows_of_several_lines_are_shared_or_refused_by_name(tmp_path: Path) -> None:
+    """Cut anywhere: a cut between rows shares the file, one in the middle of a row is noticed by who reads before it."""
+    rows = [f'ann,{k},"fine,\nlater ""rain""\n"\n' if k % 3 == 0 else f"bob,{k},dry\n" for k in range(30)]
+    path = tmp_path / "a.csv"
+    path.write_text("a,b,c\n" + "".join(rows))
+    table = TableFile(path, ["a", "b", "c"])
+    ends = {6 + len("".join(rows[:k])) for k in range(31)}
+    shared = 0
+    for cut in range(1, path.stat().st_size):
+        line_end = path.read_text().index("\n", cut - 1) + 1
+        if line_end in ends:
+            assert sum(block.rows for cut_at in ((0, cut), (cut, 10**6)) for block in read_range(table, *cut_at)) == 30
+            shared += 1
+        else:
+            with pytest.raises(CrowdveilError, match=rf"a quoted cell with a line break at byte {line_end}"):
+                list(read_range(table, 0, cut))
+    assert 0 < shared < path.stat().st_size - 1
+
+
+def test_an_import_with_rows_of_several_lines(tmp_path: Path, answers: Path) -> None:
+    with answers.open(newline="") as given, (tmp_path / "a.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        for number, cells in enumerate(csv.reader(given)):
+            writer.writerow([*cells, "fine,\nlater rain" if number % 50 == 1 else "weather"])
+    report = import_moral_machine(tmp_path / "a.csv", tmp_path / "one")
+    assert report.pairs == import_moral_machine(answers, tmp_path / "plain").pairs
+    assert spread_moral_machine(tmp_path / "a.csv", tmp_path / "many", LocalEngine(1), None, 300_000) == report
+    assert census(open_ballots(tmp_path / "many")) == census(open_ballots(tmp_path / "one"))
 
 
 def test_a_file_of_answers_is_known_by_its_columns(tmp_path: Path, answers: Path) -> None:

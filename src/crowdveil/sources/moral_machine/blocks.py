@@ -17,10 +17,19 @@ import pyarrow.parquet as pq
 from crowdveil.arrays import ByteArray, IntArray, WordArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import ROW, TEXT
-from crowdveil.sources.moral_machine.csv_lines import ColumnRoles, count_lines, find_lines, scan_lines
+from crowdveil.sources.moral_machine.csv_lines import (
+    ColumnRoles,
+    count_rows,
+    ends_open,
+    find_rows,
+    has_quote,
+    row_end,
+    scan_rows,
+    whole_rows,
+)
 from crowdveil.sources.moral_machine.entries import PADDING, ScanResult, compiled
 from crowdveil.sources.moral_machine.layout import NEEDED, SIZE
-from crowdveil.sources.moral_machine.rows import TextRows, judge, read_lines, scan_columns
+from crowdveil.sources.moral_machine.rows import TextRows, judge, read_rows, scan_columns
 from crowdveil.sources.moral_machine.shards import no_refusals
 from crowdveil.sources.table_file import TableFile, as_text
 
@@ -28,7 +37,7 @@ BLOCK_BYTES = 1 << 23
 ROWS_PER_BLOCK = 1 << 16
 _LOOK_AHEAD = 1 << 12
 
-_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?\s*[^\r\n]*")
+_BEFORE_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
 _NEWLINE, _RETURN = 10, 13
 
 
@@ -98,10 +107,10 @@ def cut_ranges(table: TableFile, size: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _CsvBlock:
-    """Whole lines of CSV."""
+    """Whole rows of CSV."""
 
     table: TableFile
-    columns: ColumnRoles
+    roles: ColumnRoles
     data: ByteArray
     size: int
     resume_at: int
@@ -109,24 +118,24 @@ class _CsvBlock:
 
     @property
     def rows(self) -> int:
-        return count_lines(self.data, self.size)
+        return count_rows(self.data, self.size, len(self.table.columns))
 
     def scan(self, seen: WordArray) -> BlockScan:
-        rows, result, odd = scan_lines(self.data, self.size, self.columns, seen)
+        rows, result, odd = scan_rows(self.data, self.size, self.roles, seen)
         if not len(odd):
             return BlockScan(rows, [result], no_refusals())
         more, refused = judge(self._read(odd), seen)
         return BlockScan(rows, [result, more], refused)
 
     def texts(self, rows: IntArray) -> TextRows:
-        return self._read(find_lines(self.data, self.size, rows))
+        return self._read(find_rows(self.data, self.size, len(self.table.columns), rows))
 
-    def _read(self, lines: IntArray) -> TextRows:
-        return read_lines(self.data, lines, self.table.columns, self.table.wanted)
+    def _read(self, rows: IntArray) -> TextRows:
+        return read_rows(self.data, rows, self.table.columns, self.table.wanted)
 
 
 def _csv_blocks(table: TableFile, start: int, stop: int | None = None) -> Iterator[Block]:
-    columns = ColumnRoles.of(table.columns)
+    roles, columns = ColumnRoles.of(table.columns), len(table.columns)
     with pa.OSFile(str(table.path)) as file:
         stream = pa.CompressedInputStream(file, "gzip") if table.is_gzipped else file
         if table.is_gzipped:
@@ -143,21 +152,41 @@ def _csv_blocks(table: TableFile, start: int, stop: int | None = None) -> Iterat
             filled = _fill(stream, data[:room], len(rest))
             unread -= filled - len(rest)
             ended = filled < BLOCK_BYTES
-            data[filled] = _NEWLINE
-            size = filled + 1 if ended else last_line_end(data, filled)
+            data[filled : filled + PADDING] = _NEWLINE
+            if resume_at == 0:
+                _blank_header(data, filled, columns)
+            quoted = has_quote(data, filled)
+            size = whole_rows(data, filled, columns) if quoted else last_line_end(data, filled)
+            if ended:
+                size = filled + 1
             if size == 0:
                 raise CrowdveilError(
                     f"{table.path} has a line longer than {BLOCK_BYTES >> 20} MB: it is not in this layout"
                 )
+            if ended and quoted and stop is not None and stop < table.path.stat().st_size:
+                _check_cut(table, data[:size], stop)
             rest = data[size:filled].copy()
             data[size : size + PADDING] = _NEWLINE
-            if resume_at == 0:
-                header = _HEADER.match(data[:size].tobytes())
-                data[: 0 if header is None else header.end()] = _NEWLINE
             resume_at += min(size, filled)
-            yield _CsvBlock(table, columns, data, size, resume_at, file.tell())
+            yield _CsvBlock(table, roles, data, size, resume_at, file.tell())
             if ended:
                 return
+
+
+def _blank_header(data: ByteArray, filled: int, columns: int) -> None:
+    """Turn the header, and what is before it, into blank lines."""
+    before = _BEFORE_HEADER.match(data[:filled].data)
+    end, _ = row_end(data, before.end() if before else 0, filled, columns)
+    data[:end] = _NEWLINE
+
+
+def _check_cut(table: TableFile, data: ByteArray, stop: int) -> None:
+    """Refuse a file that is cut, between two workers, in the middle of a row."""
+    if ends_open(data, len(data), len(table.columns)):
+        raise CrowdveilError(
+            f"{table.path} has a quoted cell with a line break at byte {stop}, where it would be cut for workers: "
+            "import it by the local engine into one file"
+        )
 
 
 def _fill(stream: pa.NativeFile, data: ByteArray, filled: int) -> int:

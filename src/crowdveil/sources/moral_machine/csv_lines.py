@@ -1,8 +1,11 @@
-"""Reads lines of CSV in the public layout straight from their bytes: clean rows become entries, odd ones are set aside.
+"""Reads rows of CSV in the public layout straight from their bytes: clean ones become entries, odd ones are set aside.
 
 A clean row is one that needs no second thought: as many cells as columns, names of plain characters, numbers written
 as one digit (with or without .0) within their bounds. Whatever is not so may still be a good row, and is left to a
 slower reader that knows every way of writing. So this one has no opinion on what is wrong with a row.
+
+A row is a line, unless a quoted cell holds line breaks. A row of several lines must have as many cells as there are
+columns: if not, its quote was never meant to be closed there, and costs its own line only, not those after it.
 """
 
 from __future__ import annotations
@@ -68,10 +71,10 @@ def _four_zeros(columns: Sequence[str], first: int) -> int:
     return int.from_bytes(b"0,0,0,0" + (b"," if first + 4 < len(columns) else b"\n"), "little")
 
 
-def scan_lines(block: ByteArray, size: int, columns: ColumnRoles, seen: WordArray) -> tuple[int, ScanResult, IntArray]:
-    """Read the first ``size`` bytes of a block, which end with a line's end; PADDING more must be there.
+def scan_rows(block: ByteArray, size: int, columns: ColumnRoles, seen: WordArray) -> tuple[int, ScanResult, IntArray]:
+    """Read the first ``size`` bytes of a block, which end with a row's end; PADDING more must be there.
 
-    Returns the number of rows; what the clean ones hold (rows are numbered from 0); and the odd lines: row, and from
+    Returns the number of rows; what the clean ones hold (rows are numbered from 0); and the odd ones: row, and from
     which byte to which they are. ``seen`` is as for ``ScanBuffer``.
     """
     buffer = ScanBuffer(size // _FEWEST_BYTES + 1, size, seen)
@@ -111,8 +114,7 @@ def _scan(
             add_name(names, texts, ends, seen, (voter_one, voter_other), block, voter)
             last_dilemma, last_voter = dilemma, voter
         else:
-            while block[at] != _NEWLINE and block[at] != _RETURN:
-                at += 1
+            at, _ = row_end(block, start, size, roles.size)
             odd[odd_rows, 0], odd[odd_rows, 1], odd[odd_rows, 2] = row, start, at
             odd_rows += 1
         row += 1
@@ -120,12 +122,108 @@ def _scan(
 
 
 @compiled
-def inside_quotes(block: ByteArray, lines: IntArray) -> BoolArray:
-    """Say which lines (row, from, to) end inside a quoted cell, which a quote at a cell's beginning opens."""
-    result = np.zeros(len(lines), np.bool_)
-    for i in range(len(lines)):
-        at, stop = lines[i, 1], lines[i, 2]
-        beginning = True
+def row_end(block: ByteArray, start: int, size: int, columns: int) -> tuple[int, bool]:
+    """Return where the row ends that begins at a byte, and whether it is open: whether it goes on after ``size`` bytes.
+
+    The end is the first line's where a row is open, or has several lines but not as many cells as there are columns.
+    """
+    at, cells, first_end = start, 1, -1
+    beginning = True
+    while at < size and block[at] != _NEWLINE and block[at] != _RETURN:
+        if beginning and block[at] == _QUOTE:
+            at += 1
+            while at < size and not (block[at] == _QUOTE and block[at + 1] != _QUOTE):
+                if first_end < 0 and (block[at] == _NEWLINE or block[at] == _RETURN):
+                    first_end = at
+                at += 2 if block[at] == _QUOTE else 1
+            beginning = False
+        else:
+            beginning = block[at] == _COMMA
+            cells += beginning
+        at += 1
+    is_open = at >= size
+    if first_end >= 0 and (is_open or cells != columns):
+        return first_end, is_open
+    return min(at, size), is_open
+
+
+@compiled
+def whole_rows(block: ByteArray, filled: int, columns: int) -> int:
+    """Return where the last whole row of a block ends, which has more rows after it; 0 if there is none.
+
+    What a row at the beginning of the block leaves open is open: one that is longer than a block is none.
+    """
+    at = 0
+    while at < filled:
+        if block[at] == _NEWLINE or block[at] == _RETURN:
+            at += 1
+            continue
+        end, is_open = row_end(block, at, filled, columns)
+        if is_open and (at > 0 or end == filled):
+            return at
+        at = end
+    return at
+
+
+@compiled
+def ends_open(block: ByteArray, size: int, columns: int) -> bool:
+    """Tell whether a quote is left open in a block."""
+    at = 0
+    while at < size:
+        if block[at] == _NEWLINE or block[at] == _RETURN:
+            at += 1
+            continue
+        at, is_open = row_end(block, at, size, columns)
+        if is_open:
+            return True
+    return False
+
+
+@compiled
+def has_quote(block: ByteArray, size: int) -> bool:
+    """Tell whether there is a quote at all: where there is none, every line is a row."""
+    found = np.uint8(0)
+    for at in range(size):
+        found |= np.uint8(block[at] == _QUOTE)
+    return bool(found != 0)
+
+
+@compiled
+def count_rows(block: ByteArray, size: int, columns: int) -> int:
+    """Return how many rows there are. Blank lines are none."""
+    rows, at = 0, 0
+    while at < size:
+        if block[at] != _NEWLINE and block[at] != _RETURN:
+            at, _ = row_end(block, at, size, columns)
+            rows += 1
+        at += 1
+    return rows
+
+
+@compiled
+def find_rows(block: ByteArray, size: int, columns: int, wanted: IntArray) -> IntArray:
+    """Return the wanted rows, which are in order and numbered from 0: row, from which byte, to which."""
+    rows = np.empty((len(wanted), 3), np.int64)
+    row, at, found = 0, 0, 0
+    while at < size and found < len(wanted):
+        if block[at] == _NEWLINE or block[at] == _RETURN:
+            at += 1
+            continue
+        start = at
+        at, _ = row_end(block, at, size, columns)
+        if row == wanted[found]:
+            rows[found, 0], rows[found, 1], rows[found, 2] = row, start, at
+            found += 1
+        row += 1
+    return rows[:found]
+
+
+@compiled
+def open_rows(block: ByteArray, rows: IntArray) -> BoolArray:
+    """Tell which rows (row, from, to) end inside a quoted cell."""
+    result = np.zeros(len(rows), np.bool_)
+    for i in range(len(rows)):
+        at, stop, beginning = rows[i, 1], rows[i, 2], True
         while at < stop:
             if beginning and block[at] == _QUOTE:
                 at += 1
@@ -135,38 +233,6 @@ def inside_quotes(block: ByteArray, lines: IntArray) -> BoolArray:
             beginning = at < stop and block[at] == _COMMA
             at += 1
     return result
-
-
-@compiled
-def count_lines(block: ByteArray, size: int) -> int:
-    """Return how many lines there are that are not blank."""
-    lines, blank = 0, True
-    for at in range(size):
-        if block[at] != _NEWLINE and block[at] != _RETURN:
-            lines += blank
-            blank = False
-        else:
-            blank = True
-    return lines
-
-
-@compiled
-def find_lines(block: ByteArray, size: int, wanted: IntArray) -> IntArray:
-    """Return the lines of the wanted rows, which are in order and numbered from 0: row, from which byte, to which."""
-    lines = np.empty((len(wanted), 3), np.int64)
-    row, at, found = 0, 0, 0
-    while at < size and found < len(wanted):
-        if block[at] == _NEWLINE or block[at] == _RETURN:
-            at += 1
-            continue
-        start = at
-        while block[at] != _NEWLINE and block[at] != _RETURN:
-            at += 1
-        if row == wanted[found]:
-            lines[found, 0], lines[found, 1], lines[found, 2] = row, start, at
-            found += 1
-        row += 1
-    return lines[:found]
 
 
 @inlined

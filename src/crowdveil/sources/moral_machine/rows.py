@@ -26,7 +26,7 @@ from crowdveil.sources.import_report import (
     first_reason,
     number,
 )
-from crowdveil.sources.moral_machine.csv_lines import inside_quotes
+from crowdveil.sources.moral_machine.csv_lines import open_rows
 from crowdveil.sources.moral_machine.entries import (
     PADDING,
     SHIFTS,
@@ -67,19 +67,18 @@ class TextRows:
     """ROW and TEXT."""
 
 
-def read_lines(block: ByteArray, lines: IntArray, columns: Sequence[str], wanted: Sequence[str]) -> TextRows:
-    """Read some lines of a block (row, from which byte, to which) as CSV; each is one row.
+def read_rows(block: ByteArray, rows: IntArray, columns: Sequence[str], wanted: Sequence[str]) -> TextRows:
+    """Read some rows of a block (row, from which byte, to which) as CSV.
 
-    A line that ends inside quotes is ragged. It would swallow the lines after it, which are rows of their own.
+    A row that ends inside quotes is ragged. It would swallow the rows after it.
     """
-    # ByteArray that are not UTF-8 are spelt out, so that one bad name does not lose the file.
-    texts = {row: block[a:b].tobytes().decode("utf-8", "backslashreplace") for row, a, b in lines.tolist()}
-    unclosed = lines[inside_quotes(block, lines), 0].tolist()
-    ragged = [(row, texts.pop(row)) for row in unclosed]
-    rows, content = np.array(list(texts), np.int64), "".join(f"{text}\n" for text in texts.values()).encode()
+    # Bytes that are not UTF-8 are spelt out, so that one bad name does not lose the file.
+    texts = {row: block[a:b].tobytes().decode("utf-8", "backslashreplace") for row, a, b in rows.tolist()}
+    ragged = [(row, texts.pop(row)) for row in rows[open_rows(block, rows), 0].tolist()]
+    numbers, content = np.array(list(texts), np.int64), "".join(f"{text}\n" for text in texts.values()).encode()
 
     def set_aside(row: arrow_csv.InvalidRow) -> str:
-        ragged.append((int(rows[row.number - 1]), row.text))
+        ragged.append((int(numbers[row.number - 1]), row.text))
         return "skip"
 
     names = [str(k) for k in range(len(columns))]
@@ -88,15 +87,15 @@ def read_lines(block: ByteArray, lines: IntArray, columns: Sequence[str], wanted
         pa.BufferReader(content or b"\n"),
         # Without threads the reader knows the number of a ragged row.
         read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(content) + 2, column_names=names),
-        parse_options=arrow_csv.ParseOptions(invalid_row_handler=set_aside),
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=set_aside),
         convert_options=arrow_csv.ConvertOptions(
             include_columns=list(here), column_types=dict.fromkeys(here, pa.string()), strings_can_be_null=False
         ),
     )
     aside = pl.DataFrame(sorted(ragged), schema={ROW: pl.Int64, TEXT: pl.String}, orient="row")
-    kept = rows[~np.isin(rows, aside[ROW].to_numpy())]
+    kept = numbers[~np.isin(numbers, aside[ROW].to_numpy())]
     if len(table) != len(kept):
-        raise RuntimeError(f"{len(kept)} lines were read as {len(table)} rows")
+        raise RuntimeError(f"{len(kept)} rows of text were read as {len(table)} rows")
     return TextRows(as_text(table.rename_columns(list(here.values()))).with_columns(pl.Series(ROW, kept)), aside)
 
 
