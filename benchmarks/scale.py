@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from memory import peak_memory
 
 from crowdveil.ballot_file import open_ballots, write_ballots
-from crowdveil.engines.crowd import Crowd
+from crowdveil.engines.batches import BatchedBallots
 from crowdveil.engines.local import LocalEngine
 from crowdveil.engines.spark import spark_engine
 from crowdveil.estimation.society import society
@@ -117,7 +117,7 @@ def beside_spark(voters: int, folder: Path) -> None:
             times = []
             for _ in range(2):
                 begun = time.perf_counter()
-                results[name] = society(Crowd(open_ballots(path), engine), 2.0).parameter.tolist()
+                results[name] = society(BatchedBallots(open_ballots(path), engine), 2.0).parameter.tolist()
                 times.append(time.perf_counter() - begun)
             print(f"{name:>36} {times[0]:>9.2f} {times[1]:>10.2f}", flush=True)
     assert results["2 local threads"] == results["2 Spark workers"]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from crowdveil.ballots import Ballots, BallotSource, Census, census
-from crowdveil.engines.crowd import map_batches
+from crowdveil.engines.batches import map_batches
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
 from crowdveil.privacy.concentrated import ZcdpBudget

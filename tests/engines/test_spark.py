@@ -10,23 +10,22 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from tests.engines.test_local import BOUND, ONE, STUDY, VOTERS, crowd, cut
+from tests.engines.test_local import BOUND, STUDY, VOTERS, crowd, cut, measured_whole, measurements
 
 from crowdveil.arrays import IntArray
 from crowdveil.ballot_file import open_ballots
 from crowdveil.ballots import Ballots, census
-from crowdveil.engines.crowd import Crowd, add_up
+from crowdveil.engines.batches import BatchedBallots, add_up
 from crowdveil.engines.spark import SparkEngine, spark_engine
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.registry import CENTRAL
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.publish import Request, publish
 from crowdveil.sources.moral_machine import shards
@@ -37,7 +36,7 @@ from crowdveil.sources.simulated_layout import write_public_layout
 cloudpickle = pytest.importorskip("pyspark.cloudpickle")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have the tests
 
-__all__ = ["crowd"]  # a fixture
+__all__ = ["crowd", "measured_whole"]  # fixtures
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +45,10 @@ def spark() -> Iterator[SparkEngine]:
         yield engine
 
 
-def test_workers_do_not_change_a_bit(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:
-    pieces, settings = Crowd(cut(crowd, tmp_path / "crowd", 90), spark), Settings(STUDY, BOUND)
-    for name in ("algorithm-1", "voter-score", "pooled-score"):
-        here, there = (CENTRAL[name].measure(source, settings, ONE) for source in (crowd, pieces))
-        assert there.total.tolist() == here.total.tolist()
-        assert (there.voters, there.records) == (VOTERS, crowd.records)
-    assert society(pieces, BOUND).parameter.tolist() == society(crowd, BOUND).parameter.tolist()
+def test_workers_do_not_change_a_bit(
+    tmp_path: Path, crowd: Ballots, measured_whole: dict[str, Any], spark: SparkEngine
+) -> None:
+    assert measurements(BatchedBallots(cut(crowd, tmp_path / "crowd", 90), spark)) == measured_whole
 
 
 def test_an_import_by_workers_is_the_import_here(
@@ -70,9 +66,9 @@ def test_an_import_by_workers_is_the_import_here(
 def test_workers_draw_their_own_noise(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:
     drawn = spark.each(lambda number: BulkNoise().laplace(2**40, Epsilons.same(1, 1), 1)[0, 0], 40)
     assert len(set(drawn)) == 40  # two are equal with a probability of less than 2^-30
-    ledger, pieces = Ledger.create(tmp_path / "l", 10**8), Crowd(cut(crowd, tmp_path / "crowd", 90), spark)
+    ledger, batches = Ledger.create(tmp_path / "l", 10**8), BatchedBallots(cut(crowd, tmp_path / "crowd", 90), spark)
     request = Request(PARADIGMS["vldp"], Epsilons.same(40, VOTERS), mechanism="paper")
-    made = publish(pieces, request, ledger, tmp_path / "r.json")
+    made = publish(batches, request, ledger, tmp_path / "r.json")
     widest = np.asarray(made.noise.half_widths(1 - 1e-9))
     assert (np.abs(made.parameter - society(crowd, BOUND).parameter) <= widest).all()
     (account,) = ledger.statement().accounts
@@ -83,7 +79,7 @@ def test_what_goes_wrong_is_said_in_one_line(tmp_path: Path, crowd: Ballots, spa
     file = cut(crowd, tmp_path / "crowd", 90)
     cut(crowd[:VOTERS], tmp_path / "crowd", 100)
     with pytest.raises(CrowdveilError, match=r"^Spark: .*crowd is another file here than where the program runs$"):
-        society(Crowd(file, spark), BOUND)
+        society(BatchedBallots(file, spark), BOUND)
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ class SlowSum:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the workers' processes in /proc")
 def test_a_killed_worker_costs_only_time(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:
     (tmp_path / "notes").mkdir()
-    slow, pieces = SlowSum(tmp_path / "notes"), Crowd(cut(crowd, tmp_path / "crowd", 10), spark)
+    slow, batches = SlowSum(tmp_path / "notes"), BatchedBallots(cut(crowd, tmp_path / "crowd", 10), spark)
     killed: list[int] = []
 
     def kill() -> None:
@@ -117,8 +113,8 @@ def test_a_killed_worker_costs_only_time(tmp_path: Path, crowd: Ballots, spark: 
 
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
-    total = add_up(pieces, slow)
+    total = add_up(batches, slow)
     killer.join(timeout=10)
     assert killed, "nobody was killed"
-    assert len(list(slow.notes.iterdir())) > 70, "no piece was done twice: the worker was not in the middle of anything"
+    assert len(list(slow.notes.iterdir())) > 70, "no batch was done twice: the worker was not in the middle of anything"
     assert total.tolist() == crowd.differences.astype(np.int64).sum(axis=0).tolist()

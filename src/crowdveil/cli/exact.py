@@ -80,7 +80,7 @@ def fit(
 
     Example: `crowdveil fit mm.parquet`
     """
-    from crowdveil.engines.choice import chosen_engine
+    from crowdveil.engines.engine import chosen_engine
     from crowdveil.estimation.society import society
 
     if unbounded and bound is not None:

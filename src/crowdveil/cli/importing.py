@@ -39,7 +39,7 @@ def moral_machine(
     Example: `crowdveil import moral-machine SharedResponses.csv.gz --out mm.parquet --refused refused.csv`, or by a cluster
     `crowdveil import moral-machine SharedResponses.csv --out mm --engine spark --master spark://host:7077`
     """
-    from crowdveil.engines.choice import chosen_engine
+    from crowdveil.engines.engine import chosen_engine
     from crowdveil.sources.moral_machine.importing import import_moral_machine
     from crowdveil.sources.moral_machine.spread import spread_moral_machine
 

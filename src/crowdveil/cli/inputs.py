@@ -16,7 +16,7 @@ from crowdveil.cli.terminal import progress, tell
 from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
-    from crowdveil.engines.crowd import Crowd
+    from crowdveil.engines.batches import BatchedBallots
     from crowdveil.engines.engine import Engine
     from crowdveil.sources.moral_machine.importing import Progress
 
@@ -39,15 +39,15 @@ _STEPS = {True: "reading", False: "putting voters together"}
 
 
 @contextmanager
-def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None = None) -> Iterator[Crowd]:
+def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None = None) -> Iterator[BatchedBallots]:
     """Open a ballot file and show how far a command that walks it ``walks`` times has come; all cores by default."""
     from crowdveil.ballot_file import open_ballots
-    from crowdveil.engines.crowd import Crowd
+    from crowdveil.engines.batches import BatchedBallots
     from crowdveil.engines.local import LocalEngine
 
     file = open_ballots(path)
     with progress(task, file.voters * walks, "voters") as advance:
-        yield Crowd(file, engine or LocalEngine(), advance)
+        yield BatchedBallots(file, engine or LocalEngine(), advance)
 
 
 @contextmanager

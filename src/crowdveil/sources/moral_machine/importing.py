@@ -23,7 +23,7 @@ import pyarrow as pa
 from crowdveil.arrays import ByteArray, IntArray, WordArray
 from crowdveil.ballot_file import write_ballots
 from crowdveil.ballots import Ballots, concatenate
-from crowdveil.engines.threads import in_order, usable_cores
+from crowdveil.engines.local import in_order, usable_cores
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable, put_in_place, replacing
 from crowdveil.sources.import_report import REASON, ROW, TEXT, ImportReport, ImportResult, equal_alternatives_note

@@ -1,7 +1,7 @@
-"""Work on a whole crowd: piece by piece, by an engine.
+"""Work on a whole crowd, batch by batch, by an engine.
 
 A sum of integers does not depend on the order of its terms. So what is added up here is the same bit for bit, however
-the crowd is cut, whoever works on a piece, and whether a piece had to be done again because a worker was lost.
+the crowd is cut, whoever works on a batch, and whether a batch had to be done again because a worker was lost.
 """
 
 from __future__ import annotations
@@ -17,37 +17,36 @@ import numpy as np
 from crowdveil.arrays import IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.engine import Engine
-from crowdveil.engines.local import LocalEngine
-from crowdveil.engines.threads import in_order, usable_cores
+from crowdveil.engines.local import LocalEngine, in_order, usable_cores
 from crowdveil.study.study import Study
 
 R = TypeVar("R")
 Tally = Callable[[Ballots], IntArray]
-"""What is to be added up, for one piece of a crowd: always as many integers."""
+"""What is to be added up, for one batch of a crowd: always as many integers."""
 Work = Callable[[Ballots, int], R]
-"""What is to be done with one piece of a crowd, given how many voters come before it."""
+"""What is to be done with one batch of a crowd, given how many voters come before it."""
 
 
 @runtime_checkable
-class BatchedSource(BallotSource, Protocol):
-    """A crowd of which any piece can be read by itself, by any worker."""
+class NumberedBatches(BallotSource, Protocol):
+    """A crowd of which any batch can be read by itself, by any worker."""
 
     @property
     def batch_count(self) -> int:
-        """How many pieces there are."""
+        """How many there are."""
 
     def batch(self, number: int) -> Ballots:
         """Read one."""
 
     def voters_before(self, number: int) -> int:
-        """Return how many voters are in the pieces before this one."""
+        """Return how many voters are in the batches before this one."""
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """A crowd in pieces, the engine that is to work on it, and who wants to know how far it has come."""
+class BatchedBallots:
+    """Ballots in batches, the engine that is to work on them, and who wants to know how far it has come."""
 
-    source: BatchedSource
+    source: NumberedBatches
     engine: Engine
     tell: Callable[[int], None] = lambda voters: None
 
@@ -62,23 +61,23 @@ class Crowd:
         return self.source.voters
 
     def batches(self) -> Iterator[Ballots]:
-        """Walk the crowd here, one piece after another."""
-        for chunk in self.source.batches():
-            yield chunk
-            self.tell(chunk.voters)
+        """Walk the crowd here, one batch after another."""
+        for batch in self.source.batches():
+            yield batch
+            self.tell(batch.voters)
 
     def map_batches(self, work: Work[R]) -> Iterator[R]:
-        """Let the engine work on every piece; yield the results in the pieces' order."""
-        for number, result in enumerate(self.engine.each(_OnPiece(self.source, work), self.source.batch_count)):
+        """Let the engine work on every batch; yield the results in the batches' order."""
+        for number, result in enumerate(self.engine.each(_OnBatch(self.source, work), self.source.batch_count)):
             yield result
             self.tell(self.source.voters_before(number + 1) - self.source.voters_before(number))
 
 
 @dataclass(frozen=True)
-class _OnPiece(Generic[R]):
+class _OnBatch(Generic[R]):
     """What is sent to the workers."""
 
-    source: BatchedSource
+    source: NumberedBatches
     work: Work[R]
 
     def __call__(self, number: int) -> R:
@@ -86,11 +85,11 @@ class _OnPiece(Generic[R]):
 
 
 def map_batches(source: BallotSource, work: Work[R]) -> Iterator[R]:
-    """Work on every piece of a crowd, by its engine if it has one, else on all cores here; yield the results in order."""
-    if isinstance(source, Crowd):
+    """Work on every batch of a crowd, by its engine if it has one, else on all cores here; results come in order."""
+    if isinstance(source, BatchedBallots):
         return source.map_batches(work)
-    if isinstance(source, BatchedSource):
-        return Crowd(source, LocalEngine()).map_batches(work)
+    if isinstance(source, NumberedBatches):
+        return BatchedBallots(source, LocalEngine()).map_batches(work)
     return _as_they_come(source, work)
 
 
@@ -109,16 +108,16 @@ class _Tallied:
 
 def _as_they_come(source: BallotSource, work: Work[R]) -> Iterator[R]:
     """Work on a crowd that can only be walked from its beginning."""
-    pieces = _with_voters_before(source)
-    few = list(islice(pieces, 2))
-    if len(few) == 1:  # one piece may take all cores itself
+    batches = _with_voters_before(source)
+    few = list(islice(batches, 2))
+    if len(few) == 1:  # one batch may take all cores itself
         yield work(*few[0])
     else:
-        yield from in_order(lambda piece: work(*piece), chain(few, pieces), usable_cores())
+        yield from in_order(lambda batch: work(*batch), chain(few, batches), usable_cores())
 
 
 def _with_voters_before(source: BallotSource) -> Iterator[tuple[Ballots, int]]:
     before = 0
-    for chunk in source.batches():
-        yield chunk, before
-        before += chunk.voters
+    for batch in source.batches():
+        yield batch, before
+        before += batch.voters
