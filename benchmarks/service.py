@@ -32,14 +32,14 @@ from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
-from crowdveil.protocol.tokens import new_token, report_id
+from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.service.app import create_app
-from crowdveil.service.logs import logging_config
+from crowdveil.service.middleware.logs import logging_config
 from crowdveil.service.poll_file import find_poll
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
-from crowdveil.service.store.sent import Outcome, Sent
 from crowdveil.service.store.store import open_store
+from crowdveil.service.store.submissions import Outcome, SubmissionRow
 from crowdveil.sources.simulated import simulate_crowd
 
 CONNECTIONS = 32
@@ -80,8 +80,8 @@ def main() -> None:
 class _Nothing:
     """Says that everything is stored, and stores nothing."""
 
-    async def put(self, sent: Sent) -> Outcome:
-        return Outcome.STORED
+    async def put(self, row: SubmissionRow) -> Outcome:
+        return Status.STORED
 
     def count_refusal(self, poll: str, reason: str) -> None:
         return
@@ -160,7 +160,7 @@ async def _load(port: int, bodies: Sequence[bytes], seconds: float) -> tuple[lis
 
 def _stored(settings: Settings) -> list[str]:
     with open_store(settings.database_address) as store:
-        return [report.id for chunk in store.reports("moral-machine") for report in chunk]
+        return [report.id for batch in store.submissions.reports("moral-machine") for report in batch]
 
 
 if __name__ == "__main__":

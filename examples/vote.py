@@ -25,9 +25,9 @@ def main(url: str, name: str) -> None:
             print(f"\n{poll.study.question}\n  1  {poll.study.describe(left)}\n  2  {poll.study.describe(right)}")
             return "left" if input("1 or 2: ") == "1" else "right"
 
-        sealed = client.seal(poll, choose, level)
-        print("\nThis is all that will be sent:\n", sealed.body.decode())
-        receipt = client.send(sealed)
+        submission = client.submission(poll, choose, level)
+        print("\nThis is all that will be sent:\n", submission.body.decode())
+        receipt = client.send(submission)
     print(f"Stored as {receipt.id}. To withdraw, keep this token: {receipt.token}")
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from crowdveil.client import Client, Poll, Refusal
 from crowdveil.errors import CrowdveilError
+from crowdveil.protocol.polls import Entry, State
 from crowdveil.study.study import Dilemma
 
 SPREAD = 0.3
@@ -79,7 +80,7 @@ class SimulatedVoter:
     def about(self) -> dict[str, str]:
         """Answer the about-you questions at random."""
         return {
-            question: options[int(self.rng.integers(len(options)))] for question, options in self.poll.questions.items()
+            question: options[int(self.rng.integers(len(options)))] for question, options in self.poll.options.items()
         }
 
 
@@ -87,7 +88,7 @@ def find_poll(client: Client, wanted: str | None) -> Poll:
     """Return the poll of this name, or the website's only open one."""
     if wanted is not None:
         return client.poll(wanted)
-    open_polls = [listed.id for listed in client.polls() if listed.state == "open"]
+    open_polls = [listed.id for listed in client.polls() if listed.state is State.OPEN]
     if len(open_polls) != 1:
         found = ", ".join(open_polls) or "none"
         raise CrowdveilError(f"say which poll the crowd should vote in with --poll; open are: {found}")
@@ -112,9 +113,9 @@ def send_crowd(
     """
     if not (voters >= 1 and connections >= 1):
         raise CrowdveilError(f"a crowd needs at least one voter and one connection, got {voters} and {connections}")
-    if poll.entry == "links" and len(tokens) < voters:
+    if poll.entry is Entry.LINKS and len(tokens) < voters:
         raise CrowdveilError(
-            f"poll {poll.id} takes votes by links only: {voters} voters need as many links, got {len(tokens)} "
+            f"poll {poll.name} takes votes by links only: {voters} voters need as many links, got {len(tokens)} "
             "(make them on the host's page, and give the file with --links)"
         )
     if level is not None:
@@ -145,7 +146,7 @@ def _turnout(poll: Poll, outcomes: Mapping[tuple[str, str], int], seconds: float
     def of(kind: str) -> dict[str, int]:
         return {name: number for (found, name), number in sorted(outcomes.items()) if found == kind}
 
-    return Turnout(poll.id, sum(of("stored").values()), of("stored"), of("refused"), seconds)
+    return Turnout(poll.name, sum(of("stored").values()), of("stored"), of("refused"), seconds)
 
 
 def tokens_of_links(lines: Iterable[str]) -> list[str]:

@@ -3,11 +3,11 @@
 import httpx
 import pytest
 
-from crowdveil.client import Client, Refusal, Sealed, Unreachable
+from crowdveil.client import Client, Refusal, Submission, Unreachable
 from crowdveil.client.connection import TRIES
 from crowdveil.errors import CrowdveilError
 
-VOTE = Sealed("kidney", "report", "A" * 22, b'{"values":[9007199254740993]}')
+VOTE = Submission("kidney", "report", "A" * 22, b'{"values":[9007199254740993]}')
 STORED = {"id": "0" * 32, "status": "stored", "completion_code": None, "return_url": None}
 
 

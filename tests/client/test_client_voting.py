@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from dataclasses import replace
 from datetime import date
 
 import anyio
@@ -14,8 +15,7 @@ from tests.client.running import running
 
 from crowdveil.cli.app import main
 from crowdveil.client import Client, Refusal
-from crowdveil.client.polls import read_poll
-from crowdveil.client.voting import _perturbed, read_session, seal
+from crowdveil.client.voting import _perturbed, make_submission
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
 from crowdveil.mcp import mcp_server
@@ -23,11 +23,12 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Coin
-from crowdveil.protocol.tokens import report_id
-from crowdveil.service.description import describe
+from crowdveil.protocol.ballot import read_session
+from crowdveil.protocol.description import describe_poll, read_poll
+from crowdveil.protocol.polls import State
+from crowdveil.protocol.submission import report_id
 from crowdveil.service.poll_file import poll_from_dict
-from crowdveil.service.releasing import make_release
-from crowdveil.service.store.polls import Standing
+from crowdveil.service.poll_release import make_release
 from crowdveil.simulated_voters import find_poll, send_crowd, tokens_of_links
 from crowdveil.study.drawing import draw_session
 
@@ -59,17 +60,17 @@ def left(dilemma):
 
 
 def stored_reports(store, name):
-    return {report.id: report for chunk in store.reports(name) for report in chunk}
+    return {report.id: report for batch in store.submissions.reports(name) for report in batch}
 
 
 @pytest.mark.parametrize("name", list(BY_MECHANISM))
 def test_a_report_of_every_mechanism_is_accepted(site, client, name):
     poll = client.poll(name)
-    sealed = client.seal(poll, left, "balanced")
-    receipt = client.send(sealed)
+    submission = client.submission(poll, left, "balanced")
+    receipt = client.send(submission)
     assert (receipt.status, receipt.id) == ("stored", report_id(receipt.token))
-    assert stored_reports(site[0], name)[receipt.id].body == json.loads(sealed.body)
-    assert client.send(sealed).status == "already-stored"
+    assert stored_reports(site[0], name)[receipt.id].body == json.loads(submission.body)
+    assert client.send(submission).status == "already-stored"
 
 
 def test_only_the_report_is_sent(site):
@@ -90,9 +91,9 @@ def test_only_the_report_is_sent(site):
 
 def test_without_a_level_the_most_private_one_is_taken(client):
     poll = client.poll("score")
-    assert json.loads(client.seal(poll, left).body)["epsilon_micro"] == 500_000
+    assert json.loads(client.submission(poll, left).body)["epsilon_micro"] == 500_000
     with pytest.raises(CrowdveilError, match="no level of privacy 'none'"):
-        client.seal(poll, left, "none")
+        client.submission(poll, left, "none")
 
 
 def test_a_lost_acknowledgement_counts_once(site):
@@ -128,30 +129,30 @@ def test_a_second_report_of_one_token_is_refused(client):
 
 def test_exact_answers_go_to_a_central_poll_only(site, client):
     receipt = client.vote(client.poll("central"), left, about={"age": "old"})
-    (chunk,) = site[0].ballots("central")
+    (chunk,) = site[0].submissions.ballots("central")
     (ballot,) = (one for one in chunk if one.id == receipt.id)
-    assert {answer["chosen"] for answer in ballot.answers} == {"left"}
+    assert {record["chosen"] for record in ballot.records} == {"left"}
     assert ballot.about == {"age": "old"}
     assert receipt.completion_code == "DONE-1"
 
 
 def test_a_vote_is_withdrawn_for_good(client):
     poll = client.poll("score")
-    sealed = client.seal(poll, left)
-    token = client.send(sealed).token
+    submission = client.submission(poll, left)
+    token = client.send(submission).token
     assert client.withdraw("score", token) is True
     assert client.withdraw("score", token) is False
     with pytest.raises(Refusal) as refusal:
-        client.send(sealed)
+        client.send(submission)
     assert refusal.value.reason == "withdrawn"
 
 
 def test_what_is_not_offered_is_refused_before_anything_is_sent(client):
     poll = client.poll("central")
-    with pytest.raises(CrowdveilError, match="no option 'ancient'"):
-        client.seal(poll, left, about={"age": "ancient"})
+    with pytest.raises(CrowdveilError, match="must be one of young, middle, old, got 'ancient'"):
+        client.submission(poll, left, about={"age": "ancient"})
     with pytest.raises(CrowdveilError, match="choose 'left' or 'right'"):
-        client.seal(client.poll("score"), lambda dilemma: "middle")
+        client.submission(client.poll("score"), lambda dilemma: "middle")
 
 
 # --- What a server may say -------------------------------------------------------------------------------------------
@@ -163,17 +164,21 @@ def described():
     poll = poll_from_dict(
         {"name": "p", "study": "kidney", "paradigm": "vldp", "questions": [AGE], "about_epsilon": "1"}
     )
-    return json.loads(json.dumps(describe(Standing(poll, False, 0, 0, None), date(2026, 1, 1))))
+    return json.loads(json.dumps(describe_poll(poll, ["en"], State.OPEN, None)))
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"study_fingerprint": "0" * 64}, "not the one that its fingerprint names"),
-        ({"levels": []}, "no level of privacy"),
+        ({"levels": []}, "there must be one"),
         ({"levels": [{"name": "none", "epsilon_micro": 10**9}]}, "epsilon"),
         ({"paradigm": "none"}, "no paradigm"),
         ({"method": None}, "cannot be read"),
+        ({"study": None}, "cannot be read"),
+        ({"unit": "choice"}, "says unit 'choice'"),
+        ({"place": "central"}, "says place 'central'"),
+        ({"method": {"norm_bound": 100.0}}, "norm bound is not the study's"),
     ],
 )
 def test_a_description_that_does_not_hold_is_refused(described, change, said):
@@ -185,10 +190,12 @@ def test_a_description_that_does_not_hold_is_refused(described, change, said):
     ("mechanism", "said"), [("algorithm-1", "makes no report"), ("score", "does not keep"), ("none", "makes no report")]
 )
 def test_a_mechanism_that_does_not_keep_the_promise_is_refused(described, mechanism, said):
-    poll = read_poll({**described, "mechanism": mechanism})
+    with pytest.raises(CrowdveilError, match=said):
+        read_poll({**described, "mechanism": mechanism})
+    poll = replace(read_poll(described), mechanism=mechanism)
     dilemmas = draw_session(poll.study, np.random.default_rng(0))
     with pytest.raises(CrowdveilError, match=said):
-        seal(poll, dilemmas, ["left"] * len(dilemmas), poll.levels[0], {}, "A" * 22, BulkNoise())
+        make_submission(poll, dilemmas, ["left"] * len(dilemmas), poll.levels[0], {}, "A" * 22, BulkNoise())
 
 
 @pytest.mark.parametrize("values", [[0, 5, 0, 0], [0, 5, 0, 0, 1e9], [0, "5", 0, 0, 1], [0, math.nan, 0, 0, 1]])
@@ -233,9 +240,8 @@ def test_about_you_answers_keep_the_odds(described, epsilon):
 
 
 def test_about_you_answers_of_a_distributed_poll_are_never_sent_without_their_epsilon(described):
-    poll = read_poll({**described, "about_epsilon_micro": None})
-    with pytest.raises(CrowdveilError, match="names no epsilon"):
-        _perturbed(poll, "age", "old", BulkNoise())
+    with pytest.raises(CrowdveilError, match="about_epsilon protects the questions"):
+        read_poll({**described, "about_epsilon_micro": None})
 
 
 # --- Crowds, and agents that ask -------------------------------------------------------------------------------------
@@ -250,13 +256,13 @@ def test_a_crowd_votes_and_leans_as_the_study_says(site, client):
     lean = np.array([feature.lean for feature in store.polls.known("central").study.features])
     made = make_release(store, "central", date(2026, 1, 1), Epsilon("1"))
     assert made.read().guarantee.voters == before + 60
-    fitted = society(store.crowd("central"), None).parameter
+    fitted = society(store.submissions.crowd("central"), None).parameter
     assert np.corrcoef(fitted, lean)[0, 1] > 0.9
 
 
 def test_a_crowd_with_links_and_levels(site, client):
     store, address = site
-    tokens = store.participation.create_links("by-link", 12)
+    tokens = store.submissions.create_links("by-link", 12)
     poll = client.poll("by-link")
     with pytest.raises(CrowdveilError, match="by links only"):
         send_crowd(client, poll, 5)

@@ -6,12 +6,12 @@ from datetime import date
 
 import pytest
 from fastapi.testclient import TestClient
-from tests.service.voters import poll, sent_ballot, sent_report
+from tests.service.voters import ballot_row, poll, report_row
 
 from crowdveil.decision import decide
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.releases import Release, release_from_dict
-from crowdveil.service.releasing import make_release
+from crowdveil.service.poll_release import make_release
 from crowdveil.service.service import Service
 
 TODAY = date(2026, 5, 4)
@@ -25,7 +25,7 @@ DILEMMA = [
 def released(service: Service) -> Release:
     central = poll("c", "vlcp", budget=3)
     service.store.polls.add(central)
-    service.store.participation.put([sent_ballot(central, seed) for seed in range(8)], TODAY)
+    service.store.submissions.put([ballot_row(central, seed) for seed in range(8)], TODAY)
     return make_release(service.store, "c", TODAY, Epsilon(2)).read()
 
 
@@ -37,7 +37,7 @@ def some_dilemma(release: Release) -> list[dict[str, object]]:
 
 def test_releases_are_listed_and_given(client: TestClient, service: Service, released: Release) -> None:
     service.store.polls.add(poll("d"))
-    service.store.participation.put([sent_report(poll("d"), number) for number in range(12)], TODAY)
+    service.store.submissions.put([report_row(poll("d"), number) for number in range(12)], TODAY)
     newest = make_release(service.store, "d", TODAY)
     listed = client.get("/api/releases").json()["releases"]
     assert [entry["id"] for entry in listed] == [newest.id, released.digest]

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from tests.service.running import Server
 from tests.service.voters import poll, reports
 
-from crowdveil.protocol.tokens import new_token, report_id
+from crowdveil.protocol.submission import new_token, report_id
 from crowdveil.service.app import create_app
 from crowdveil.service.service import Service
 from crowdveil.service.store.store import open_store
@@ -58,10 +58,10 @@ def test_every_acknowledged_report_survives_a_kill_and_none_is_there_twice(addre
     server.kill()
     voters.gone()
     with open_store(address) as store:
-        kept = [report.id for chunk in store.reports("kidney") for report in chunk]
-        standing = store.polls.get("kidney")
-        assert standing is not None
-        assert len(kept) == len(set(kept)) == standing.participants
+        kept = [report.id for batch in store.submissions.reports("kidney") for report in batch]
+        status = store.polls.get("kidney")
+        assert status is not None
+        assert len(kept) == len(set(kept)) == status.participants
         assert {report_id(token) for token in voters.acknowledged} <= set(kept)
         assert set(kept) <= {report_id(token) for token in voters.sent}
         # Whoever got no answer sends the same again: each is there once in the end.
@@ -69,5 +69,5 @@ def test_every_acknowledged_report_survives_a_kill_and_none_is_there_twice(addre
             for token, body in voters.sent.items():
                 answer = client.put("/api/polls/kidney/report", content=body, headers={"Crowdveil-Ballot": token})
                 assert answer.status_code == (200 if report_id(token) in kept else 201)
-        again = [report.id for chunk in store.reports("kidney") for report in chunk]
+        again = [report.id for batch in store.submissions.reports("kidney") for report in batch]
         assert sorted(again) == sorted(report_id(token) for token in voters.sent)

@@ -12,9 +12,9 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.service.voters import poll, reports
 
-from crowdveil.protocol.tokens import new_token, report_id
+from crowdveil.protocol.submission import new_token, report_id
 from crowdveil.service.app import create_app
-from crowdveil.service.logs import logging_config
+from crowdveil.service.middleware.logs import logging_config
 from crowdveil.service.service import Service
 from crowdveil.service.store.polls import Polls
 

@@ -63,7 +63,7 @@ def test_a_database_that_does_not_answer(client: TestClient, monkeypatch: pytest
     answer = client.get("/api/polls")
     assert (answer.status_code, answer.json()["error"]["reason"]) == (503, "unavailable")
     assert "secret" not in answer.text
-    monkeypatch.setattr(Database, "answers", lambda _: False)
+    monkeypatch.setattr(Database, "responds", lambda _: False)
     unwell = client.get("/healthz")
     assert (unwell.status_code, unwell.json()["database"]) == (503, "does-not-answer")
 

@@ -19,10 +19,10 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from tests.service.voters import poll, sent_report
+from tests.service.voters import poll, report_row
 
 from crowdveil.service.app import create_app
-from crowdveil.service.releasing import make_release
+from crowdveil.service.poll_release import make_release
 from crowdveil.service.service import Service
 from crowdveil.service.store.store import open_store
 
@@ -52,7 +52,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
     with open_store(f"sqlite:///{directory / 'crowdveil.sqlite'}") as store:
         store.polls.add(poll())
         store.polls.add(poll("c", "vlcp"))
-        store.participation.put([sent_report(poll(), number) for number in range(12)], TODAY)
+        store.submissions.put([report_row(poll(), number) for number in range(12)], TODAY)
         make_release(store, "p", TODAY)
         made = create_app(Service(store))
         with TestClient(made):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import fields
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,9 @@ from tests.service.voters import poll, reports
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.service.description import describe, report_size
-from crowdveil.service.poll import State
+from crowdveil.protocol.description import describe_poll, read_poll, report_size
+from crowdveil.protocol.polls import Poll, State
 from crowdveil.service.poll_file import default_poll, find_poll, load_poll, poll_as_dict, poll_from_dict
-from crowdveil.service.store.polls import Standing
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import canonical_json
 
@@ -140,11 +141,20 @@ def test_states(day: date, closed: bool, participants: int, state: State) -> Non
     assert poll_from_dict(FULL).state(day, closed, participants) is state
 
 
+@pytest.mark.parametrize("data", [FULL, {"name": "c", "study": "kidney", "paradigm": "vlcp", "budget": 3}])
+def test_a_device_reads_what_the_server_describes(data: dict[str, Any]) -> None:
+    made = poll_from_dict(data)
+    told = json.loads(json.dumps(describe_poll(made, ["en"], State.OPEN, None)))
+    read = read_poll(told)
+    assert type(read) is Poll
+    assert all(getattr(read, field.name) == getattr(made, field.name) for field in fields(Poll))
+
+
 @pytest.mark.parametrize("name", list(DISTRIBUTED))
 def test_every_distributed_mechanism_can_be_described(name: str) -> None:
     (paradigm, *_) = DISTRIBUTED[name].paradigms
     made = poll(paradigm=paradigm, mechanism=name)
-    told = describe(Standing(made, False, 0, 0, None), date(2026, 5, 4))
+    told = describe_poll(made, ["en"], State.OPEN, None)
     assert (told["mechanism"], told["place"], told["state"]) == (name, "distributed", "open")
     assert (told["method"]["axes"] is None) == (name != "score")
     sizes = [level["size"] for level in told["levels"]]

@@ -14,9 +14,9 @@ from tests.service.running import Server
 from tests.service.voters import poll, reports
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.protocol.tokens import new_token
+from crowdveil.protocol.submission import new_token
 from crowdveil.service.poll_file import find_poll
-from crowdveil.service.run import prepare, serve
+from crowdveil.service.run import serve, set_up
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import open_store
 
@@ -47,32 +47,32 @@ def test_it_says_where_it_is_and_stops_in_good_order(tmp_path: Path) -> None:
     assert all(json.loads(line)["level"] == "info" for line in log.read_text().splitlines() if line.startswith("{"))
     assert not list(data.glob("*-wal"))  # Everything is in the one file.
     with open_store(f"sqlite:///{data / 'crowdveil.sqlite'}") as store:
-        assert sum(len(chunk) for chunk in store.reports("kidney")) == 8
-        assert [(count.reason, count.times) for count in store.participation.refusals("kidney")] == [("malformed", 1)]
+        assert sum(len(batch) for batch in store.submissions.reports("kidney")) == 8
+        assert [(count.reason, count.times) for count in store.submissions.refusals("kidney")] == [("malformed", 1)]
 
 
 def test_the_same_poll_again_is_the_same_poll(tmp_path: Path) -> None:
     settings = Settings(data=str(tmp_path / "data"))
-    first, second = (prepare(settings, find_poll("kidney"), now=1) for _ in range(2))
+    first, second = (set_up(settings, find_poll("kidney"), now=1) for _ in range(2))
     assert first.database == second.database
     assert first.sign_in_token != second.sign_in_token
     with pytest.raises(CrowdveilError, match="a poll never changes"):
-        prepare(settings, find_poll("kidney", "vlcp"), now=1)
+        set_up(settings, find_poll("kidney", "vlcp"), now=1)
 
 
 def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CrowdveilError, match="cannot make the directory"):
-        prepare(Settings(data=str(tmp_path / "file" / "data")), find_poll("kidney"), now=1)
+        set_up(Settings(data=str(tmp_path / "file" / "data")), find_poll("kidney"), now=1)
     with pytest.raises(CrowdveilError, match="cannot open the database"):
-        prepare(Settings(database=f"sqlite:///{tmp_path / 'nowhere' / 'x.sqlite'}"), find_poll("kidney"), now=1)
+        set_up(Settings(database=f"sqlite:///{tmp_path / 'nowhere' / 'x.sqlite'}"), find_poll("kidney"), now=1)
     with pytest.raises(CrowdveilError, match="cannot open the database"):
-        prepare(Settings(database="postgresql://nobody@127.0.0.1:1/none"), find_poll("kidney"), now=1)
+        set_up(Settings(database="postgresql://nobody@127.0.0.1:1/none"), find_poll("kidney"), now=1)
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     settings = Settings(data=str(tmp_path), port=0)
-    prepare(settings, find_poll("kidney"), now=1)
+    set_up(settings, find_poll("kidney"), now=1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(CrowdveilError, match=f"cannot listen at 127.0.0.1:{port}"):

@@ -9,10 +9,12 @@ from datetime import date
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.service.voters import poll, sent_report
+from tests.service.voters import poll, report_row
 
-from crowdveil.service.store.sent import Outcome
+from crowdveil.errors import Reason
+from crowdveil.protocol.submission import Status
 from crowdveil.service.store.store import open_store
+from crowdveil.service.store.submissions import Outcome
 
 TODAY = date(2026, 5, 4)
 QUOTA = 3
@@ -37,24 +39,24 @@ class Participation(RuleBasedStateMachine):
     @rule(sent=st.lists(st.tuples(st.sampled_from(TOKENS), st.integers(0, 1)), min_size=1, max_size=4))
     def put(self, sent: list[tuple[str, int]]) -> None:
         expected = [self.expected(token, number) for token, number in sent]
-        made = [sent_report(self.asked, number, token) for token, number in sent]
-        assert self.store.participation.put(made, TODAY) == expected
+        made = [report_row(self.asked, number, token) for token, number in sent]
+        assert self.store.submissions.put(made, TODAY) == expected
 
     def expected(self, token: str, number: int) -> Outcome:
         if token in self.stored:
-            return Outcome.ALREADY_STORED if self.stored[token] == number else Outcome.DIFFERENT
+            return Status.ALREADY_STORED if self.stored[token] == number else Reason.DIFFERENT_REPORT
         if token in self.withdrawn:
-            return Outcome.WITHDRAWN
+            return Reason.WITHDRAWN
         if self.closed:
-            return Outcome.CLOSED
+            return Reason.CLOSED
         if len(self.stored) == QUOTA:
-            return Outcome.FULL
+            return Reason.FULL
         self.stored[token] = number
-        return Outcome.STORED
+        return Status.STORED
 
     @rule(token=st.sampled_from(TOKENS))
     def withdraw(self, token: str) -> None:
-        assert self.store.participation.withdraw("p", sent_report(self.asked, 0, token).id) == (token in self.stored)
+        assert self.store.submissions.withdraw("p", report_row(self.asked, 0, token).id) == (token in self.stored)
         if self.stored.pop(token, None) is not None:
             self.withdrawn.add(token)
 
@@ -65,12 +67,12 @@ class Participation(RuleBasedStateMachine):
 
     @invariant()
     def what_is_there_is_what_was_stored(self) -> None:
-        there = {report.id: dict(report.body) for chunk in self.store.reports("p") for report in chunk}
-        made = {sent_report(self.asked, number, token).id: number for token, number in self.stored.items()}
+        there = {report.id: dict(report.body) for batch in self.store.submissions.reports("p") for report in batch}
+        made = {report_row(self.asked, number, token).id: number for token, number in self.stored.items()}
         assert set(there) == set(made)
-        standing = self.store.polls.get("p")
-        assert standing is not None
-        assert standing.participants == len(made)
+        status = self.store.polls.get("p")
+        assert status is not None
+        assert status.participants == len(made)
 
 
 TestParticipation = Participation.TestCase

@@ -8,13 +8,13 @@ from datetime import date
 
 import pytest
 from sqlalchemy import text
-from tests.service.voters import poll, sent_ballot, sent_report
+from tests.service.voters import ballot_row, poll, report_row
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.service import releasing
-from crowdveil.service.releasing import dry_run, make_release
+from crowdveil.service import poll_release
+from crowdveil.service.poll_release import make_release, preview_release
 from crowdveil.service.store.store import Store, open_store
 
 TODAY = date(2026, 5, 4)
@@ -23,7 +23,7 @@ TODAY = date(2026, 5, 4)
 def central(store: Store, voters: int = 5) -> None:
     asked = poll("c", "vlcp", budget=1)
     store.polls.add(asked)
-    store.participation.put([sent_ballot(asked, seed) for seed in range(voters)], TODAY)
+    store.submissions.put([ballot_row(asked, seed) for seed in range(voters)], TODAY)
 
 
 def test_forty_clients_never_overspend(address: str) -> None:
@@ -69,7 +69,7 @@ def test_a_distributed_poll_has_nothing_to_charge(store: Store) -> None:
 
 def test_a_central_release_is_charged_stored_and_found(store: Store) -> None:
     central(store)
-    planned = dry_run(store, "c", Epsilon("0.4"))
+    planned = preview_release(store, "c", Epsilon("0.4"))
     assert (planned.voters, planned.cost_micro, planned.remaining_micro) == (5, 400_000, 1_000_000)
     assert planned.affordable
     account = store.releases.account("c")
@@ -83,16 +83,16 @@ def test_a_central_release_is_charged_stored_and_found(store: Store) -> None:
     (entry,) = account.charges
     assert (entry.cost_micro, entry.release, account.remaining_micro) == (400_000, stored.id, 600_000)
     assert release.ledger == {"id": entry.ledger, "entry": entry.id}
-    standing = store.polls.get("c")
-    assert standing is not None
-    assert standing.latest_release == stored.id
+    status = store.polls.get("c")
+    assert status is not None
+    assert status.latest_release == stored.id
     assert store.releases.get(stored.id) == store.releases.get("latest") == stored
 
 
 def test_a_release_beyond_the_budget_is_refused_before_noise_is_drawn(store: Store) -> None:
     central(store)
     make_release(store, "c", TODAY, Epsilon("0.7"))
-    assert not dry_run(store, "c", Epsilon("0.4")).affordable
+    assert not preview_release(store, "c", Epsilon("0.4")).affordable
     with pytest.raises(BudgetExceeded, match=r"remaining 0\.3"):
         make_release(store, "c", TODAY, Epsilon("0.4"))
     assert len(store.releases.all("c")) == 1
@@ -115,7 +115,7 @@ def test_whoever_dies_after_the_charge_has_paid(store: Store, monkeypatch: pytes
 def test_a_charge_is_durable_before_the_noise(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     central(store)
     spent = []
-    drawn = releasing.charged_release
+    drawn = poll_release.charged_release
 
     def watched(source: object, request: object, book: object) -> object:
         class Watching:
@@ -129,15 +129,15 @@ def test_a_charge_is_durable_before_the_noise(store: Store, monkeypatch: pytest.
 
         return drawn(source, request, Watching())
 
-    monkeypatch.setattr(releasing, "charged_release", watched)
+    monkeypatch.setattr(poll_release, "charged_release", watched)
     make_release(store, "c", TODAY, Epsilon("0.4"))
     assert spent == [400_000]
 
 
 def test_reports_are_released_without_a_charge_and_the_same_again(store: Store) -> None:
     store.polls.add(poll("d"))
-    store.participation.put([sent_report(poll("d"), number) for number in range(12)], TODAY)
-    planned = dry_run(store, "d")
+    store.submissions.put([report_row(poll("d"), number) for number in range(12)], TODAY)
+    planned = preview_release(store, "d")
     assert (planned.voters, planned.cost_micro, planned.remaining_micro, planned.affordable) == (12, 0, None, True)
     assert planned.error_bar is not None
     first, again = make_release(store, "d", TODAY), make_release(store, "d", TODAY)
@@ -160,7 +160,7 @@ def test_one_voter_is_not_a_crowd(store: Store) -> None:
     store.polls.add(poll("d"))
     for name, epsilon in (("c", Epsilon(1)), ("d", None)):
         with pytest.raises(CrowdveilError, match="at least 2"):
-            dry_run(store, name, epsilon)
+            preview_release(store, name, epsilon)
         with pytest.raises(CrowdveilError, match="at least 2"):
             make_release(store, name, TODAY, epsilon)
 

@@ -19,7 +19,7 @@ from crowdveil.service.store.store import Store, open_store
 
 FROM_VOTERS = {
     "report": {"poll", "id", "place", "epsilon_micro", "body", "about", "day"},
-    "ballot": {"poll", "id", "place", "answers", "about", "day"},
+    "ballot": {"poll", "id", "place", "records", "about", "day"},
     "link": {"poll", "id"},
     "withdrawal": {"poll", "id"},
     "refusal": {"poll", "day", "reason", "times"},
@@ -45,10 +45,10 @@ def test_sqlite_keeps_no_order_of_arrival(tmp_path: Path) -> None:
 def test_the_database_refuses_an_answer_in_a_distributed_poll(store: Store) -> None:
     store.polls.add(poll("d"))
     for place in ("central", "distributed"):
-        row = {"poll": "d", "id": "0" * 32, "place": place, "answers": "[]", "about": "{}", "day": DAY}
+        row = {"poll": "d", "id": "0" * 32, "place": place, "records": "[]", "about": "{}", "day": DAY}
         with pytest.raises(IntegrityError), store.database.writing() as connection:
             connection.execute(insert(schema.ballot).values(row))
-    assert list(store.ballots("d")) == []
+    assert list(store.submissions.ballots("d")) == []
 
 
 def test_the_database_refuses_a_report_in_a_central_poll(store: Store) -> None:
@@ -57,7 +57,7 @@ def test_the_database_refuses_a_report_in_a_central_poll(store: Store) -> None:
         row = {"poll": "c", "id": "0" * 32, "place": place, "body": "{}", "about": "{}", "day": DAY}
         with pytest.raises(IntegrityError), store.database.writing() as connection:
             connection.execute(insert(schema.report).values({**row, "epsilon_micro": 1}))
-    assert list(store.reports("c")) == []
+    assert list(store.submissions.reports("c")) == []
 
 
 def test_a_poll_cannot_be_moved_to_where_its_reports_are_not_allowed(store: Store) -> None:
@@ -80,10 +80,11 @@ def test_the_migrations_make_the_tables_of_the_program(store: Store) -> None:
         assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
 
 
-def test_a_database_of_a_newer_version_is_refused(address: str) -> None:
+@pytest.mark.parametrize("layout", ["0001", "9999"])
+def test_a_database_of_another_layout_is_refused(address: str, layout: str) -> None:
     with open_store(address) as store, store.database.writing() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(CrowdveilError, match="newer crowdveil"), open_store(address):
+        connection.execute(text("UPDATE alembic_version SET version_num = :layout"), {"layout": layout})
+    with pytest.raises(CrowdveilError, match=f"layout \\({layout}\\) that this version"), open_store(address):
         pass
 
 

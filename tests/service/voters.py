@@ -13,11 +13,11 @@ from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
-from crowdveil.protocol.tokens import new_token, report_id
-from crowdveil.service.incoming import read_sent_ballot, read_sent_report
-from crowdveil.service.poll import Poll
+from crowdveil.protocol.submission import Kind, new_token, report_id
+from crowdveil.service.api.submissions import read_submission
+from crowdveil.service.poll import HostedPoll as Poll
 from crowdveil.service.poll_file import poll_from_dict
-from crowdveil.service.store.sent import SentBallot, SentReport
+from crowdveil.service.store.submissions import SubmissionRow
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.study import canonical_json
@@ -41,16 +41,17 @@ def reports(asked: Poll, voters: int) -> tuple[dict[str, Any], ...]:
 def ballot(asked: Poll, seed: int) -> dict[str, Any]:
     """A ballot whose voter always chooses the left."""
     drawn = draw_session(asked.study, np.random.default_rng(seed))
-    answers = [{**{a.name: list(a.values) for a in d.alternatives}, "chosen": "left"} for d in drawn]
-    return {"format": "crowdveil ballot 1", "study": asked.study.fingerprint, "answers": answers}
+    records = [{**{a.name: list(a.values) for a in d.alternatives}, "chosen": "left"} for d in drawn]
+    return {"format": "crowdveil ballot 1", "study": asked.study.fingerprint, "records": records}
 
 
-def sent_report(asked: Poll, number: int = 0, token: str | None = None) -> SentReport:
+def report_row(asked: Poll, number: int = 0, token: str | None = None) -> SubmissionRow:
     """The report of one voter, as the store takes it."""
     raw = canonical_json(reports(asked, 12)[number]).encode()
-    return read_sent_report(raw, asked, report_id(token or new_token()))
+    return read_submission(raw, asked, report_id(token or new_token()), Kind.REPORT)
 
 
-def sent_ballot(asked: Poll, seed: int = 0, token: str | None = None) -> SentBallot:
+def ballot_row(asked: Poll, seed: int = 0, token: str | None = None) -> SubmissionRow:
     """The ballot of one voter, as the store takes it."""
-    return read_sent_ballot(canonical_json(ballot(asked, seed)).encode(), asked, report_id(token or new_token()))
+    raw = canonical_json(ballot(asked, seed)).encode()
+    return read_submission(raw, asked, report_id(token or new_token()), Kind.BALLOT)

@@ -12,7 +12,7 @@ from crowdveil.cli.terminal import AsJson, say, show, tell
 from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
-    from crowdveil.service.host.backup import Backup
+    from crowdveil.service.store.backup import Backup
 
 Data = Annotated[str | None, typer.Option(help="The directory of the SQLite database. Default: ./crowdveil-data.")]
 DatabaseAddress = Annotated[
@@ -47,8 +47,8 @@ def serve(
     also be given by a file or by the environment (CROWDVEIL_PORT=8001).
     """
     from crowdveil.service.poll_file import find_poll
-    from crowdveil.service.run import prepare
     from crowdveil.service.run import serve as run
+    from crowdveil.service.run import set_up
     from crowdveil.service.settings import read_settings
 
     given = {
@@ -61,13 +61,13 @@ def serve(
     }
     settings = read_settings(given, file=settings_file)
     poll = find_poll(asked, paradigm, mechanism)
-    prepared = prepare(settings, poll, int(time.time()))
+    setup = set_up(settings, poll, int(time.time()))
 
     def announce(port: int) -> None:
         address = settings.address(port)
         say(f"Voters:   {address}/p/{poll.name}/")
-        say(f"Host:     {address}/host/sign-in#link={prepared.sign_in_token} (works once)")
-        say(f"Database: {prepared.database}")
+        say(f"Host:     {address}/host/sign-in#link={setup.sign_in_token} (works once)")
+        say(f"Database: {setup.database}")
         tell("Stop with ctrl-C. Requests that have begun are finished first.")
 
     run(settings, announce)
@@ -86,7 +86,7 @@ def backup(
     The file holds what the database holds: in a central poll, the exact answers. Nobody but you can read it; keep it so.
     Sessions and sign-in links are left out.
     """
-    from crowdveil.service.host.backup import back_up
+    from crowdveil.service.store.backup import back_up
 
     address = _address(data, database)
     _check_there(address)
@@ -106,8 +106,8 @@ def restore(
 
     A backup of SQLite can be restored into PostgreSQL, and the other way round. Stop the website first.
     """
-    from crowdveil.service.host.backup import restore as restore_from
     from crowdveil.service.settings import read_settings
+    from crowdveil.service.store.backup import restore as restore_from
 
     settings = read_settings({"data": data, "database": database})
     if not settings.database:

@@ -1,9 +1,19 @@
 """A study's website, from a program: ask the crowd, or take part as a voter who trusts nobody."""
 
-from crowdveil.client.client import Client, RemoteDecision
+from crowdveil.client.client import Client, RemoteDecision, VoterReceipt
 from crowdveil.client.connection import Unreachable
-from crowdveil.client.polls import Level, Listed, Poll
-from crowdveil.client.votes import Receipt, Sealed
 from crowdveil.errors import Refusal
+from crowdveil.protocol.polls import Level, Poll, PollSummary
+from crowdveil.protocol.submission import Submission
 
-__all__ = ["Client", "Level", "Listed", "Poll", "Receipt", "Refusal", "RemoteDecision", "Sealed", "Unreachable"]
+__all__ = [
+    "Client",
+    "Level",
+    "Poll",
+    "PollSummary",
+    "Refusal",
+    "RemoteDecision",
+    "Submission",
+    "Unreachable",
+    "VoterReceipt",
+]

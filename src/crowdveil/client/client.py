@@ -17,10 +17,11 @@ from urllib.parse import quote
 import httpx
 
 from crowdveil.client.connection import FIRST_PAUSE, Connection
-from crowdveil.client.polls import Listed, Poll, read_poll
-from crowdveil.client.votes import Receipt, Sealed, new_token
 from crowdveil.decision import DEFAULT_CERTAINTY, Decision, Ranked
 from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.protocol.ballot import read_session
+from crowdveil.protocol.polls import Poll, PollSummary, State
+from crowdveil.protocol.submission import Receipt, Status, Submission, new_token
 from crowdveil.releases import Release, release_from_dict
 from crowdveil.study.study import Dilemma
 
@@ -37,6 +38,14 @@ class RemoteDecision(Decision):
 
     release: str
     """The checksum of the release that decided: keep it with the decision."""
+
+
+@dataclass(frozen=True)
+class VoterReceipt(Receipt):
+    """A receipt in its voter's hands."""
+
+    token: str
+    """It withdraws the vote: keep it."""
 
 
 class Client:
@@ -92,20 +101,26 @@ class Client:
 
     # --- Taking part
 
-    def polls(self) -> list[Listed]:
+    def polls(self) -> list[PollSummary]:
         """List the website's polls."""
-        names = Listed.__dataclass_fields__
-        return [Listed(**{name: poll[name] for name in names}) for poll in self._get("/api/polls")["polls"]]
+        names = PollSummary.__dataclass_fields__
+        try:
+            return [
+                PollSummary(**{name: poll[name] for name in names} | {"state": State(poll["state"])})
+                for poll in self._get("/api/polls")["polls"]
+            ]
+        except (KeyError, TypeError, ValueError) as error:
+            raise CrowdveilError(f"the server's list of polls cannot be read: {type(error).__name__} {error}") from None
 
-    def poll(self, id: str) -> Poll:
-        """Get what a poll asks, and on what terms."""
-        return read_poll(self._get(f"/api/polls/{quote(id, safe='')}"))
+    def poll(self, name: str) -> Poll:
+        """Get what a poll asks, and on what terms; one that contradicts itself is refused."""
+        from crowdveil.protocol.description import read_poll  # loaded by voters only, as are the mechanisms
+
+        return read_poll(self._get(f"/api/polls/{quote(name, safe='')}"))
 
     def session(self, poll: Poll) -> list[Dilemma]:
         """Draw a voter's dilemmas, each between an alternative named left and one named right."""
-        from crowdveil.client.voting import read_session  # loaded by voters only: it can read answers
-
-        return read_session(poll.study, self._get(f"/api/polls/{quote(poll.id, safe='')}/session"))
+        return read_session(poll.study, self._get(f"/api/polls/{quote(poll.name, safe='')}/session"))
 
     def vote(
         self,
@@ -115,15 +130,15 @@ class Client:
         *,
         about: Mapping[str, str] | None = None,
         token: str | None = None,
-    ) -> Receipt:
-        """Answer a ballot and send it.
+    ) -> VoterReceipt:
+        """Answer a session's dilemmas and send what comes of it.
 
-        In a distributed poll the answers do not leave this machine: exact noise is added here, for the level of privacy
+        In a distributed poll the choices do not leave this machine: exact noise is added here, for the level of privacy
         (by name; None takes the most private one). ``token`` is that of a voter's link, where the poll has links.
         """
-        return self.send(self.seal(poll, choose, level, about=about, token=token))
+        return self.send(self.submission(poll, choose, level, about=about, token=token))
 
-    def seal(
+    def submission(
         self,
         poll: Poll,
         choose: Choose,
@@ -131,25 +146,33 @@ class Client:
         *,
         about: Mapping[str, str] | None = None,
         token: str | None = None,
-    ) -> Sealed:
-        """Answer a ballot without sending it: the first half of ``vote``."""
-        from crowdveil.client.voting import seal
+    ) -> Submission:
+        """Answer a session's dilemmas without sending anything: the first half of ``vote``."""
+        from crowdveil.client.voting import make_submission
         from crowdveil.privacy.noise.bulk_noise import BulkNoise
 
         dilemmas = self.session(poll)
         choices = [choose(dilemma) for dilemma in dilemmas]
-        return seal(poll, dilemmas, choices, poll.level(level), about or {}, token or new_token(), BulkNoise())
+        return make_submission(
+            poll, dilemmas, choices, poll.level(level), about or {}, token or new_token(), BulkNoise()
+        )
 
-    def send(self, sealed: Sealed) -> Receipt:
-        """Send a sealed vote. It may be sent again, and counts once."""
-        path = f"/api/polls/{quote(sealed.poll, safe='')}/{sealed.kind}"
-        said = self._connection.ask("PUT", path, body=sealed.body, ballot=sealed.token)
-        return Receipt(said["id"], said["status"], sealed.token, said["completion_code"], said["return_url"])
+    def send(self, submission: Submission) -> VoterReceipt:
+        """Send a submission. It may be sent again, and counts once."""
+        path = f"/api/polls/{quote(submission.poll, safe='')}/{submission.kind}"
+        told = self._connection.ask("PUT", path, body=submission.body, token=submission.token)
+        return VoterReceipt(
+            id=told["id"],
+            status=Status(told["status"]),
+            completion_code=told["completion_code"],
+            return_url=told["return_url"],
+            token=submission.token,
+        )
 
     def withdraw(self, poll: str, token: str) -> bool:
         """Have a vote deleted; False if there was none. The token cannot be used again."""
         try:
-            self._connection.ask("DELETE", f"/api/polls/{quote(poll, safe='')}/participation", ballot=token)
+            self._connection.ask("DELETE", f"/api/polls/{quote(poll, safe='')}/participation", token=token)
         except Refusal as refusal:
             if refusal.reason is Reason.NOTHING_STORED:
                 return False

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.protocol.submission import TOKEN_HEADER
 
 TRIES = 6
 FIRST_PAUSE = 0.2
@@ -31,11 +32,11 @@ class Connection:
         self._http = http
         self._pause = pause
 
-    def ask(self, method: str, path: str, *, body: bytes | None = None, ballot: str | None = None) -> Any:
+    def ask(self, method: str, path: str, *, body: bytes | None = None, token: str | None = None) -> Any:
         """Send a request and return the JSON of the answer, None where there is none."""
         headers = {} if body is None else {"Content-Type": "application/json"}
-        if ballot is not None:
-            headers["Crowdveil-Ballot"] = ballot
+        if token is not None:
+            headers[TOKEN_HEADER] = token
         answer = self._answer(httpx.Request(method, self._http.base_url.join(path), headers=headers, content=body))
         if answer.is_success:
             return self._json(answer) if answer.content else None

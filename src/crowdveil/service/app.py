@@ -9,14 +9,14 @@ from fastapi import FastAPI
 
 from crowdveil.service.api.errors import add_error_handlers
 from crowdveil.service.api.health import health_routes
-from crowdveil.service.api.participation import participation_routes
 from crowdveil.service.api.polls import poll_routes
 from crowdveil.service.api.releases import release_routes
+from crowdveil.service.api.submissions import submission_routes
 from crowdveil.service.host.routes import host_routes
-from crowdveil.service.logs import RequestLog
 from crowdveil.service.middleware.body_limit import BodyLimit
 from crowdveil.service.middleware.failures import Failures
 from crowdveil.service.middleware.headers import SecurityHeaders
+from crowdveil.service.middleware.logs import RequestLog
 from crowdveil.service.middleware.rate_limit import RateLimit
 from crowdveil.service.pages import add_pages
 from crowdveil.service.service import Service
@@ -42,7 +42,7 @@ def create_app(service: Service) -> FastAPI:
         redirect_slashes=False,
     )
     add_error_handlers(app)
-    for routes in (poll_routes, participation_routes, release_routes, health_routes):
+    for routes in (poll_routes, submission_routes, release_routes, health_routes):
         app.include_router(routes(service))
     app.include_router(host_routes(service))
     add_pages(app, service)

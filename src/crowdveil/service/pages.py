@@ -39,10 +39,10 @@ def add_pages(app: FastAPI, service: Service) -> None:
     @routes.get("/", response_model=None)
     def front() -> Response:
         """Go to the only poll, or list them."""
-        standings = service.store.polls.all()
-        if len(standings) == 1:
-            return RedirectResponse(f"/p/{standings[0].poll.name}/", 307)
-        items = [f'<li><a href="/p/{s.poll.name}/">{escape(s.poll.study.title)}</a></li>' for s in standings]
+        statuses = service.store.polls.all()
+        if len(statuses) == 1:
+            return RedirectResponse(f"/p/{statuses[0].poll.name}/", 307)
+        items = [f'<li><a href="/p/{s.poll.name}/">{escape(s.poll.study.title)}</a></li>' for s in statuses]
         return _page("Polls", f"<ul>{''.join(items)}</ul>" if items else "<p>There is no poll yet.</p>")
 
     @routes.get("/p/{poll}")

@@ -13,7 +13,8 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import mechanism_name
-from crowdveil.service.poll import Entry, Level, Option, Poll, Question, Texts, expected_epsilons
+from crowdveil.protocol.polls import Entry, Level, Option, Question, Texts
+from crowdveil.service.poll import HostedPoll, expected_epsilons
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import Study
 from crowdveil.study.translations import Translation, load_translation, read_translation
@@ -44,7 +45,7 @@ _KNOWN = (
 )
 
 
-def find_poll(reference: str, paradigm: str | None = None, mechanism: str | None = None) -> Poll:
+def find_poll(reference: str, paradigm: str | None = None, mechanism: str | None = None) -> HostedPoll:
     """Read a poll file, or make the default poll of a study that is bundled or in a file."""
     path = Path(reference)
     if path.is_file() and "features" not in _toml(path):
@@ -56,20 +57,20 @@ def find_poll(reference: str, paradigm: str | None = None, mechanism: str | None
     return default_poll(load_study(reference), paradigm or "rldp", mechanism)
 
 
-def default_poll(study: Study, paradigm: str = "rldp", mechanism: str | None = None) -> Poll:
+def default_poll(study: Study, paradigm: str = "rldp", mechanism: str | None = None) -> HostedPoll:
     """Return the poll of a study that leaves everything else as it comes."""
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in study.name.lower())[:40]
     wanted = {} if mechanism is None else {"mechanism": mechanism}
     return poll_from_dict({"name": name, "study": study.as_dict(), "paradigm": paradigm, **wanted})
 
 
-def load_poll(path: str | Path) -> Poll:
+def load_poll(path: str | Path) -> HostedPoll:
     """Read a poll file (TOML); the files that it names are looked for beside it."""
     path = Path(path)
     return poll_from_dict(_toml(path), beside=path.parent)
 
 
-def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Poll:
+def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> HostedPoll:
     """Check the plain data of a poll and return it as one; without ``beside``, it may name no files."""
     where = f"poll {data.get('name', '?')!r}"
     unknown = sorted(set(data) - set(_KNOWN))
@@ -85,7 +86,7 @@ def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Poll:
     if quota is not None and type(quota) is not int:
         raise CrowdveilError(f"{where}: quota must be a whole number, got {quota!r}")
     about = data.get("about_epsilon")
-    return Poll(
+    return HostedPoll(
         name=_text(data, "name", where) or "",
         study=study,
         paradigm=paradigm,
@@ -105,7 +106,7 @@ def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Poll:
     )
 
 
-def poll_as_dict(poll: Poll) -> dict[str, Any]:
+def poll_as_dict(poll: HostedPoll) -> dict[str, Any]:
     """Return a poll as plain data that needs no other file; ``poll_from_dict`` reads it."""
     levels = {level.name: str(level.epsilon) for level in poll.levels}
     optional = {
@@ -116,7 +117,7 @@ def poll_as_dict(poll: Poll) -> dict[str, Any]:
         "completion_code": poll.completion_code,
         "contact": poll.contact,
         "consent": dict(poll.consent),
-        "questions": [question_as_dict(question) for question in poll.questions],
+        "questions": [question.as_dict() for question in poll.questions],
         "about_epsilon": poll.about_epsilon and str(poll.about_epsilon),
         "translations": [_translation_as_dict(translation) for translation in poll.translations],
     }
@@ -128,15 +129,6 @@ def poll_as_dict(poll: Poll) -> dict[str, Any]:
         **({"levels": levels} if poll.distributed else {"budget": levels[BUDGET_LEVEL]}),
         "entry": poll.entry.value,
         **{key: value for key, value in optional.items() if value},
-    }
-
-
-def question_as_dict(question: Question) -> dict[str, Any]:
-    """Return a question as plain data."""
-    return {
-        "id": question.id,
-        "text": dict(question.text),
-        "options": [{"id": option.id, "text": dict(option.text)} for option in question.options],
     }
 
 

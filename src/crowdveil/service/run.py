@@ -1,4 +1,4 @@
-"""Run the service: prepare its database, then answer requests until it is told to stop.
+"""Run the service: set up its database, then answer requests until it is told to stop.
 
 When it is stopped (SIGTERM, ctrl-C), requests that have begun are finished and what they sent is committed.
 """
@@ -22,15 +22,15 @@ from uvicorn.supervisors import Multiprocess
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.service.app import create_app
-from crowdveil.service.logs import logging_config
-from crowdveil.service.poll import Poll
+from crowdveil.service.middleware.logs import logging_config
+from crowdveil.service.poll import HostedPoll
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings, read_settings
 from crowdveil.service.store.store import Store, open_store
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Setup:
     """What whoever starts the service is told."""
 
     sign_in_token: str
@@ -39,7 +39,7 @@ class Prepared:
     """Where it is, without its password."""
 
 
-def prepare(settings: Settings, poll: Poll, now: int) -> Prepared:
+def set_up(settings: Settings, poll: HostedPoll, now: int) -> Setup:
     """Make the database if there is none, add the poll if it is new, and make a one-time sign-in link for the host."""
     if not settings.database:
         try:
@@ -48,7 +48,7 @@ def prepare(settings: Settings, poll: Poll, now: int) -> Prepared:
             raise CrowdveilError(f"cannot make the directory {settings.data}: {error.strerror or error}") from None
     with open_store(settings.database_address) as store:
         _add_once(store, poll)
-        return Prepared(store.hosts.create_sign_in_link(now), store.database.shown_address)
+        return Setup(store.hosts.create_sign_in_link(now), store.database.shown_address)
 
 
 def serve(settings: Settings, tell: Callable[[int], None]) -> None:
@@ -85,7 +85,7 @@ def _config(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _add_once(store: Store, poll: Poll) -> None:
+def _add_once(store: Store, poll: HostedPoll) -> None:
     known = store.polls.definition(poll.name)
     if known is None:
         store.polls.add(poll)

@@ -9,11 +9,11 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 
 from crowdveil.releases import Release
-from crowdveil.service.commits import GroupCommit
 from crowdveil.service.settings import Settings
+from crowdveil.service.store.group_commit import GroupCommit
 from crowdveil.service.store.releases import StoredRelease
-from crowdveil.service.store.sent import Outcome, Refusals, Sent
 from crowdveil.service.store.store import Store
+from crowdveil.service.store.submissions import Outcome, Refusals, SubmissionRow
 
 RELEASES_KEPT = 100
 
@@ -28,7 +28,7 @@ class Service:
 
     @cached_property
     def commits(self) -> GroupCommit:
-        """Where reports and ballots go."""
+        """Where submissions go."""
         return GroupCommit(self._put)
 
     def today(self) -> date:
@@ -47,5 +47,5 @@ class Service:
             self._releases[stored.id] = stored.read()
         return self._releases[stored.id]
 
-    def _put(self, sent: Sequence[Sent], refusals: Refusals) -> list[Outcome]:
-        return self.store.participation.put(sent, self.today(), refusals)
+    def _put(self, rows: Sequence[SubmissionRow], refusals: Refusals) -> list[Outcome]:
+        return self.store.submissions.put(rows, self.today(), refusals)

@@ -164,7 +164,7 @@ export function withdrawn(state) {
  */
 export function ballotText(fingerprint, poll, state) {
   const choices = choicesOf(state);
-  const answers = state.dilemmas.map(({ left, right }, i) => ({ left, right, chosen: choices[i] }));
+  const records = state.dilemmas.map(({ left, right }, i) => ({ left, right, chosen: choices[i] }));
   const about = poll.questions.length > 0 ? { about: state.about } : {};
-  return JSON.stringify({ format: "crowdveil ballot 1", study: fingerprint, answers, ...about });
+  return JSON.stringify({ format: "crowdveil ballot 1", study: fingerprint, records, ...about });
 }

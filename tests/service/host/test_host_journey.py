@@ -13,7 +13,7 @@ from tests.service.host.website import CENTRAL, website
 from crowdveil.errors import Reason
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import read_reports
-from crowdveil.protocol.tokens import report_id
+from crowdveil.protocol.submission import report_id
 from crowdveil.releases import release_from_dict
 from crowdveil.service.host.editor import EXAMPLE
 from crowdveil.service.host.overview import REASONS
@@ -32,7 +32,7 @@ def numbers(page):
 
 def release(site, poll, **fields):
     """Look first, then make the release, by the two pages' own forms."""
-    looked = site.submit(f"/host/polls/{poll}/releases", f"/host/polls/{poll}/look", **fields).text
+    looked = site.submit(f"/host/polls/{poll}/releases", f"/host/polls/{poll}/preview", **fields).text
     hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', looked.split('/release"')[1]))
     return site.post(f"/host/polls/{poll}/release", hidden)
 
@@ -74,7 +74,7 @@ def test_a_distributed_release_costs_nothing_and_is_made_once(hosted):
     (stored,) = hosted.store.releases.all("untrusted")
     assert page.url.path == f"/host/releases/{stored.id}"
     assert release(hosted, "untrusted").url.path == page.url.path
-    reports = [report.body for chunk in hosted.store.reports("untrusted") for report in chunk]
+    reports = [report.body for batch in hosted.store.submissions.reports("untrusted") for report in batch]
     poll = hosted.store.polls.known("untrusted")
     expected = DISTRIBUTED[poll.mechanism].aggregate([read_reports(reports, poll.terms)], poll.settings)
     assert np.allclose(stored.read().parameter, expected.parameter)
@@ -82,7 +82,7 @@ def test_a_distributed_release_costs_nothing_and_is_made_once(hosted):
 
 def test_a_central_release_is_looked_at_then_charged(hosted):
     hosted.vote("trusted", 5)
-    looked = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/look", epsilon="0.5").text
+    looked = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/preview", epsilon="0.5").text
     assert numbers(looked)["cost in epsilon"] == "0.5"
     assert numbers(looked)["left afterwards"] == "1.5"
     # Algorithm 1: Laplace noise of scale 2 B / (N epsilon), beyond b ln 20 with probability 5 %.
@@ -99,7 +99,7 @@ def test_a_central_release_is_looked_at_then_charged(hosted):
 
 def test_a_form_sent_twice_pays_once(hosted):
     hosted.vote("trusted", 3)
-    looked = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/look", epsilon="0.5").text
+    looked = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/preview", epsilon="0.5").text
     hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', looked.split('/release"')[1]))
     hosted.post("/host/polls/trusted/release", hidden)
     assert "in the meantime" in hosted.post("/host/polls/trusted/release", hidden, 400).text
@@ -108,7 +108,7 @@ def test_a_form_sent_twice_pays_once(hosted):
 
 def test_more_than_the_budget_is_refused(hosted):
     hosted.vote("trusted", 3)
-    looked = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/look", epsilon="3").text
+    looked = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/preview", epsilon="3").text
     assert "does not cover it" in looked
     assert '/host/polls/trusted/release"' not in looked
     token = re.search(r'name="form_token" value="(\w+)"', looked)[1]
@@ -122,12 +122,12 @@ def test_what_is_no_epsilon_is_told_so(hosted, epsilon):
     hosted.vote("trusted", 3)
     assert (
         "epsilon"
-        in hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/look", 400, epsilon=epsilon).text
+        in hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/preview", 400, epsilon=epsilon).text
     )
 
 
 def test_a_release_needs_a_crowd(hosted):
-    assert "at least 2" in hosted.submit("/host/polls/untrusted/releases", "/host/polls/untrusted/look", 400).text
+    assert "at least 2" in hosted.submit("/host/polls/untrusted/releases", "/host/polls/untrusted/preview", 400).text
 
 
 def test_a_release_is_shown_with_picture_and_table_and_no_style_of_its_own(hosted):
@@ -161,7 +161,7 @@ def test_two_releases_are_compared(hosted):
 
 def test_ballots_are_downloaded_as_the_import_reads_them(hosted, tmp_path):
     hosted.vote("trusted", 4)
-    crowd = hosted.store.crowd("trusted")
+    crowd = hosted.store.submissions.crowd("trusted")
     for ending in ("csv", "parquet"):
         answer = hosted.get(f"/host/polls/trusted/data/ballots.{ending}")
         path = tmp_path / f"ballots.{ending}"
@@ -180,7 +180,7 @@ def test_reports_are_downloaded_as_they_were_sent(hosted):
     tokens = hosted.vote("untrusted", 3)
     rows = list(csv.DictReader(io.StringIO(hosted.get("/host/polls/untrusted/data/reports.csv").text)))
     assert {row["report"] for row in rows} == {report_id(token) for token in tokens}
-    stored = {report.id: report.body for chunk in hosted.store.reports("untrusted") for report in chunk}
+    stored = {report.id: report.body for batch in hosted.store.submissions.reports("untrusted") for report in batch}
     assert {row["report"]: json.loads(row["body"]) for row in rows} == stored
     table = pl.read_parquet(io.BytesIO(hosted.get("/host/polls/untrusted/data/reports.parquet").content))
     assert table["report"].to_list() == [row["report"] for row in rows]
@@ -211,11 +211,13 @@ def test_a_withdrawal_deletes_by_report_id_or_token(hosted):
 def test_what_is_deleted_is_overwritten_on_disk(tmp_path):
     with website(tmp_path) as site:
         site.vote("trusted", 5)
-        ids = [ballot.id for chunk in site.store.ballots("trusted") for ballot in chunk]
+        ids = [ballot.id for batch in site.store.submissions.ballots("trusted") for ballot in batch]
         shown = {
-            ballot.id: canonical_json(ballot.answers) for chunk in site.store.ballots("trusted") for ballot in chunk
+            ballot.id: canonical_json(ballot.records)
+            for batch in site.store.submissions.ballots("trusted")
+            for ballot in batch
         }
-        assert site.store.participation.withdraw("trusted", ids[2])
+        assert site.store.submissions.withdraw("trusted", ids[2])
     held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert [answers.encode()[:400] in held for answers in map(shown.get, ids)] == [True, True, False, True, True]
 

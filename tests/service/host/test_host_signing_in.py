@@ -5,8 +5,8 @@ import re
 import pytest
 from tests.service.host.website import PASSWORD, website
 
-from crowdveil.service.host.attempts import MOST_ATTEMPTS, WINDOW_SECONDS, Attempts
 from crowdveil.service.host.routes import _PAGES
+from crowdveil.service.middleware.attempts import MOST_ATTEMPTS, WINDOW_SECONDS, Attempts
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.hosts import LINK_SECONDS, SESSION_SECONDS
 

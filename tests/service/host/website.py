@@ -9,10 +9,11 @@ import numpy as np
 from argon2 import PasswordHasher
 from starlette.testclient import TestClient
 
-from crowdveil.client.polls import read_poll
-from crowdveil.client.votes import new_token
-from crowdveil.client.voting import read_session, seal
+from crowdveil.client.voting import make_submission
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.protocol.ballot import read_session
+from crowdveil.protocol.description import read_poll
+from crowdveil.protocol.submission import new_token
 from crowdveil.service.app import create_app
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.service import Service
@@ -89,7 +90,7 @@ class Site:
         """Let simulated voters vote through the API; return their tokens."""
         poll = read_poll(self.get(f"/api/polls/{name}").json())
         tokens = (
-            self.store.participation.create_links(name, voters)
+            self.store.submissions.create_links(name, voters)
             if poll.entry == "links"
             else [new_token() for _ in range(voters)]
         )
@@ -99,9 +100,11 @@ class Site:
             dilemmas = read_session(poll.study, self.get(f"/api/polls/{name}/session").json())
             choose = voter.chooser()
             level = poll.level(voter.level())
-            sealed = seal(poll, dilemmas, [choose(d) for d in dilemmas], level, voter.about(), token, BulkNoise())
-            path = f"/api/polls/{name}/{sealed.kind}"
-            sent = self.browser.put(path, content=sealed.body, headers={"Crowdveil-Ballot": token})
+            made = make_submission(
+                poll, dilemmas, [choose(d) for d in dilemmas], level, voter.about(), token, BulkNoise()
+            )
+            path = f"/api/polls/{name}/{made.kind}"
+            sent = self.browser.put(path, content=made.body, headers={"Crowdveil-Ballot": token})
             assert sent.status_code == 201, sent.text
         return tokens
 

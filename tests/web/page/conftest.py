@@ -128,7 +128,9 @@ def stored(service):
 
     def read(name):
         poll = service.store.polls.known(name)
-        chunks = service.store.reports(name) if poll.distributed else service.store.ballots(name)
+        chunks = (
+            service.store.submissions.reports(name) if poll.distributed else service.store.submissions.ballots(name)
+        )
         return {one.id: one for chunk in chunks for one in chunk}
 
     return read

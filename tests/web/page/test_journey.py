@@ -97,9 +97,9 @@ def test_in_a_central_poll_the_exact_answers_are_sent_once_under_a_consent_that_
     report_id = voter.done()
     (sent,) = voter.sent()
     assert sent.post_data == body
-    answers = [{**dilemma, "chosen": side} for dilemma, side in zip(dilemmas, sides, strict=True)]
-    assert json.loads(body)["answers"] == answers
-    assert list(stored("central")[report_id].answers) == answers
+    records = [{**dilemma, "chosen": side} for dilemma, side in zip(dilemmas, sides, strict=True)]
+    assert json.loads(body)["records"] == records
+    assert list(stored("central")[report_id].records) == records
     assert stored("central")[report_id].about == {"age": "middle"}
     assert voter.page.locator(".code").inner_text() == "SPARED-42"
     assert voter.page.get_by_role("link", name="Back to where you came from").get_attribute("href") == (
@@ -289,7 +289,7 @@ def test_withdrawing_deletes_what_was_sent(visit, stored):
 
 
 def test_a_personal_link_stays_out_of_every_address(visit, service, stored):
-    (token,) = service.store.participation.create_links("by-link", 1)
+    (token,) = service.store.submissions.create_links("by-link", 1)
     voter = visit("by-link", fragment=f"#ballot={token}")
     assert token not in voter.page.url
     voter.to_dilemmas()

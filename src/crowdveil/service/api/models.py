@@ -6,7 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from crowdveil.privacy.guarantee import Place, Unit
+from crowdveil.protocol.polls import Entry, PollSummary, State
+
 MICRO = Field(description="In millionths.")
+BY_VALUE = Field(strict=False)
+"""Of an enumeration that is given by its words."""
 Hex64 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 Whole = Annotated[int, Field(ge=-(2**63) + 1, le=2**63 - 1)]
@@ -16,16 +21,6 @@ class Model(BaseModel):
     """Strict: nothing is converted, nothing unknown is let through."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class PollSummary(Model):
-    """A poll in the list."""
-
-    id: str
-    title: str
-    state: Literal["open", "closed", "not-open-yet", "full"]
-    paradigm: str
-    release: str | None = Field(description="The id of its newest release.")
 
 
 class PollList(Model):
@@ -39,7 +34,7 @@ class LevelOfPrivacy(Model):
 
     name: str
     epsilon_micro: int = MICRO
-    size: int | None = Field(description="How many coordinates, signs or answers a report has; null: all.")
+    size: int | None = Field(description="How many coordinates, signs or choices a report has; null: all.")
 
 
 class Method(Model):
@@ -76,18 +71,18 @@ class PollDescription(Model):
     """What everybody may know of a poll."""
 
     id: str
-    state: Literal["open", "closed", "not-open-yet", "full"]
+    state: Annotated[State, BY_VALUE]
     study: dict[str, Any] = Field(description="The study, as its file has it.")
     study_fingerprint: Hex64
     languages: list[str]
     paradigm: Literal["vlcp", "rlcp", "vldp", "rldp", "alcp", "aldp"]
-    unit: Literal["voter", "record", "choice"]
-    place: Literal["central", "distributed"]
+    unit: Annotated[Unit, BY_VALUE]
+    place: Annotated[Place, BY_VALUE]
     mechanism: str
     levels: list[LevelOfPrivacy]
     method: Method
     scene: Literal["road", "cards"]
-    entry: Literal["open", "links"]
+    entry: Annotated[Entry, BY_VALUE]
     questions: list[QuestionText]
     about_epsilon_micro: int | None
     budget: Budget | None
@@ -96,7 +91,6 @@ class PollDescription(Model):
     closes_on: Day | None
     return_url: str | None
     release: str | None = Field(description="The id of its newest release.")
-    release_every: None
 
 
 class WordsOfFeature(Model):
@@ -141,11 +135,11 @@ class ReportBody(Model):
     records: int | None = None
     coordinates: list[int] | None = None
     dilemmas: list[list[float]] | None = None
-    answers: list[Literal[1, -1]] | None = None
+    choices: list[Literal[1, -1]] | None = None
     about: dict[str, str] | None = None
 
 
-class BallotAnswer(Model):
+class BallotRecord(Model):
     """What was shown, and which was chosen."""
 
     left: list[float]
@@ -154,21 +148,18 @@ class BallotAnswer(Model):
 
 
 class BallotBody(Model):
-    """A voter's answers, to a central poll."""
+    """A voter's records, to a central poll."""
 
     format: Literal["crowdveil ballot 1"]
     study: Hex64
-    answers: Annotated[list[BallotAnswer], Field(min_length=1)]
+    records: Annotated[list[BallotRecord], Field(min_length=1)]
     about: dict[str, str] = {}
 
 
-class Receipt(Model):
-    """What became of a report or ballot."""
+class Participation(Model):
+    """Whether a ballot token has been used."""
 
-    id: Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-    status: Literal["stored", "already-stored"]
-    completion_code: str | None
-    return_url: str | None
+    status: Literal["unused", "stored"]
 
 
 class ReleaseSummary(Model):

@@ -8,14 +8,16 @@ import numpy as np
 from fastapi import APIRouter
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.protocol.ballot import write_session
+from crowdveil.protocol.description import describe_poll
+from crowdveil.protocol.polls import PollSummary
 from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import PollDescription, PollList, Session, Words
-from crowdveil.service.description import describe
-from crowdveil.service.poll import Poll
+from crowdveil.service.poll import HostedPoll
 from crowdveil.service.service import Service
-from crowdveil.service.store.polls import Standing
+from crowdveil.service.store.polls import PollStatus
 from crowdveil.study.drawing import draw_session
-from crowdveil.study.translations import words
+from crowdveil.study.translations import languages, words
 
 
 def poll_routes(service: Service) -> APIRouter:
@@ -25,15 +27,17 @@ def poll_routes(service: Service) -> APIRouter:
     @routes.get("", response_model=PollList, responses=documented())
     def list_polls() -> dict[str, Any]:
         """List the polls."""
-        return {"polls": [_summary(standing, service) for standing in service.store.polls.all()]}
+        return {"polls": [_summary(status, service) for status in service.store.polls.all()]}
 
     @routes.get("/{poll}", response_model=PollDescription, responses=documented(404))
-    def describe_poll(poll: str) -> dict[str, Any]:
-        """Say what is asked, what is promised and what a device needs."""
-        standing = service.store.polls.get(poll)
-        if standing is None:
+    def get_poll(poll: str) -> dict[str, Any]:
+        """Describe what is asked, what is promised and what a device needs."""
+        status = service.store.polls.get(poll)
+        if status is None:
             raise unknown_poll(poll)
-        return describe(standing, service.today())
+        found = status.poll
+        spoken = languages(found.study, found.translations)
+        return describe_poll(found, spoken, status.state(service.today()), status.latest_release)
 
     @routes.get("/{poll}/words/{language}", response_model=Words, responses=documented(404))
     def words_of_poll(poll: str, language: str) -> dict[str, Any]:
@@ -48,13 +52,12 @@ def poll_routes(service: Service) -> APIRouter:
     def draw(poll: str) -> dict[str, Any]:
         """Draw one voter's dilemmas. Nothing is stored."""
         # Without a seed, the generator takes its own from the operating system.
-        drawn = draw_session(poll_named(service, poll).study, np.random.default_rng())
-        return {"dilemmas": [{a.name: list(a.values) for a in dilemma.alternatives} for dilemma in drawn]}
+        return write_session(draw_session(poll_named(service, poll).study, np.random.default_rng()))
 
     return routes
 
 
-def poll_named(service: Service, name: str) -> Poll:
+def poll_named(service: Service, name: str) -> HostedPoll:
     """Return a poll, or refuse the request."""
     poll = service.store.polls.definition(name)
     if poll is None:
@@ -67,12 +70,12 @@ def unknown_poll(name: str) -> Refusal:
     return Refusal(Reason.UNKNOWN_POLL, f"there is no poll {name!r}: GET /api/polls lists them")
 
 
-def _summary(standing: Standing, service: Service) -> dict[str, Any]:
-    poll = standing.poll
-    return {
-        "id": poll.name,
-        "title": poll.study.title,
-        "state": standing.state(service.today()).value,
-        "paradigm": poll.paradigm.name,
-        "release": standing.latest_release,
-    }
+def _summary(status: PollStatus, service: Service) -> PollSummary:
+    poll = status.poll
+    return PollSummary(
+        id=poll.name,
+        title=poll.study.title,
+        state=status.state(service.today()),
+        paradigm=poll.paradigm.name,
+        release=status.latest_release,
+    )

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import mechanism_words, paradigm_title
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.service.host.visit import Visit
-from crowdveil.service.poll import Poll
+from crowdveil.service.host.request import HostRequest, sentence
+from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_file import default_poll, poll_from_dict
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.study import Study
@@ -54,32 +54,32 @@ class ShownDilemma:
     values: dict[str, list[float]]
 
 
-def editor_page(visit: Visit) -> Response:
+def editor_page(request: HostRequest) -> Response:
     """Show an empty editor."""
-    return _editor(visit, "", "rldp")
+    return _editor(request, "", "rldp")
 
 
-def check_file(visit: Visit) -> Response:
+def check_file(request: HostRequest) -> Response:
     """Check what was written or uploaded, and show it as voters would see it; nothing is stored."""
-    text = visit.form.get("file") or visit.form.get("text", "")
-    paradigm = visit.form.get("paradigm", "rldp")
+    text = request.form.get("file") or request.form.get("text", "")
+    paradigm = request.form.get("paradigm", "rldp")
     try:
         poll = read_poll_text(text, paradigm)
-        if visit.store.polls.get(poll.name) is not None:
+        if request.store.polls.get(poll.name) is not None:
             raise CrowdveilError(f"there is a poll {poll.name!r} already: give this one another name")
     except CrowdveilError as error:
-        return _editor(visit, text, paradigm, wrong=str(error), status=400)
-    return _editor(visit, text, paradigm, poll=poll)
+        return _editor(request, text, paradigm, wrong=sentence(str(error)), status=400)
+    return _editor(request, text, paradigm, poll=poll)
 
 
-def create_poll(visit: Visit) -> Response:
+def create_poll(request: HostRequest) -> Response:
     """Put a checked file to voters. From now on it cannot be changed: it is what voters agree to."""
-    poll = read_poll_text(visit.form.get("text", ""), visit.form.get("paradigm", "rldp"))
-    visit.store.polls.add(poll)
-    return visit.go(f"/polls/{poll.name}")
+    poll = read_poll_text(request.form.get("text", ""), request.form.get("paradigm", "rldp"))
+    request.store.polls.add(poll)
+    return request.go(f"/polls/{poll.name}")
 
 
-def read_poll_text(text: str, paradigm: str) -> Poll:
+def read_poll_text(text: str, paradigm: str) -> HostedPoll:
     """Read a poll file, or a study file, which becomes a poll with this paradigm and everything else as it comes."""
     if not text.strip():
         raise CrowdveilError("nothing was given: choose a file, or write into the field")
@@ -93,9 +93,15 @@ def read_poll_text(text: str, paradigm: str) -> Poll:
 
 
 def _editor(
-    visit: Visit, text: str, paradigm: str, *, poll: Poll | None = None, wrong: str | None = None, status: int = 200
+    request: HostRequest,
+    text: str,
+    paradigm: str,
+    *,
+    poll: HostedPoll | None = None,
+    wrong: str | None = None,
+    status: int = 200,
 ) -> Response:
-    return visit.show(
+    return request.show(
         "editor.html",
         status,
         text=text,

@@ -10,11 +10,13 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from crowdveil.pages.plain_words import paradigm_title, protected_words, trusted_words
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.protocol.polls import Level, State
 from crowdveil.service.host.chart import Day, participation_chart, without_gaps
-from crowdveil.service.host.visit import Visit
-from crowdveil.service.poll import Poll, State
-from crowdveil.service.store.participation import DayCount
-from crowdveil.service.store.polls import Standing
+from crowdveil.service.host.request import HostRequest
+from crowdveil.service.poll import HostedPoll
+from crowdveil.service.store.polls import PollStatus
+from crowdveil.service.store.submissions import DayCount
 
 STATE_WORDS = {
     State.OPEN: "open",
@@ -49,8 +51,7 @@ REASONS = {
 class LevelShare:
     """How many voters chose a level of privacy."""
 
-    name: str
-    epsilon_micro: int
+    level: Level
     voters: int
     share: float
 
@@ -68,7 +69,7 @@ class Refusal:
 class Live:
     """What changes while voters take part."""
 
-    standing: Standing
+    status: PollStatus
     state: str
     days: tuple[Day, ...]
     chart: Markup
@@ -81,17 +82,17 @@ class Live:
         return sum(refusal.times for refusal in self.refusals)
 
 
-def live(visit: Visit, standing: Standing) -> Live:
+def live(request: HostRequest, status: PollStatus) -> Live:
     """Gather what changes."""
-    poll, participation = standing.poll, visit.store.participation
+    poll, participation = status.poll, request.store.submissions
     counted = participation.by_day(poll.name)
     days = without_gaps(_days(poll, counted))
     refused: Counter[str] = Counter()
     for refusal in participation.refusals(poll.name):
         refused[refusal.reason] += refusal.times
     return Live(
-        standing=standing,
-        state=STATE_WORDS[standing.state(visit.desk.today())],
+        status=status,
+        state=STATE_WORDS[status.state(request.pages.today())],
         days=tuple(days),
         chart=participation_chart(days, [level.name for level in poll.levels]),
         levels=_levels(poll, counted),
@@ -99,66 +100,61 @@ def live(visit: Visit, standing: Standing) -> Live:
     )
 
 
-def polls_page(visit: Visit) -> Response:
+def polls_page(request: HostRequest) -> Response:
     """List the polls."""
-    polls = [(one, STATE_WORDS[one.state(visit.desk.today())]) for one in visit.store.polls.all()]
-    has_password = visit.store.hosts.has_password(str(visit.host))
-    return visit.show("polls.html", polls=polls, has_password=has_password, protected_words=protected_words)
+    polls = [(one, STATE_WORDS[one.state(request.pages.today())]) for one in request.store.polls.all()]
+    has_password = request.store.hosts.has_password(str(request.host))
+    return request.show("polls.html", polls=polls, has_password=has_password, protected_words=protected_words)
 
 
-def poll_page(visit: Visit) -> Response:
+def poll_page(request: HostRequest) -> Response:
     """Show one poll."""
-    standing = visit.standing()
-    paradigm = standing.poll.paradigm
-    return visit.show(
+    status = request.poll_status()
+    paradigm = status.poll.paradigm
+    return request.show(
         "poll.html",
-        standing=standing,
-        poll=standing.poll,
+        status=status,
+        poll=status.poll,
         tab="overview",
-        live=live(visit, standing),
-        account=visit.store.releases.account(standing.poll.name),
+        live=live(request, status),
+        account=request.store.releases.account(status.poll.name),
         promise=(paradigm_title(paradigm), protected_words(paradigm), trusted_words(paradigm)),
     )
 
 
-def live_part(visit: Visit) -> Response:
+def live_part(request: HostRequest) -> Response:
     """Show what changes, for the page to put in place of what it shows."""
-    standing = visit.standing()
-    return visit.show("live.html", poll=standing.poll, live=live(visit, standing))
+    status = request.poll_status()
+    return request.show("live.html", poll=status.poll, live=live(request, status))
 
 
-def close_poll(visit: Visit) -> Response:
+def close_poll(request: HostRequest) -> Response:
     """Take no more answers."""
-    name = visit.standing().poll.name
-    visit.store.polls.close(name)
-    return visit.go(f"/polls/{name}")
+    name = request.poll_status().poll.name
+    request.store.polls.close(name)
+    return request.go(f"/polls/{name}")
 
 
-def open_poll(visit: Visit) -> Response:
+def open_poll(request: HostRequest) -> Response:
     """Take answers again."""
-    name = visit.standing().poll.name
-    visit.store.polls.reopen(name)
-    return visit.go(f"/polls/{name}")
+    name = request.poll_status().poll.name
+    request.store.polls.reopen(name)
+    return request.go(f"/polls/{name}")
 
 
-def _days(poll: Poll, counted: list[DayCount]) -> list[Day]:
-    by_day: dict[date, Counter[int | None]] = {}
+def _days(poll: HostedPoll, counted: list[DayCount]) -> list[Day]:
+    by_day: dict[date, Counter[Epsilon | None]] = {}
     for one in counted:
-        by_day.setdefault(one.day, Counter())[one.epsilon_micro] += one.participants
-    levels = [level.epsilon.micro if poll.distributed else None for level in poll.levels]
+        by_day.setdefault(one.day, Counter())[one.epsilon] += one.participants
+    levels = [level.epsilon if poll.distributed else None for level in poll.levels]
     return [Day(day, tuple(by_day[day][level] for level in levels)) for day in sorted(by_day)]
 
 
-def _levels(poll: Poll, counted: list[DayCount]) -> tuple[LevelShare, ...]:
+def _levels(poll: HostedPoll, counted: list[DayCount]) -> tuple[LevelShare, ...]:
     if not poll.distributed:
         return ()
-    chosen: Counter[int | None] = Counter()
+    chosen: Counter[Epsilon | None] = Counter()
     for one in counted:
-        chosen[one.epsilon_micro] += one.participants
+        chosen[one.epsilon] += one.participants
     everybody = max(chosen.total(), 1)
-    return tuple(
-        LevelShare(
-            level.name, level.epsilon.micro, chosen[level.epsilon.micro], chosen[level.epsilon.micro] / everybody
-        )
-        for level in poll.levels
-    )
+    return tuple(LevelShare(level, chosen[level.epsilon], chosen[level.epsilon] / everybody) for level in poll.levels)

@@ -3,100 +3,175 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from markupsafe import Markup
 from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import mechanism_words
-from crowdveil.pages.reading import decimals, expected_error_bar_sentence, readings
+from crowdveil.pages.reading import decimals, expected_error_bar_sentence, one_line, readings
 from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.releases import Release
-from crowdveil.service.host.comparison import compared
-from crowdveil.service.host.people import attachment
-from crowdveil.service.host.visit import Missing, Visit
-from crowdveil.service.poll import Poll
-from crowdveil.service.releasing import dry_run, make_release
+from crowdveil.service.host.request import HostRequest, Missing
+from crowdveil.service.host.voters import attachment
+from crowdveil.service.poll import HostedPoll
+from crowdveil.service.poll_release import make_release, preview_release
 from crowdveil.service.store.releases import StoredRelease
 
+PAIR_WIDTH = 240.0
+PAIR_HEIGHT = 28.0
+PAIR_MARGIN = 6.0
+"""Of the picture of one feature in two releases."""
 
-def releases_page(visit: Visit) -> Response:
+
+def releases_page(request: HostRequest) -> Response:
     """List a poll's releases and what they cost, with the form for a new one."""
-    standing = visit.standing()
-    name = standing.poll.name
-    return visit.show(
+    status = request.poll_status()
+    name = status.poll.name
+    return request.show(
         "releases.html",
-        poll=standing.poll,
+        poll=status.poll,
         tab="releases",
-        standing=standing,
-        made=[(stored, stored.read()) for stored in visit.store.releases.all(name)],
-        account=visit.store.releases.account(name),
+        status=status,
+        made=[(stored, stored.read()) for stored in request.store.releases.all(name)],
+        account=request.store.releases.account(name),
     )
 
 
-def look_first(visit: Visit) -> Response:
+def preview(request: HostRequest) -> Response:
     """Show what a release would cost and tell. Nothing is spent."""
-    poll = visit.standing().poll
-    epsilon = _epsilon(poll, visit.form.get("epsilon", ""))
-    looked = dry_run(visit.store, poll.name, epsilon)
-    return visit.show(
-        "dry_run.html",
+    poll = request.poll_status().poll
+    epsilon = _epsilon(poll, request.form.get("epsilon", ""))
+    previewed = preview_release(request.store, poll.name, epsilon)
+    return request.show(
+        "preview.html",
         poll=poll,
         tab="releases",
         epsilon=epsilon,
-        looked=looked,
-        spent=_spent(visit, poll),
-        account=visit.store.releases.account(poll.name),
+        preview=previewed,
+        spent=_spent(request, poll),
+        account=request.store.releases.account(poll.name),
         mechanism=mechanism_words(poll.mechanism),
-        error_bar=expected_error_bar_sentence(looked.noise, poll.settings.robust),
+        error_bar=expected_error_bar_sentence(previewed.noise, poll.settings.robust),
     )
 
 
-def release(visit: Visit) -> Response:
-    """Make the release that was looked at. A form that is sent twice makes one release, and pays for one."""
-    poll = visit.standing().poll
-    epsilon = _epsilon(poll, visit.form.get("epsilon", ""))
-    with visit.desk.one_release:
-        if visit.form.get("spent", "") != _spent(visit, poll):
+def release(request: HostRequest) -> Response:
+    """Make the release that was previewed. A form that is sent twice makes one release, and pays for one."""
+    poll = request.poll_status().poll
+    epsilon = _epsilon(poll, request.form.get("epsilon", ""))
+    with request.pages.one_release:
+        if request.form.get("spent", "") != _spent(request, poll):
             raise CrowdveilError(
                 f"another release of poll {poll.name} was made in the meantime, and this one was not: "
                 "see the list of releases, and look again at what a new one would cost"
             )
-        made = make_release(visit.store, poll.name, visit.desk.today(), epsilon)
-    return visit.go(f"/releases/{made.id}")
+        made = make_release(request.store, poll.name, request.pages.today(), epsilon)
+    return request.go(f"/releases/{made.id}")
 
 
-def release_page(visit: Visit) -> Response:
+def release_page(request: HostRequest) -> Response:
     """Show a release: its picture with error bars and its table, what it promises, where it is from."""
-    stored = _stored(visit, visit.path("release"))
+    stored = _stored(request, request.path("release"))
     made = stored.read()
-    return visit.show(
-        "release.html", stored=stored, release=made, body=_parts(made), tab="releases", poll=_poll(visit, stored)
+    return request.show(
+        "release.html", stored=stored, release=made, body=_parts(made), tab="releases", poll=_poll(request, stored)
     )
 
 
-def release_file(visit: Visit) -> Response:
+def release_file(request: HostRequest) -> Response:
     """Send the release file."""
-    stored = _stored(visit, visit.path("release"))
+    stored = _stored(request, request.path("release"))
     return attachment(stored.file, f"{stored.poll}-release-{stored.id[:8]}.json", "application/json")
 
 
-def compare_page(visit: Visit) -> Response:
+def compare_page(request: HostRequest) -> Response:
     """Show two releases of one poll side by side."""
-    poll = visit.standing().poll
-    first, second = (_stored(visit, visit.request.query_params.get(which, "")) for which in ("first", "second"))
+    poll = request.poll_status().poll
+    first, second = (_stored(request, request.http.query_params.get(which, "")) for which in ("first", "second"))
     if {first.poll, second.poll} != {poll.name}:
         raise CrowdveilError(f"choose two releases of poll {poll.name}")
     one, other = first.read(), second.read()
-    return visit.show(
+    return request.show(
         "compare.html",
         poll=poll,
         tab="releases",
         first=(first, one),
         second=(second, other),
-        rows=compared(one, other),
+        rows=compare(one, other),
         places=max(decimals(readings(one)), decimals(readings(other))),
+    )
+
+
+@dataclass(frozen=True)
+class FeatureChange:
+    """One feature in two releases."""
+
+    label: str
+    first: float
+    first_bar: float
+    second: float
+    second_bar: float
+    picture: Markup
+
+    @property
+    def change(self) -> float:
+        """From the first to the second."""
+        return self.second - self.first
+
+    @property
+    def moved(self) -> bool:
+        """Whether the error bars are apart: the change is larger than both noises together.
+
+        Each error bar holds with 95 % probability, so both do with 90 % or more, whether or not the two noises have
+        something in common.
+        """
+        return abs(self.change) > self.first_bar + self.second_bar
+
+
+def compare(first: Release, second: Release) -> list[FeatureChange]:
+    """Compare two releases of one study, the largest change first."""
+    if first.study.fingerprint != second.study.fingerprint:
+        raise CrowdveilError("these two releases are of different studies, which have nothing to compare")
+    rows = list(
+        zip(
+            (one_line(feature.label) for feature in first.study.features),
+            first.parameter.tolist(),
+            first.error_bars.tolist(),
+            second.parameter.tolist(),
+            second.error_bars.tolist(),
+            strict=True,
+        )
+    )
+    ends = [
+        value + sign * bar
+        for _, a, a_bar, b, b_bar in rows
+        for value, bar in ((a, a_bar), (b, b_bar))
+        for sign in (-1, 1)
+    ]
+    low, high = min(0.0, *ends), max(0.0, *ends)
+    scale = (PAIR_WIDTH - 2 * PAIR_MARGIN) / (high - low or 1.0)
+    made = [FeatureChange(*row, _picture(row[1:], low, scale)) for row in rows]
+    return sorted(made, key=lambda row: -abs(row.change))
+
+
+def _picture(values: tuple[float, float, float, float], low: float, scale: float) -> Markup:
+    """Draw both error bars over one another, on the scale that all rows share. The numbers stand beside it."""
+
+    def at(value: float) -> float:
+        return PAIR_MARGIN + (value - low) * scale
+
+    first, first_bar, second, second_bar = values
+    bars = "".join(
+        f'<line class="{kind}" x1="{at(value - bar):.1f}" x2="{at(value + bar):.1f}" y1="{y}" y2="{y}"/>'
+        f'<circle class="{kind}" cx="{at(value):.1f}" cy="{y}" r="4"/>'
+        for kind, value, bar, y in (("first", first, first_bar, 9), ("second", second, second_bar, 19))
+    )
+    zero = f'<line class="zero" x1="{at(0):.1f}" x2="{at(0):.1f}" y1="0" y2="{PAIR_HEIGHT:g}"/>'
+    return Markup(
+        f'<svg class="pair" viewBox="0 0 {PAIR_WIDTH:g} {PAIR_HEIGHT:g}" aria-hidden="true">{zero}{bars}</svg>'
     )
 
 
@@ -121,22 +196,22 @@ def _parts(made: Release) -> Markup:
     return presented(sections(ReleaseView(made, "release", None, f"release-{made.digest[:8]}.json"), level=2))
 
 
-def _poll(visit: Visit, stored: StoredRelease) -> Poll:
-    return visit.store.polls.known(stored.poll)
+def _poll(request: HostRequest, stored: StoredRelease) -> HostedPoll:
+    return request.store.polls.known(stored.poll)
 
 
-def _stored(visit: Visit, id: str) -> StoredRelease:
-    found = visit.store.releases.get(id)
+def _stored(request: HostRequest, id: str) -> StoredRelease:
+    found = request.store.releases.get(id)
     if found is None:
         raise Missing(f"there is no release {id!r}: see the list of a poll's releases")
     return found
 
 
-def _epsilon(poll: Poll, given: str) -> Epsilon | None:
+def _epsilon(poll: HostedPoll, given: str) -> Epsilon | None:
     return None if poll.distributed else Epsilon(given.strip())
 
 
-def _spent(visit: Visit, poll: Poll) -> str:
+def _spent(request: HostRequest, poll: HostedPoll) -> str:
     """Say what has been spent so far, by which a form knows whether it is still the newest."""
-    account = visit.store.releases.account(poll.name)
+    account = request.store.releases.account(poll.name)
     return "" if account is None else str(account.spent_micro)

@@ -9,15 +9,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from crowdveil.service.host import downloads, editor, overview, people, releases, signing_in
-from crowdveil.service.host.visit import PLACE, Desk, Work, page
+from crowdveil.service.host import data, editor, overview, releases, sign_in, voters
+from crowdveil.service.host.request import PLACE, Handler, HostPages, page
 from crowdveil.service.service import Service
 
-_PAGES: tuple[tuple[str, str, Work], ...] = (
+_PAGES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/", overview.polls_page),
-    ("GET", "/password", signing_in.password_page),
-    ("POST", "/password", signing_in.set_password),
-    ("POST", "/sign-out", signing_in.sign_out),
+    ("GET", "/password", sign_in.password_page),
+    ("POST", "/password", sign_in.set_password),
+    ("POST", "/sign-out", sign_in.sign_out),
     ("GET", "/new", editor.editor_page),
     ("POST", "/new", editor.check_file),
     ("POST", "/new/create", editor.create_poll),
@@ -25,21 +25,21 @@ _PAGES: tuple[tuple[str, str, Work], ...] = (
     ("GET", "/polls/{poll}/live", overview.live_part),
     ("POST", "/polls/{poll}/close", overview.close_poll),
     ("POST", "/polls/{poll}/open", overview.open_poll),
-    ("GET", "/polls/{poll}/recruit", people.recruit_page),
-    ("POST", "/polls/{poll}/links", people.make_links),
-    ("GET", "/polls/{poll}/data", downloads.data_page),
-    ("GET", "/polls/{poll}/data/{file}", downloads.download),
-    ("POST", "/polls/{poll}/withdraw", people.withdraw),
+    ("GET", "/polls/{poll}/recruit", voters.recruit_page),
+    ("POST", "/polls/{poll}/links", voters.make_links),
+    ("GET", "/polls/{poll}/data", data.data_page),
+    ("GET", "/polls/{poll}/data/{file}", data.download),
+    ("POST", "/polls/{poll}/withdraw", voters.withdraw),
     ("GET", "/polls/{poll}/releases", releases.releases_page),
-    ("POST", "/polls/{poll}/look", releases.look_first),
+    ("POST", "/polls/{poll}/preview", releases.preview),
     ("POST", "/polls/{poll}/release", releases.release),
     ("GET", "/polls/{poll}/compare", releases.compare_page),
     ("GET", "/releases/{release}", releases.release_page),
     ("GET", "/releases/{release}/file", releases.release_file),
 )
-_BEFORE_SIGNING_IN: tuple[tuple[str, str, Work], ...] = (
-    ("GET", "/sign-in", signing_in.sign_in_page),
-    ("POST", "/sign-in", signing_in.sign_in),
+_BEFORE_SIGNING_IN: tuple[tuple[str, str, Handler], ...] = (
+    ("GET", "/sign-in", sign_in.sign_in_page),
+    ("POST", "/sign-in", sign_in.sign_in),
 )
 _STATIC = {
     "release.css": ("crowdveil.pages", "release_page.css", "text/css"),
@@ -53,11 +53,11 @@ _STATIC = {
 def host_routes(service: Service) -> APIRouter:
     """Return the host's pages, which are no part of the API's description."""
     settings = service.settings
-    desk = Desk(service.store, service.now, service.today, settings.public_url, settings.trusted_proxies)
-    routes = [Route(PLACE + path, page(desk, work), methods=[method]) for method, path, work in _PAGES]
+    pages = HostPages(service.store, service.now, service.today, settings.public_url, settings.trusted_proxies)
+    routes = [Route(PLACE + path, page(pages, handler), methods=[method]) for method, path, handler in _PAGES]
     routes += [
-        Route(PLACE + path, page(desk, work, signed_in=False), methods=[method])
-        for method, path, work in _BEFORE_SIGNING_IN
+        Route(PLACE + path, page(pages, handler, signed_in=False), methods=[method])
+        for method, path, handler in _BEFORE_SIGNING_IN
     ]
     return APIRouter(routes=[*routes, Route(f"{PLACE}/static/{{name}}", static_file)])
 

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crowdveil.errors import Reason
 from crowdveil.service.api.errors import error_response
-from crowdveil.service.logs import log_failure
+from crowdveil.service.middleware.logs import log_failure
 
 
 class Failures:

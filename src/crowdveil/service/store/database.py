@@ -1,4 +1,4 @@
-"""The connection to the database: how transactions begin, and when a commit counts as durable.
+"""The connection to the database: how transactions begin, when a commit counts as durable, which tables there are.
 
 SQLite runs in WAL mode with synchronous=FULL: when a commit returns, it is on disk. Versions before 3.51.3 can, rarely,
 damage a WAL database that two connections write to at the same time. So one process at a time has the file (a lock
@@ -18,9 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.extras import missing_extra
@@ -28,6 +32,8 @@ from crowdveil.extras import missing_extra
 PATIENCE_SECONDS = 30
 CONNECTIONS = 16
 """Per process: as many threads may be at the database at once."""
+_TURN = int.from_bytes(b"crvl", "big")
+"""Names the lock by which two processes that start at once take turns at the tables."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Database:
         """Where it is, without a password."""
         return self.engine.url.render_as_string(hide_password=True)
 
-    def answers(self) -> bool:
+    def responds(self) -> bool:
         """Whether the database answers a question."""
         try:
             with self.engine.connect() as connection:
@@ -125,6 +131,17 @@ def alone(database: Database) -> Iterator[None]:
         os.close(descriptor)
 
 
+def migrate(database: Database) -> None:
+    """Bring a database to the tables of this version, all or none. Two processes that start at once take turns."""
+    try:
+        with database.writing() as connection:
+            if not database.is_sqlite:
+                connection.execute(text("SELECT pg_advisory_xact_lock(:turn)"), {"turn": _TURN})
+            _upgrade(connection)
+    except OperationalError as error:
+        raise CrowdveilError(f"cannot open the database {database.shown_address}: {error.orig}") from None
+
+
 def _url(address: str) -> URL:
     try:
         url = make_url(address)
@@ -149,3 +166,17 @@ def _begin_sqlite(connection: Connection) -> None:
     # IMMEDIATE takes the write lock at once: a transaction that read first could not be sure to get it later.
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _upgrade(connection: Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    found = MigrationContext.configure(connection).get_current_revision()
+    known = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+    if found is not None and found not in known:
+        raise CrowdveilError(
+            f"the database has a layout ({found}) that this version of crowdveil does not read (it reads "
+            f"{', '.join(known)}): use the version that made it, or start with a new database"
+        )
+    command.upgrade(config, "head")

@@ -11,7 +11,8 @@ from sqlalchemy import Row, Select, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.service.poll import Poll, State
+from crowdveil.protocol.polls import State
+from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
@@ -19,10 +20,10 @@ from crowdveil.study.study import canonical_json
 
 
 @dataclass(frozen=True)
-class Standing:
+class PollStatus:
     """A poll as it stands now."""
 
-    poll: Poll
+    poll: HostedPoll
     closed_by_host: bool
     participants: int
     spent_micro: int
@@ -30,7 +31,7 @@ class Standing:
     """The id of the newest release."""
 
     def state(self, today: date) -> State:
-        """Say whether answers are taken today."""
+        """Return whether submissions are taken today."""
         return self.poll.state(today, self.closed_by_host, self.participants)
 
 
@@ -39,10 +40,10 @@ class Polls:
     """The polls of this installation."""
 
     database: Database
-    _known: dict[str, Poll] = field(default_factory=dict, repr=False)
+    _known: dict[str, HostedPoll] = field(default_factory=dict, repr=False)
     """A poll never changes, so it is read once."""
 
-    def add(self, poll: Poll) -> None:
+    def add(self, poll: HostedPoll) -> None:
         """Store a new poll; a name cannot be used twice."""
         row = {
             "id": poll.name,
@@ -59,7 +60,7 @@ class Polls:
         except IntegrityError:
             raise CrowdveilError(f"there is a poll {poll.name!r} already: give the new one another name") from None
 
-    def definition(self, name: str) -> Poll | None:
+    def definition(self, name: str) -> HostedPoll | None:
         """Return a poll, or None if there is none of this name."""
         if name not in self._known:
             with self.database.reading() as connection:
@@ -69,54 +70,54 @@ class Polls:
             return self._read(name, found)
         return self._known[name]
 
-    def cached(self, name: str) -> Poll | None:
+    def cached(self, name: str) -> HostedPoll | None:
         """Return a poll that was read before, without asking the database."""
         return self._known.get(name)
 
-    def known(self, name: str) -> Poll:
+    def known(self, name: str) -> HostedPoll:
         """Return a poll that must be there."""
         poll = self.definition(name)
         if poll is None:
             raise CrowdveilError(f"there is no poll {name!r}")
         return poll
 
-    def _read(self, name: str, definition: str) -> Poll:
+    def _read(self, name: str, definition: str) -> HostedPoll:
         """Return the poll that a row holds."""
         if name not in self._known:
             self._known[name] = poll_from_dict(json.loads(definition))
         return self._known[name]
 
-    def get(self, name: str) -> Standing | None:
+    def get(self, name: str) -> PollStatus | None:
         """Return a poll as it stands now, or None if there is none of this name."""
         with self.database.reading() as connection:
-            row = connection.execute(_standings().where(schema.poll.c.id == name)).one_or_none()
-        return None if row is None else self._standing(row)
+            row = connection.execute(_statuses().where(schema.poll.c.id == name)).one_or_none()
+        return None if row is None else self._status(row)
 
-    def all(self) -> list[Standing]:
+    def all(self) -> list[PollStatus]:
         """Return all polls as they stand now, by name."""
         with self.database.reading() as connection:
-            rows = connection.execute(_standings().order_by(schema.poll.c.id)).all()
-        return [self._standing(row) for row in rows]
+            rows = connection.execute(_statuses().order_by(schema.poll.c.id)).all()
+        return [self._status(row) for row in rows]
 
     def close(self, name: str) -> None:
-        """Take no more answers."""
+        """Take no more submissions."""
         self._set_closed(name, True)
 
     def reopen(self, name: str) -> None:
-        """Take answers again, as far as the poll's dates and quota allow."""
+        """Take submissions again, as far as the poll's dates and quota allow."""
         self._set_closed(name, False)
 
     def _set_closed(self, name: str, closed: bool) -> None:
         with self.database.writing() as connection:
             connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(closed=closed))
 
-    def _standing(self, row: Row[Any]) -> Standing:
-        return Standing(
+    def _status(self, row: Row[Any]) -> PollStatus:
+        return PollStatus(
             self._read(row.id, row.definition), row.closed, row.participants, row.spent_micro, row.latest_release
         )
 
 
-def _standings() -> Select[Any]:
+def _statuses() -> Select[Any]:
     release = schema.release
     newest = select(release.c.id).where(release.c.poll == schema.poll.c.id).order_by(release.c.number.desc()).limit(1)
     return select(schema.poll, newest.scalar_subquery().label("latest_release"))

@@ -2,7 +2,7 @@
 
 A poll is central or distributed (``place``), for good. A ballot row must name a central poll and a report row a
 distributed one: ``place`` is part of the foreign key, and a CHECK fixes it in each of the two tables. So the database
-itself refuses an answer in a distributed poll, whatever the program does.
+itself refuses a choice in a distributed poll, whatever the program does.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ ballot = Table(
     Column("poll", String(40), primary_key=True),
     Column("id", String(32), primary_key=True),
     Column("place", String(11), nullable=False),
-    Column("answers", Text, nullable=False, doc="Canonical JSON: what was shown and what was chosen."),
+    Column("records", Text, nullable=False, doc="Canonical JSON: what was shown and what was chosen."),
     Column("about", Text, nullable=False, doc="Canonical JSON."),
     Column("day", Date, nullable=False),
     *_of_a_poll("central"),

@@ -6,38 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from crowdveil.ballots import Ballots
-from crowdveil.service.store import stored
-from crowdveil.service.store.database import Database, alone, connect
+from crowdveil.service.store.database import Database, alone, connect, migrate
 from crowdveil.service.store.hosts import Hosts
-from crowdveil.service.store.migrate import migrate
-from crowdveil.service.store.participation import Participation
 from crowdveil.service.store.polls import Polls
 from crowdveil.service.store.releases import Releases
-from crowdveil.service.store.stored import StoredBallot, StoredReport
+from crowdveil.service.store.submissions import Submissions
 
 
 @dataclass(frozen=True)
 class Store:
-    """Polls, what voters sent, releases and hosts. Safe to use from many threads; nothing here waits for the network."""
+    """Polls, submissions, releases and hosts. Safe to use from many threads; nothing here waits for the network."""
 
     database: Database
     polls: Polls
-    participation: Participation
+    submissions: Submissions
     releases: Releases
     hosts: Hosts
-
-    def reports(self, name: str) -> Iterator[list[StoredReport]]:
-        """Walk the reports of a distributed poll in chunks, by report id."""
-        return stored.reports(self.database, self.polls.known(name))
-
-    def ballots(self, name: str) -> Iterator[list[StoredBallot]]:
-        """Walk the ballots of a central poll in chunks, by report id."""
-        return stored.ballots(self.database, self.polls.known(name))
-
-    def crowd(self, name: str) -> Ballots:
-        """Return the answers of a central poll as columns."""
-        return stored.crowd(self.database, self.polls.known(name))
 
 
 @contextmanager
@@ -51,6 +35,6 @@ def open_store(address: str) -> Iterator[Store]:
         with alone(database):
             migrate(database)
             polls = Polls(database)
-            yield Store(database, polls, Participation(database, polls), Releases(database), Hosts(database))
+            yield Store(database, polls, Submissions(database, polls), Releases(database), Hosts(database))
     finally:
         database.close()

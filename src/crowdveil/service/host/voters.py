@@ -10,28 +10,28 @@ from collections.abc import Sequence
 from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.protocol.tokens import is_token, report_id
-from crowdveil.service.host.visit import Visit
+from crowdveil.protocol.submission import is_token, report_id
+from crowdveil.service.host.request import HostRequest
 
 MOST_LINKS = 10_000
 _REPORT_ID = re.compile(r"[0-9a-f]{32}")
 
 
-def recruit_page(visit: Visit) -> Response:
+def recruit_page(request: HostRequest) -> Response:
     """Show how voters get in."""
-    poll = visit.standing().poll
-    links = visit.store.participation.links(poll.name)
-    return visit.show("recruit.html", poll=poll, tab="recruit", links=links, most=MOST_LINKS)
+    poll = request.poll_status().poll
+    links = request.store.submissions.links(poll.name)
+    return request.show("recruit.html", poll=poll, tab="recruit", links=links, most=MOST_LINKS)
 
 
-def make_links(visit: Visit) -> Response:
+def make_links(request: HostRequest) -> Response:
     """Make links and send them as a file. This is the only time that they can be seen: the server keeps no token."""
-    poll = visit.standing().poll
-    wanted = visit.form.get("number", "").strip()
+    poll = request.poll_status().poll
+    wanted = request.form.get("number", "").strip()
     if not wanted.isdecimal() or not 1 <= int(wanted) <= MOST_LINKS:
         raise CrowdveilError(f"{wanted!r} links were asked for: ask for a whole number from 1 to {MOST_LINKS:,}")
-    tokens = visit.store.participation.create_links(poll.name, int(wanted))
-    return attachment(links_file(visit.origin, poll.name, tokens), f"{poll.name}-links.csv", "text/csv")
+    tokens = request.store.submissions.create_links(poll.name, int(wanted))
+    return attachment(links_file(request.origin, poll.name, tokens), f"{poll.name}-links.csv", "text/csv")
 
 
 def links_file(origin: str, poll: str, tokens: Sequence[str]) -> str:
@@ -43,18 +43,18 @@ def links_file(origin: str, poll: str, tokens: Sequence[str]) -> str:
     return text.getvalue()
 
 
-def withdraw(visit: Visit) -> Response:
+def withdraw(request: HostRequest) -> Response:
     """Delete a voter's report or ballot, named by its report id or by the voter's own token."""
-    poll = visit.standing().poll
-    given = visit.form.get("report", "").strip()
+    poll = request.poll_status().poll
+    given = request.form.get("report", "").strip()
     report = report_id(given) if is_token(given) else given.lower()
     if not _REPORT_ID.fullmatch(report):
         raise CrowdveilError("a report id has 32 digits from 0 to f: it is on the voter's receipt")
-    if not visit.store.participation.withdraw(poll.name, report):
+    if not request.store.submissions.withdraw(poll.name, report):
         raise CrowdveilError(
             f"nothing is stored under the report id {report}: it was never sent, or is deleted already"
         )
-    return visit.show("withdrawn.html", poll=poll, tab="data", report=report)
+    return request.show("withdrawn.html", poll=poll, tab="data", report=report)
 
 
 def attachment(content: str | bytes, name: str, kind: str) -> Response:

@@ -1,4 +1,4 @@
-"""Everything that voters sent, as a table: exact answers in a central poll, noisy reports in a distributed one.
+"""Everything that voters sent, as a table: exact ballots in a central poll, noisy reports in a distributed one.
 
 Ballots have the columns that ``crowdveil import table`` reads. A row carries the day and no order of arrival.
 """
@@ -15,51 +15,51 @@ from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.ledger.statement import decimal_text
-from crowdveil.service.host.people import attachment
-from crowdveil.service.host.visit import Missing, Visit
-from crowdveil.service.poll import Poll
+from crowdveil.service.host.request import HostRequest, Missing
+from crowdveil.service.host.voters import attachment
+from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.store import Store
 
 Row = dict[str, Any]
 
 
-def data_page(visit: Visit) -> Response:
+def data_page(request: HostRequest) -> Response:
     """Show what can be downloaded and deleted."""
-    standing = visit.standing()
-    return visit.show("data.html", poll=standing.poll, tab="data", standing=standing)
+    status = request.poll_status()
+    return request.show("data.html", poll=status.poll, tab="data", status=status)
 
 
-def download(visit: Visit) -> Response:
+def download(request: HostRequest) -> Response:
     """Send all reports or ballots of a poll as a file."""
-    poll, wanted = visit.standing().poll, visit.path("file")
+    poll, wanted = request.poll_status().poll, request.path("file")
     kind, _, ending = wanted.partition(".")
     if kind != ("reports" if poll.distributed else "ballots") or ending not in _WRITERS:
         raise Missing(f"poll {poll.name} has no file {wanted!r}")
-    table = table_of(visit.store, poll)
+    table = table_of(request.store, poll)
     if table.is_empty():
         raise CrowdveilError(f"nobody has taken part in {poll.name} yet: there is nothing to download")
     write, media = _WRITERS[ending]
     return attachment(write(table), f"{poll.name}-{wanted}", media)
 
 
-def table_of(store: Store, poll: Poll) -> pl.DataFrame:
+def table_of(store: Store, poll: HostedPoll) -> pl.DataFrame:
     """Return what voters sent as a table."""
     columns = _report_columns(poll) if poll.distributed else _ballot_columns(poll)
     rows = _report_rows(store, poll) if poll.distributed else _ballot_rows(store, poll)
     return pl.from_dicts(list(rows), schema=columns) if columns else pl.DataFrame()
 
 
-def _about(poll: Poll) -> dict[str, Any]:
+def _about(poll: HostedPoll) -> dict[str, Any]:
     return {f"about_{question.id}": pl.String for question in poll.questions}
 
 
-def _report_columns(poll: Poll) -> dict[str, Any]:
+def _report_columns(poll: HostedPoll) -> dict[str, Any]:
     return {"report": pl.String, "day": pl.Date, "epsilon": pl.String, **_about(poll), "body": pl.String}
 
 
-def _report_rows(store: Store, poll: Poll) -> Iterator[Row]:
-    for chunk in store.reports(poll.name):
-        for one in chunk:
+def _report_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
+    for batch in store.submissions.reports(poll.name):
+        for one in batch:
             yield {
                 "report": one.id,
                 "day": one.day,
@@ -69,22 +69,22 @@ def _report_rows(store: Store, poll: Poll) -> Iterator[Row]:
             }
 
 
-def _ballot_columns(poll: Poll) -> dict[str, Any]:
+def _ballot_columns(poll: HostedPoll) -> dict[str, Any]:
     sides = {f"{side}_{name}": pl.Float64 for side in ("left", "right") for name in poll.study.feature_names}
     return {"voter": pl.String, "day": pl.Date, "chosen": pl.String, **sides, **_about(poll)}
 
 
-def _ballot_rows(store: Store, poll: Poll) -> Iterator[Row]:
-    for chunk in store.ballots(poll.name):
-        for one in chunk:
+def _ballot_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
+    for batch in store.submissions.ballots(poll.name):
+        for one in batch:
             about = {f"about_{question.id}": one.about.get(question.id) for question in poll.questions}
-            for answer in one.answers:
+            for record in one.records:
                 sides = {
                     f"{side}_{name}": float(value)
                     for side in ("left", "right")
-                    for name, value in zip(poll.study.feature_names, answer[side], strict=True)
+                    for name, value in zip(poll.study.feature_names, record[side], strict=True)
                 }
-                yield {"voter": one.id, "day": one.day, "chosen": answer["chosen"], **sides, **about}
+                yield {"voter": one.id, "day": one.day, "chosen": record["chosen"], **sides, **about}
 
 
 def _csv(table: pl.DataFrame) -> bytes:

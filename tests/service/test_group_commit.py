@@ -7,24 +7,25 @@ import threading
 from collections.abc import Sequence
 
 import pytest
-from tests.service.voters import poll, sent_report
+from tests.service.voters import poll, report_row
 
-from crowdveil.service.commits import GroupCommit
-from crowdveil.service.store.sent import Outcome, Refusals, Sent
+from crowdveil.protocol.submission import Status
+from crowdveil.service.store.group_commit import GroupCommit
+from crowdveil.service.store.submissions import Outcome, Refusals, SubmissionRow
 
 
-def sent(number: int) -> Sent:
-    return sent_report(poll(), number % 12)
+def sent(number: int) -> SubmissionRow:
+    return report_row(poll(), number % 12)
 
 
 def test_what_waits_goes_into_one_commit() -> None:
     sizes: list[int] = []
     first_may_end = threading.Event()
 
-    def put(batch: Sequence[Sent], _: Refusals) -> list[Outcome]:
+    def put(batch: Sequence[SubmissionRow], _: Refusals) -> list[Outcome]:
         sizes.append(len(batch))
         first_may_end.wait()
-        return [Outcome.STORED] * len(batch)
+        return [Status.STORED] * len(batch)
 
     async def run() -> list[Outcome]:
         commits = GroupCommit(put)
@@ -38,38 +39,38 @@ def test_what_waits_goes_into_one_commit() -> None:
         await commits.close()
         return outcomes
 
-    assert asyncio.run(run()) == [Outcome.STORED] * 31
+    assert asyncio.run(run()) == [Status.STORED] * 31
     assert sizes == [1, 30]
 
 
 def test_a_failure_reaches_everybody_who_waits_and_nobody_after() -> None:
     calls = 0
 
-    def put(batch: Sequence[Sent], _: Refusals) -> list[Outcome]:
+    def put(batch: Sequence[SubmissionRow], _: Refusals) -> list[Outcome]:
         nonlocal calls
         calls += 1
         if calls == 1:
             raise OSError("the disk is full")
-        return [Outcome.STORED] * len(batch)
+        return [Status.STORED] * len(batch)
 
     async def run() -> None:
         commits = GroupCommit(put)
         with pytest.raises(OSError, match="disk is full"):
             await commits.put(sent(0))
-        assert await commits.put(sent(1)) is Outcome.STORED
+        assert await commits.put(sent(1)) is Status.STORED
         await commits.close()
 
     asyncio.run(run())
 
 
 def test_closing_waits_for_refusals_and_for_whoever_hung_up() -> None:
-    stored: list[Sent] = []
+    stored: list[SubmissionRow] = []
     counted: list[Refusals] = []
 
-    def put(batch: Sequence[Sent], refusals: Refusals) -> list[Outcome]:
+    def put(batch: Sequence[SubmissionRow], refusals: Refusals) -> list[Outcome]:
         stored.extend(batch)
         counted.append(refusals)
-        return [Outcome.STORED] * len(batch)
+        return [Status.STORED] * len(batch)
 
     async def run() -> None:
         commits = GroupCommit(put)

@@ -23,8 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
 from crowdveil.service.store import schema
-from crowdveil.service.store.database import Database, alone, connect
-from crowdveil.service.store.migrate import migrate
+from crowdveil.service.store.database import Database, alone, connect, migrate
 from crowdveil.version import VERSION
 
 FORMAT = "crowdveil backup 1"

@@ -14,12 +14,12 @@ from tests.service.host.website import CENTRAL, DISTRIBUTED
 from crowdveil.cli.app import main
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.protocol.tokens import report_id
-from crowdveil.service.host.backup import TABLES, back_up, check_backup, restore
+from crowdveil.protocol.submission import report_id
 from crowdveil.service.poll_file import poll_from_dict
-from crowdveil.service.releasing import make_release
-from crowdveil.service.store.sent import SentBallot, SentReport
+from crowdveil.service.poll_release import make_release
+from crowdveil.service.store.backup import TABLES, back_up, check_backup, restore
 from crowdveil.service.store.store import open_store
+from crowdveil.service.store.submissions import SubmissionRow
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import canonical_json
 
@@ -30,14 +30,14 @@ def fill(store):
     """Put something into every table."""
     for poll in (CENTRAL, DISTRIBUTED):
         store.polls.add(poll_from_dict(poll))
-    participation, study = store.participation, load_study("kidney")
-    tokens = participation.create_links("trusted", 3)
+    submissions, study = store.submissions, load_study("kidney")
+    tokens = submissions.create_links("trusted", 3)
     shown = {"left": [0.0, 5.0, 0.0, 0.0, 1.0], "right": [0.0, 10.0, 0.0, 0.0, 1.0], "chosen": "left"}
-    ballots = [SentBallot("trusted", report_id(t), canonical_json([shown]), '{"age":"old"}') for t in tokens]
+    ballots = [SubmissionRow("trusted", report_id(t), canonical_json([shown]), '{"age":"old"}') for t in tokens]
     body = {"format": "crowdveil report 1", "study": study.fingerprint, "values": [2**62, -(2**62)], "word": "日本語"}
-    reports = [SentReport("untrusted", f"{n:032x}", 500_000, canonical_json(body), "{}") for n in range(2500)]
-    participation.put([*ballots, *reports], TODAY, {("untrusted", "malformed"): 3})
-    participation.withdraw("untrusted", f"{7:032x}")
+    reports = [SubmissionRow("untrusted", f"{n:032x}", canonical_json(body), "{}", Epsilon("0.5")) for n in range(2500)]
+    submissions.put([*ballots, *reports], TODAY, {("untrusted", "malformed"): 3})
+    submissions.withdraw("untrusted", f"{7:032x}")
     make_release(store, "trusted", TODAY, Epsilon("0.5"))
     store.polls.close("untrusted")
     store.hosts.create_sign_in_link(0)
@@ -91,7 +91,7 @@ def test_nothing_is_overwritten(store, address, tmp_path):
     with pytest.raises(CrowdveilError, match="not empty"):
         restore(tmp_path / "b.crowdveil.gz", other)
     with open_store(other) as full:
-        assert [standing.poll.name for standing in full.polls.all()] == ["mine"]
+        assert [status.poll.name for status in full.polls.all()] == ["mine"]
 
 
 def test_sessions_and_links_stay_out_and_the_file_is_private(store, address, tmp_path):

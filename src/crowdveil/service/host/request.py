@@ -11,7 +11,7 @@ import hmac
 import secrets
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -25,15 +25,15 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.reading import one_line, signed
 from crowdveil.privacy.ledger.statement import decimal_text
-from crowdveil.service.host.attempts import Attempts
+from crowdveil.service.middleware.attempts import Attempts
 from crowdveil.service.middleware.rate_limit import client_address
-from crowdveil.service.store.polls import Standing
+from crowdveil.service.store.polls import PollStatus
 from crowdveil.service.store.store import Store
 
 PLACE = "/host"
 """Where on the website the host's pages are."""
 SESSION_COOKIE = "crowdveil-host"
-VISIT_COOKIE = "crowdveil-visit"
+BROWSER_COOKIE = "crowdveil-browser"
 """Before anybody is signed in: a random word that ties a form to the browser it was shown in."""
 LARGEST_FORM = 1 << 20
 
@@ -54,7 +54,7 @@ TEMPLATES.filters.update(
 
 
 @dataclass(frozen=True)
-class Desk:
+class HostPages:
     """What the host's pages work with."""
 
     store: Store
@@ -78,50 +78,48 @@ class Forbidden(CrowdveilError):
 
 
 @dataclass(frozen=True)
-class Visit:
-    """A request that has been let in."""
+class HostRequest:
+    """A request to the host's pages that has been let in."""
 
-    desk: Desk
-    request: Request
+    pages: HostPages
+    http: Request
     host: str | None
     secret: str
-    """What the cookie holds: of the session, or of the visit before signing in."""
+    """What the cookie holds: of the session, or of the browser before signing in."""
     form: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def store(self) -> Store:
         """Where everything is."""
-        return self.desk.store
+        return self.pages.store
 
     @property
     def address(self) -> str:
         """Where the visitor comes from."""
-        return client_address(self.request.scope, self.desk.trusted_proxies)
+        return client_address(self.http.scope, self.pages.trusted_proxies)
 
     @property
     def origin(self) -> str:
         """The website's own address, without a path."""
-        url = self.request.url
-        return self.desk.public_url.rstrip("/") or f"{url.scheme}://{url.netloc}"
+        url = self.http.url
+        return self.pages.public_url.rstrip("/") or f"{url.scheme}://{url.netloc}"
 
     def path(self, name: str) -> str:
         """Return a part of the address that was asked for."""
-        return str(self.request.path_params[name])
+        return str(self.http.path_params[name])
 
-    def standing(self) -> Standing:
+    def poll_status(self) -> PollStatus:
         """Return the poll that the address names."""
         found = self.store.polls.get(self.path("poll"))
         if found is None:
             raise Missing(f"there is no poll {self.path('poll')!r}: see the list of polls")
         return found
 
-    def show(self, template: str, status: int = 200, **context: Any) -> Response:
+    def show(self, template: str, code: int = 200, **context: Any) -> Response:
         """Return a page."""
         token = Markup('<input type="hidden" name="form_token" value="{}">').format(form_token(self.secret))
         shown = {"host": self.host, "token": token, "origin": self.origin, **context}
-        return HTMLResponse(
-            TEMPLATES.get_template(template).render(shown), status, headers={"Cache-Control": "no-store"}
-        )
+        return HTMLResponse(TEMPLATES.get_template(template).render(shown), code, headers={"Cache-Control": "no-store"})
 
     def go(self, path: str) -> Response:
         """Send the browser to another of the host's pages."""
@@ -141,7 +139,7 @@ class Visit:
         return response
 
 
-Work = Callable[[Visit], Response]
+Handler = Callable[[HostRequest], Response]
 
 
 def form_token(secret: str) -> str:
@@ -149,45 +147,54 @@ def form_token(secret: str) -> str:
     return hashlib.sha256(f"crowdveil form {secret}".encode()).hexdigest()
 
 
-def page(desk: Desk, work: Work, *, signed_in: bool = True) -> Callable[[Request], Awaitable[Response]]:
-    """Turn work into a page: checked before, off the event loop, and with mistakes told in words."""
+def page(pages: HostPages, handler: Handler, *, signed_in: bool = True) -> Callable[[Request], Awaitable[Response]]:
+    """Turn a handler into a page: checked before, off the event loop, and with mistakes told in words."""
 
-    async def answer(request: Request) -> Response:
-        cookie = request.cookies.get(SESSION_COOKIE, "")
-        host = await run_in_threadpool(desk.store.hosts.session, cookie, desk.now()) if cookie else None
-        visit_secret = request.cookies.get(VISIT_COOKIE) or secrets.token_urlsafe(32)
-        visit = Visit(desk, request, host, cookie if host else visit_secret)
+    async def respond(http: Request) -> Response:
+        cookie = http.cookies.get(SESSION_COOKIE, "")
+        host = await run_in_threadpool(pages.store.hosts.session, cookie, pages.now()) if cookie else None
+        browser_secret = http.cookies.get(BROWSER_COOKIE) or secrets.token_urlsafe(32)
+        request = HostRequest(pages, http, host, cookie if host else browser_secret)
         if signed_in and host is None:
-            return visit.go("/sign-in")
+            return request.go("/sign-in")
         try:
-            if request.method == "POST":
-                visit = Visit(desk, request, host, visit.secret, await _form(request, visit))
-            response = await run_in_threadpool(work, visit)
+            if http.method == "POST":
+                request = replace(request, form=await _form(http, request.secret))
+            response = await run_in_threadpool(handler, request)
         except Missing as error:
-            response = visit.show("refused.html", 404, title="Not found", message=str(error))
+            response = request.show("refused.html", 404, title="Not found", message=sentence(str(error)))
         except Forbidden as error:
-            response = visit.show("refused.html", 403, title="Not accepted", message=str(error))
+            response = request.show("refused.html", 403, title="Not accepted", message=sentence(str(error)))
         except CrowdveilError as error:
-            response = visit.show("refused.html", 400, title="That did not work", message=str(error))
-        if host is None and VISIT_COOKIE not in request.cookies:
-            visit.with_cookie(response, VISIT_COOKIE, visit_secret, 3600)
+            response = request.show("refused.html", 400, title="That did not work", message=sentence(str(error)))
+        if host is None and BROWSER_COOKIE not in http.cookies:
+            request.with_cookie(response, BROWSER_COOKIE, browser_secret, 3600)
         return response
 
-    return answer
+    return respond
 
 
-async def _form(request: Request, visit: Visit) -> dict[str, str]:
+def sentence(words: str) -> str:
+    """Return an error's words as a sentence: a capital letter, and one full stop.
+
+    >>> sentence("there is no poll 'x'"), sentence("Choose one in that range.")
+    ("There is no poll 'x'.", 'Choose one in that range.')
+    """
+    return f"{words[:1].upper()}{words[1:]}" + ("" if words.endswith((".", "!", "?")) else ".")
+
+
+async def _form(http: Request, secret: str) -> dict[str, str]:
     """Read a form, and refuse one that did not come from a page of ours."""
-    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+    if http.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise Forbidden("this form was sent by another website, and nothing was done")
-    if int(request.headers.get("Content-Length") or LARGEST_FORM + 1) > LARGEST_FORM:
+    if int(http.headers.get("Content-Length") or LARGEST_FORM + 1) > LARGEST_FORM:
         raise CrowdveilError(f"the form is too large: files up to {LARGEST_FORM >> 20} MB can be uploaded")
     read: dict[str, str] = {}
-    async with request.form(max_files=1, max_fields=20, max_part_size=LARGEST_FORM) as form:
+    async with http.form(max_files=1, max_fields=20, max_part_size=LARGEST_FORM) as form:
         for name, value in form.multi_items():
             read[name] = await _text(value) if isinstance(value, UploadFile) else value
     given = read.pop("form_token", "")
-    if not hmac.compare_digest(given.encode(), form_token(visit.secret).encode()):
+    if not hmac.compare_digest(given.encode(), form_token(secret).encode()):
         raise Forbidden("the page that this form was on is too old, and nothing was done: load it again")
     return read
 

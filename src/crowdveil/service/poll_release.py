@@ -19,14 +19,14 @@ from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.publish import FEWEST_VOTERS, Request, charged_release, prepare
 from crowdveil.releases import ERROR_BAR
-from crowdveil.service.poll import Poll
+from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.releases import StoredRelease
 from crowdveil.service.store.store import Store
 
 
 @dataclass(frozen=True)
-class DryRun:
-    """What a release would cost and tell. Nothing is spent, and nothing here came from an answer."""
+class ReleasePreview:
+    """What a release would cost and tell. Nothing is spent, and nothing here came from a record."""
 
     poll: str
     voters: int
@@ -49,17 +49,19 @@ class DryRun:
         return None if self.noise is None else float(np.max(self.noise.half_widths(ERROR_BAR)))
 
 
-def dry_run(store: Store, name: str, epsilon: Epsilon | None = None) -> DryRun:
-    """Say what a release would cost and tell; ``epsilon`` is what a central one would spend."""
+def preview_release(store: Store, name: str, epsilon: Epsilon | None = None) -> ReleasePreview:
+    """Preview a release; ``epsilon`` is what a central one would spend."""
     poll = store.polls.known(name)
     if poll.distributed:
         epsilons = _epsilons(store, poll)
         noise = DISTRIBUTED[poll.mechanism].expected_noise(poll.settings, epsilons)
-        return DryRun(name, len(epsilons), poll.mechanism, 0, None, noise)
+        return ReleasePreview(name, len(epsilons), poll.mechanism, 0, None, noise)
     spend, account = _spending(poll, epsilon), store.releases.account(name)
-    prepared = prepare(store.crowd(name), _request(poll, spend))
+    prepared = prepare(store.submissions.crowd(name), _request(poll, spend))
     remaining = None if account is None else account.remaining_micro
-    return DryRun(name, prepared.dataset.voters, poll.mechanism, spend.micro, remaining, prepared.expected_noise)
+    return ReleasePreview(
+        name, prepared.dataset.voters, poll.mechanism, spend.micro, remaining, prepared.expected_noise
+    )
 
 
 def make_release(store: Store, name: str, today: date, epsilon: Epsilon | None = None) -> StoredRelease:
@@ -74,28 +76,30 @@ def make_release(store: Store, name: str, today: date, epsilon: Epsilon | None =
             name, release_from_reports(_bodies(store, name), poll.paradigm, poll.terms), today, None
         )
     spend = _spending(poll, epsilon)
-    release, charge = charged_release(store.crowd(name), _request(poll, spend), store.releases.book(name, today))
+    release, charge = charged_release(
+        store.submissions.crowd(name), _request(poll, spend), store.releases.book(name, today)
+    )
     return store.releases.put(name, release, today, charge.id)
 
 
-def _request(poll: Poll, epsilon: Epsilon) -> Request:
+def _request(poll: HostedPoll, epsilon: Epsilon) -> Request:
     return Request(poll.paradigm, epsilon, poll.mechanism)
 
 
-def _spending(poll: Poll, epsilon: Epsilon | None) -> Epsilon:
+def _spending(poll: HostedPoll, epsilon: Epsilon | None) -> Epsilon:
     if epsilon is None:
         raise CrowdveilError(f"say how much of the budget of poll {poll.name} the release may spend: an epsilon")
     return epsilon
 
 
 def _bodies(store: Store, name: str) -> Iterator[Sequence[Mapping[str, Any]]]:
-    return ([report.body for report in chunk] for chunk in store.reports(name))
+    return ([report.body for report in batch] for batch in store.submissions.reports(name))
 
 
-def _epsilons(store: Store, poll: Poll) -> Epsilons:
-    days = list(store.participation.by_day(poll.name))
-    levels = Epsilons.of_millionths(day.epsilon_micro or 0 for day in days)
-    epsilons = levels.repeat(np.array([day.participants for day in days], np.int64))
+def _epsilons(store: Store, poll: HostedPoll) -> Epsilons:
+    counted = [(day.epsilon, day.participants) for day in store.submissions.by_day(poll.name) if day.epsilon]
+    levels = Epsilons.of(epsilon for epsilon, _ in counted)
+    epsilons = levels.repeat(np.array([participants for _, participants in counted], np.int64))
     if len(epsilons) < FEWEST_VOTERS:
         raise CrowdveilError(
             f"a release needs at least {FEWEST_VOTERS} voters, and poll {poll.name} has {len(epsilons)}"

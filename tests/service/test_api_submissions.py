@@ -12,9 +12,9 @@ from tests.service.voters import ballot, poll, reports
 
 from crowdveil.errors import Reason
 from crowdveil.protocol.report import Reason as OfReports
-from crowdveil.protocol.tokens import new_token, report_id
+from crowdveil.protocol.submission import new_token, report_id
 from crowdveil.service.api.models import BallotBody, ReportBody
-from crowdveil.service.poll import Poll
+from crowdveil.service.poll import HostedPoll as Poll
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.service import Service
 
@@ -41,7 +41,7 @@ def reason(answer: Response) -> tuple[int, str]:
 
 
 def refused(service: Service, name: str = "p") -> dict[str, int]:
-    return {count.reason: count.times for count in service.store.participation.refusals(name)}
+    return {count.reason: count.times for count in service.store.submissions.refusals(name)}
 
 
 @pytest.mark.parametrize(("paradigm", "mechanism"), DISTRIBUTED)
@@ -58,7 +58,7 @@ def test_every_mechanism_is_taken_once(client: TestClient, service: Service, par
     assert (again.status_code, again.json()["status"]) == (200, "already-stored")
     if other != body:
         assert reason(put(client, "report", other, token)) == (409, "different-report")
-    ((stored,),) = service.store.reports("p")
+    ((stored,),) = service.store.submissions.reports("p")
     assert dict(stored.body) == body
 
 
@@ -71,8 +71,8 @@ def test_a_ballot_is_taken_once(client: TestClient, service: Service) -> None:
     assert (first.status_code, first.json()["completion_code"]) == (201, "C0DE")
     assert put(client, "ballot", body, token).status_code == 200
     assert reason(put(client, "ballot", ballot(asked, 2), token)) == (409, "different-report")
-    ((stored,),) = service.store.ballots("p")
-    assert list(stored.answers) == body["answers"]
+    ((stored,),) = service.store.submissions.ballots("p")
+    assert list(stored.records) == body["records"]
 
 
 def test_an_answer_is_refused_where_noise_must_be_added_first(client: TestClient, service: Service) -> None:
@@ -125,12 +125,12 @@ def test_what_no_device_sends_is_refused_and_counted(
     assert reason(put(client, "report", make())) == (422, expected)
     assert put(client, "report", changed()).status_code == 201  # Commits the count, too.
     assert refused(service) == {expected: 1}
-    assert len(next(service.store.reports("p"))) == 1
+    assert len(next(service.store.submissions.reports("p"))) == 1
 
 
 def answers(change: dict[str, Any]) -> dict[str, Any]:
     body = ballot(poll(paradigm="vlcp"), 1)
-    return {**body, "answers": [{**body["answers"][0], **change}, *body["answers"][1:]]}
+    return {**body, "records": [{**body["records"][0], **change}, *body["records"][1:]]}
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def answers(change: dict[str, Any]) -> dict[str, Any]:
         (lambda: answers({"left": [0.0]}), "wrong-size"),
         (lambda: answers({"left": [1e9] * 5}), "out-of-range"),
         (lambda: json.dumps(answers({"left": [float("nan")] * 5})).encode(), "out-of-range"),
-        (lambda: {**answers({}), "answers": []}, "wrong-size"),
-        (lambda: {**answers({}), "answers": answers({})["answers"] * 2}, "wrong-size"),
-        (lambda: {**answers({}), "answers": 1}, "malformed"),
+        (lambda: {**answers({}), "records": []}, "wrong-size"),
+        (lambda: {**answers({}), "records": answers({})["records"] * 2}, "wrong-size"),
+        (lambda: {**answers({}), "records": 1}, "malformed"),
         (lambda: {**answers({}), "study": "x"}, "wrong-study"),
         (lambda: {**answers({}), "format": "crowdveil ballot 2"}, "malformed"),
     ],
@@ -154,7 +154,7 @@ def test_ballots_that_the_study_does_not_have_are_refused(
 ) -> None:
     service.store.polls.add(poll(paradigm="vlcp"))
     assert reason(put(client, "ballot", make())) == (422, expected)
-    assert list(service.store.ballots("p")) == []
+    assert list(service.store.submissions.ballots("p")) == []
 
 
 def asking(**rules: Any) -> Poll:
@@ -170,13 +170,16 @@ def test_about_you(client: TestClient, service: Service) -> None:
     assert put(client, "report", body).status_code == 201  # Nobody has to answer.
     for wrong in ({"age": "older"}, {"shoe": "old"}, {"age": ["old"]}, "old"):
         assert reason(put(client, "report", {**body, "about": wrong})) == (422, "wrong-about")
-    assert sorted(str(report.about) for report in next(service.store.reports("p"))) == ["{'age': 'old'}", "{}"]
+    assert sorted(str(report.about) for report in next(service.store.submissions.reports("p"))) == [
+        "{'age': 'old'}",
+        "{}",
+    ]
 
 
 def test_links_closing_and_withdrawing(client: TestClient, service: Service) -> None:
     asked = poll(entry="links", quota=2)
     service.store.polls.add(asked)
-    first, second, third = service.store.participation.create_links("p", 3)
+    first, second, third = service.store.submissions.create_links("p", 3)
     body = reports(asked, 12)[0]
     assert reason(put(client, "report", body)) == (403, "unknown-ballot")
     assert put(client, "report", body, first).status_code == 201

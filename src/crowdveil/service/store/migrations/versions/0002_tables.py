@@ -1,11 +1,11 @@
-"""The first tables."""
+"""The first tables that are read. (0001 was never published.)"""
 
 import uuid
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0002"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -49,7 +49,7 @@ def upgrade() -> None:
         sa.Column("poll", sa.String(40), nullable=False),
         sa.Column("id", sa.String(32), nullable=False),
         sa.Column("place", sa.String(11), nullable=False),
-        sa.Column("answers", sa.Text(), nullable=False),
+        sa.Column("records", sa.Text(), nullable=False),
         sa.Column("about", sa.Text(), nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
         sa.CheckConstraint("place = 'central'", name="ck_ballot_place"),

@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from crowdveil.service.store.sent import Outcome, Refusals, Sent
+from crowdveil.service.store.submissions import Outcome, Refusals, SubmissionRow
 
 MOST_AT_ONCE = 500
 
-Put = Callable[[Sequence[Sent], Refusals], list[Outcome]]
+Put = Callable[[Sequence[SubmissionRow], Refusals], list[Outcome]]
 
 
 class GroupCommit:
-    """Stores what voters send. Each is told what became of it after the commit that it was part of, never before.
+    """Stores what voters submit. Each is told what became of it after the commit that it was part of, never before.
 
     A commit takes the disk a millisecond or more, whether it holds one report or hundreds. The longer it takes, the
     more reports the next one holds.
@@ -23,15 +23,15 @@ class GroupCommit:
 
     def __init__(self, put: Put) -> None:
         self._put = put
-        self._waiting: list[tuple[Sent, asyncio.Future[Outcome]]] = []
+        self._waiting: list[tuple[SubmissionRow, asyncio.Future[Outcome]]] = []
         self._refused: Counter[tuple[str, str]] = Counter()
         self._running: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "commit")
 
-    async def put(self, sent: Sent) -> Outcome:
-        """Store a report or ballot and say what became of it, durably."""
+    async def put(self, row: SubmissionRow) -> Outcome:
+        """Store a submission and return what became of it, durably."""
         told: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting.append((sent, told))
+        self._waiting.append((row, told))
         self._run()
         return await told
 
@@ -56,7 +56,7 @@ class GroupCommit:
             batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
             refused, self._refused = self._refused, Counter()
             try:
-                outcomes = await loop.run_in_executor(self._thread, self._put, [sent for sent, _ in batch], refused)
+                outcomes = await loop.run_in_executor(self._thread, self._put, [row for row, _ in batch], refused)
             except Exception as error:
                 for _, told in batch:
                     if not told.done():

@@ -1,0 +1,104 @@
+"""A voter's session and ballot: the dilemmas that were drawn, and what was chosen in them.
+
+A ballot travels in central polls only, to a host whom its voter trusts. Both sides check against the study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.protocol.polls import Poll
+from crowdveil.study.study import Dilemma, Feature, Study
+
+FORMAT = "crowdveil ballot 1"
+SIDES = ("left", "right")
+
+
+def write_session(dilemmas: Iterable[Dilemma]) -> dict[str, Any]:
+    """Write drawn dilemmas as plain data: each side a value for every feature, in the study's order."""
+    return {"dilemmas": [_sides(dilemma) for dilemma in dilemmas]}
+
+
+def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
+    """Read the dilemmas that a server drew, and refuse what the study cannot show.
+
+    Their number must be the study's, every value within its bounds, and no dilemma there twice (nor mirrored): choices
+    in one dilemma again and again would tell more of a voter than choices in many.
+    """
+    try:
+        shown = [
+            [dict(zip(study.feature_names, pair[side], strict=True)) for side in SIDES] for pair in data["dilemmas"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CrowdveilError(f"the server's dilemmas cannot be read: {type(error).__name__} {error}") from None
+    if len(shown) != study.drawing.dilemmas:
+        raise CrowdveilError(
+            f"the server drew {len(shown)} dilemmas, a ballot of study {study.name} has {study.drawing.dilemmas}; "
+            "do not vote in this poll"
+        )
+    return [
+        Dilemma(tuple(study.alternative(values, side) for side, values in zip(SIDES, pair, strict=True)))
+        for pair in shown
+    ]
+
+
+def write_ballot(
+    study: Study, dilemmas: Sequence[Dilemma], choices: Sequence[str], about: Mapping[str, str]
+) -> dict[str, Any]:
+    """Write what was chosen in which dilemma, exactly, for a host who is trusted with it."""
+    records = [{**_sides(dilemma), "chosen": choice} for dilemma, choice in zip(dilemmas, choices, strict=True)]
+    return {"format": FORMAT, "study": study.fingerprint, "records": records, "about": dict(about)}
+
+
+def check_ballot(body: Mapping[str, Any], study: Study) -> None:
+    """Refuse a ballot (without its ``about``) that no voter of this study could have cast."""
+    if set(body) != {"format", "study", "records"} or body["format"] != FORMAT:
+        raise Refusal(Reason.MALFORMED, f"a ballot is an object with format ({FORMAT!r}), study and records")
+    if body["study"] != study.fingerprint:
+        raise Refusal(Reason.WRONG_STUDY, f"the ballot is about another study than {study.name}: load it again")
+    records, most = body["records"], study.drawing.dilemmas
+    if not isinstance(records, list):
+        raise Refusal(Reason.MALFORMED, "records must be a list")
+    if not 1 <= len(records) <= most:
+        raise Refusal(Reason.WRONG_SIZE, f"a ballot of this study has 1 to {most} records, got {len(records)}")
+    for record in records:
+        _check_record(record, study)
+
+
+def check_about(given: Any, poll: Poll) -> None:
+    """Refuse answers to about-you questions that the poll does not ask. All of them are optional."""
+    asked = poll.options
+    if not isinstance(given, Mapping) or any(name not in asked for name in given):
+        known = ", ".join(asked) or "none"
+        raise Refusal(Reason.WRONG_ABOUT, f"about must be an object with some of the poll's questions: {known}")
+    for name, option in given.items():
+        if option not in asked[name]:
+            raise Refusal(
+                Reason.WRONG_ABOUT,
+                f"the answer to question {name} must be one of {', '.join(asked[name])}, got {option!r}",
+            )
+
+
+def _sides(dilemma: Dilemma) -> dict[str, list[float]]:
+    return {alternative.name: list(alternative.values) for alternative in dilemma.alternatives}
+
+
+def _check_record(record: Any, study: Study) -> None:
+    if not isinstance(record, dict) or set(record) != {*SIDES, "chosen"}:
+        raise Refusal(Reason.MALFORMED, "a record is an object with left, right and chosen")
+    if record["chosen"] not in SIDES:
+        raise Refusal(Reason.MALFORMED, "chosen must be left or right")
+    for side in SIDES:
+        if not isinstance(record[side], list) or len(record[side]) != study.dimension:
+            raise Refusal(Reason.WRONG_SIZE, f"left and right must have {study.dimension} numbers each")
+        for value, feature in zip(record[side], study.features, strict=True):
+            _check_value(value, feature)
+
+
+def _check_value(value: Any, feature: Feature) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Refusal(Reason.MALFORMED, f"{feature.name} must be a number")
+    if not feature.low <= value <= feature.high:
+        raise Refusal(Reason.OUT_OF_RANGE, f"{feature.name} must be from {feature.low:g} to {feature.high:g}")

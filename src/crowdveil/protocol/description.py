@@ -1,0 +1,139 @@
+"""A poll's description: written by the server, read and checked by whoever takes part. Privacy rests on none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.design import CLIP, public_design
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.guarantee import paradigm as find_paradigm
+from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.score import coordinates_to_report
+from crowdveil.privacy.mechanisms.subset_selection import subset_size
+from crowdveil.protocol.polls import Entry, Level, Option, Poll, Question, State
+from crowdveil.study.study import Study
+
+
+def describe_poll(poll: Poll, languages: Sequence[str], state: State, release: str | None) -> dict[str, Any]:
+    """Describe a poll as it stands: its terms, what a device needs of it, its state and the release that decides."""
+    return {**_terms(poll), "languages": list(languages), "state": state.value, "release": release}
+
+
+@lru_cache(maxsize=256)
+def _terms(poll: Poll) -> dict[str, Any]:
+    study, scored = poll.study, poll.mechanism == "score"
+    return {
+        "id": poll.name,
+        "study": study.as_dict(),
+        "study_fingerprint": study.fingerprint,
+        "paradigm": poll.paradigm.name,
+        "unit": poll.paradigm.unit.value,
+        "place": poll.paradigm.place.value,
+        "mechanism": poll.mechanism,
+        "levels": [
+            {"name": level.name, "epsilon_micro": level.epsilon.micro, "size": report_size(poll, level.epsilon)}
+            for level in poll.levels
+        ],
+        "method": {
+            "norm_bound": study.norm_bound,
+            "record_bound": study.record_bound,
+            "axes": public_design(study).axes.tolist() if scored else None,
+            "clip": CLIP if scored else None,
+        },
+        "scene": "road" if study.drawing.method == "moral-machine" else "cards",
+        "entry": poll.entry.value,
+        "questions": [question.as_dict() for question in poll.questions],
+        "about_epsilon_micro": None if poll.about_epsilon is None else poll.about_epsilon.micro,
+        "budget": None if poll.budget is None else {"epsilon_micro": poll.budget.micro},
+        "contact": poll.contact,
+        "consent": dict(poll.consent) or None,
+        "closes_on": None if poll.closes_on is None else poll.closes_on.isoformat(),
+        "return_url": poll.return_url,
+    }
+
+
+def report_size(poll: Poll, epsilon: Epsilon) -> int | None:
+    """Return how many coordinates, signs or choices a report of this level has, where the mechanism chooses."""
+    study, records, epsilons = poll.study, np.array([poll.study.drawing.dilemmas]), Epsilons.same(epsilon, 1)
+    match poll.mechanism:
+        case "score":
+            return int(coordinates_to_report(public_design(study), records, epsilons)[0])
+        case "subset-selection":
+            return subset_size(study.dimension, epsilon.value)
+        case "one-choice":
+            return int(choices_to_report(records, epsilons)[0])
+        case _:
+            return None
+
+
+def read_poll(data: Mapping[str, Any]) -> Poll:
+    """Read a poll's description, and refuse one that contradicts itself: nobody should vote in such a poll."""
+    try:
+        poll = _read(data)
+        norm_bound = data["method"]["norm_bound"]
+        promised = {"unit": poll.paradigm.unit.value, "place": poll.paradigm.place.value}
+        broken = {what: data[what] for what, kept in promised.items() if data[what] != kept}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CrowdveilError(
+            f"the server's description of the poll cannot be read: {type(error).__name__} {error}"
+        ) from None
+    for what, told in broken.items():
+        raise CrowdveilError(
+            f"poll {poll.name} says {what} {told!r}, but {poll.paradigm.name} is {promised[what]}; do not vote in it"
+        )
+    if poll.study.fingerprint != data.get("study_fingerprint"):
+        raise CrowdveilError(
+            f"poll {poll.name}: the study is not the one that its fingerprint names; do not vote in it"
+        )
+    if norm_bound != poll.study.norm_bound:
+        raise CrowdveilError(f"poll {poll.name}: its norm bound is not the study's; do not vote in it")
+    if poll.distributed:
+        check_mechanism(poll)
+    return poll
+
+
+def check_mechanism(poll: Poll) -> None:
+    """Refuse a distributed poll whose mechanism does not run on a device, or does not keep what is promised."""
+    if poll.mechanism not in DISTRIBUTED:
+        raise CrowdveilError(
+            f"poll {poll.name} asks for {poll.mechanism!r}, which makes no report on a voter's device; do not vote in it"
+        )
+    if poll.paradigm.name not in DISTRIBUTED[poll.mechanism].paradigms:
+        raise CrowdveilError(
+            f"poll {poll.name} promises {poll.paradigm.name}, which {poll.mechanism} does not keep; do not vote in it"
+        )
+
+
+def _read(data: Mapping[str, Any]) -> Poll:
+    about = data["about_epsilon_micro"]
+    closes_on = data["closes_on"]
+    return Poll(
+        name=data["id"],
+        study=Study.from_dict(data["study"]),
+        paradigm=find_paradigm(data["paradigm"]),
+        mechanism=str(data["mechanism"]),
+        levels=tuple(
+            Level(str(level["name"]), Epsilon.of_millionths(level["epsilon_micro"])) for level in data["levels"]
+        ),
+        entry=Entry(data["entry"]),
+        closes_on=None if closes_on is None else date.fromisoformat(closes_on),
+        return_url=data["return_url"],
+        contact=data["contact"],
+        consent=dict(data["consent"] or {}),
+        questions=tuple(
+            Question(
+                question["id"],
+                dict(question["text"]),
+                tuple(Option(option["id"], dict(option["text"])) for option in question["options"]),
+            )
+            for question in data["questions"]
+        ),
+        about_epsilon=None if about is None else Epsilon.of_millionths(about),
+    )

@@ -1,0 +1,163 @@
+"""A poll as everybody may know it: what is asked, who is protected, how much, and who may take part.
+
+A poll never changes once it is made: it is what voters agreed to. (A host can close it, and open it again.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+from typing import Any
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import Paradigm, Place
+from crowdveil.study.study import Study
+
+_NAME = re.compile(r"[a-z0-9-]{1,40}")
+
+Texts = Mapping[str, str]
+"""Language -> text."""
+
+
+class Entry(StrEnum):
+    """Who may take part."""
+
+    OPEN = "open"
+    LINKS = "links"
+
+
+class State(StrEnum):
+    """Whether a poll takes submissions now."""
+
+    OPEN = "open"
+    NOT_OPEN_YET = "not-open-yet"
+    CLOSED = "closed"
+    FULL = "full"
+
+
+@dataclass(frozen=True)
+class Level:
+    """An epsilon on offer, with a name."""
+
+    name: str
+    epsilon: Epsilon
+
+
+@dataclass(frozen=True)
+class Option:
+    """One answer to choose from."""
+
+    id: str
+    text: Texts
+
+
+@dataclass(frozen=True)
+class Question:
+    """An about-you question. Nobody has to answer it."""
+
+    id: str
+    text: Texts
+    options: tuple[Option, ...]
+
+    def __post_init__(self) -> None:
+        ids = [option.id for option in self.options]
+        if len(ids) < 2 or len(set(ids)) < len(ids):
+            raise CrowdveilError(f"question {self.id!r} needs two or more options with different ids, got {ids}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the question as plain data."""
+        return {
+            "id": self.id,
+            "text": dict(self.text),
+            "options": [{"id": option.id, "text": dict(option.text)} for option in self.options],
+        }
+
+
+@dataclass(frozen=True)
+class Poll:
+    """A study put to voters, on terms that are public."""
+
+    name: str
+    study: Study
+    paradigm: Paradigm
+    mechanism: str
+    levels: tuple[Level, ...]
+    """Distributed: what a voter chooses from. Central: one, the cap on all releases together."""
+    entry: Entry = Entry.OPEN
+    closes_on: date | None = None
+    """The last day on which submissions are taken (UTC)."""
+    return_url: str | None = None
+    contact: str | None = None
+    consent: Texts = field(default_factory=dict)
+    questions: tuple[Question, ...] = ()
+    about_epsilon: Epsilon | None = None
+    """Distributed: what each answer to a question is protected with on the device."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise CrowdveilError(f"poll name {self.name!r}: use 1 to 40 small letters, digits and -")
+        names = [level.name for level in self.levels]
+        epsilons = {level.epsilon for level in self.levels}
+        if not self.levels or len(set(names)) < len(names) or len(epsilons) < len(names):
+            raise CrowdveilError(f"poll {self.name}: levels need different names and epsilons, and there must be one")
+        if not self.distributed and len(self.levels) != 1:
+            raise CrowdveilError(
+                f"poll {self.name}: {self.paradigm.name} has one budget for all, not {len(names)} levels"
+            )
+        if self.return_url is not None and not re.match(r"https?://[^\s<>\"]+$", self.return_url):
+            raise CrowdveilError(
+                f"poll {self.name}: return_url must start with https:// or http://, got {self.return_url!r}"
+            )
+        ids = [question.id for question in self.questions]
+        if len(set(ids)) < len(ids):
+            raise CrowdveilError(f"poll {self.name}: two questions have the same id: {', '.join(ids)}")
+        if bool(self.questions and self.distributed) != (self.about_epsilon is not None):
+            raise CrowdveilError(
+                f"poll {self.name}: about_epsilon protects the questions of a distributed poll; "
+                "give it there, and leave it out elsewhere"
+            )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.study.fingerprint))
+
+    @property
+    def distributed(self) -> bool:
+        """Whether noise is added on the voters' devices, so that no choice may reach the server."""
+        return self.paradigm.place is Place.DISTRIBUTED
+
+    @property
+    def budget(self) -> Epsilon | None:
+        """Central polls: the cap on all releases together."""
+        return None if self.distributed else self.levels[0].epsilon
+
+    @property
+    def options(self) -> dict[str, tuple[str, ...]]:
+        """The about-you questions: the options of each, by their ids."""
+        return {question.id: tuple(option.id for option in question.options) for question in self.questions}
+
+    def level(self, name: str | None) -> Level:
+        """Find a level by its name; None takes the most private one."""
+        if name is None:
+            return min(self.levels, key=lambda level: level.epsilon)
+        for level in self.levels:
+            if level.name == name:
+                return level
+        offered = ", ".join(level.name for level in self.levels)
+        raise CrowdveilError(f"poll {self.name} has no level of privacy {name!r}: choose one of {offered}")
+
+
+@dataclass(frozen=True)
+class PollSummary:
+    """A poll in the list of a website's polls."""
+
+    id: str
+    """The poll's name."""
+    title: str
+    state: State
+    paradigm: str
+    release: str | None
+    """The id of the release that decisions use, if there is one."""

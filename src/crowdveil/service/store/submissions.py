@@ -1,0 +1,285 @@
+"""What voters submit, kept once: one report or ballot for each token, decided by the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, Row, Select, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from crowdveil.ballots import Ballots, concatenate, dilemmas_between
+from crowdveil.errors import CrowdveilError, Reason
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.protocol.polls import Entry, State
+from crowdveil.protocol.submission import Status, new_token, report_id
+from crowdveil.service.poll import HostedPoll
+from crowdveil.service.store import schema
+from crowdveil.service.store.database import Database
+from crowdveil.service.store.polls import Polls
+
+ROWS_AT_ONCE = 4096
+"""How many rows one statement reads, names or inserts: below every database's limit on parameters."""
+MOST_LINKS = 100_000
+
+Outcome = Status | Reason
+"""What became of a submission: it is stored, or was refused for a reason."""
+Refusals = Mapping[tuple[str, str], int]
+"""(poll, reason) -> how often something was refused for it."""
+
+
+@dataclass(frozen=True)
+class SubmissionRow:
+    """A checked submission, as it goes into the database."""
+
+    poll: str
+    id: str
+    """The report id that follows from its token."""
+    content: str
+    """Canonical JSON: a report's body without ``about``, or a ballot's records."""
+    about: str
+    """Canonical JSON."""
+    epsilon: Epsilon | None = None
+    """Of a report; None for a ballot."""
+
+
+@dataclass(frozen=True)
+class StoredReport:
+    """One voter's report in a distributed poll."""
+
+    id: str
+    body: Mapping[str, Any]
+    """As ``crowdveil.protocol.report`` has it."""
+    about: Mapping[str, str]
+    day: date
+
+
+@dataclass(frozen=True)
+class StoredBallot:
+    """One voter's ballot in a central poll."""
+
+    id: str
+    records: Sequence[Mapping[str, Any]]
+    """{"left": [...], "right": [...], "chosen": "left" | "right"}, in the features' raw values."""
+    about: Mapping[str, str]
+    day: date
+
+
+@dataclass(frozen=True)
+class DayCount:
+    """How many took part on a day, by level of privacy (None in a central poll)."""
+
+    day: date
+    epsilon: Epsilon | None
+    participants: int
+
+
+@dataclass(frozen=True)
+class RefusalCount:
+    """How often something was refused on a day, and why."""
+
+    day: date
+    reason: str
+    times: int
+
+
+@dataclass(frozen=True)
+class Submissions:
+    """What was submitted to which poll, by report id and nothing else."""
+
+    database: Database
+    polls: Polls
+
+    def put(self, rows: Sequence[SubmissionRow], today: date, refusals: Refusals | None = None) -> list[Outcome]:
+        """Store many voters' submissions in one transaction; return what became of each, in order.
+
+        When this returns, what it says is durable. The same content twice is stored once; of two different ones for
+        the same token, the first is stored and the other refused.
+        """
+        outcomes: list[Outcome] = [Status.STORED] * len(rows)
+        positions: dict[str, list[int]] = {}
+        for position, row in enumerate(rows):
+            positions.setdefault(row.poll, []).append(position)
+        polls = [self.polls.known(name) for name in sorted(positions)]
+        with self.database.writing() as connection:
+            for poll in polls:  # By name, in one order everywhere: two processes cannot wait for each other.
+                among = positions[poll.name]
+                decided = _put(connection, poll, [rows[position] for position in among], today)
+                for position, outcome in zip(among, decided, strict=True):
+                    outcomes[position] = outcome
+            _count_refusals(connection, refusals or {}, today)
+        return outcomes
+
+    def withdraw(self, name: str, id: str) -> bool:
+        """Delete what is stored under a report id, for good, and never accept the id again; False if nothing is."""
+        with self.database.writing() as connection:
+            connection.execute(_LOCK, {"poll_id": name})
+            deleted = sum(
+                connection.execute(delete(table).where(table.c.poll == name, table.c.id == id)).rowcount
+                for table in (schema.report, schema.ballot)
+            )
+            if deleted:
+                connection.execute(insert(schema.withdrawal).values(poll=name, id=id))
+                connection.execute(_ADD, {"poll_id": name, "more": -deleted})
+        if deleted:
+            self.database.forget_deleted()
+        return bool(deleted)
+
+    def check(self, name: str, id: str) -> Status | Reason | None:
+        """Return what would become of a submission under a report id: None if it could be stored for all we know."""
+        poll = self.polls.known(name)
+        among = {"poll_id": name, "ids": [id]}
+        with self.database.reading() as connection:
+            if connection.execute(_STORED[poll.distributed], among).first() is not None:
+                return Status.ALREADY_STORED
+            if poll.entry is Entry.LINKS and connection.scalar(_INVITED, among) is None:
+                return Reason.UNKNOWN_BALLOT
+            return None if connection.scalar(_BARRED, among) is None else Reason.WITHDRAWN
+
+    def create_links(self, name: str, number: int) -> list[str]:
+        """Make tokens for a poll with links. They are returned here and nowhere else: only their ids are stored."""
+        if self.polls.known(name).entry is not Entry.LINKS:
+            raise CrowdveilError(f"poll {name!r} takes no links: make one with entry = 'links'")
+        if not 1 <= number <= MOST_LINKS:
+            raise CrowdveilError(f"make 1 to {MOST_LINKS:,} links at a time, got {number}")
+        tokens = [new_token() for _ in range(number)]
+        rows = [{"poll": name, "id": report_id(token)} for token in tokens]
+        with self.database.writing() as connection:
+            for start in range(0, number, ROWS_AT_ONCE):
+                connection.execute(insert(schema.link), rows[start : start + ROWS_AT_ONCE])
+        return tokens
+
+    def links(self, name: str) -> int:
+        """Return how many links were made for a poll."""
+        with self.database.reading() as connection:
+            counted = select(func.count()).select_from(schema.link).where(schema.link.c.poll == name)
+            return connection.execute(counted).scalar_one()
+
+    def by_day(self, name: str) -> list[DayCount]:
+        """Count who took part, by day and level."""
+        poll = self.polls.known(name)
+        table = schema.report if poll.distributed else schema.ballot
+        kinds = [table.c.day, table.c.epsilon_micro] if poll.distributed else [table.c.day]
+        counted = select(*kinds, func.count()).where(table.c.poll == name).group_by(*kinds).order_by(*kinds)
+        with self.database.reading() as connection:
+            rows = connection.execute(counted).all()
+        return [DayCount(row[0], Epsilon.of_millionths(row[1]) if poll.distributed else None, row[-1]) for row in rows]
+
+    def refusals(self, name: str) -> list[RefusalCount]:
+        """Count what was refused, by day and reason."""
+        refusal = schema.refusal
+        asked = select(refusal.c.day, refusal.c.reason, refusal.c.times).where(refusal.c.poll == name)
+        with self.database.reading() as connection:
+            rows = connection.execute(asked.order_by(refusal.c.day, refusal.c.reason)).all()
+        return [RefusalCount(row.day, row.reason, row.times) for row in rows]
+
+    def reports(self, name: str) -> Iterator[list[StoredReport]]:
+        """Walk the reports of a distributed poll as they are at one moment, in batches of which none is empty.
+
+        They are ordered by report id, which says nothing about who came when.
+        """
+        with self.database.reading() as connection:
+            for rows in _batches(connection, schema.report, self.polls.known(name)):
+                yield [StoredReport(row.id, json.loads(row.body), json.loads(row.about), row.day) for row in rows]
+
+    def ballots(self, name: str) -> Iterator[list[StoredBallot]]:
+        """Walk the ballots of a central poll as they are at one moment, in batches of which none is empty, by id."""
+        with self.database.reading() as connection:
+            for rows in _batches(connection, schema.ballot, self.polls.known(name)):
+                yield [StoredBallot(row.id, json.loads(row.records), json.loads(row.about), row.day) for row in rows]
+
+    def crowd(self, name: str) -> Ballots:
+        """Return the ballots of a central poll as they are at one moment, as columns."""
+        poll = self.polls.known(name)
+        return concatenate(poll.study, [_columns(batch, poll) for batch in self.ballots(name)])
+
+
+# The statements are put together once: at thousands of reports a second, doing it each time would show.
+_POLL = schema.poll.c.id == bindparam("poll_id")
+_LOCK = select(schema.poll.c.closed, schema.poll.c.participants).where(_POLL).with_for_update()
+"""Waits until nobody else writes for a poll."""
+_ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
+
+
+def _among(table: Table, *columns: str) -> Select[Any]:
+    """Ask for these columns of the rows with given ids."""
+    ids = table.c.id.in_(bindparam("ids", expanding=True))
+    return select(table.c.id, *(table.c[name] for name in columns)).where(table.c.poll == bindparam("poll_id"), ids)
+
+
+_INSERT = {True: insert(schema.report), False: insert(schema.ballot)}
+_STORED = {True: _among(schema.report, "body", "about"), False: _among(schema.ballot, "records", "about")}
+_BARRED = _among(schema.withdrawal)
+_INVITED = _among(schema.link)
+
+
+def _put(connection: Connection, poll: HostedPoll, rows: Sequence[SubmissionRow], today: date) -> list[Outcome]:
+    """Store what may be stored of one poll, inside a transaction that locks it."""
+    locked = connection.execute(_LOCK, {"poll_id": poll.name}).one()
+    among = {"poll_id": poll.name, "ids": [row.id for row in rows]}
+    stored = {id: (content, about) for id, content, about in connection.execute(_STORED[poll.distributed], among)}
+    barred = frozenset(connection.scalars(_BARRED, among))
+    invited = frozenset(connection.scalars(_INVITED, among) if poll.entry is Entry.LINKS else among["ids"])
+    outcomes: list[Outcome] = []
+    new: list[SubmissionRow] = []
+    for row in rows:
+        state = poll.state(today, locked.closed, locked.participants + len(new))
+        if row.id in stored:
+            same = stored[row.id] == (row.content, row.about)
+            outcomes.append(Status.ALREADY_STORED if same else Reason.DIFFERENT_REPORT)
+        elif row.id not in invited:
+            outcomes.append(Reason.UNKNOWN_BALLOT)
+        elif row.id in barred:
+            outcomes.append(Reason.WITHDRAWN)
+        elif state is not State.OPEN:
+            outcomes.append(Reason(state.value))
+        else:
+            outcomes.append(Status.STORED)
+            stored[row.id] = (row.content, row.about)
+            new.append(row)
+    if new:
+        connection.execute(_INSERT[poll.distributed], [_columns_of(row, poll, today) for row in new])
+        connection.execute(_ADD, {"poll_id": poll.name, "more": len(new)})
+    return outcomes
+
+
+def _columns_of(row: SubmissionRow, poll: HostedPoll, today: date) -> dict[str, object]:
+    content: dict[str, object] = (
+        {"records": row.content} if row.epsilon is None else {"epsilon_micro": row.epsilon.micro, "body": row.content}
+    )
+    place = poll.paradigm.place.value
+    return {"poll": poll.name, "id": row.id, "place": place, "about": row.about, "day": today, **content}
+
+
+def _count_refusals(connection: Connection, refusals: Refusals, today: date) -> None:
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    for (name, reason), times in sorted(refusals.items()):
+        added = dialect.insert(schema.refusal).values(poll=name, day=today, reason=reason, times=times)
+        keys = ["poll", "day", "reason"]
+        connection.execute(
+            added.on_conflict_do_update(index_elements=keys, set_={"times": schema.refusal.c.times + times})
+        )
+
+
+def _batches(connection: Connection, table: Table, poll: HostedPoll) -> Iterator[Sequence[Row[Any]]]:
+    after = ""
+    while True:
+        asked = select(table).where(table.c.poll == poll.name, table.c.id > after).order_by(table.c.id)
+        rows = connection.execute(asked.limit(ROWS_AT_ONCE)).all()
+        if not rows:
+            return
+        yield rows
+        after = rows[-1].id
+
+
+def _columns(batch: Sequence[StoredBallot], poll: HostedPoll) -> Ballots:
+    records = [record for ballot in batch for record in ballot.records]
+    left = np.array([record["left"] for record in records], np.float64)
+    right = np.array([record["right"] for record in records], np.float64)
+    choices = np.array([1 if record["chosen"] == "left" else -1 for record in records], np.int8)
+    offsets = np.concatenate([[0], np.cumsum([len(ballot.records) for ballot in batch])]).astype(np.int64)
+    return Ballots(poll.study, offsets, dilemmas_between(poll.study, left, right), choices)
