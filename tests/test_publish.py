@@ -13,7 +13,7 @@ import pytest
 from crowdveil.ballot_file import open_ballots, write_ballots
 from crowdveil.ballots import census
 from crowdveil.errors import BudgetExceeded, CrowdveilError
-from crowdveil.estimation.fit import fit_voters
+from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger

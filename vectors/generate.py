@@ -21,7 +21,7 @@ from vectors.scripted_reports import scripted_reports
 
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import CLIP, Design
-from crowdveil.estimation.fit import fit_voters
+from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
 from crowdveil.privacy.mechanisms.algorithm3 import RECORD_STEPS, objective_coefficients

@@ -10,7 +10,7 @@ from vectors.scripted_noise import ScriptedNoise
 
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import CLIP, public_design
-from crowdveil.estimation.fit import fit_voters
+from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.mechanism import Settings

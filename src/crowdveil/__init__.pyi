@@ -12,9 +12,9 @@ from crowdveil.decision import decide as decide
 from crowdveil.errors import BudgetExceeded as BudgetExceeded
 from crowdveil.errors import CrowdveilError as CrowdveilError
 from crowdveil.errors import Refusal as Refusal
-from crowdveil.estimation.fit import Preferences as Preferences
-from crowdveil.estimation.fit import fit_voters as fit_voters
+from crowdveil.estimation.society import Preferences as Preferences
 from crowdveil.estimation.society import Society as Society
+from crowdveil.estimation.society import fit_voters as fit_voters
 from crowdveil.estimation.society import society as society
 from crowdveil.gather import release_from_reports as release_from_reports
 from crowdveil.privacy.concentrated import ZcdpBudget as ZcdpBudget

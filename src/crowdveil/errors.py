@@ -34,7 +34,7 @@ class ImpossibleEstimate(CrowdveilError):
 
 
 class Reason(StrEnum):
-    """Why something that was sent, or asked for, is refused: the same words on a device, in the API and for the host."""
+    """Why something sent or asked for is refused, in the same words on a device, in the API and for the host."""
 
     MISSING_BALLOT = "missing-ballot"
     BAD_BALLOT = "bad-ballot"

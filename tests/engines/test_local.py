@@ -15,8 +15,7 @@ from crowdveil.engines.batches import BatchedBallots, add_up, map_batches
 from crowdveil.engines.engine import chosen_engine
 from crowdveil.engines.local import LocalEngine
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.fit import fit_voters
-from crowdveil.estimation.society import society
+from crowdveil.estimation.society import fit_voters, society
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import to_steps
 from crowdveil.privacy.mechanisms.mechanism import Settings

@@ -16,7 +16,7 @@ DIGITS = 60
 
 
 def exact_maximiser(records: np.ndarray, bound: float, ridge: float, guess: np.ndarray) -> np.ndarray:
-    """beta / bound as Decimals; raises AssertionError if the support or the signs of `guess` are not the maximiser's."""
+    """beta / bound as Decimals; raises AssertionError if support or signs of `guess` are not the maximiser's."""
     with localcontext() as context:
         context.prec = DIGITS
         scaled = [[Decimal(float(v)) * Decimal(bound) for v in row] for row in records]

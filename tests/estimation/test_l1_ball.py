@@ -16,10 +16,9 @@ from scipy.stats import norm
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.active_set import maximise, new_workspace
 from crowdveil.estimation.kernel import padded
-from crowdveil.estimation.l1_ball import GAP_LIMIT, fit_in_ball
+from crowdveil.estimation.l1_ball import GAP_LIMIT, fill_columns, fit_in_ball, new_sorter
 from crowdveil.estimation.probit import gradient, log_likelihood
 from crowdveil.estimation.quadratic_model import RIDGE
-from crowdveil.estimation.records import fill_columns, new_sorter
 
 GRID_STEP = 2.0**-30
 

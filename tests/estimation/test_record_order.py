@@ -3,7 +3,7 @@ import pytest
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.kernel import padded
-from crowdveil.estimation.records import fill_columns, largest_difference, new_sorter
+from crowdveil.estimation.l1_ball import fill_columns, largest_difference, new_sorter
 
 
 def columns_of(records: np.ndarray, bound: float = 1.0) -> np.ndarray:

@@ -28,7 +28,7 @@ from crowdveil.audit.sabotage import (
 from crowdveil.audit.shuffled import ShuffledTrial
 from crowdveil.audit.subjects import Central, Distributed, Subject
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.fit import fit_voters
+from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilon
 from crowdveil.privacy.grid import to_steps
 from crowdveil.privacy.guarantee import paradigm

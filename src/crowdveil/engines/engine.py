@@ -26,13 +26,13 @@ class Engine(Protocol):
     def each(self, work: Callable[[int], R], count: int) -> Iterator[R]:
         """Work on the numbers 0 to count - 1, in any order, and yield the results in the numbers' order.
 
-        A number may be worked on more than once, if a worker is lost. ``work`` may be sent to another machine (pickled).
+        A number may be worked on twice, if a worker is lost. ``work`` may be sent to another machine (pickled).
         """
 
 
 @contextmanager
 def chosen_engine(name: str, master: str | None = None) -> Iterator[Engine]:
-    """Start an engine and end it afterwards. ``master`` says where a Spark cluster is; by default, on all cores here."""
+    """Start an engine and end it afterwards. ``master`` says where a Spark cluster is; by default all cores here."""
     if name not in ENGINES:
         raise CrowdveilError(f"there is no engine {name!r}: use {' or '.join(ENGINES)}")
     if name == "spark":

@@ -213,8 +213,8 @@ def _gradient_error(
 
 @inlined
 def _admit(
-    columns: FloatArray, mills: FloatArray, weight: FloatArray, gradient: FloatArray, beta: FloatArray, active: IntArray, sign: FloatArray,
-    count: int, level: float, top: float, settled: bool, eagerness: float,
+    columns: FloatArray, mills: FloatArray, weight: FloatArray, gradient: FloatArray, beta: FloatArray,
+    active: IntArray, sign: FloatArray, count: int, level: float, top: float, settled: bool, eagerness: float,
 ) -> int:  # fmt: skip
     """Append the steepest atoms above the level; once settled, only if rounding cannot explain their height."""
     before = count
@@ -263,8 +263,8 @@ def _next_step(n: int, t: FloatArray, move: FloatArray, gain: float, flattest: f
 
 @inlined
 def _walk(
-    columns: FloatArray, active: IntArray, sign: FloatArray, start: FloatArray, share: FloatArray, step: FloatArray, count: int,
-    slack: float, target_slack: float, gain: float, settled: bool,
+    columns: FloatArray, active: IntArray, sign: FloatArray, start: FloatArray, share: FloatArray, step: FloatArray,
+    count: int, slack: float, target_slack: float, gain: float, settled: bool,
     move: FloatArray, beta: FloatArray, t: FloatArray, mills: FloatArray, weight: FloatArray,
 ) -> float:  # fmt: skip
     """Set beta on the way from start to the target shares, evaluate there, and return the slack.

@@ -1,8 +1,8 @@
-"""What a study shows, as public numbers: the law of its dilemmas, and axes along which to look at an answer.
+"""A study as public numbers: the law of its dilemmas, and axes along which to look at a record.
 
 Which dilemmas a study draws is public (its generator is in the study file). So whatever is computed here costs no
-privacy: the covariance of the differences, axes in which they are uncorrelated and of unit size, and what answers a
-crowd of a given preference would give on average.
+privacy: the covariance of the differences, axes in which they are uncorrelated and of unit size, and what a
+crowd of a given preference would choose on average.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DECIMALS = 9
 
 @dataclass(frozen=True)
 class Design:
-    """A public sample of a study's dilemmas, and the axes (columns) on which answers are scored."""
+    """A public sample of a study's dilemmas, and the axes (columns) on which records are scored."""
 
     differences: FloatArray
     axes: FloatArray

@@ -16,7 +16,7 @@ import numba
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-_SOURCES = ("kernel", "probit", "records", "quadratic_model", "active_set", "l1_ball")
+_SOURCES = ("kernel", "probit", "quadratic_model", "active_set", "l1_ball")
 _FINGERPRINT = hashlib.sha256(
     b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in _SOURCES)
 ).hexdigest()

@@ -1,20 +1,63 @@
-"""The society's preference without privacy: the mean of its voters'. For comparison only, never to release."""
+"""Voters' preferences and their mean, the society's: exact, and so for comparison only, never to release."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import add_up
-from crowdveil.errors import ImpossibleEstimate
-from crowdveil.estimation.fit import fit_voters, fit_voters_unbounded
+from crowdveil.errors import CrowdveilError, ImpossibleEstimate
+from crowdveil.estimation.l1_ball import fit_in_ball
+from crowdveil.estimation.unbounded import fit_unbounded
 
 _COARSE, _FINE = 2.0**20, 2.0**32
 _GAPS, _SMALLEST = 64, -56
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """Exact preferences, a row a voter. Private: they are nobody's but the voter's."""
+
+    values: FloatArray
+    gaps: FloatArray
+    """Certified per voter: no point of the ball has a log-likelihood higher by more than this."""
+
+    @property
+    def largest_gap(self) -> float:
+        """The worst certificate of all voters."""
+        return float(self.gaps.max(initial=0.0))
+
+
+def fit_voters(ballots: Ballots, norm_bound: float, threads: int | None = None) -> Preferences:
+    """Fit every voter's preference with ||beta||_1 <= B, all cores by default."""
+    if not (norm_bound > 0 and math.isfinite(norm_bound)):
+        raise CrowdveilError(f"the norm bound B must be a positive number (the paper uses 2), got {norm_bound}")
+    fit = fit_in_ball(ballots.differences, ballots.offsets, norm_bound, threads)
+    return Preferences(fit.values, fit.gaps)
+
+
+@dataclass(frozen=True)
+class UnboundedPreferences:
+    """Noothigattu et al.'s unconstrained estimates, where they exist. Private, and not fit for a release."""
+
+    values: FloatArray
+    """NaN rows where no maximum exists."""
+    exists: BoolArray
+
+
+def fit_voters_unbounded(ballots: Ballots) -> UnboundedPreferences:
+    """Fit every voter without a bound: the baseline without privacy.
+
+    A voter whose records one direction explains perfectly (separable) has no most likely preference: the
+    longer the vector, the likelier the choices. Such voters are marked, not guessed.
+    """
+    fit = fit_unbounded(ballots.differences, ballots.offsets)
+    return UnboundedPreferences(fit.values, fit.exists)
 
 
 @dataclass(frozen=True)
@@ -33,13 +76,13 @@ def society(source: BallotSource, norm_bound: float | None) -> Society:
     """Average all voters' preferences; ``norm_bound=None`` takes the unconstrained estimates.
 
     Preferences are added up as whole numbers of 2^-52: the mean is the same bit for bit, however the crowd is cut and
-    whoever works on its pieces.
+    whoever works on its batches.
     """
     counted = add_up(source, partial(_tally, norm_bound))
     (voters, left_out), gaps, sums = counted[:2].tolist(), counted[2 : 2 + _GAPS], counted[2 + _GAPS :]
     if voters == 0:
         raise ImpossibleEstimate(
-            f"none of the {left_out} voters has an unconstrained estimate (each voter's answers are separable): "
+            f"none of the {left_out} voters has an unconstrained estimate (each voter's records are separable): "
             "give a norm bound instead"
         )
     coarse, fine = (sums.reshape(2, -1) / voters).tolist()

@@ -5,10 +5,10 @@ cannot be separated: if no direction u has V u >= 0 and V u != 0. (If there is o
 ever. If there is none, L falls without bound along every direction that it depends on, so it attains its maximum.)
 
 That argument holds for any strictly concave, increasing function with an upper bound in the place of ln Phi. So
-existence is decided with one whose slope fades slowly, (t - sqrt(1 + t^2)) / 2: none drowns in rounding. Both answers leave a
-certificate. A point with V beta > 0: separated. A maximiser, where the slopes y > 0 have V'y = 0: not separated,
-since V u >= 0 and y'V u = 0 force V u = 0. A linear program decides for the few voters with neither: those whose
-records are separated with some of them on the boundary (V_j u = 0), or almost so.
+existence is decided with one whose slope fades slowly, (t - sqrt(1 + t^2)) / 2: none drowns in rounding. Both outcomes
+leave a certificate. A point with V beta > 0: separated. A maximiser, where the slopes y > 0 have V'y = 0: not
+separated, since V u >= 0 and y'V u = 0 force V u = 0. A linear program decides for the few voters with neither: those
+whose records are separated with some of them on the boundary (V_j u = 0), or almost so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scipy.optimize import linprog
 from scipy.special import log_ndtr
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
-from crowdveil.estimation.records import largest_difference
+from crowdveil.estimation.l1_ball import largest_difference
 
 _RANK_TOLERANCE = 1e-10
 _GAIN_TOLERANCE = 1e-20

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdveil.estimation.flipped_answers import FlippedAnswers, fit_flipped_answers
+from crowdveil.estimation.flipped_choices import FlippedChoices, fit_flipped_choices
 from crowdveil.estimation.society import society
 from crowdveil.evaluation.toolkit.fitted_crowd import noised_crowd
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -51,8 +51,8 @@ def test_a_mechanism_comes_near_what_its_error_is_counted_from(name):
 @pytest.mark.parametrize("name", ["randomised-response", "one-choice"])
 def test_answer_mechanisms_are_measured_from_one_fit_to_all_true_answers(name):
     records = BALLOTS.records
-    exact = FlippedAnswers(BALLOTS.differences, BALLOTS.offsets, np.zeros(records), np.ones(records))
-    assert CROWD.without_noise(name) == pytest.approx(fit_flipped_answers([exact]).preference, abs=1e-6)
+    exact = FlippedChoices(BALLOTS.differences, BALLOTS.offsets, np.zeros(records), np.ones(records))
+    assert CROWD.without_noise(name) == pytest.approx(fit_flipped_choices([exact]).preference, abs=1e-6)
     assert CROWD.pooled.tolist() == CROWD.without_noise(name).tolist()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.fit import fit_voters
+from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1

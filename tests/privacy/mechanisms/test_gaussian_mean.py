@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
-from crowdveil.estimation.fit import fit_voters
+from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.concentrated import ZcdpBudget
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtr
 
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.fit import fit_voters
+from crowdveil.estimation.society import fit_voters
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_session
 

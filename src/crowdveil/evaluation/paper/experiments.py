@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.fit import fit_voters, fit_voters_unbounded
+from crowdveil.estimation.society import fit_voters, fit_voters_unbounded
 from crowdveil.evaluation.paper.algorithms import (
     CUT,
     PRINTED,

@@ -9,7 +9,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray
 from crowdveil.audit.noiseless import SilentNoise
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.fit import fit_voters
+from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import GREATEST, Epsilons
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.mechanism import Settings

@@ -6,7 +6,7 @@ from functools import partial
 
 from crowdveil.arrays import IntArray
 from crowdveil.ballots import Ballots, BallotSource
-from crowdveil.estimation.fit import fit_voters
+from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps, to_steps
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Measurement, Settings, measured

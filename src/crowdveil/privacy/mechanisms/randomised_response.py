@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.flipped_answers import FlippedAnswers, fit_flipped_answers
+from crowdveil.estimation.flipped_choices import FlippedChoices, fit_flipped_choices
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.influence import influence
 from crowdveil.privacy.mechanisms.level_sums import LevelSums, unsummed
@@ -158,7 +158,7 @@ def _pooled(batches: list[ChoiceReports], settings: Settings, facts: dict[str, s
     for batch in batches:
         stop, counts = start + len(batch.epsilons), np.diff(batch.offsets)
         groups.append(
-            FlippedAnswers(
+            FlippedChoices(
                 chosen=batch.dilemmas * batch.choices[:, None].astype(batch.dilemmas.dtype),
                 offsets=batch.offsets,
                 flip=np.repeat(1 / (1 + np.exp(epsilons[start:stop])), counts),
@@ -166,7 +166,7 @@ def _pooled(batches: list[ChoiceReports], settings: Settings, facts: dict[str, s
             )
         )
         start = stop
-    fit = fit_flipped_answers(groups)
+    fit = fit_flipped_choices(groups)
     return Estimate(fit.preference, Spread(tuple(map(tuple, fit.covariance.tolist()))), facts)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.fit import fit_voters
+from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
 from crowdveil.privacy.mechanisms.influence import influence

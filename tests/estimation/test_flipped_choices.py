@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from crowdveil.estimation import flipped_answers
-from crowdveil.estimation.flipped_answers import DISAGREEMENT, FlippedAnswers, _evaluate, _reaches, fit_flipped_answers
+from crowdveil.estimation.flipped_choices import DISAGREEMENT, FlippedChoices, _evaluate, _reaches, fit_flipped_choices
 
 
 def answers(voters, records, beta, flip, rng, spread=DISAGREEMENT):
@@ -18,14 +18,14 @@ def answers(voters, records, beta, flip, rng, spread=DISAGREEMENT):
     kept = rng.random(total) >= flip
     chosen = np.where((chose == kept)[:, None], dilemmas, -dilemmas)
     offsets = np.arange(voters + 1) * records
-    return FlippedAnswers(chosen, offsets, np.full(total, flip), np.ones(total))
+    return FlippedChoices(chosen, offsets, np.full(total, flip), np.ones(total))
 
 
 def groups(seed=1):
     """Two groups with different chances of a flip, and unequal weights."""
     rng, beta = np.random.default_rng(seed), np.array([0.5, -0.4, 0.1])
     first, second = (answers(8, 5, beta, flip, rng) for flip in (0.1, 0.35))
-    return [first, FlippedAnswers(second.chosen, second.offsets, second.flip, np.full(40, 0.4))]
+    return [first, FlippedChoices(second.chosen, second.offsets, second.flip, np.full(40, 0.4))]
 
 
 def objective(preference):
@@ -51,7 +51,7 @@ def test_objective_and_slope_against_differences(preference):
 
 def test_a_general_solver_finds_nothing_better():
     found = minimize(lambda b: -objective(b), np.zeros(3), method="BFGS", options={"gtol": 1e-9})
-    fit = fit_flipped_answers(groups())
+    fit = fit_flipped_choices(groups())
     assert fit.preference == pytest.approx(found.x, abs=1e-5)
     assert objective(fit.preference) >= -found.fun - 1e-9
 
@@ -61,7 +61,7 @@ def test_a_known_preference_is_recovered_through_the_flips(flip):
     """Stated for the dilemma of mean square length: b / sqrt(1 + tau^2 l^2), here l^2 = 2 d."""
     b = np.array([0.8, -0.5, 0.0, 0.3])
     made = answers(40_000 if flip > 0.4 else 6_000, 5, b, flip, np.random.default_rng(4))
-    fit = fit_flipped_answers([made])
+    fit = fit_flipped_choices([made])
     beta = b / np.sqrt(1 + DISAGREEMENT**2 * (made.chosen**2).sum(axis=1).mean())
     assert np.abs(fit.preference - beta) == pytest.approx(0, abs=5 * np.sqrt(np.diag(fit.covariance)).max())
     assert np.sqrt(np.diag(fit.covariance)).max() < 0.04
@@ -69,8 +69,8 @@ def test_a_known_preference_is_recovered_through_the_flips(flip):
 
 def test_a_likelihood_that_forgets_the_flips_shrinks_the_preference():
     made = answers(4_000, 5, np.array([0.8, -0.5]), 0.3, np.random.default_rng(4))
-    forgetful = FlippedAnswers(made.chosen, made.offsets, np.zeros(len(made.flip)), made.weight)
-    right, wrong = (np.linalg.norm(fit_flipped_answers([g]).preference) for g in (made, forgetful))
+    forgetful = FlippedChoices(made.chosen, made.offsets, np.zeros(len(made.flip)), made.weight)
+    right, wrong = (np.linalg.norm(fit_flipped_choices([g]).preference) for g in (made, forgetful))
     assert wrong < 0.6 * right
 
 
@@ -81,7 +81,7 @@ def test_error_bars_cover_although_a_voters_answers_are_alike():
     covered, naive = np.zeros(2), np.zeros(2)
     for _ in range(runs):
         made = answers(60, 30, b, 0.1, rng)
-        fit = fit_flipped_answers([made])
+        fit = fit_flipped_choices([made])
         _, information, _, _ = _evaluate([made], _reaches([made]), fit.preference)
         miss = np.abs(fit.preference - beta)
         covered += miss < 1.96 * np.sqrt(np.diag(fit.covariance))
@@ -97,4 +97,4 @@ def test_without_disagreement_it_is_the_plain_probit(monkeypatch):
     found = minimize(
         lambda b: -norm.logcdf(made.chosen @ b).sum() + 0.5 * b @ b, np.zeros(2), method="BFGS", options={"gtol": 1e-8}
     )
-    assert fit_flipped_answers([made]).preference == pytest.approx(found.x, abs=1e-6)
+    assert fit_flipped_choices([made]).preference == pytest.approx(found.x, abs=1e-6)

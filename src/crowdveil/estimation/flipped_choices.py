@@ -1,13 +1,13 @@
-"""One preference for all, fitted to answers of which some were turned over with a known probability.
+"""One preference for all, fitted to choices of which some were turned over with a known probability.
 
 Voters differ. If their preferences are N(b, tau^2 I), a random voter chooses v with probability
 Phi(b . v / sqrt(1 + tau^2 |v|^2)): the longer a dilemma, the more of its margin is a matter of whom one asks. Stated
 for the dilemma of mean square length l^2, beta = b / sqrt(1 + tau^2 l^2) is what a fit that ignores the differences
-finds too, only less exactly. So an answer is reported as chosen with probability
+finds too, only less exactly. So a side is reported as chosen with probability
 
     f + (1 - 2f) Phi(r beta . v),    r = sqrt((1 + tau^2 l^2) / (1 + tau^2 |v|^2)),
 
-where f is the chance of a flip. The likelihood of all reported answers, with a weak prior N(0, 1) on each coordinate,
+where f is the chance of a flip. The likelihood of all reported choices, with a weak prior N(0, 1) on each coordinate,
 is maximised by Fisher scoring.
 """
 
@@ -28,8 +28,8 @@ _SETTLED = 1e-10
 
 
 @dataclass(frozen=True)
-class FlippedAnswers:
-    """Reported answers of some voters: a row of ``chosen`` is X - Z for what the report says was chosen."""
+class FlippedChoices:
+    """Reported choices of some voters: a row of ``chosen`` is X - Z for what the report says was chosen."""
 
     chosen: ValueArray
     offsets: IntArray
@@ -46,8 +46,8 @@ class PooledFit:
     """Of the sandwich form, clustered by voter: right even where voters differ among each other."""
 
 
-def fit_flipped_answers(groups: Sequence[FlippedAnswers]) -> PooledFit:
-    """Fit one preference to the answers of all groups."""
+def fit_flipped_choices(groups: Sequence[FlippedChoices]) -> PooledFit:
+    """Fit one preference to the choices of all groups."""
     preference = np.zeros(groups[0].chosen.shape[1])
     reaches = _reaches(groups)
     slope, information, _, current = _evaluate(groups, reaches, preference)
@@ -66,15 +66,15 @@ def fit_flipped_answers(groups: Sequence[FlippedAnswers]) -> PooledFit:
     return PooledFit(preference, np.asarray(inverse @ spread @ inverse, np.float64))
 
 
-def _reaches(groups: Sequence[FlippedAnswers]) -> list[FloatArray]:
-    """Return r of every answer."""
+def _reaches(groups: Sequence[FlippedChoices]) -> list[FloatArray]:
+    """Return r of every record."""
     squares = [np.square(group.chosen, dtype=np.float64).sum(axis=1) for group in groups]
     typical = sum(float(square.sum()) for square in squares) / sum(len(square) for square in squares)
     return [np.sqrt((1 + DISAGREEMENT**2 * typical) / (1 + DISAGREEMENT**2 * square)) for square in squares]
 
 
 def _evaluate(
-    groups: Sequence[FlippedAnswers], reaches: Sequence[FloatArray], preference: FloatArray
+    groups: Sequence[FlippedChoices], reaches: Sequence[FloatArray], preference: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Return slope, expected information, spread of the voters' slopes, and the objective itself."""
     slope, information = -preference, np.eye(len(preference))
