@@ -12,7 +12,8 @@ from crowdveil.ballots import Ballots, census, concatenate, dilemmas_between, na
 from crowdveil.categories import Categories
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study
-from crowdveil.study.study import Drawing, Feature, Study
+from crowdveil.study.features import Feature
+from crowdveil.study.study import Drawing, Study
 
 STUDY = Study(
     "toy",

@@ -21,7 +21,8 @@ from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.protocol.report import write_reports
 from crowdveil.study.drawing import draw_session
-from crowdveil.study.study import Drawing, Feature, Study
+from crowdveil.study.features import Feature
+from crowdveil.study.study import Drawing, Study
 
 STUDY = Study(
     name="vectors",

@@ -22,7 +22,8 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.files import write_text
 from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
-from crowdveil.study.study import Study, canonical_json
+from crowdveil.study.plain_data import canonical_json
+from crowdveil.study.study import Study
 
 FORMAT = "crowdveil release 1"
 ERROR_BAR = 0.95

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from crowdveil.estimation import flipped_answers
+from crowdveil.estimation import flipped_choices
 from crowdveil.estimation.flipped_choices import DISAGREEMENT, FlippedChoices, _evaluate, _reaches, fit_flipped_choices
 
 
@@ -92,7 +92,7 @@ def test_error_bars_cover_although_a_voters_answers_are_alike():
 
 
 def test_without_disagreement_it_is_the_plain_probit(monkeypatch):
-    monkeypatch.setattr(flipped_answers, "DISAGREEMENT", 0.0)
+    monkeypatch.setattr(flipped_choices, "DISAGREEMENT", 0.0)
     made = answers(400, 5, np.array([0.6, -0.2]), 0.0, np.random.default_rng(5), spread=0.0)
     found = minimize(
         lambda b: -norm.logcdf(made.chosen @ b).sum() + 0.5 * b @ b, np.zeros(2), method="BFGS", options={"gtol": 1e-8}

@@ -18,7 +18,7 @@ from crowdveil.protocol.description import describe_poll, read_poll, report_size
 from crowdveil.protocol.polls import Poll, State
 from crowdveil.service.poll_file import default_poll, find_poll, load_poll, poll_as_dict, poll_from_dict
 from crowdveil.study.bundled import load_study
-from crowdveil.study.study import canonical_json
+from crowdveil.study.plain_data import canonical_json
 
 QUESTION = {
     "id": "age",

@@ -21,7 +21,7 @@ from crowdveil.service.store.backup import TABLES, back_up, check_backup, restor
 from crowdveil.service.store.store import open_store
 from crowdveil.service.store.submissions import SubmissionRow
 from crowdveil.study.bundled import load_study
-from crowdveil.study.study import canonical_json
+from crowdveil.study.plain_data import canonical_json
 
 TODAY = date(2026, 3, 1)
 

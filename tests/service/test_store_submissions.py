@@ -14,7 +14,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.submission import Status, is_token, new_token, report_id
 from crowdveil.service.store.store import Store, open_store
 from crowdveil.service.store.submissions import DayCount, RefusalCount
-from crowdveil.study.study import canonical_json
+from crowdveil.study.plain_data import canonical_json
 
 TODAY = date(2026, 5, 4)
 TOKEN = "AAAAAAAAAAAAAAAAAAAAAA"

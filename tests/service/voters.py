@@ -20,7 +20,7 @@ from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.store.submissions import SubmissionRow
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.drawing import draw_session
-from crowdveil.study.study import canonical_json
+from crowdveil.study.plain_data import canonical_json
 
 
 @lru_cache(maxsize=64)

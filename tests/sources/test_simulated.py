@@ -15,7 +15,8 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.sources import simulated
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
-from crowdveil.study.study import Drawing, Feature, Study
+from crowdveil.study.features import Feature
+from crowdveil.study.study import Drawing, Study
 
 UNLIKELY = 1e-7
 

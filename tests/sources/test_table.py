@@ -15,7 +15,8 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import ImportResult, Refusal, write_refused
 from crowdveil.sources.table import TableMapping, load_mapping, load_table
 from crowdveil.study.bundled import load_study
-from crowdveil.study.study import Drawing, Feature, Study
+from crowdveil.study.features import Feature
+from crowdveil.study.study import Drawing, Study
 
 ROOT = Path(__file__).parents[2]
 KIDNEY_FILE = ROOT / "../shared/data/kidney/exp2_82_voters.csv.gz"

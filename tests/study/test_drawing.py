@@ -10,7 +10,8 @@ from scipy import stats
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.drawing import draw_dilemmas, draw_session
-from crowdveil.study.study import Drawing, Feature, Study
+from crowdveil.study.features import Feature
+from crowdveil.study.study import Drawing, Study
 
 # A fixed seed that passes once passes always; the level says how unlikely a sound law is to fail another seed.
 UNLIKELY = 1e-7

@@ -6,7 +6,8 @@ import pytest
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study
-from crowdveil.study.study import Drawing, Feature, Study
+from crowdveil.study.features import Feature
+from crowdveil.study.study import Drawing, Study
 from crowdveil.study.translations import INTERFACE_LANGUAGES, languages, load_translation, read_translation, words
 
 TRANSLATED = [(name, code) for name in ("moral-machine", "kidney") for code in INTERFACE_LANGUAGES[1:]]

@@ -10,7 +10,8 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import Poll
-from crowdveil.study.study import Dilemma, Feature, Study
+from crowdveil.study.features import Feature
+from crowdveil.study.study import Dilemma, Study
 
 FORMAT = "crowdveil ballot 1"
 SIDES = ("left", "right")

@@ -1,4 +1,4 @@
-"""What is asked: a study's features with their public bounds, its alternatives and its dilemmas.
+"""A study: its features with their public bounds, its alternatives and its dilemmas.
 
 Every bound that privacy rests on (how large a feature, a record or a preference can be) is a public fact
 of the study, written down before anybody answers. Nothing here ever looks at an answer.
@@ -19,77 +19,10 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray
 from crowdveil.errors import CrowdveilError
+from crowdveil.study.features import Feature
+from crowdveil.study.plain_data import canonical_json, check_keys, need, number, optional
 
 DRAWING_METHODS = ("moral-machine", "independent", "gaussian")
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One measured property of an alternative, with the public range that it can take."""
-
-    name: str
-    label: str
-    low: float
-    high: float
-    unit: float = 1.0
-    """How much of the feature counts as 1 in the model: differences are divided by it."""
-    levels: tuple[float, ...] = ()
-    """Values that an independently drawn dilemma may show."""
-    words: Mapping[str, str] | None = None
-    """Value -> phrase; ``other`` stands for any value not listed; ``{n}`` is the value; "" is not said."""
-    part: str = ""
-    """Phrases of features of the same part are joined with "and"."""
-    lean: float = 0.0
-    """What a simulated crowd prefers on average. Used by simulations only."""
-
-    def __post_init__(self) -> None:
-        if not self.name or not all(c.isalnum() or c in "_-" for c in self.name):
-            raise CrowdveilError(f"feature name {self.name!r}: use letters, digits, _ and - only")
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise CrowdveilError(
-                f"feature {self.name}: needs finite bounds with low < high, got low={self.low}, high={self.high}"
-            )
-        if not (self.unit > 0 and math.isfinite(self.unit)):
-            raise CrowdveilError(f"feature {self.name}: unit must be a positive number, got {self.unit}")
-        if not math.isfinite(self.lean):
-            raise CrowdveilError(f"feature {self.name}: lean must be a finite number, got {self.lean}")
-        for level in self.levels:
-            if not self.low <= level <= self.high:
-                raise CrowdveilError(f"feature {self.name}: level {level} is outside {self.low} to {self.high}")
-
-    @property
-    def default(self) -> float | None:
-        """The value of a feature that an alternative does not mention: 0 where 0 is possible."""
-        return 0.0 if self.low <= 0 <= self.high else None
-
-    @property
-    def reach(self) -> float:
-        """The largest absolute difference between two alternatives, in model units."""
-        return (self.high - self.low) / self.unit
-
-    def phrase(self, value: float) -> str:
-        """Say a value of this feature in the study's words."""
-        shown = f"{value:g}"
-        if self.words is None:
-            return f"{self.label}: {shown}"
-        return self.words.get(shown, self.words.get("other", "{n} " + self.label)).replace("{n}", shown)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the feature as plain data; optional parts appear only when they are set.
-
-        Numbers are floats, so that studies that are equal read the same.
-        """
-        return {
-            "name": self.name,
-            "label": self.label,
-            "low": float(self.low),
-            "high": float(self.high),
-            "unit": float(self.unit),
-            **({"levels": [float(level) for level in self.levels]} if self.levels else {}),
-            **({"words": dict(self.words)} if self.words is not None else {}),
-            **({"part": self.part} if self.part else {}),
-            **({"lean": float(self.lean)} if self.lean else {}),
-        }
 
 
 @dataclass(frozen=True)
@@ -272,79 +205,24 @@ class Study:
     def from_dict(cls, data: Mapping[str, Any]) -> Study:
         """Build a study from plain data and refuse what does not fit, by name."""
         where = f"study {data.get('name', '?')!r}"
-        _only(
+        check_keys(
             data,
             {"name", "title", "question", "norm_bound", "record_norm", "parts", "drawing", "features"},
             where,
         )
-        drawing = _need(data, "drawing", dict, where)
-        _only(drawing, {"method", "dilemmas"}, f"{where}, [drawing]")
-        features = []
-        for entry in _need(data, "features", list, where):
-            place = f"{where}, feature {entry.get('name', '?')!r}" if isinstance(entry, dict) else where
-            if not isinstance(entry, dict):
-                raise CrowdveilError(f"{where}: each feature must be a table ([[features]]), got {entry!r}")
-            _only(entry, {"name", "label", "low", "high", "unit", "levels", "words", "part", "lean"}, place)
-            features.append(
-                Feature(
-                    name=_need(entry, "name", str, place),
-                    label=str(entry.get("label", entry["name"])),
-                    low=_number(entry, "low", place),
-                    high=_number(entry, "high", place),
-                    unit=_number(entry, "unit", place, 1.0),
-                    levels=tuple(
-                        _number({"levels": level}, "levels", place) for level in _optional(entry, "levels", [], place)
-                    ),
-                    words={str(k): str(v) for k, v in _optional(entry, "words", {}, place).items()}
-                    if "words" in entry
-                    else None,
-                    part=str(entry.get("part", "")),
-                    lean=_number(entry, "lean", place, 0.0),
-                )
-            )
+        drawing = need(data, "drawing", dict, where)
+        check_keys(drawing, {"method", "dilemmas"}, f"{where}, [drawing]")
         return cls(
-            name=_need(data, "name", str, where),
+            name=need(data, "name", str, where),
             title=str(data.get("title", data["name"])),
             question=str(data.get("question", "Which do you prefer?")),
-            features=tuple(features),
-            drawing=Drawing(_need(drawing, "method", str, where), _need(drawing, "dilemmas", int, where)),
-            norm_bound=_number(data, "norm_bound", where, 2.0),
-            record_norm=_number(data, "record_norm", where) if "record_norm" in data else None,
-            parts=tuple(str(part) for part in _optional(data, "parts", [], where)),
+            features=tuple(Feature.from_dict(entry, where) for entry in need(data, "features", list, where)),
+            drawing=Drawing(need(drawing, "method", str, where), need(drawing, "dilemmas", int, where)),
+            norm_bound=number(data, "norm_bound", where, 2.0),
+            record_norm=number(data, "record_norm", where) if "record_norm" in data else None,
+            parts=tuple(str(part) for part in optional(data, "parts", [], where)),
         )
-
-
-def canonical_json(data: Any) -> str:
-    """One text per value: sorted keys, no spaces, and no NaN."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def _join(phrases: Sequence[str]) -> str:
     return phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
-
-
-def _only(data: Mapping[str, Any], known: set[str], where: str) -> None:
-    unknown = sorted(set(data) - known)
-    if unknown:
-        raise CrowdveilError(f"{where}: unknown setting {unknown[0]!r}; known are {', '.join(sorted(known))}")
-
-
-def _need(data: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
-    if key not in data:
-        raise CrowdveilError(f"{where}: {key!r} is missing")
-    if not isinstance(data[key], kind):
-        raise CrowdveilError(f"{where}: {key!r} must be a {kind.__name__}, got {data[key]!r}")
-    return data[key]
-
-
-def _optional(data: Mapping[str, Any], key: str, default: Any, where: str) -> Any:
-    return _need({key: default, **data}, key, type(default), where)
-
-
-def _number(data: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
-    value = data.get(key, default)
-    if value is None:
-        raise CrowdveilError(f"{where}: {key!r} is missing")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CrowdveilError(f"{where}: {key!r} must be a number, got {value!r}")
-    return float(value)

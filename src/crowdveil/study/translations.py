@@ -16,7 +16,9 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import BUNDLED, load_study
-from crowdveil.study.study import Feature, Study
+from crowdveil.study.features import Feature
+from crowdveil.study.plain_data import check_keys, text
+from crowdveil.study.study import Study
 
 INTERFACE_LANGUAGES = ("en", "ar", "zh", "fr", "de", "ja", "ko", "pt", "ru", "es")
 """The languages that the voter's page and the bundled studies speak."""
@@ -101,10 +103,10 @@ def load_translation(path: str | Path, study: Study) -> Translation:
 
 def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Translation:
     """Check the plain data of a translation against its study; ``where`` names it in what is said of it."""
-    _only(data, ("study", "language", "title", "question", "features"), where)
-    if _text(data, "study", where) != study.name:
+    check_keys(data, ("study", "language", "title", "question", "features"), where)
+    if text(data, "study", where) != study.name:
         raise CrowdveilError(f"{where} translates the study {data['study']!r}, not {study.name!r}")
-    language = _text(data, "language", where)
+    language = text(data, "language", where)
     if not _TAG.fullmatch(language):
         raise CrowdveilError(f"{where}: language {language!r} is not a language tag such as fr or pt-BR")
     given = data.get("features")
@@ -119,8 +121,8 @@ def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Trans
     return Translation(
         study=study.name,
         language=language,
-        title=_text(data, "title", where),
-        question=_text(data, "question", where),
+        title=text(data, "title", where),
+        question=text(data, "question", where),
         features={f.name: _feature_words(f, given[f.name], f"{where}, feature {f.name}") for f in study.features},
     )
 
@@ -128,8 +130,8 @@ def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Trans
 def _feature_words(feature: Feature, given: Any, where: str) -> FeatureWords:
     if not isinstance(given, dict):
         raise CrowdveilError(f"{where}: must look like {{ label = ..., words = {{ ... }} }}, got {given!r}")
-    _only(given, ("label", "words"), where)
-    label = _text(given, "label", where)
+    check_keys(given, ("label", "words"), where)
+    label = text(given, "label", where)
     if feature.words is None:
         if "words" in given:
             raise CrowdveilError(
@@ -139,7 +141,7 @@ def _feature_words(feature: Feature, given: Any, where: str) -> FeatureWords:
     table = given.get("words")
     if not isinstance(table, dict):
         raise CrowdveilError(f"{where}: the table words is missing")
-    phrases = {str(value): _text(table, value, where) for value in table}
+    phrases = {str(value): text(table, value, where) for value in table}
     for value in _values(feature):
         if feature.phrase(value) and f"{value:g}" not in phrases and "other" not in phrases:
             raise CrowdveilError(f"{where}: there are no words for the value {value:g}; add it, or other")
@@ -171,19 +173,6 @@ def _own_words(study: Study) -> Translation:
 
 
 def _bundled_words_fit(study: Study) -> bool:
-    """Say whether the bundled translations say what this study says: its own words are those of the bundled study."""
+    """Whether the bundled translations fit: the study's own words are those of the bundled study."""
     has_translations = study.name in BUNDLED and not study.name.startswith("synthetic")
     return has_translations and _own_words(load_study(study.name)) == _own_words(study)
-
-
-def _only(data: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    unknown = sorted(str(key) for key in data if key not in known)
-    if unknown:
-        raise CrowdveilError(f"{where}: unknown setting {unknown[0]!r}; known are {', '.join(known)}")
-
-
-def _text(data: Mapping[str, Any], key: str, where: str) -> str:
-    value = data.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise CrowdveilError(f"{where}: {key!r} must be a text that is not empty, got {value!r}")
-    return value

@@ -19,7 +19,7 @@ from crowdveil.service.host.editor import EXAMPLE
 from crowdveil.service.host.overview import REASONS
 from crowdveil.sources.table import TableMapping, load_table
 from crowdveil.study.bundled import load_study
-from crowdveil.study.study import canonical_json
+from crowdveil.study.plain_data import canonical_json
 
 
 def numbers(page):

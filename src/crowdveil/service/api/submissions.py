@@ -21,7 +21,7 @@ from crowdveil.service.api.polls import poll_named
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.service import Service
 from crowdveil.service.store.submissions import SubmissionRow
-from crowdveil.study.study import canonical_json
+from crowdveil.study.plain_data import canonical_json
 
 Token = Annotated[str | None, Header(alias=TOKEN_HEADER, description="The ballot token: 16 random bytes as base64url.")]
 

@@ -16,7 +16,7 @@ from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
-from crowdveil.study.study import canonical_json
+from crowdveil.study.plain_data import canonical_json
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from importlib import resources
 from pathlib import Path
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.study.study import Drawing, Feature, Study
+from crowdveil.study.features import Feature
+from crowdveil.study.study import Drawing, Study
 
 BUNDLED = ("moral-machine", "kidney", "synthetic-10")
 

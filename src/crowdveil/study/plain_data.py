@@ -1,0 +1,54 @@
+"""Plain data, as TOML and JSON hold it: written in one way only, and checked key by key when it is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from crowdveil.errors import CrowdveilError
+
+
+def canonical_json(data: Any) -> str:
+    """Write one text per value: sorted keys, no spaces, and no NaN."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def check_keys(data: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    """Refuse data with a key that is not among the known ones."""
+    known = sorted(known)
+    unknown = sorted(str(key) for key in data if key not in known)
+    if unknown:
+        raise CrowdveilError(f"{where}: unknown setting {unknown[0]!r}; known are {', '.join(known)}")
+
+
+def need(data: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
+    """Return a value that must be there and of this kind."""
+    if key not in data:
+        raise CrowdveilError(f"{where}: {key!r} is missing")
+    if not isinstance(data[key], kind):
+        raise CrowdveilError(f"{where}: {key!r} must be a {kind.__name__}, got {data[key]!r}")
+    return data[key]
+
+
+def optional(data: Mapping[str, Any], key: str, default: Any, where: str) -> Any:
+    """Return a value of the default's kind, or the default."""
+    return need({key: default, **data}, key, type(default), where)
+
+
+def number(data: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
+    """Return a number, or the default if there is one."""
+    value = data.get(key, default)
+    if value is None:
+        raise CrowdveilError(f"{where}: {key!r} is missing")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise CrowdveilError(f"{where}: {key!r} must be a number, got {value!r}")
+    return float(value)
+
+
+def text(data: Mapping[str, Any], key: str, where: str) -> str:
+    """Return a text that is not empty."""
+    value = data.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise CrowdveilError(f"{where}: {key!r} must be a text that is not empty, got {value!r}")
+    return value
