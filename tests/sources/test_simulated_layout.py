@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.real_data import MORAL_MACHINE
 
 from crowdveil.ballots import Ballots, concatenate
 from crowdveil.errors import CrowdveilError
@@ -17,7 +18,6 @@ from crowdveil.sources.simulated_layout import REFUSED_FOR, Dirt, write_public_l
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("moral-machine")
-FILE = Path(__file__).parents[2] / "../shared/data/moral_machine/us_2097_voters.csv.gz"
 
 
 def sessions(ballots: Ballots) -> list[list[list[int]]]:
@@ -40,8 +40,8 @@ def test_the_layout_is_the_public_one(tmp_path: Path) -> None:
         header, *rows = csv.reader(file)
     assert header == list(COLUMNS)
     assert {len(row) for row in rows} == {41}
-    if FILE.exists():
-        with gzip.open(FILE, "rt", newline="") as public:
+    if MORAL_MACHINE.exists():
+        with gzip.open(MORAL_MACHINE, "rt", newline="") as public:
             assert header == next(csv.reader(public))
 
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.real_data import KIDNEY, with_kidney
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import ImportResult, Refusal, write_refused
@@ -19,7 +20,6 @@ from crowdveil.study.features import Feature
 from crowdveil.study.study import Drawing, Study
 
 ROOT = Path(__file__).parents[2]
-KIDNEY_FILE = ROOT / "../shared/data/kidney/exp2_82_voters.csv.gz"
 FEATURES = (Feature("size", "size", 0, 5, levels=(0, 1)), Feature("cost", "cost", -10, 10, unit=10, levels=(0, 1)))
 STUDY = Study("toy", "Toy", "Which?", FEATURES, Drawing("independent", 2))
 WHOLE = Study("whole", "Whole", "Which?", FEATURES[:1], Drawing("independent", 2))
@@ -211,10 +211,10 @@ def test_columns_that_the_mapping_names_must_be_there(tmp_path: Path) -> None:
         import_text(tmp_path, HEADER, TableMapping(STUDY, drop={"kind": "*"}))
 
 
-@pytest.mark.skipif(not KIDNEY_FILE.exists(), reason="the public answers are not here")
+@with_kidney
 def test_the_example_mapping_reads_the_public_kidney_answers() -> None:
-    imported = load_table(KIDNEY_FILE, load_mapping(ROOT / "examples/kidney-mapping.toml"))
-    with gzip.open(KIDNEY_FILE, "rt", encoding="utf-8") as file:
+    imported = load_table(KIDNEY, load_mapping(ROOT / "examples/kidney-mapping.toml"))
+    with gzip.open(KIDNEY, "rt", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     kept = [row for row in rows if not row["pairid"].startswith("att_")]
     report = imported.report

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
+from tests.real_data import MORAL_MACHINE, with_moral_machine
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray, SmallIntArray, ValueArray
 from crowdveil.errors import CrowdveilError
@@ -17,7 +17,6 @@ from crowdveil.study.moral_machine_sessions import CHARACTERS, NOBODY, Scenario,
 from crowdveil.study.study import Drawing
 
 STUDY = load_study("moral-machine")
-FILE = Path(__file__).parents[2] / "../shared/data/moral_machine/us_2097_voters.csv.gz"
 UNLIKELY = 1e-7
 
 
@@ -226,12 +225,11 @@ NAMES = {
     Scenario.SPECIES: ("Species", "Hoomans", "Pets"),
     Scenario.NUMBER: ("Utilitarian", "More", "Less"),
 }
-real = pytest.mark.skipif(not FILE.exists(), reason="the public answers are not here")
 
 
 @pytest.fixture(scope="module")
 def public() -> pl.DataFrame:
-    return pl.read_csv(FILE, infer_schema_length=None).sort("ResponseID", "Intervention")
+    return pl.read_csv(MORAL_MACHINE, infer_schema_length=None).sort("ResponseID", "Intervention")
 
 
 def comparable(scenario: Scenario, first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
@@ -255,7 +253,7 @@ def largest_z(real_values: FloatArray, drawn: FloatArray) -> float:
     return float(np.abs(apart[error > 0] / error[error > 0]).max())
 
 
-@real
+@with_moral_machine
 @pytest.mark.parametrize("scenario", NAMES)
 def test_groups_have_the_means_and_second_moments_of_the_public_answers(
     public: pl.DataFrame, scenario: Scenario
@@ -273,7 +271,7 @@ def test_groups_have_the_means_and_second_moments_of_the_public_answers(
     assert largest_z(seen_v.astype(float), v.astype(float)) < 5.5
 
 
-@real
+@with_moral_machine
 def test_places_and_lights_have_the_second_moments_of_the_public_answers(public: pl.DataFrame) -> None:
     ahead, other = public.filter(pl.col("Intervention") == 0), public.filter(pl.col("Intervention") == 1)
     legality = pl.col("CrossingSignal").replace_strict({0: 0, 1: 1, 2: -1})
@@ -284,7 +282,7 @@ def test_places_and_lights_have_the_second_moments_of_the_public_answers(public:
     assert np.abs(v.T @ v / len(v) - w.T @ w / len(w)).max() < 0.03
 
 
-@real
+@with_moral_machine
 def test_random_scenarios_have_the_places_and_lights_of_the_public_answers(public: pl.DataFrame) -> None:
     study = replace(STUDY, drawing=Drawing("moral-machine", 13))
     sides = draw_dilemmas(study, 20_000, np.random.default_rng(11))

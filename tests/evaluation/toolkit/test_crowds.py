@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.real_data import MORAL_MACHINE, with_moral_machine
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.toolkit.crowds import TEST_PAIRS, MoralMachine, Synthetic, open_moral_machine
 from crowdveil.evaluation.toolkit.seeds import generator, seed
-
-REAL = Path(__file__).parents[3] / "../shared/data/moral_machine/us_2097_voters.csv.gz"
 
 
 def test_a_crowd_is_the_same_whichever_others_are_drawn_with_it():
@@ -41,9 +40,9 @@ def test_seeds_follow_from_names():
     assert generator("x").integers(1 << 60) == generator("x").integers(1 << 60)
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="the Moral Machine file is not here")
+@with_moral_machine
 def test_real_crowds():
-    source, everyone = open_moral_machine(REAL)
+    source, everyone = open_moral_machine(MORAL_MACHINE)
     assert (everyone.voters, everyone.records) == (2097, 22315)
     drawn = source.draw(50, range(2))
     first, second = (set(drawn.ballots[s].voter_names()) for s in (slice(0, 50), slice(50, 100)))
@@ -64,9 +63,9 @@ def test_real_crowds():
 
 def test_too_few_real_voters(tmp_path):
     small = tmp_path / "small.csv"
-    if not REAL.exists():
+    if not MORAL_MACHINE.exists():
         pytest.skip("the Moral Machine file is not here")
-    with gzip.open(REAL, "rt") as whole:
+    with gzip.open(MORAL_MACHINE, "rt") as whole:
         small.write_text("".join(next(whole) for _ in range(401)))
     with pytest.raises(CrowdveilError, match="at least 400"):
         open_moral_machine(small)

@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.real_data import MORAL_MACHINE, with_moral_machine
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import ImportResult, Refusal
 from crowdveil.sources.moral_machine.importing import Progress, load_moral_machine
 from crowdveil.study.bundled import load_study
 
-FILE = Path(__file__).parents[3] / "../shared/data/moral_machine/us_2097_voters.csv.gz"
 STUDY = load_study("moral-machine")
 CHARACTERS = ["".join(word.capitalize() for word in name.split("_")) for name in STUDY.feature_names[3:]]
 HEADER = ["ResponseID", "ExtendedSessionID", "Saved", "Intervention", "Barrier", "CrossingSignal", *CHARACTERS]
@@ -280,18 +280,15 @@ def test_no_row_of_a_dirty_file_is_lost(
     assert imported.report.pairs >= 16 - len(touched)
 
 
-real = pytest.mark.skipif(not FILE.exists(), reason="the public answers are not here")
-
-
 @pytest.fixture(scope="module")
 def public() -> ImportResult:
-    return load_moral_machine(FILE)
+    return load_moral_machine(MORAL_MACHINE)
 
 
 @pytest.fixture(scope="module")
 def dilemmas() -> dict[str, list[dict[str, str]]]:
     """Read the file another way."""
-    with gzip.open(FILE, "rt", encoding="utf-8", newline="") as file:
+    with gzip.open(MORAL_MACHINE, "rt", encoding="utf-8", newline="") as file:
         read: dict[str, list[dict[str, str]]] = {}
         for cells in csv.DictReader(file):
             read.setdefault(cells["ResponseID"], []).append(cells)
@@ -312,7 +309,7 @@ def answers(dilemmas: dict[str, list[dict[str, str]]], tmp_path_factory: pytest.
     return dict(zip(imported.ballots.voter_names(), imported.ballots.differences, strict=True))
 
 
-@real
+@with_moral_machine
 def test_it_has_the_known_size(public: ImportResult) -> None:
     assert refused(public) == {}
     assert public.report.pairs == 22_315
@@ -321,7 +318,7 @@ def test_it_has_the_known_size(public: ImportResult) -> None:
     assert (public.ballots.counts == 13).sum() == 20
 
 
-@real
+@with_moral_machine
 def test_another_reader_finds_the_same(
     public: ImportResult, answers: dict[str, Any], dilemmas: dict[str, list[dict[str, str]]]
 ) -> None:
@@ -337,7 +334,7 @@ def test_another_reader_finds_the_same(
     assert {name: sorted(v.tolist()) for name, v in read} == {name: sorted(v) for name, v in expected.items()}
 
 
-@real
+@with_moral_machine
 @pytest.mark.parametrize(
     ("kind", "preferred", "share"),
     [
@@ -365,16 +362,16 @@ def test_the_known_side_is_spared(
     assert np.mean(spared) == pytest.approx(share, abs=0.005)
 
 
-@real
+@with_moral_machine
 def test_the_lawful_are_spared(public: ImportResult) -> None:
     """Two lights are opposite only where both groups cross: V is then +2 or -2."""
     legality = np.array(feature(public, "legality"))
     assert np.mean(legality[np.abs(legality) == 2] > 0) == pytest.approx(0.68, abs=0.005)
 
 
-@real
+@with_moral_machine
 def test_parquet_is_read_alike(public: ImportResult, tmp_path: Path) -> None:
-    pl.read_csv(FILE, infer_schema_length=None).write_parquet(tmp_path / "answers")
+    pl.read_csv(MORAL_MACHINE, infer_schema_length=None).write_parquet(tmp_path / "answers")
     again = load_moral_machine(tmp_path / "answers")
     assert np.array_equal(again.ballots.differences, public.ballots.differences)
     assert again.ballots.voter_names() == public.ballots.voter_names()

@@ -29,7 +29,6 @@ from crowdveil.evaluation.toolkit.sweep import pieces, sweep
 from crowdveil.files import replacing, write_text
 from crowdveil.version import VERSION
 
-DEFAULT_DATA = Path("../shared/data/moral_machine/us_2097_voters.csv.gz")
 HOW_TO_GET_DATA = (
     "answers in the public Moral Machine layout (SharedResponses.csv of Awad et al. 2018) are at https://osf.io/3hvt2; "
     "give the file, or some of its rows, with --data FILE"
@@ -88,14 +87,13 @@ class Reproduction:
 
 
 def find_data(given: Path | None) -> tuple[MoralMachine | None, str]:
-    """Open the Moral Machine file that was given, or the one at the usual place, or none; and say which."""
-    path = given if given is not None else DEFAULT_DATA
-    if not path.is_file():
-        if given is not None:
-            raise CrowdveilError(f"there is no file {path}: {HOW_TO_GET_DATA}")
+    """Open the Moral Machine file that was given, and describe it; without one, say what is left out."""
+    if given is None:
         return None, f"no Moral Machine file, so the figures and claims on real data are left out: {HOW_TO_GET_DATA}"
-    source, everyone = open_moral_machine(path)
-    return source, _describe(path, everyone)
+    if not given.is_file():
+        raise CrowdveilError(f"there is no file {given}: {HOW_TO_GET_DATA}")
+    source, everyone = open_moral_machine(given)
+    return source, _describe(given, everyone)
 
 
 def make_order(folder: Path, crowds: int, workers: int, given: Path | None, command: str) -> Order:

@@ -1,0 +1,14 @@
+"""Public data sets beside the repository, and the mark of tests that are skipped where they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+_DATA = Path(__file__).parents[1] / "../shared/data"
+MORAL_MACHINE = _DATA / "moral_machine/us_2097_voters.csv.gz"
+KIDNEY = _DATA / "kidney/exp2_82_voters.csv.gz"
+
+with_moral_machine = pytest.mark.skipif(not MORAL_MACHINE.exists(), reason="the public Moral Machine file is not here")
+with_kidney = pytest.mark.skipif(not KIDNEY.exists(), reason="the public kidney file is not here")
