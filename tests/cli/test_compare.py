@@ -48,6 +48,22 @@ def test_one_json_object_and_a_picture(tmp_path):
         assert words in drawn
 
 
+def test_only_what_is_asked_for_is_measured(monkeypatch):
+    measured = []
+
+    def watched(runs, workers, tell):
+        measured.extend(task.entry.epsilon for task in runs[0].tasks)
+        return collect(pl.concat([run.measure(range(1)) for run in runs]))
+
+    monkeypatch.setattr(compare, "carry_out", watched)
+    assert "epsilon_needed" not in answer(*SMALL, "--epsilon", "0.5", "--paradigm", "rlcp")
+    assert set(map(str, measured)) == {"0.5"}
+    measured.clear()
+    data = answer(*SMALL, "--epsilon", "0.5", "--paradigm", "rlcp", "--epsilon-needed")
+    assert len(set(map(str, measured))) == 10
+    assert [found["choice"] for found in data["epsilon_needed"]] == ["paper", "recommended"]
+
+
 def test_a_file_is_compared_by_what_it_predicts_in_words(ballots, tmp_path):
     picture = tmp_path / "compare.png"
     result = crowdveil("compare", ballots, "--epsilon", "1", "--paradigm", "alcp", "--splits", "2", "--plot", picture)
@@ -68,6 +84,7 @@ def test_a_file_is_compared_by_what_it_predicts_in_words(ballots, tmp_path):
         (["--personal", "--epsilon", "1"], "exclude each other"),
         (["--personal", "--paradigm", "vlcp"], "vldp, rldp or aldp"),
         (["--personal", "--plot", "a.png"], "one point"),
+        (["--personal", "--epsilon-needed"], "--epsilon-needed is for one epsilon for all"),
         (["--plot", "a.pdf"], ".png or .svg"),
         (["--plot", "nowhere/a.png"], "no directory"),
         (["--splits", "3"], "--crowds"),

@@ -40,6 +40,9 @@ def compare(
     ] = False,
     crowds: Annotated[int | None, typer.Option(help=f"Synthetic: how many crowds. Default: {CROWDS}.")] = None,
     splits: Annotated[int | None, typer.Option(help=f"File: how many random splits. Default: {SPLITS}.")] = None,
+    epsilon_needed: Annotated[
+        bool, typer.Option("--epsilon-needed", help="Also find the epsilon that reaches 80, 90 and 95 % of no privacy.")
+    ] = False,
     voters_needed: Annotated[
         bool, typer.Option("--voters-needed", help="Also find how many voters reach 95 % (simulates: takes minutes).")
     ] = False,
@@ -87,6 +90,7 @@ def compare(
         number=number,
         seed=seed,
         everything=everything,
+        whole_curves=epsilon_needed or plot is not None,
         count_voters=voters_needed,
         workers=workers if workers is not None else os.cpu_count() or 1,
     )
@@ -139,8 +143,10 @@ def _print(made: Comparison, plot: Path | None) -> None:
     for paradigm in made.order.paradigms:
         _table(made, paradigm).print()
     say("* recommended")
-    if made.order.epsilons:
-        _print_needed(made)
+    if made.order.whole_curves:
+        _print_epsilon_needed(made)
+    if made.order.count_voters:
+        _print_voters_needed(made)
     if plot is not None:
         say(f"\nWrote {plot}")
     if source.quality == "predicted":
@@ -167,7 +173,7 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
     return rows
 
 
-def _print_needed(made: Comparison) -> None:
+def _print_epsilon_needed(made: Comparison) -> None:
     base = made.order.source.baselines[0].mechanism
     shares = ("80%", "90%", "95%")
     rows = Table(f"\nSmallest epsilon for a share of {base}", "paradigm", "choice", "mechanism", *shares, numbers=3)
@@ -176,9 +182,12 @@ def _print_needed(made: Comparison) -> None:
         needed = ("not reached" if found[share] is None else f"{found[share]:.2g}" for share in shares)
         rows.add(found["paradigm"], found["choice"], names, *needed)
     rows.print()
-    if made.order.count_voters:
-        counts = Table(f"\nVoters needed for 95 % of {base}", "paradigm", "choice", "epsilon", "voters", numbers=2)
-        for needs in made.voters_needed:
-            number = f"more than {needs.simulated_up_to}" if needs.voters is None else str(needs.voters)
-            counts.add(needs.paradigm, needs.choice, str(needs.epsilon), number)
-        counts.print()
+
+
+def _print_voters_needed(made: Comparison) -> None:
+    base = made.order.source.baselines[0].mechanism
+    rows = Table(f"\nVoters needed for 95 % of {base}", "paradigm", "choice", "epsilon", "voters", numbers=2)
+    for needed in made.voters_needed:
+        number = f"more than {needed.simulated_up_to}" if needed.voters is None else str(needed.voters)
+        rows.add(needed.paradigm, needed.choice, str(needed.epsilon), number)
+    rows.print()

@@ -32,7 +32,6 @@ from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import synthetic_study
 
-MICRO = 1_000_000
 ONE = range(1)
 
 
@@ -112,7 +111,7 @@ def in_this_process(runs, workers, tell):
 @pytest.fixture(scope="module")
 def small():
     paradigms = tuple(PARADIGMS[name] for name in ("vlcp", "aldp"))
-    order = Order(synthetic(8, 5, 2), paradigms, (Epsilon(1), Epsilon("0.5")), 3, 0)
+    order = Order(synthetic(8, 5, 2), paradigms, (Epsilon(1), Epsilon("0.5")), 3, 0, whole_curves=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare_module, "carry_out", in_this_process)
         return compare(order, unwatched)
@@ -165,10 +164,12 @@ def test_curves_run_over_all_levels_and_give_the_epsilon_that_is_needed(small):
 def test_results_do_not_depend_on_the_number_of_workers(small):
     order = Order(small.order.source, small.order.paradigms, small.order.epsilons, 3, 0, workers=2)
     found = compare(order, unwatched)
-    assert found.measured.keys() == small.measured.keys()
-    for entry, measured in small.measured.items():
-        assert found.measured[entry].quality.tolist() == measured.quality.tolist()
-        assert found.measured[entry].squared_error == pytest.approx(measured.squared_error, rel=1e-6)
+    asked = {contender.entry for contender in small.shown} | {SOCIETY, POOLED}
+    assert found.measured.keys() == asked
+    for entry, measured in found.measured.items():
+        assert measured.quality.tolist() == small.measured[entry].quality.tolist()
+        # The same noise; but workers sum on one thread, and what goes through an optimiser differs by its tolerance.
+        assert measured.squared_error == pytest.approx(small.measured[entry].squared_error, rel=1e-4, abs=1e-9)
 
 
 def test_personal_epsilons_compare_equal_with_weighted_votes(monkeypatch):
@@ -180,7 +181,7 @@ def test_personal_epsilons_compare_equal_with_weighted_votes(monkeypatch):
     assert {row["epsilon"] for row in made["rows"]} == {None}
     errors = {row["votes"]: row["squared_error"] for row in made["rows"] if row["mechanism"] == "algorithm-2"}
     assert errors["weighted"] < errors["equal"] / 10
-    assert made["epsilon_needed"] == []
+    assert "epsilon_needed" not in made
 
 
 @pytest.mark.parametrize(

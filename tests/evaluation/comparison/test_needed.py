@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crowdveil.evaluation.comparison import needed
 from crowdveil.evaluation.comparison.entries import Entry
 from crowdveil.evaluation.comparison.needed import crossing, voters_needed
-from crowdveil.evaluation.comparison.runs import SOCIETY, Measured, synthetic
+from crowdveil.evaluation.comparison.runs import SOCIETY, EntryResult, synthetic
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 
@@ -52,8 +52,8 @@ def test_crowds_are_doubled_until_every_curve_has_reached_its_goal(monkeypatch):
         entries = [task.entry for task in runs[0].tasks]
         simulated.append((voters, len(runs), {(e.mechanism, e.epsilon) for e in entries}))
         hard = {"algorithm-1": 60.0, "pooled-score": 10.0}
-        found = {e: Measured(np.full(3, 0.5 + 0.4 * (1 - hard[e.mechanism] / voters)), np.zeros(3)) for e in entries}
-        return {**found, SOCIETY: Measured(np.full(3, 0.9), np.zeros(3))}
+        found = {e: EntryResult(np.full(3, 0.5 + 0.4 * (1 - hard[e.mechanism] / voters)), np.zeros(3)) for e in entries}
+        return {**found, SOCIETY: EntryResult(np.full(3, 0.9), np.zeros(3))}
 
     monkeypatch.setattr(needed, "carry_out", invented)
     epsilons = [Epsilon(1)]
@@ -73,8 +73,8 @@ def test_crowds_are_doubled_until_every_curve_has_reached_its_goal(monkeypatch):
 def test_what_is_never_reached_is_none_and_ends(monkeypatch):
     def hopeless(runs, workers, tell):
         entries = [task.entry for task in runs[0].tasks]
-        return {e: Measured(np.full(2, 0.5), np.zeros(2)) for e in (*entries, Entry("society", None))} | {
-            SOCIETY: Measured(np.full(2, 0.9), np.zeros(2))
+        return {e: EntryResult(np.full(2, 0.5), np.zeros(2)) for e in (*entries, Entry("society", None))} | {
+            SOCIETY: EntryResult(np.full(2, 0.9), np.zeros(2))
         }
 
     monkeypatch.setattr(needed, "carry_out", hopeless)

@@ -5,7 +5,7 @@ import pytest
 
 from crowdveil.estimation.flipped_choices import FlippedChoices, fit_flipped_choices
 from crowdveil.estimation.society import society
-from crowdveil.evaluation.toolkit.fitted_crowd import noised_crowd
+from crowdveil.evaluation.toolkit.fitted_crowd import fit_crowd
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
@@ -14,7 +14,7 @@ from crowdveil.publish import Request, experiment
 from crowdveil.sources.simulated import synthetic_crowd
 
 BALLOTS = synthetic_crowd(30, 12, 3, np.random.default_rng(1)).ballots
-CROWD = noised_crowd(BALLOTS)
+CROWD = fit_crowd(BALLOTS)
 
 
 @pytest.mark.parametrize("name", [*CENTRAL, *DISTRIBUTED])
@@ -43,7 +43,7 @@ def test_mechanisms_of_the_mean_are_measured_from_the_society(name):
 @pytest.mark.parametrize("name", [*CENTRAL, *DISTRIBUTED])
 def test_a_mechanism_comes_near_what_its_error_is_counted_from(name):
     """With next to no noise nearly nothing is left of the error, but for what algorithm 3 approximates."""
-    many = noised_crowd(synthetic_crowd(400, 12, 3, np.random.default_rng(2)).ballots)
+    many = fit_crowd(synthetic_crowd(400, 12, 3, np.random.default_rng(2)).ballots)
     released = many.release(name, Epsilons.same(50, 400), 1, FloatNoiseForExperiments(4))[0]
     assert np.linalg.norm(released - many.without_noise(name)) < (0.5 if "algorithm-3" in name else 0.15)
 

@@ -9,7 +9,7 @@ from typing import Any
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.comparison.entries import Contender, Entry, contenders, personal_contenders
 from crowdveil.evaluation.comparison.needed import VotersNeeded, crossing, voters_needed
-from crowdveil.evaluation.comparison.runs import Measured, Source, Task, Watch, carry_out
+from crowdveil.evaluation.comparison.runs import EntryResult, Source, Task, Watch, carry_out
 from crowdveil.evaluation.toolkit.accuracy import Interval, mean, ratio
 from crowdveil.evaluation.toolkit.crowds import Groups
 from crowdveil.evaluation.toolkit.seeds import generator
@@ -17,7 +17,7 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place
 
 CURVE = tuple(Epsilon(e) for e in ("0.003", "0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30"))
-"""Where else than at the epsilons asked for each curve is measured, to find the epsilon that is needed."""
+"""Where else than at the epsilons asked for whole curves are measured."""
 SHARES = (0.8, 0.9, 0.95)
 
 
@@ -34,6 +34,8 @@ class Order:
     seed: int
     everything: bool = False
     """Every mechanism that serves a paradigm, not only the paper's and the recommended one."""
+    whole_curves: bool = False
+    """Also measure at many other epsilons, to draw curves and to find the epsilon that is needed."""
     count_voters: bool = False
     """Also find the number of voters that is needed at each epsilon."""
     workers: int = 1
@@ -53,8 +55,9 @@ class Order:
         central = [p.name for p in self.paradigms if p.place is Place.CENTRAL]
         if not self.epsilons and central:
             raise CrowdveilError(f"{central[0]} adds one noise for all: personal epsilons need vldp, rldp or aldp")
-        if not self.epsilons and self.count_voters:
-            raise CrowdveilError("--voters-needed is for one epsilon for all: give --epsilon instead of --personal")
+        for option, asked in (("--epsilon-needed", self.whole_curves), ("--voters-needed", self.count_voters)):
+            if not self.epsilons and asked:
+                raise CrowdveilError(f"{option} is for one epsilon for all: give --epsilon instead of --personal")
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,11 @@ class Comparison:
 
     order: Order
     contenders: tuple[Contender, ...]
-    measured: Mapping[Entry, Measured]
+    measured: Mapping[Entry, EntryResult]
     voters_needed: tuple[VotersNeeded, ...]
 
     @property
-    def base(self) -> Measured:
+    def base(self) -> EntryResult:
         """The estimate without privacy that ratios refer to."""
         return self.measured[self.order.source.baselines[0]]
 
@@ -130,7 +133,7 @@ class Comparison:
                 other.mechanism: self._interval(other),
             },
             "rows": [self._row(contender) for contender in self.shown],
-            "epsilon_needed": self.epsilon_needed(),
+            **({"epsilon_needed": self.epsilon_needed()} if self.order.whole_curves else {}),
             **({"voters_needed": [v.as_dict() for v in self.voters_needed]} if self.order.count_voters else {}),
         }
 
@@ -159,7 +162,7 @@ def compare(order: Order, watch: Watch) -> Comparison:
     """Measure every contender on the same crowds."""
     study, voters = order.source.study, order.source.voters
     if order.epsilons:
-        levels = dict.fromkeys((*order.epsilons, *CURVE))
+        levels = dict.fromkeys((*order.epsilons, *(CURVE if order.whole_curves else ())))
         everybody = [Epsilons.same(epsilon, voters) for epsilon in levels]
         competing = contenders(order.paradigms, study, everybody, order.everything)
     else:

@@ -23,7 +23,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.comparison.entries import Entry
 from crowdveil.evaluation.toolkit.accuracy import same_side, share, sides
 from crowdveil.evaluation.toolkit.crowds import Groups
-from crowdveil.evaluation.toolkit.fitted_crowd import noised_crowd
+from crowdveil.evaluation.toolkit.fitted_crowd import fit_crowd
 from crowdveil.evaluation.toolkit.seeds import generator, noise
 from crowdveil.evaluation.toolkit.sweep import sweep
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -126,7 +126,7 @@ def _seeded(entry: Entry) -> int | None:
 
 
 def _measure(run: Run, ballots: Ballots, judge: Judge) -> pl.DataFrame:
-    crowd, voters = noised_crowd(ballots), ballots.voters
+    crowd, voters = fit_crowd(ballots), ballots.voters
     mechanisms = dict.fromkeys(task.entry.mechanism for task in run.tasks)
     targets = {mechanism: crowd.without_noise(mechanism) for mechanism in mechanisms}
     personal = Groups().draw(voters, generator(run.name, "epsilons"))
@@ -154,7 +154,7 @@ def _measure(run: Run, ballots: Ballots, judge: Judge) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class Measured:
+class EntryResult:
     """What an entry gave: a value a crowd, in the crowds' order."""
 
     quality: FloatArray
@@ -163,17 +163,17 @@ class Measured:
     """Squared distance of the release from what it would be without noise."""
 
 
-def carry_out(runs: Sequence[Run], workers: int, tell: Callable[[int], None]) -> dict[Entry, Measured]:
+def carry_out(runs: Sequence[Run], workers: int, tell: Callable[[int], None]) -> dict[Entry, EntryResult]:
     """Carry out all runs on this many processes, and collect what each entry gave."""
     with TemporaryDirectory(prefix="crowdveil-compare-") as folder:
         return collect(sweep(runs, 1, workers, Path(folder), tell))
 
 
-def collect(table: pl.DataFrame) -> dict[Entry, Measured]:
+def collect(table: pl.DataFrame) -> dict[Entry, EntryResult]:
     """Gather the values of each entry from the tables of all runs."""
     parts = table.sort("number").partition_by("mechanism", "epsilon", "equal_votes", as_dict=True)
     return {
-        Entry(str(mechanism), None if epsilon is None else Epsilon(epsilon), bool(equal_votes)): Measured(
+        Entry(str(mechanism), None if epsilon is None else Epsilon(epsilon), bool(equal_votes)): EntryResult(
             part["quality"].to_numpy(), part["squared_error"].to_numpy()
         )
         for (mechanism, epsilon, equal_votes), part in parts.items()

@@ -24,7 +24,7 @@ from crowdveil.evaluation.paper.algorithms import (
 )
 from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs
 from crowdveil.evaluation.toolkit.crowds import NORM_BOUND, Groups, Source
-from crowdveil.evaluation.toolkit.fitted_crowd import noised_crowd
+from crowdveil.evaluation.toolkit.fitted_crowd import fit_crowd
 from crowdveil.evaluation.toolkit.results import NO_PRIVACY_AT, rows
 from crowdveil.evaluation.toolkit.seeds import generator, noise
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -194,7 +194,7 @@ class AcrossParadigms:
         """Fit everybody once, then release each crowd under every promise."""
         drawn = self.source.draw(self.voters, crowds)
         released = [
-            noised_crowd(drawn.ballots[first : first + self.voters])
+            fit_crowd(drawn.ballots[first : first + self.voters])
             for first in range(0, drawn.ballots.voters, self.voters)
         ]
         own = np.array([crowd.society for crowd in released])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,12 +20,12 @@ from crowdveil.privacy.noise.source import Noise
 
 _OF_THE_MEAN = ("algorithm-1", "algorithm-2", "algorithm-3", "algorithm-3-choices", "subset-selection")
 """Mechanisms that estimate the mean of the voters' bounded fits."""
-_WITHOUT_NOISE = {"one-choice": "randomised-response"}
-"""Mechanisms that without noise would be another one."""
+_OF_THE_CHOICES = ("randomised-response", "one-choice")
+"""Mechanisms that turn choices over: without noise, one fit to all true choices."""
 
 
 @dataclass(frozen=True)
-class NoisedCrowd:
+class FittedCrowd:
     """A crowd whose voters are fitted already."""
 
     ballots: Ballots
@@ -36,10 +37,10 @@ class NoisedCrowd:
         """The mean of all voters' bounded fits: the paper's society, without privacy."""
         return np.asarray(self.fits.mean(axis=0), np.float64)
 
-    @property
+    @cached_property
     def pooled(self) -> FloatArray:
-        """One fit to everybody's answers, without privacy."""
-        return self.without_noise("randomised-response")
+        """One fit to everybody's records, without privacy."""
+        return self._silent("randomised-response")
 
     def release(
         self, mechanism: str, epsilons: Epsilons, draws: int, noise: Noise, equal_votes: bool = False
@@ -60,19 +61,21 @@ class NoisedCrowd:
         return np.array(learned)
 
     def without_noise(self, mechanism: str) -> FloatArray:
-        """What a mechanism's noise is added to, as a parameter: what its squared error is counted from.
+        """Return what a mechanism's noise is added to, as a parameter: its squared error is counted from there.
 
         Mechanisms that estimate the mean of the fits: that mean. Others: their own estimate at the largest epsilon,
         where they clip and leave out (nearly) nothing, with the noise switched off.
         """
         if mechanism in _OF_THE_MEAN:
             return self.society
-        exact = _WITHOUT_NOISE.get(mechanism, mechanism)
-        released = self.release(exact, Epsilons.same(GREATEST, self.ballots.voters), 1, SilentNoise())
+        return self.pooled if mechanism in _OF_THE_CHOICES else self._silent(mechanism)
+
+    def _silent(self, mechanism: str) -> FloatArray:
+        released = self.release(mechanism, Epsilons.same(GREATEST, self.ballots.voters), 1, SilentNoise())
         return np.asarray(released[0], np.float64)
 
 
-def noised_crowd(ballots: Ballots) -> NoisedCrowd:
+def fit_crowd(ballots: Ballots) -> FittedCrowd:
     """Fit everybody, once for all releases."""
     settings = Settings(ballots.study, ballots.study.norm_bound)
-    return NoisedCrowd(ballots, settings, fit_voters(ballots, settings.norm_bound, threads=1).values)
+    return FittedCrowd(ballots, settings, fit_voters(ballots, settings.norm_bound, threads=1).values)
