@@ -31,7 +31,7 @@ import pytest
 import crowdveil
 from crowdveil.cli.app import main
 from crowdveil.estimation import design
-from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, PAPERS_MECHANISM
+from crowdveil.privacy.mechanisms.registry import MECHANISMS, PAPERS_MECHANISM
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas
 
@@ -296,8 +296,6 @@ def test_examples_of_data_can_be_read(page):
 
 
 # --- Pages that list what there is --------------------------------------------------------------------------------
-
-MECHANISMS = {**CENTRAL, **DISTRIBUTED, GAUSSIAN_MEAN.name: GAUSSIAN_MEAN}
 
 
 def test_every_mechanism_has_its_section():

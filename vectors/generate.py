@@ -20,18 +20,19 @@ import numpy as np
 from vectors.scripted_reports import scripted_reports
 
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.design import CLIP, Design
+from crowdveil.estimation.design import CLIP
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
+from crowdveil.privacy.mechanisms.about_you import keep_odds
 from crowdveil.privacy.mechanisms.algorithm3 import RECORD_STEPS, objective_coefficients
 from crowdveil.privacy.mechanisms.algorithm3_choices import linear_sensitivity
 from crowdveil.privacy.mechanisms.randomised_response import FLIP, choices_to_report, oriented
-from crowdveil.privacy.mechanisms.scores import RECORD_SENSITIVITY, SCORE_STEPS, record_scores
-from crowdveil.privacy.mechanisms.subset_selection import subset_size
+from crowdveil.privacy.mechanisms.scores import RECORD_SENSITIVITY, SCORE_STEPS, sum_of_scores
+from crowdveil.privacy.mechanisms.subset_selection import among_odds, subset_size
 from crowdveil.privacy.noise.cube_noise import Shift, eulerian_numbers
 from crowdveil.privacy.noise.laplace_coins import LaplaceCoins
-from crowdveil.privacy.noise.odds import Coin, Odds
+from crowdveil.privacy.noise.odds import Coin
 from crowdveil.privacy.noise.source import exact_scale
 from crowdveil.privacy.sensitivity import coefficient_steps, papers_delta, sum_of_preferences, tight_delta
 from crowdveil.sources.simulated import simulate_crowd
@@ -90,9 +91,8 @@ def scores() -> dict[str, Any]:
     """A record's integer scores along given axes: clipped, truncated toward zero."""
     axes = [[0.5, 0.25], [-0.5, 0.25]]
     cases = [[1.0, 0.0], [0.1, 0.3], [-3.0, 2.0], [0.0, 0.0]]
-    design = Design(np.array(cases), np.array(axes))
-    study = synthetic_study(2)
-    exact = record_scores(Ballots.from_differences(study, np.array([0, len(cases)]), np.array(cases)), design)
+    records = [Ballots.from_differences(synthetic_study(2), np.array([0, 1]), np.array([case])) for case in cases]
+    exact = np.array([sum_of_scores(np.array(axes), None, record) for record in records])
     return {
         "axes": axes,
         "clip": CLIP,
@@ -132,7 +132,7 @@ def cube() -> dict[str, Any]:
 def about() -> dict[str, Any]:
     """The coin that keeps the true one of k options; if it fails, each other one is as likely."""
     cases = [
-        {"options": k, "epsilon_micro": m, "floor_of_2_to_64_p": str(Coin(Odds(1, 0, 1, k - 1), m).floors(64)[0])}
+        {"options": k, "epsilon_micro": m, "floor_of_2_to_64_p": str(Coin(keep_odds(k), m).floors(64)[0])}
         for k, m in product((2, 3, 9), EPSILONS)
     ]
     return {"cases": cases}
@@ -150,7 +150,7 @@ def subset_selection() -> dict[str, Any]:
     cases = []
     for d, micro in product((1, 2, 5, 10, 23), EPSILONS):
         k = subset_size(d, micro / 1e6)
-        coin = Coin(Odds(k, k, k, 2 * d - k), micro)
+        coin = Coin(among_odds(d, k), micro)
         cases.append({"features": d, "epsilon_micro": micro, "signs": k, "floor_of_2_to_64_p": str(coin.floors(64)[0])})
     return {"cases": cases}
 

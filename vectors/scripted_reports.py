@@ -11,14 +11,11 @@ from vectors.scripted_noise import ScriptedNoise
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import CLIP, public_design
 from crowdveil.estimation.society import fit_voters
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
+from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.mechanisms.score import coordinates_to_report
-from crowdveil.privacy.mechanisms.subset_selection import subset_size
-from crowdveil.privacy.noise.odds import Odds
 from crowdveil.protocol.report import write_reports
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.features import Feature
@@ -39,9 +36,11 @@ STUDY = Study(
     ),
     drawing=Drawing("independent", 8),
 )
-QUESTIONS = [{"id": "age", "options": [{"id": "young"}, {"id": "old"}, {"id": "in between"}]}]
-ABOUT_MICRO = 700_000
-EPSILONS = (1_000_000, 6_000_000)
+TRUTH = "old"
+OPTIONS = ("young", "old", "in between")
+QUESTIONS = [{"id": "age", "options": [{"id": option} for option in OPTIONS]}]
+ABOUT_EPSILON = Epsilon("0.7")
+EPSILONS = (Epsilon(1), Epsilon(6))
 
 
 def poll(mechanism: str) -> dict[str, Any]:
@@ -50,44 +49,49 @@ def poll(mechanism: str) -> dict[str, Any]:
         "study": STUDY.as_dict(),
         "study_fingerprint": STUDY.fingerprint,
         "mechanism": mechanism,
-        "levels": [{"epsilon_micro": micro, "size": _size(mechanism, micro)} for micro in EPSILONS],
+        "levels": [
+            {"epsilon_micro": epsilon.micro, "size": DISTRIBUTED[mechanism].report_size(STUDY, epsilon)}
+            for epsilon in EPSILONS
+        ],
         "method": {
             "norm_bound": STUDY.norm_bound,
             "record_bound": STUDY.record_bound,
-            "axes": public_design(STUDY).axes.tolist() if mechanism == "score" else None,
-            "clip": CLIP if mechanism == "score" else None,
+            "axes": public_design(STUDY).axes.tolist() if DISTRIBUTED[mechanism].needs_axes else None,
+            "clip": CLIP if DISTRIBUTED[mechanism].needs_axes else None,
         },
         "questions": QUESTIONS,
-        "about_epsilon_micro": ABOUT_MICRO,
+        "about_epsilon_micro": ABOUT_EPSILON.micro,
     }
 
 
 def scripted_reports() -> dict[str, Any]:
-    """The exact text of a report, given a poll, a session, answers, and the bytes behind all randomness: SHA-256 of
+    """The exact text of a report, given a poll, a session, choices, and the bytes behind all randomness: SHA-256 of
     "<seed> 0", "<seed> 1", ... one after the other.
     """
     dilemmas, choices, ballots = _session()
     cases = []
     for mechanism in DISTRIBUTED:
-        for micro in EPSILONS:
-            seed = f"{mechanism} {micro}"
+        for epsilon in EPSILONS:
+            seed = f"{mechanism} {epsilon.micro}"
             noise = ScriptedNoise(seed)
-            epsilons = Epsilons.of_millionths([micro])
+            epsilons = Epsilons.same(epsilon, 1)
             batch = DISTRIBUTED[mechanism].report(ballots, Settings(STUDY, STUDY.norm_bound), epsilons, noise)
             (body,) = write_reports(mechanism, STUDY, epsilons, batch)
-            body["about"] = {"age": ("young", "old", "in between")[_perturbed(1, 3, noise)]}
-            cases.append({"mechanism": mechanism, "epsilon_micro": micro, "seed": seed, "report": _text(body)})
+            truth = np.array([OPTIONS.index(TRUTH)])
+            (option,) = AboutYou().report(truth, len(OPTIONS), Epsilons.same(ABOUT_EPSILON, 1), noise)
+            body["about"] = {"age": OPTIONS[option]}
+            cases.append({"mechanism": mechanism, "epsilon_micro": epsilon.micro, "seed": seed, "report": _text(body)})
     return {
         "polls": {mechanism: poll(mechanism) for mechanism in DISTRIBUTED},
         "dilemmas": dilemmas,
         "choices": choices,
-        "about": {"age": "old"},
+        "about": {"age": TRUTH},
         "cases": cases,
     }
 
 
 def _session() -> tuple[list[dict[str, Any]], list[str], Ballots]:
-    """Draw dilemmas and answers whose fit lies well between the steps of the grid, whoever computes it."""
+    """Draw dilemmas and choices whose fit lies well between the steps of the grid, whoever computes it."""
     for seed in range(1000):
         rng = np.random.default_rng(seed)
         pairs = [dilemma.alternatives for dilemma in draw_session(STUDY, rng)]
@@ -103,26 +107,6 @@ def _session() -> tuple[list[dict[str, Any]], list[str], Ballots]:
             dilemmas = [{"left": list(left.values), "right": list(right.values)} for left, right in pairs]
             return dilemmas, choices, ballots
     raise ValueError("no session has such a fit")
-
-
-def _size(mechanism: str, micro: int) -> int | None:
-    count, epsilon = np.array([STUDY.drawing.dilemmas]), Epsilons.of_millionths([micro])
-    match mechanism:
-        case "score":
-            return int(coordinates_to_report(public_design(STUDY), count, epsilon)[0])
-        case "subset-selection":
-            return subset_size(STUDY.dimension, micro / 1e6)
-        case "one-choice":
-            return int(choices_to_report(count, epsilon)[0])
-        case _:
-            return None
-
-
-def _perturbed(truth: int, options: int, noise: ScriptedNoise) -> int:
-    """Keep the option with odds of e^epsilon to one for each other."""
-    kept = noise.tosses(Odds(1, 0, 1, options - 1), Epsilons.of_millionths([ABOUT_MICRO]), 1)[0, 0]
-    other = int(noise.uniform(options - 1, 1, 1)[0, 0])
-    return truth if kept else other + (other >= truth)
 
 
 def _text(body: dict[str, Any]) -> str:

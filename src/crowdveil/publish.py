@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,20 +21,18 @@ from crowdveil.privacy.concentrated import ZcdpBudget
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Sensitivity, Settings
-from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, GAUSSIAN_MEAN, mechanism_name
+from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Loss, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, MECHANISMS, check_options, mechanism_name
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.zcdp import GaussianNoise, OpenDPGaussian
+from crowdveil.privacy.zcdp import OpenDPGaussian
 from crowdveil.releases import ERROR_BAR, Release, save_release
-from crowdveil.study.study import Study
 from crowdveil.version import VERSION
 
 FEWEST_VOTERS = 2
-WITH_UNBOUNDED_REPORTS = ("algorithm-2", "score")
 REPORTS_MADE_BY = "the holder of the ballots, as each voter's device would: the holder saw the answers"
 
 
@@ -67,9 +66,14 @@ class Prepared:
     @property
     def expected_noise(self) -> NoiseDistribution | None:
         """The noise that the society would carry, where it is known beforehand."""
-        if self.guarantee.rho is not None:
-            return GAUSSIAN_MEAN.expected_noise(self.settings, self.dataset.voters, self.guarantee.rho)
-        return (CENTRAL | DISTRIBUTED)[self.mechanism].expected_noise(self.settings, self.epsilons)
+        if self.mechanism in CENTRAL:
+            return CENTRAL[self.mechanism].expected_noise(self.settings, self.dataset.voters, self.loss)
+        return DISTRIBUTED[self.mechanism].expected_noise(self.settings, self.epsilons)
+
+    @property
+    def loss(self) -> Epsilon | Fraction:
+        """The privacy loss that a central mechanism takes: an epsilon, or the rho of zCDP."""
+        return self.guarantee.epsilon if self.guarantee.rho is None else self.guarantee.rho
 
     def as_dict(self) -> dict[str, Any]:
         """Return it in plain words."""
@@ -109,34 +113,20 @@ def prepare(source: BallotSource, request: Request) -> Prepared:
         raise CrowdveilError(
             f"the share of reports to pull in at each end must be from 0 to below 0.5, got {request.robust}"
         )
-    name = _mechanism(request, study, epsilons)
-    if request.robust and name not in WITH_UNBOUNDED_REPORTS:
-        raise CrowdveilError(f"{name} has no unbounded reports to pull in: it needs no robust mean")
+    loss = Loss.RHO if isinstance(request.epsilon, ZcdpBudget) else Loss.EPSILON
+    name = mechanism_name(request.paradigm, request.mechanism, study, epsilons, loss)
+    settings = Settings(study, float(bound), request.repair, request.sensitivity, request.equal_votes, request.robust)
+    check_options(MECHANISMS[name], settings)
     guarantee = Guarantee(request.paradigm, epsilons.largest, epsilons.smallest, float(bound), dataset.voters)
     if isinstance(request.epsilon, ZcdpBudget):
         guarantee = replace(guarantee, delta=request.epsilon.delta, rho_micro=request.epsilon.rho_micro)
     return Prepared(
-        settings=Settings(
-            study, float(bound), request.repair, request.sensitivity, request.equal_votes, request.robust
-        ),
+        settings=settings,
         mechanism=name,
         guarantee=guarantee,
         epsilons=epsilons,
         dataset=dataset,
     )
-
-
-def _mechanism(request: Request, study: Study, epsilons: Epsilons) -> str:
-    gaussian = GAUSSIAN_MEAN.name
-    if not isinstance(request.epsilon, ZcdpBudget):
-        if request.mechanism == gaussian:
-            raise CrowdveilError(f"{gaussian} is not purely private: it takes a rho in place of an epsilon")
-        return mechanism_name(request.paradigm, request.mechanism, study, epsilons)
-    if request.mechanism not in (None, gaussian):
-        raise CrowdveilError(f"{request.mechanism} takes an epsilon, not a rho: only {gaussian} adds Gaussian noise")
-    if request.paradigm.name not in GAUSSIAN_MEAN.paradigms:
-        raise CrowdveilError(f"{gaussian} serves {' and '.join(GAUSSIAN_MEAN.paradigms)}, not {request.paradigm.name}")
-    return gaussian
 
 
 class Charge(Protocol):
@@ -219,29 +209,18 @@ class _Noisy:
 
 def _measure(source: BallotSource, prepared: Prepared, seed: int | None) -> Callable[[], _Noisy]:
     """Do what needs no noise; return the rest, which does. Without a seed, the noise is exact."""
-    settings, epsilons, epsilon, rho = (
-        prepared.settings,
-        prepared.epsilons,
-        prepared.guarantee.epsilon,
-        prepared.guarantee.rho,
-    )
+    settings, loss = prepared.settings, prepared.loss
     seeded = None if seed is None else FloatNoiseForExperiments(seed)
-    if rho is not None:
-        gaussian: GaussianNoise = seeded or OpenDPGaussian()
-        measurement = GAUSSIAN_MEAN.measure(source, settings, epsilon)
-        return lambda: _Noisy(
-            GAUSSIAN_MEAN.release(measurement, settings, rho, gaussian), gaussian.name, gaussian.exact
-        )
     if prepared.mechanism in CENTRAL:
         # OpenDP is the reference; the bulk sampler draws from the same law a thousand times faster.
-        once: Noise = seeded or OpenDPNoise()
         central = CENTRAL[prepared.mechanism]
-        measured = central.measure(source, settings, epsilon)
-        return lambda: _Noisy(central.release(measured, settings, epsilon, once), once.name, once.exact)
+        once = seeded or (OpenDPGaussian() if central.takes is Loss.RHO else OpenDPNoise())
+        measured = central.measure(source, settings, loss)
+        return lambda: _Noisy(central.release(measured, settings, loss, once), once.name, once.exact)
     noise: Noise = seeded or BulkNoise()
     distributed = DISTRIBUTED[prepared.mechanism]
     return lambda: _Noisy(
-        distributed.aggregate(_reports(source, distributed, settings, epsilons, noise), settings),
+        distributed.aggregate(_reports(source, distributed, settings, prepared.epsilons, noise), settings),
         noise.name,
         noise.exact,
     )

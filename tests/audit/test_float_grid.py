@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from crowdveil.audit.float_grid import grain, grid_noise, holes, last_bits_trial, textbook_noise
-from crowdveil.audit.trial import Verdict
+from crowdveil.audit.float_grid import LastBits, grain, grid_noise, holes, textbook_noise
+from crowdveil.audit.trial import Verdict, put_on_trial
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 
@@ -27,14 +27,14 @@ def test_grain_describes_doubles():
 
 
 def test_the_grid_leaves_doubles_that_are_whole_steps():
-    doubles = grid_noise(1.0, 1_000_000, 1000, BulkNoise())
+    doubles = grid_noise(1.0, Epsilon(1), 1000, BulkNoise())
     assert np.array_equal(doubles * 2**30, np.rint(doubles * 2**30))
 
 
 def test_numpy_is_caught_and_the_grid_is_not():
     epsilon = Epsilon("1")
-    theirs, ours = (last_bits_trial(epsilon, 20_000, on_the_grid) for on_the_grid in (False, True))
-    assert theirs.verdict is Verdict.CAUGHT
+    theirs, ours = (put_on_trial(LastBits(epsilon, on_the_grid), 20_000) for on_the_grid in (False, True))
+    assert theirs.verdict is Verdict.VIOLATED
     assert theirs.evidence.shown > 6
     assert ours.verdict in (Verdict.TIGHT, Verdict.HOLDS)
     assert ours.evidence.judged <= 1

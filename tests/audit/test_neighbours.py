@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from crowdveil.audit.neighbours import on_two_axes, worst_neighbours
-from crowdveil.audit.subjects import Central, Distributed
+from crowdveil.audit.neighbours import Effort, on_two_axes, worst_neighbours
+from crowdveil.audit.setups import Central, Distributed
 from crowdveil.audit.targets import promises
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
@@ -24,16 +24,17 @@ def settings(features, **choices):
 
 def test_opposite_corners_of_the_ball_are_found():
     subject = Distributed(DISTRIBUTED["algorithm-2"], paradigm("vldp"), settings(3), ONE)
-    found = worst_neighbours(subject, 2, 150)
-    assert found.reach == pytest.approx(1.0, abs=1e-6)
-    assert not found.too_far
+    found = worst_neighbours(subject, Effort(2, 150))
+    assert float(found.reach) == pytest.approx(1.0, abs=1e-6)
+    assert found.reach <= 1
 
 
 def test_of_two_axes_each_side_keeps_one():
-    subject = next(target.subject for target in promises(ONE) if target.subject.name == "subset-selection")
-    found = on_two_axes(subject, 2, 150)
+    target = next(target for target in promises(ONE) if target.mechanism == "subset-selection")
+    subject = target.subject(Effort(2, 150)).setup
+    found = on_two_axes(subject, Effort(2, 150))
     left, right = subject.exact(found.left), subject.exact(found.right)
-    assert found.reach == pytest.approx(1.0, abs=1e-6)
+    assert float(found.reach) == pytest.approx(1.0, abs=1e-6)
     assert not np.any((np.abs(left) > 2**20) & (np.abs(right) > 2**20))
 
 
@@ -48,25 +49,25 @@ def test_algorithm_3_reaches_what_two_records_can_do(features):
     largest = max(np.abs(vectors - vector).sum(axis=1).max() for vector in vectors)
 
     subject = Distributed(DISTRIBUTED["algorithm-3"], paradigm("rldp"), settings(features), ONE)
-    found = worst_neighbours(subject, 4, 400)
-    asked = subject.asked(found.left)
-    assert found.reach * asked.sensitivity / 2**30 == pytest.approx(largest, rel=0.01)
+    found = worst_neighbours(subject, Effort(4, 400))
+    asked = subject.request(found.left)
+    assert float(found.reach) * asked.sensitivity / 2**30 == pytest.approx(largest, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["pooled-score", "algorithm-1"])
 def test_a_record_neighbour_differs_in_one_record(name):
-    found = worst_neighbours(Central(CENTRAL[name], paradigm("rlcp"), settings(3), ONE), 2, 60)
+    found = worst_neighbours(Central(CENTRAL[name], paradigm("rlcp"), settings(3), ONE), Effort(2, 60))
     assert found.left.shape == found.right.shape
     assert np.sum(np.any(found.left != found.right, axis=1)) == 1
 
 
-def test_an_answer_neighbour_has_one_answer_turned_over():
-    found = worst_neighbours(Central(CENTRAL["pooled-choices"], paradigm("alcp"), settings(3), ONE), 2, 60)
+def test_a_choice_neighbour_has_one_choice_turned_over():
+    found = worst_neighbours(Central(CENTRAL["pooled-choices"], paradigm("alcp"), settings(3), ONE), Effort(2, 60))
     differs = np.any(found.left != found.right, axis=1)
     assert differs.sum() == 1
     assert np.array_equal(found.left[differs], -found.right[differs])
 
 
 def test_records_stay_within_the_studys_ranges():
-    found = worst_neighbours(Central(CENTRAL["voter-score"], paradigm("vlcp"), settings(3), ONE), 2, 200)
+    found = worst_neighbours(Central(CENTRAL["voter-score"], paradigm("vlcp"), settings(3), ONE), Effort(2, 200))
     assert max(np.abs(found.left).max(), np.abs(found.right).max()) <= settings(3).study.reach.max()

@@ -171,7 +171,7 @@ def test_findings_admit_that_there_are_none() -> None:
 
 def test_every_mechanism_has_words() -> None:
     for name in (*CENTRAL, *DISTRIBUTED):
-        assert re.match("(noise, added|random signs|coin tosses),? ", mechanism_words(name)), name
+        assert re.match("((Gaussian )?noise, added|random signs|coin tosses),? ", mechanism_words(name)), name
     assert mechanism_words("of-tomorrow") == "of-tomorrow"
 
 

@@ -14,7 +14,7 @@ from tests.service.voters import poll, reports
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.protocol.description import describe_poll, read_poll, report_size
+from crowdveil.protocol.description import describe_poll, read_poll
 from crowdveil.protocol.polls import Poll, State
 from crowdveil.service.poll_file import default_poll, find_poll, load_poll, poll_as_dict, poll_from_dict
 from crowdveil.study.bundled import load_study
@@ -159,10 +159,12 @@ def test_every_distributed_mechanism_can_be_described(name: str) -> None:
     assert (told["method"]["axes"] is None) == (name != "score")
     sizes = [level["size"] for level in told["levels"]]
     assert all((size is None) == (name not in ("score", "subset-selection", "one-choice")) for size in sizes)
-    assert sizes == [report_size(made, level.epsilon) for level in made.levels]
+    assert sizes == [DISTRIBUTED[name].report_size(made.study, level.epsilon) for level in made.levels]
 
 
 def test_sizes_are_those_of_real_reports() -> None:
     made = poll()
     for body in reports(made, 12):
-        assert len(body["coordinates"]) == report_size(made, Epsilon.of_millionths(body["epsilon_micro"]))
+        assert len(body["coordinates"]) == DISTRIBUTED[made.mechanism].report_size(
+            made.study, Epsilon.of_millionths(body["epsilon_micro"])
+        )

@@ -1,8 +1,12 @@
 """The attack: learn from one sample which event gives a side away, and count it on a fresh one.
 
-A sample is a matrix with a row for each independent run, which holds everything that leaves, as numbers. An attacker
+A sample is a matrix with a row for each independent output, which holds everything that leaves, as numbers. An attacker
 orders the rows by a score and bets on one side from some threshold on. Scores that use the known law of the noise come
 with what is attacked; the ones here are learned from the outputs alone.
+
+A mechanism is epsilon-differentially private iff P(E | left) <= e^epsilon P(E | right) for all events E and all
+neighbours left and right. So an event that was seen more often on one side than the other refutes every epsilon below
+ln(p / p'), where p is at least and p' at most what the counts allow (Clopper and Pearson 1934, exact for any count).
 """
 
 from __future__ import annotations
@@ -14,12 +18,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betainccinv, betaincinv
 
-from crowdveil.arrays import FloatArray
-from crowdveil.audit.bounds import JUDGED, SHOWN, least_epsilon
+from crowdveil.arrays import FloatArray, IntArray
 
 Rows = npt.NDArray[Any]
 Score = Callable[[Rows], FloatArray]
+
+SHOWN = 1e-3
+"""Bounds are shown at 99.9 %: each is too high with at most this probability."""
+JUDGED = 1e-8
+"""A promise is called broken only by a bound that is too high with at most this probability, so that a whole audit
+of some forty trials raises a false alarm less than once in a million audits."""
 
 _THRESHOLDS = 256
 _ROWS_TO_LOOK_AT = 4096
@@ -43,7 +53,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an attack proves: epsilon is no less than these."""
+    """Lower bounds of epsilon that an attack proves."""
 
     shown: float
     """At 99.9 %."""
@@ -65,7 +75,7 @@ def choose_event(train: tuple[Rows, Rows], scores: Sequence[Score], delta: float
 
     It is chosen by the sure bound, under which a rare event has to be very lucky to look better than it is.
     """
-    draws, found = len(train[0]), list[tuple[float, Event]]()
+    draws, candidates = len(train[0]), list[tuple[float, Event]]()
     for score in scores:
         left, right = (np.sort(score(rows)) for rows in train)
         pooled = np.unique(np.concatenate([left, right]))
@@ -80,8 +90,30 @@ def choose_event(train: tuple[Rows, Rows], scores: Sequence[Score], delta: float
                 more, less = hits if on_the_left else hits[::-1]
                 proved = least_epsilon(more, less, draws, JUDGED, delta)
                 best = int(np.argmax(proved))
-                found.append((float(proved[best]), Event(score, float(pooled[best]), above, on_the_left)))
-    return max(found, key=lambda pair: pair[0])[1]
+                candidates.append((float(proved[best]), Event(score, float(pooled[best]), above, on_the_left)))
+    return max(candidates, key=lambda pair: pair[0])[1]
+
+
+def least_epsilon(hits: IntArray, others: IntArray, draws: int, miss: float, delta: float = 0.0) -> FloatArray:
+    """Return lower bounds of epsilon from how often events were seen on one side and on the other.
+
+    Each is too high with a probability of at most ``miss``, half of it spent on either count. A promise with a delta
+    allows P(E | left) <= e^epsilon P(E | right) + delta, so delta is taken off first.
+    """
+    with np.errstate(divide="ignore"):
+        more = np.maximum(at_least(hits, draws, miss / 2) - delta, 0.0)
+        ratio = np.log(more) - np.log(at_most(others, draws, miss / 2))
+    return np.asarray(np.maximum(ratio, 0.0))
+
+
+def at_least(hits: IntArray, draws: int, miss: float) -> FloatArray:
+    """Return a lower bound of the probability of an event that was seen ``hits`` times."""
+    return np.where(hits == 0, 0.0, betaincinv(np.maximum(hits, 1), draws - hits + 1, miss))
+
+
+def at_most(hits: IntArray, draws: int, miss: float) -> FloatArray:
+    """Return an upper bound of the probability of an event that was seen ``hits`` times."""
+    return np.where(hits == draws, 1.0, betainccinv(hits + 1, np.maximum(draws - hits, 1), miss))
 
 
 def learned_scores(train: tuple[Rows, Rows]) -> list[Score]:

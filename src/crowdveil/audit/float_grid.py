@@ -9,12 +9,14 @@ of the grid's step can come from everybody.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.audit.attack import Rows, Score, attack, frequencies
-from crowdveil.audit.trial import Flaw, Trial
+from crowdveil.audit.attack import Rows, Score, frequencies
+from crowdveil.audit.trial import Point
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
@@ -25,30 +27,45 @@ _BITS = 2.0**-53
 _LEAST_EXPONENT = -20
 
 
-def last_bits_trial(epsilon: Epsilon, draws: int, on_the_grid: bool) -> Trial:
-    """Attack 0 against 1 by the doubles that come out: from our grid, or (a mistake) from numpy's Laplace sampler."""
-    noise = BulkNoise()
+@dataclass(frozen=True)
+class LastBits:
+    """0 against 1 by the doubles that come out: from our grid, or (a mistake) from numpy's Laplace sampler."""
 
-    def sample(centre: float) -> Rows:
-        if on_the_grid:
-            return grid_noise(centre, epsilon, draws, noise)
-        return textbook_noise(centre, epsilon.value, draws)
+    epsilon: Epsilon
+    on_the_grid: bool
 
-    train, fresh = ((sample(0.0), sample(1.0)) for _ in ("train", "fresh"))
-    scores = [holes(0.0, epsilon.value), holes(1.0, epsilon.value), grain_score(train)]
-    evidence = attack(train, fresh, scores)
-    return Trial(
-        name="last bits of doubles",
-        remark="integers on a grid" if on_the_grid else "numpy's Laplace",
-        paradigm="",
-        claimed=epsilon.value,
-        evidence=evidence,
-        neighbours="0 and 1",
-        reach=1.0,
-        noise_p_value=None,
-        flaws=(Flaw.BOUND,) if evidence.judged > epsilon.value else (),
-        bug=None if on_the_grid else "floating-point noise",
-    )
+    name = "last bits of doubles"
+    paradigm = ""
+    neighbours = "0 and 1"
+    reach = 1.0
+
+    @property
+    def remark(self) -> str:
+        """Where the doubles come from."""
+        return "integers on a grid" if self.on_the_grid else "numpy's Laplace"
+
+    @property
+    def promised(self) -> Sequence[Point]:
+        """The epsilon."""
+        return [Point(self.epsilon.value)]
+
+    def sample(self, left: bool, draws: int) -> Rows:
+        """Add noise to 0 or to 1."""
+        centre = 0.0 if left else 1.0
+        if self.on_the_grid:
+            return grid_noise(centre, self.epsilon, draws, BulkNoise())
+        return textbook_noise(centre, self.epsilon.value, draws)
+
+    def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
+        """Look for doubles that one side cannot give, and at the grain of all."""
+        return [holes(0.0, self.epsilon.value), holes(1.0, self.epsilon.value), grain_score(train)]
+
+    def noise_p_value(self, rows: Rows) -> None:
+        """Return None: the law of the noise is not in question here."""
+
+    def same_release(self) -> bool:
+        """Return True: the rows are all that leaves."""
+        return True
 
 
 def textbook_noise(centre: float, epsilon: float, draws: int) -> Rows:

@@ -1,20 +1,29 @@
-"""The worst neighbours we can find: random restarts and hill climbing over what one voter may have answered."""
+"""The worst neighbours we can find: random restarts and hill climbing over what one voter may have chosen."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.audit.noiseless import Kind
-from crowdveil.audit.subjects import Subject, claimed_distance
+from crowdveil.audit.setups import Setup, claimed_distance
+from crowdveil.audit.silent_noise import Kind
 from crowdveil.privacy.guarantee import Unit
 
 _SEED = 7
 _MOST_RECORDS = 12
 _SECOND_WISH = 0.01
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look for neighbours."""
+
+    restarts: int
+    rounds: int
 
 
 @dataclass(frozen=True)
@@ -24,38 +33,33 @@ class Neighbours:
     left: FloatArray
     right: FloatArray
     how: str
-    reach: float | None = None
+    reach: Fraction | None = None
     """How far apart they are, as a share of what the noise covers: 1 is the worst that a promise allows."""
-    too_far: bool = False
-    """Whether that is more than the noise covers, compared in integers."""
-
-
-def worst_neighbours(subject: Subject, restarts: int, rounds: int) -> Neighbours:
-    """Search for the neighbours whose exact integers lie furthest apart, in the norm of the mechanism's theorem."""
-    return _search(subject, restarts, rounds)
 
 
 @lru_cache(maxsize=64)
-def _search(subject: Subject, restarts: int, rounds: int) -> Neighbours:
+def worst_neighbours(setup: Setup, effort: Effort) -> Neighbours:
+    """Search for the neighbours whose exact integers lie furthest apart, in the norm of the mechanism's theorem."""
     rng = np.random.default_rng(_SEED)
-    best = max((_climb(subject, rng, rounds) for _ in range(restarts)), key=lambda found: found.wish)
+    best = max((_climb(setup, rng, effort.rounds) for _ in range(effort.restarts)), key=lambda one: one.wish)
     left, right = best.pair.sides
-    kind, claimed = claimed_distance(subject, left)
-    distance = int(kind.distance(best.ours - best.theirs))
-    how = f"the worst of {restarts * rounds:,} searched"
-    return Neighbours(left, right, how, distance / claimed, distance > claimed)
+    how = f"the worst of {effort.restarts * effort.rounds:,} searched"
+    return Neighbours(left, right, how, _reach(setup, left, best.ours - best.theirs))
 
 
-def on_two_axes(subject: Subject, restarts: int, rounds: int) -> Neighbours:
+def on_two_axes(setup: Setup, effort: Effort) -> Neighbours:
     """Set the left one of the worst neighbours against itself with the features renamed in a circle.
 
     Where the worst neighbours are opposite corners of the l1 ball, these are corners on two axes, just as far apart.
     """
-    left = worst_neighbours(subject, restarts, rounds).left
+    left = worst_neighbours(setup, effort).left
     right = np.roll(left, 1, axis=1)
-    kind, claimed = claimed_distance(subject, left)
-    distance = int(kind.distance(subject.exact(left) - subject.exact(right)))
-    return Neighbours(left, right, "corners on two axes", distance / claimed, distance > claimed)
+    return Neighbours(left, right, "corners on two axes", _reach(setup, left, setup.exact(left) - setup.exact(right)))
+
+
+def _reach(setup: Setup, left: FloatArray, difference: IntArray) -> Fraction:
+    kind, claimed = claimed_distance(setup, left)
+    return Fraction(int(kind.distance(difference)), claimed)
 
 
 @dataclass(frozen=True)
@@ -72,64 +76,64 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Candidate:
     pair: _Pair
     ours: IntArray
     theirs: IntArray
     wish: float
 
 
-def _climb(subject: Subject, rng: np.random.Generator, rounds: int) -> _Found:
+def _climb(setup: Setup, rng: np.random.Generator, rounds: int) -> _Candidate:
     """Start anywhere, change something at random, keep what brings the sides no nearer."""
-    best = _judge(subject, _start(subject, rng))
+    best = _measure(setup, _start(setup, rng))
     for _ in range(rounds):
-        found = _judge(subject, _step(best.pair, subject, rng), best)
-        if found.wish >= best.wish:
-            best = found
+        candidate = _measure(setup, _step(best.pair, setup, rng), best)
+        if candidate.wish >= best.wish:
+            best = candidate
     return best
 
 
-def _judge(subject: Subject, pair: _Pair, before: _Found | None = None) -> _Found:
+def _measure(setup: Setup, pair: _Pair, before: _Candidate | None = None) -> _Candidate:
     """Measure a pair. Among pairs equally far apart, wish for one that an attack on this noise sees best.
 
     Against Laplace noise that is a difference in few coordinates, against the cube's in many.
     """
     left, right = pair.sides
     known = before if before is not None and pair.shared is before.pair.shared else None
-    ours = known.ours if known is not None and pair.ours is known.pair.ours else subject.exact(left)
-    theirs = known.theirs if known is not None and pair.theirs is known.pair.theirs else subject.exact(right)
-    kind, claimed = _claim(subject)
+    ours = known.ours if known is not None and pair.ours is known.pair.ours else setup.exact(left)
+    theirs = known.theirs if known is not None and pair.theirs is known.pair.theirs else setup.exact(right)
+    kind, claimed = _claim(setup)
     size = np.abs(ours - theirs).astype(np.float64)
     few = float(size.max()) / max(float(size.sum()), 1.0)
     second = -few if kind is Kind.CUBE else few
-    return _Found(pair, ours, theirs, int(kind.distance(ours - theirs)) / claimed + _SECOND_WISH * second)
+    return _Candidate(pair, ours, theirs, int(kind.distance(ours - theirs)) / claimed + _SECOND_WISH * second)
 
 
 @lru_cache(maxsize=64)
-def _claim(subject: Subject) -> tuple[Kind, int]:
-    """The noise that is asked for: it may depend on what is public, which is the same for all pairs."""
-    return claimed_distance(subject, np.ones((1, subject.settings.study.dimension)))
+def _claim(setup: Setup) -> tuple[Kind, int]:
+    """Return what the noise covers: it may depend on what is public, which is the same for all pairs."""
+    return claimed_distance(setup, np.ones((1, setup.settings.study.dimension)))
 
 
-def _start(subject: Subject, rng: np.random.Generator) -> _Pair:
-    d, unit = subject.settings.study.dimension, subject.paradigm.unit
+def _start(setup: Setup, rng: np.random.Generator) -> _Pair:
+    d, unit = setup.settings.study.dimension, setup.paradigm.unit
     own = int(rng.integers(1, _MOST_RECORDS)) if unit is Unit.VOTER else 1
     ours, theirs = rng.normal(0.0, 2.0, (own, d)), rng.normal(0.0, 2.0, (own, d))
     shared = rng.normal(0.0, 2.0, (0 if unit is Unit.VOTER else int(rng.integers(0, 3)), d))
     return _Pair(ours, turned(ours) if unit is Unit.CHOICE else theirs, shared)
 
 
-def _step(pair: _Pair, subject: Subject, rng: np.random.Generator) -> _Pair:
-    unit, reach = subject.paradigm.unit, subject.settings.study.reach
-    part = rng.choice(["ours", "theirs", "shared", "opposite"], p=[0.35, 0.35, 0.15, 0.15])
-    if part == "opposite":
+def _step(pair: _Pair, setup: Setup, rng: np.random.Generator) -> _Pair:
+    unit, reach = setup.paradigm.unit, setup.settings.study.reach
+    change = rng.choice(["ours", "theirs", "shared", "opposite"], p=[0.35, 0.35, 0.15, 0.15])
+    if change == "opposite":
         return replace(pair, theirs=turned(pair.ours))
-    if part == "shared":
+    if change == "shared":
         return replace(pair, shared=_changed(pair.shared, reach, False, rng)) if len(pair.shared) else pair
     if unit is Unit.CHOICE:
         ours = _changed(pair.ours, reach, False, rng)
         return replace(pair, ours=ours, theirs=turned(ours))
-    return replace(pair, **{part: _changed(getattr(pair, part), reach, unit is Unit.VOTER, rng)})
+    return replace(pair, **{change: _changed(getattr(pair, change), reach, unit is Unit.VOTER, rng)})
 
 
 def turned(records: FloatArray) -> FloatArray:

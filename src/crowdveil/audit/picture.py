@@ -80,7 +80,7 @@ def _label(trial: Trial) -> str:
 
 
 def _draw_row(axes: Axes, place: int, trial: Trial) -> None:
-    ratio = trial.evidence.shown / trial.claimed
+    ratio = trial.evidence.shown / trial.claimed.epsilon
     at = min(max(ratio, _LEAST * 1.05), _MOST)
     colour = _PROMISE if trial.bug is None else _BUG
     by_attack = trial.bug is None or Flaw.BOUND in trial.flaws

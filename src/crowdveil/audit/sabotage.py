@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
 from crowdveil.arrays import BoolArray, ByteArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
-from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
-from crowdveil.privacy.mechanisms.pooled_score import VoterScore
+from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse, oriented
-from crowdveil.privacy.mechanisms.scores import voter_scores
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.zcdp import OpenDPGaussian
 
 
 class TooLittleNoise(BulkNoise):
@@ -57,6 +57,14 @@ class OneDrawForTwo(BulkNoise):
         return noise
 
 
+class TooNarrow(OpenDPGaussian):
+    """Gaussian noise of half the standard deviation that was asked for."""
+
+    def gaussian(self, sensitivity: int, rho: Fraction, columns: int) -> IntArray:
+        """Draw for four times the rho."""
+        return super().gaussian(sensitivity, 4 * rho, columns)
+
+
 class WrongOdds(BulkNoise):
     """One kind of coin is tossed with other odds."""
 
@@ -74,8 +82,7 @@ class WholeBudgetForEach(BulkNoise):
 
     def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Toss with twice the epsilon."""
-        one = epsilons.largest
-        return super().tosses(odds, Epsilons.same(2 * one.value, len(epsilons)), columns)
+        return super().tosses(odds, Epsilons.of_millionths(2 * epsilons.micro), columns)
 
 
 class SeededOnce:
@@ -102,10 +109,6 @@ class SignedZeros(RandomisedResponse):
 class UnclippedVoterScore(VoterScore):
     """The sum of voters' scores, none of them clipped."""
 
-    def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
+    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
         """Add up, and forget to clip."""
-        total, voters, records = np.zeros(public_design(settings.study).directions, np.int64), 0, 0
-        for chunk in source.batches():
-            total += voter_scores(chunk, settings).sum(axis=0)
-            voters, records = voters + chunk.voters, records + chunk.records
-        return Measurement(total, voters, records)
+        return PooledScore().measure(source, settings, loss)

@@ -6,81 +6,186 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.audit.approximate import ApproximateSubject
-from crowdveil.audit.forked import Forked, can_fork
-from crowdveil.audit.gaussian import GaussianTrial, TooNarrow
-from crowdveil.audit.neighbours import Neighbours, on_two_axes, turned, worst_neighbours
+from crowdveil.audit.float_grid import LastBits
+from crowdveil.audit.neighbours import Effort, Neighbours, on_two_axes, turned, worst_neighbours
+from crowdveil.audit.promises import AboutYouPromise, GaussianPromise, PurePromise, ShuffledPromise
 from crowdveil.audit.sabotage import (
     NoisePerCoordinate,
     OneDrawForTwo,
     SeededOnce,
     SignedZeros,
     TooLittleNoise,
+    TooNarrow,
     UnclippedVoterScore,
     WholeBudgetForEach,
     WrongOdds,
 )
-from crowdveil.audit.shuffled import ShuffledTrial
-from crowdveil.audit.subjects import Central, Distributed, Subject
+from crowdveil.audit.setups import Central, Distributed, Forked, Setup, can_fork
+from crowdveil.audit.trial import Subject
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilon
+from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import to_steps
 from crowdveil.privacy.guarantee import paradigm
+from crowdveil.privacy.mechanisms.about_you import AboutYou, keep_odds
+from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
+from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
+from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
+from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
+from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Sensitivity, Settings
-from crowdveil.privacy.mechanisms.randomised_response import FLIP
-from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
-from crowdveil.privacy.mechanisms.subset_selection import subset_size
+from crowdveil.privacy.mechanisms.pooled_choices import PooledChoices
+from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
+from crowdveil.privacy.mechanisms.randomised_response import FLIP, OneChoice, RandomisedResponse
+from crowdveil.privacy.mechanisms.score import ScoreRelease
+from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection, among_odds, subset_size
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.zcdp import OpenDPGaussian, rho_of
+from crowdveil.privacy.zcdp import GaussianNoise, OpenDPGaussian, rho_of
 from crowdveil.study.bundled import synthetic_study
 
+SOME_SIGNS = Epsilon("1.6")
+"""At which subset selection keeps 2 of 4 signs; at smaller epsilons it sends all of them."""
+TWO_CHOICES = Epsilon("4")
+"""At which the voter-level randomised response splits its epsilon between two choices."""
+LITTLE = Epsilon("0.1")
+"""At which the wrong flip probability e^-epsilon gives choices away: it turns nearly all of them over."""
+GAUSSIAN_DELTA = 0.01
+"""At which the Gaussian mean's rho promises the epsilon that is audited."""
+SHUFFLED = Epsilon("1")
+"""Of each shuffled report of one sign."""
+SHUFFLED_SIGNS = Epsilon("2")
+"""Of each shuffled report of one sign out of two features."""
+SHUFFLED_VOTERS = 10
+OPTIONS = 3
+
 _DILEMMAS = 4
+_SIGNS = 4
 _KNOWN_VOTER = ((1.0, 1.0, 0.0),)
-_CHOICES = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0], [2.0, 1.0, 0.0]])
+_RECORDS = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0], [2.0, 1.0, 0.0]])
 """Dilemmas whose alternatives agree in a feature: such a zero must not tell which side was chosen."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A subject with a noise source, how its neighbours are found, and the mistake in it, if there is one."""
+    """A subject that is made when its trial begins, and the mistake in it, if there is one."""
 
-    subject: Subject
-    noise: Callable[[], Noise] = BulkNoise
-    neighbours: Callable[[Subject, int, int], Neighbours] = worst_neighbours
+    mechanism: str
+    subject: Callable[[Effort], Subject]
+    """Given how hard to look for neighbours."""
     bug: str | None = None
+    slow: bool = False
+    """Its outputs are drawn one at a time: fewer of them have to do."""
 
 
-@dataclass(frozen=True)
-class CurveTarget:
-    """A subject that promises an epsilon for every delta, and the mistake in it, if there is one."""
+def promises(epsilon: Epsilon) -> list[Target]:
+    """List all mechanisms at this epsilon, and some once more where they do something different at another one."""
+    return [
+        _pure(Central(Algorithm1(), paradigm("vlcp"), _small(3), epsilon)),
+        _pure(Central(VoterScore(), paradigm("vlcp"), _small(3), epsilon)),
+        _pure(Central(PooledScore(), paradigm("rlcp"), _small(3), epsilon)),
+        _pure(Central(PooledChoices(), paradigm("alcp"), _small(3), epsilon)),
+        _pure(_algorithm_2(epsilon)),
+        *([_pure(_in_workers(epsilon))] if can_fork() else []),
+        _pure(_algorithm_3(epsilon, 1)),
+        _pure(_algorithm_3(epsilon, 5)),
+        _pure(_algorithm_3(epsilon, 5, "paper")),
+        _pure(_subset_selection(epsilon)),
+        _pure(_subset_selection(SOME_SIGNS)),
+        _pure(_subset_selection(SOME_SIGNS, ", two axes"), neighbours=on_two_axes),
+        _pure(Distributed(ScoreRelease(), paradigm("rldp"), _small(3), epsilon)),
+        _pure(_linear_part(epsilon, 1)),
+        _pure(_linear_part(epsilon, 3)),
+        _pure(_randomised_response(epsilon), neighbours=_one_turned),
+        _pure(_one_choice(epsilon, "all choices"), neighbours=_all_turned),
+        _pure(_one_choice(TWO_CHOICES, "all choices, two sent"), neighbours=_all_turned),
+        _about_you(epsilon),
+        _gaussian(epsilon),
+        _shuffled(_one_sign()),
+        _shuffled(ShuffledPromise(_small(2), SHUFFLED_SIGNS, SHUFFLED_VOTERS, others=(0, -1))),
+        _last_bits(LastBits(epsilon, on_the_grid=True)),
+    ]
 
-    subject: ApproximateSubject
-    bug: str | None = None
+
+def mistakes(epsilon: Epsilon) -> list[Target]:
+    """List mistakes that must be caught, at this epsilon or where they do harm."""
+    algorithm_1 = Central(Algorithm1(), paradigm("vlcp"), _small(3), epsilon)
+    voter_score = Central(VoterScore(), paradigm("vlcp"), _small(3), epsilon)
+    pooled_score = Central(PooledScore(), paradigm("rlcp"), _small(3), epsilon)
+    size = subset_size(_SIGNS, SOME_SIGNS.value)
+    too_often = WrongOdds(among_odds(_SIGNS, size), Odds(size, size, size, _SIGNS))
+    two_sent = _one_choice(TWO_CHOICES, "all choices, two sent")
+    signed_zeros = replace(_randomised_response(epsilon), mechanism=SignedZeros())
+    return [
+        _pure(algorithm_1, lambda: TooLittleNoise(2), bug="factor 2 missing"),
+        _pure(algorithm_1, OneDrawForTwo, bug="one draw for two coordinates"),
+        _pure(voter_score, lambda: TooLittleNoise(math.sqrt(2)), bug="scale too small by sqrt 2"),
+        _pure(replace(voter_score, mechanism=UnclippedVoterScore()), bug="clipping left out"),
+        _pure(pooled_score, NoisePerCoordinate, bug="sensitivity per coordinate"),
+        *([_pure(_in_workers(epsilon), _seeded_once, bug="same noise after a fork")] if can_fork() else []),
+        _pure(_algorithm_3(epsilon, 5), lambda: TooLittleNoise(2), bug="Delta halved"),
+        _pure(_linear_part(epsilon, 1), lambda: TooLittleNoise(2), bug="one side of a choice forgotten"),
+        _pure(_subset_selection(SOME_SIGNS, ", two axes"), lambda: too_often, on_two_axes, "wrong odds of k"),
+        _pure(
+            _randomised_response(LITTLE),
+            lambda: WrongOdds(FLIP, Odds(0, 1, 1, 0)),
+            _one_turned,
+            "flips with e^-epsilon",
+        ),
+        _pure(signed_zeros, neighbours=_one_turned, bug="a zero keeps its sign"),
+        _pure(two_sent, WholeBudgetForEach, _all_turned, "epsilon not split"),
+        _about_you(epsilon, lambda: WrongOdds(keep_odds(OPTIONS), keep_odds(2)), "odds of two options for three"),
+        _gaussian(epsilon, TooNarrow, "deviation halved"),
+        _shuffled(replace(_one_sign(), claimed_voters=10 * SHUFFLED_VOTERS), "bound of a larger crowd"),
+        _shuffled(replace(_one_sign(), forget_delta=True), "delta forgotten"),
+        _shuffled(replace(_one_sign(), shuffle=False), "not shuffled"),
+        _last_bits(LastBits(epsilon, on_the_grid=False), "floating-point noise"),
+    ]
 
 
-def _small(features: int, **choices: Any) -> Settings:
+def _pure(
+    setup: Setup,
+    noise: Callable[[], Noise] = BulkNoise,
+    neighbours: Callable[[Setup, Effort], Neighbours] = worst_neighbours,
+    bug: str | None = None,
+) -> Target:
+    return Target(setup.name, lambda effort: PurePromise(setup, neighbours(setup, effort), noise()), bug)
+
+
+def _gaussian(epsilon: Epsilon, noise: Callable[[], GaussianNoise] = OpenDPGaussian, bug: str | None = None) -> Target:
+    crowd = Central(Algorithm1(), paradigm("vlcp"), _small(2), epsilon)
+    rho = Fraction(rho_of(epsilon.value, GAUSSIAN_DELTA)).limit_denominator(10**6)
+
+    def subject(effort: Effort) -> Subject:
+        return GaussianPromise(crowd, worst_neighbours(crowd, effort), rho, noise())
+
+    return Target(GaussianMean.name, subject, bug, slow=True)
+
+
+def _shuffled(promise: ShuffledPromise, bug: str | None = None) -> Target:
+    return Target(promise.name, lambda effort: promise, bug)
+
+
+def _about_you(epsilon: Epsilon, noise: Callable[[], Noise] = BulkNoise, bug: str | None = None) -> Target:
+    return Target(AboutYou.name, lambda effort: AboutYouPromise(OPTIONS, epsilon, noise()), bug)
+
+
+def _last_bits(promise: LastBits, bug: str | None = None) -> Target:
+    return Target(promise.name, lambda effort: promise, bug)
+
+
+def _small(features: int, sensitivity: Sensitivity = "tight") -> Settings:
     study = synthetic_study(features, _DILEMMAS)
-    return Settings(study, study.norm_bound, **choices)
-
-
-def _grid_preferences(ballots: Ballots, settings: Settings) -> IntArray:
-    return to_steps(fit_voters(ballots, settings.norm_bound).values, settings.norm_bound)
-
-
-def _central(name: str, of: str, epsilon: Epsilon) -> Central:
-    return Central(CENTRAL[name], paradigm(of), _small(3), epsilon)
+    return Settings(study, study.norm_bound, sensitivity=sensitivity)
 
 
 def _algorithm_2(epsilon: Epsilon) -> Distributed:
-    return Distributed(DISTRIBUTED["algorithm-2"], paradigm("vldp"), _small(3), epsilon)
+    return Distributed(Algorithm2(), paradigm("vldp"), _small(3), epsilon)
 
 
 def _in_workers(epsilon: Epsilon) -> Forked:
@@ -89,136 +194,42 @@ def _in_workers(epsilon: Epsilon) -> Forked:
 
 def _algorithm_3(epsilon: Epsilon, features: int, sensitivity: Sensitivity = "tight") -> Distributed:
     remark = f"d = {features}" + ("" if sensitivity == "tight" else ", the paper's Delta")
-    return Distributed(
-        DISTRIBUTED["algorithm-3"], paradigm("rldp"), _small(features, sensitivity=sensitivity), epsilon, None, remark
-    )
-
-
-def _subset_selection(epsilon: Epsilon, remark: str = "") -> Distributed:
-    return Distributed(
-        DISTRIBUTED["subset-selection"],
-        paradigm("vldp"),
-        _small(4),
-        epsilon,
-        hidden=_grid_preferences,
-        remark=f"{subset_size(4, epsilon.value)} of 4 signs{remark}",
-    )
+    return Distributed(Algorithm3(), paradigm("rldp"), _small(features, sensitivity), epsilon, remark=remark)
 
 
 def _linear_part(epsilon: Epsilon, features: int) -> Distributed:
-    remark = f"d = {features}"
-    return Distributed(DISTRIBUTED["algorithm-3-choices"], paradigm("aldp"), _small(features), epsilon, None, remark)
+    return Distributed(Algorithm3Choices(), paradigm("aldp"), _small(features), epsilon, remark=f"d = {features}")
 
 
-def _choices(name: str, epsilon: Epsilon, remark: str = "") -> Distributed:
-    return Distributed(DISTRIBUTED[name], paradigm("aldp"), _small(3), epsilon, remark=remark)
+def _subset_selection(epsilon: Epsilon, remark: str = "") -> Distributed:
+    remark = f"{subset_size(_SIGNS, epsilon.value)} of {_SIGNS} signs{remark}"
+    return Distributed(SubsetSelection(), paradigm("vldp"), _small(_SIGNS), epsilon, _grid_preferences, remark)
 
 
-def _one_turned(subject: Subject, restarts: int, rounds: int) -> Neighbours:
-    right = np.concatenate([turned(_CHOICES[:1]), _CHOICES[1:]])
-    return Neighbours(_CHOICES, right, "one choice turned over: all pairs are alike")
+def _randomised_response(epsilon: Epsilon) -> Distributed:
+    return Distributed(RandomisedResponse(), paradigm("aldp"), _small(3), epsilon)
 
 
-def _all_turned(subject: Subject, restarts: int, rounds: int) -> Neighbours:
-    return Neighbours(_CHOICES, turned(_CHOICES), "all choices turned over: all pairs are alike")
+def _one_choice(epsilon: Epsilon, remark: str) -> Distributed:
+    return Distributed(OneChoice(), paradigm("aldp"), _small(3), epsilon, remark=remark)
 
 
-SOME_SIGNS = Epsilon("1.6")
-"""At which subset selection keeps 2 of 4 signs; at smaller epsilons it sends all of them."""
-TWO_CHOICES = Epsilon("4")
-"""At which the voter-level randomised response splits its epsilon between two choices."""
-LITTLE = Epsilon("0.1")
-"""At which the wrong flip probability e^-epsilon gives choices away: it turns nearly all of them over."""
+def _one_sign() -> ShuffledPromise:
+    return ShuffledPromise(_small(1), SHUFFLED, SHUFFLED_VOTERS, others=(0, -1))
 
 
-GAUSSIAN_DELTA = 0.01
-"""At which the Gaussian mean's rho promises the epsilon that is audited."""
-SHUFFLED, SHUFFLED_SIGNS = Epsilon("1"), Epsilon("2")
-"""Of each shuffled report: of one sign, and of one sign out of two features."""
-SHUFFLED_VOTERS = 10
+def _grid_preferences(ballots: Ballots, settings: Settings) -> IntArray:
+    return to_steps(fit_voters(ballots, settings.norm_bound).values, settings.norm_bound)
 
 
-def promises(epsilon: Epsilon) -> list[Target]:
-    """All mechanisms, at this epsilon, and some once more where they do something different at another one."""
-    return [
-        Target(_central("algorithm-1", "vlcp", epsilon)),
-        Target(_central("voter-score", "vlcp", epsilon)),
-        Target(_central("pooled-score", "rlcp", epsilon)),
-        Target(_central("pooled-choices", "alcp", epsilon)),
-        Target(_algorithm_2(epsilon)),
-        *([Target(_in_workers(epsilon))] if can_fork() else []),
-        Target(_algorithm_3(epsilon, 1)),
-        Target(_algorithm_3(epsilon, 5)),
-        Target(_algorithm_3(epsilon, 5, sensitivity="paper")),
-        Target(_subset_selection(epsilon)),
-        Target(_subset_selection(SOME_SIGNS)),
-        Target(_subset_selection(SOME_SIGNS, ", two axes"), neighbours=on_two_axes),
-        Target(Distributed(DISTRIBUTED["score"], paradigm("rldp"), _small(3), epsilon)),
-        Target(_linear_part(epsilon, 1)),
-        Target(_linear_part(epsilon, 3)),
-        Target(_choices("randomised-response", epsilon), neighbours=_one_turned),
-        Target(_choices("one-choice", epsilon, "all choices"), neighbours=_all_turned),
-        Target(_choices("one-choice", TWO_CHOICES, "all choices, two sent"), neighbours=_all_turned),
-    ]
+def _seeded_once() -> Noise:
+    return BulkNoise(SeededOnce())
 
 
-def curves(epsilon: Epsilon, search: tuple[int, int]) -> list[CurveTarget]:
-    """All promises with a delta, each followed by the mistakes in it; ``search`` says how hard to look for neighbours."""
-    crowd = Central(CENTRAL["algorithm-1"], paradigm("vlcp"), _small(2), epsilon)
-    rho = Fraction(rho_of(epsilon.value, GAUSSIAN_DELTA)).limit_denominator(MICROS_PER_UNIT)
-    gaussian = GaussianTrial(crowd, rho, OpenDPGaussian(), search)
-    flipped = ShuffledTrial(_small(1), SHUFFLED, SHUFFLED_VOTERS, others=(0, -1))
-    signs = ShuffledTrial(_small(2), SHUFFLED_SIGNS, SHUFFLED_VOTERS, others=(0, -1))
-    return [
-        CurveTarget(gaussian),
-        CurveTarget(flipped),
-        CurveTarget(signs),
-        CurveTarget(replace(gaussian, noise=TooNarrow()), "deviation halved"),
-        CurveTarget(replace(flipped, claimed_voters=10 * SHUFFLED_VOTERS), "bound of a larger crowd"),
-        CurveTarget(replace(flipped, forget_delta=True), "delta forgotten"),
-        CurveTarget(replace(flipped, shuffle=False), "not shuffled"),
-    ]
+def _one_turned(setup: Setup, effort: Effort) -> Neighbours:
+    right = np.concatenate([turned(_RECORDS[:1]), _RECORDS[1:]])
+    return Neighbours(_RECORDS, right, "one choice turned over: all pairs are alike")
 
 
-def mistakes(epsilon: Epsilon) -> list[Target]:
-    """Mistakes that must be caught, at this epsilon or where they do harm."""
-    size = subset_size(4, SOME_SIGNS.value)
-    among = Odds(size, size, size, 2 * 4 - size)
-    voter_score = _central("voter-score", "vlcp", epsilon)
-    return [
-        Target(_central("algorithm-1", "vlcp", epsilon), lambda: TooLittleNoise(2), bug="factor 2 missing"),
-        Target(_central("algorithm-1", "vlcp", epsilon), OneDrawForTwo, bug="one draw for two coordinates"),
-        Target(voter_score, lambda: TooLittleNoise(math.sqrt(2)), bug="scale too small by sqrt 2"),
-        Target(replace(voter_score, mechanism=UnclippedVoterScore()), bug="clipping left out"),
-        Target(_central("pooled-score", "rlcp", epsilon), NoisePerCoordinate, bug="sensitivity per coordinate"),
-        *(
-            [Target(_in_workers(epsilon), lambda: BulkNoise(SeededOnce()), bug="same noise after a fork")]
-            if can_fork()
-            else []
-        ),
-        Target(_algorithm_3(epsilon, 5), lambda: TooLittleNoise(2), bug="Delta halved"),
-        Target(_linear_part(epsilon, 1), lambda: TooLittleNoise(2), bug="one side of a choice forgotten"),
-        Target(
-            _subset_selection(SOME_SIGNS, ", two axes"),
-            lambda: WrongOdds(among, Odds(size, size, size, 4)),
-            on_two_axes,
-            bug="wrong odds of k",
-        ),
-        Target(
-            _choices("randomised-response", LITTLE),
-            lambda: WrongOdds(FLIP, Odds(0, 1, 1, 0)),
-            _one_turned,
-            "flips with e^-epsilon",
-        ),
-        Target(
-            replace(_choices("randomised-response", epsilon), mechanism=SignedZeros()),
-            neighbours=_one_turned,
-            bug="a zero keeps its sign",
-        ),
-        Target(
-            _choices("one-choice", TWO_CHOICES, "all choices, two sent"),
-            WholeBudgetForEach,
-            _all_turned,
-            "epsilon not split",
-        ),
-    ]
+def _all_turned(setup: Setup, effort: Effort) -> Neighbours:
+    return Neighbours(_RECORDS, turned(_RECORDS), "all choices turned over: all pairs are alike")

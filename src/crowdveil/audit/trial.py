@@ -1,22 +1,71 @@
-"""One promise put on trial: three ways to break it, and a verdict."""
+"""One promise put on trial: four ways to break it, and a verdict.
+
+A promise is a curve: for every delta an epsilon with P(E | left) <= e^epsilon P(E | right) + delta for all events E. A
+pure promise is a single point, at delta 0. An attack may choose its point on the curve; the promise is broken if at any
+of them more than its epsilon is proved.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from fractions import Fraction
+from typing import Any, Protocol
 
-from crowdveil.arrays import FloatArray
-from crowdveil.audit.attack import Evidence, Rows, attack
-from crowdveil.audit.neighbours import Neighbours
-from crowdveil.audit.noise_laws import FALSE_ALARM, fit_of
-from crowdveil.audit.noiseless import Asked, Kind
-from crowdveil.audit.subjects import Subject, likelihood
-from crowdveil.privacy.noise.source import Noise
+from crowdveil.audit.attack import Evidence, Rows, Score, attack
+from crowdveil.audit.laws import FALSE_ALARM
 
 TIGHT = 0.85
 """A bound of at least this share of the promise leaves hardly any noise that could be saved."""
-_ROWS_FOR_THE_LAW = 20_000
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a promised curve."""
+
+    epsilon: float
+    delta: float = 0.0
+
+
+class Subject(Protocol):
+    """Something that makes a promise, with the two neighbours that it is tried on: left and right."""
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+
+    @property
+    def remark(self) -> str:
+        """What is special about how it is tried here."""
+
+    @property
+    def paradigm(self) -> str:
+        """Who is promised what; nothing where it is none of the paradigms."""
+
+    @property
+    def promised(self) -> Sequence[Point]:
+        """Points of the promised curve, those that are attacked."""
+
+    @property
+    def neighbours(self) -> str:
+        """How the neighbours were found."""
+
+    @property
+    def reach(self) -> Fraction | float | None:
+        """How far apart they are, as a share of what the noise covers; None where no noise is added."""
+
+    def sample(self, left: bool, draws: int) -> Rows:
+        """Make the outputs of one side again and again; each row is everything that leaves at once."""
+
+    def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
+        """Return scores that know more than the outputs: the laws of both sides, or where to look."""
+
+    def noise_p_value(self, rows: Rows) -> float | None:
+        """Test rows of the left side against the law of the noise; None where no noise is added."""
+
+    def same_release(self) -> bool:
+        """Check that a release depends on nothing but what the rows hold."""
 
 
 class Verdict(StrEnum):
@@ -40,12 +89,12 @@ class Flaw(StrEnum):
 
 @dataclass(frozen=True)
 class Trial:
-    """What was promised, what was found."""
+    """A promise, and what was found."""
 
     name: str
     remark: str
     paradigm: str
-    claimed: float
+    claimed: Point
     evidence: Evidence
     neighbours: str
     reach: float | None
@@ -54,8 +103,6 @@ class Trial:
     flaws: tuple[Flaw, ...]
     bug: str | None = None
     """The mistake that was made on purpose, if any: then a flaw must be found."""
-    delta: float = 0.0
-    """0 for a pure promise."""
 
     @property
     def verdict(self) -> Verdict:
@@ -64,12 +111,13 @@ class Trial:
             return Verdict.CAUGHT if self.flaws else Verdict.MISSED
         if self.flaws:
             return Verdict.VIOLATED
-        return Verdict.TIGHT if self.evidence.shown >= TIGHT * self.claimed else Verdict.HOLDS
+        return Verdict.TIGHT if self.evidence.shown >= TIGHT * self.claimed.epsilon else Verdict.HOLDS
 
     @property
     def promised(self) -> str:
         """The promise in short: an epsilon, with its delta if it has one."""
-        return f"{self.claimed:.3g}, delta {self.delta:g}" if self.delta else f"{self.claimed:g}"
+        epsilon, delta = self.claimed.epsilon, self.claimed.delta
+        return f"{epsilon:.3g}, delta {delta:g}" if delta else f"{epsilon:g}"
 
     @property
     def as_it_should_be(self) -> bool:
@@ -83,8 +131,8 @@ class Trial:
             "remark": self.remark,
             "paradigm": self.paradigm,
             **({"bug": self.bug} if self.bug is not None else {}),
-            "claimed": self.claimed,
-            **({"delta": self.delta} if self.delta else {}),
+            "claimed": self.claimed.epsilon,
+            **({"delta": self.claimed.delta} if self.claimed.delta else {}),
             "lower_bound": self.evidence.shown,
             "verdict": self.verdict.value,
             "flaws": [flaw.value for flaw in self.flaws],
@@ -94,42 +142,33 @@ class Trial:
         }
 
 
-def put_on_trial(subject: Subject, pair: Neighbours, noise: Noise, draws: int, bug: str | None = None) -> Trial:
-    """Attack a mechanism with this noise source on these neighbours."""
-    left, right = pair.left, pair.right
-    asked = subject.asked(left)
-    train, fresh = (
-        (subject.sample(left, draws, noise), subject.sample(right, draws, noise)) for _ in ("train", "fresh")
-    )
-    # Noise of the other kind than was asked for is one of the mistakes that an attack should see through.
-    scores = [] if asked is None else [likelihood(subject, kind, left, right) for kind in Kind]
-    evidence = attack(train, fresh, scores)
-    p_value = None if asked is None else _noise_p_value(subject, asked, left, fresh[0][:_ROWS_FOR_THE_LAW])
-    claimed = subject.epsilon.value
-    found = {
-        Flaw.BOUND: evidence.judged > claimed,
-        Flaw.NEIGHBOURS: pair.too_far,
+def put_on_trial(subject: Subject, draws: int, bug: str | None = None) -> Trial:
+    """Attack every promised point, and show the one at which the attack comes nearest to the promise."""
+    train, fresh = ((subject.sample(True, draws), subject.sample(False, draws)) for _ in ("train", "fresh"))
+    scores = subject.scores(train)
+    attacked = [(point, attack(train, fresh, scores, point.delta)) for point in subject.promised]
+    point, evidence = max(attacked, key=lambda one: _nearness(*one))
+    p_value, reach = subject.noise_p_value(fresh[0]), subject.reach
+    present = {
+        Flaw.BOUND: any(each.judged > at.epsilon for at, each in attacked),
+        Flaw.NEIGHBOURS: reach is not None and reach > 1,
         Flaw.NOISE: p_value is not None and p_value < FALSE_ALARM,
-        Flaw.RELEASE: not subject.same_release(left, right),
+        Flaw.RELEASE: not subject.same_release(),
     }
-    flaws = tuple(flaw for flaw, is_there in found.items() if is_there)
     return Trial(
         name=subject.name,
         remark=subject.remark,
-        paradigm=subject.paradigm.name,
-        claimed=claimed,
+        paradigm=subject.paradigm,
+        claimed=point,
         evidence=evidence,
-        neighbours=pair.how,
-        reach=pair.reach,
+        neighbours=subject.neighbours,
+        reach=None if reach is None else float(reach),
         noise_p_value=p_value,
-        flaws=flaws,
+        flaws=tuple(flaw for flaw, is_there in present.items() if is_there),
         bug=bug,
     )
 
 
-def _noise_p_value(subject: Subject, asked: Asked, records: FloatArray, rows: Rows) -> float:
-    """Compare the noise that left with what was asked for: in as many columns, and of that law."""
-    said, mask = subject.noisy(rows)
-    drawn = (said - subject.exact(records))[mask.astype(bool)].reshape(len(said), -1)
-    drawn = drawn[:, drawn.any(axis=0)]
-    return fit_of(asked, drawn) if drawn.shape[1] == asked.columns else 0.0
+def _nearness(point: Point, evidence: Evidence) -> tuple[bool, float]:
+    """Order points: a broken one first, then by the share of the promise that was proved."""
+    return evidence.judged > point.epsilon, evidence.shown / point.epsilon

@@ -33,7 +33,7 @@ def audit(
 
     Example: `crowdveil audit --quick --plot audit.svg`
     """
-    from crowdveil.audit.audit import Order, pieces
+    from crowdveil.audit.audit import Order, tasks
     from crowdveil.audit.audit import audit as run_audit
     from crowdveil.audit.picture import check_format, save_picture
     from crowdveil.files import check_writable
@@ -44,7 +44,7 @@ def audit(
     if plot is not None:
         check_format(plot)
         check_writable(plot)
-    with progress("attacking", len(pieces(order)), "trials") as advance:
+    with progress("attacking", len(tasks(order)), "trials") as advance:
         done = run_audit(order, advance)
     if plot is not None:
         save_picture(done, plot)
@@ -54,8 +54,6 @@ def audit(
 
 
 def _print(done: Audit, plot: Path | None) -> None:
-    from crowdveil.audit.audit import MOST_FOR_SLOW_TESTS
-
     promises = Table(
         "Promises under attack", "mechanism", "protects", "verdict", "promised", "proved", "reach", numbers=3
     )
@@ -95,8 +93,8 @@ def _print(done: Audit, plot: Path | None) -> None:
         say()
     say(
         f"{bold('All promises held, all mistakes were caught.' if done.clean else 'This audit FAILED.')} "
-        f"{done.order.draws:,} outputs of each side ({MOST_FOR_SLOW_TESTS:,} at most where each is slow to make: last "
-        "bits, and promises with a delta); proved: lower bounds of epsilon at 99.9 %; reach: distance of the worst "
+        f"{done.order.draws:,} outputs of each side ({done.order.slow_draws:,} of Gaussian noise, which is slow "
+        "to draw); proved: lower bounds of epsilon at 99.9 %; reach: distance of the worst "
         "neighbours found, as a share of what the noise covers (the neighbours are in --json)."
     )
     if plot is not None:

@@ -15,9 +15,9 @@ import numpy as np
 from crowdveil.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.protocol.ballot import SIDES, check_about, write_ballot
 from crowdveil.protocol.description import check_mechanism
@@ -72,19 +72,12 @@ def make_report(
 
 
 def _perturbed(poll: Poll, question: str, option: str, noise: Noise) -> str:
-    """Keep an option with odds e^epsilon : 1 against each other one (k-ary randomised response).
-
-    Theorem. The option that comes out is epsilon-differentially private: it is the true one with probability
-    e^epsilon / (e^epsilon + k - 1) and each other one with probability 1 / (e^epsilon + k - 1).
-    """
+    """Report an option in place of the true one, by the about-you mechanism."""
     if poll.about_epsilon is None:
         raise CrowdveilError(f"poll {poll.name} names no epsilon for its about-you questions: leave them out")
     options = poll.options[question]
-    others = [other for other in options if other != option]
-    if not others:
-        return option
-    keep = noise.tosses(Odds(1, 0, 1, len(others)), Epsilons.same(poll.about_epsilon, 1), 1)[0, 0]
-    return option if keep else others[int(noise.uniform(len(others), 1, 1)[0, 0])]
+    truth = np.array([options.index(option)])
+    return options[int(AboutYou().report(truth, len(options), Epsilons.same(poll.about_epsilon, 1), noise)[0])]
 
 
 def _bytes(data: Mapping[str, Any]) -> bytes:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
+from crowdveil.privacy.mechanisms.registry import MECHANISMS
 from crowdveil.privacy.zcdp import epsilon_of
 from crowdveil.releases import Release
 
@@ -39,20 +40,6 @@ _WHOSE = {
     Unit.CHOICE: "the choice made in one single dilemma",
 }
 _TRUSTED = {Place.CENTRAL: Noisemaker.AGGREGATOR, Place.DISTRIBUTED: Noisemaker.DEVICES}
-_MECHANISMS = {
-    "algorithm-1": "noise, added once, to the average of all voters' preferences",
-    "gaussian-mean": "Gaussian noise, added once, to the average of all voters' preferences",
-    "algorithm-2": "noise, added to each voter's preference",
-    "algorithm-3": "noise, added to each voter's objective function, from which the preference is then computed",
-    "algorithm-3-choices": "noise, added to the part of each voter's objective function that depends on the choices",
-    "voter-score": "noise, added once, to the sum of all voters' scores, each of them kept within bounds",
-    "pooled-score": "noise, added once, to the sum of the scores of all answers",
-    "pooled-choices": "noise, added once, to the sum of the scores of all choices in dilemmas that are public",
-    "subset-selection": "random signs, among which each voter's device hides the one that stands for the preference",
-    "score": "noise, added to a few numbers in which each voter's answers are summed up",
-    "randomised-response": "coin tosses, by which each voter's device turns some choices over",
-    "one-choice": "coin tosses, by which each voter's device may turn over the one choice, or the few, that it reports",
-}
 
 
 def likelihood_factor(epsilon: float) -> float:
@@ -127,7 +114,7 @@ def protected_words(paradigm: Paradigm) -> str:
 
 def mechanism_words(mechanism: str) -> str:
     """Tell what a mechanism does; the name itself for one that has no words here."""
-    return _MECHANISMS.get(mechanism, mechanism)
+    return MECHANISMS[mechanism].words if mechanism in MECHANISMS else mechanism
 
 
 def guarantee_sentences(release: Release) -> list[str]:

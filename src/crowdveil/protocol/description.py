@@ -7,16 +7,11 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import CLIP, public_design
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.mechanisms.score import coordinates_to_report
-from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.protocol.polls import Entry, Level, Option, Poll, Question, State
 from crowdveil.study.study import Study
 
@@ -28,7 +23,8 @@ def describe_poll(poll: Poll, languages: Sequence[str], state: State, release: s
 
 @lru_cache(maxsize=256)
 def _terms(poll: Poll) -> dict[str, Any]:
-    study, scored = poll.study, poll.mechanism == "score"
+    study, mechanism = poll.study, DISTRIBUTED.get(poll.mechanism)
+    scored = mechanism is not None and mechanism.needs_axes
     return {
         "id": poll.name,
         "study": study.as_dict(),
@@ -38,7 +34,11 @@ def _terms(poll: Poll) -> dict[str, Any]:
         "place": poll.paradigm.place.value,
         "mechanism": poll.mechanism,
         "levels": [
-            {"name": level.name, "epsilon_micro": level.epsilon.micro, "size": report_size(poll, level.epsilon)}
+            {
+                "name": level.name,
+                "epsilon_micro": level.epsilon.micro,
+                "size": mechanism and mechanism.report_size(study, level.epsilon),
+            }
             for level in poll.levels
         ],
         "method": {
@@ -57,20 +57,6 @@ def _terms(poll: Poll) -> dict[str, Any]:
         "closes_on": None if poll.closes_on is None else poll.closes_on.isoformat(),
         "return_url": poll.return_url,
     }
-
-
-def report_size(poll: Poll, epsilon: Epsilon) -> int | None:
-    """Return how many coordinates, signs or choices a report of this level has, where the mechanism chooses."""
-    study, records, epsilons = poll.study, np.array([poll.study.drawing.dilemmas]), Epsilons.same(epsilon, 1)
-    match poll.mechanism:
-        case "score":
-            return int(coordinates_to_report(public_design(study), records, epsilons)[0])
-        case "subset-selection":
-            return subset_size(study.dimension, epsilon.value)
-        case "one-choice":
-            return int(choices_to_report(records, epsilons)[0])
-        case _:
-            return None
 
 
 def read_poll(data: Mapping[str, Any]) -> Poll:

@@ -8,7 +8,7 @@ from crowdveil.estimation.society import society
 from crowdveil.evaluation.toolkit.fitted_crowd import fit_crowd
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import PURE
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.publish import Request, experiment
 from crowdveil.sources.simulated import synthetic_crowd
@@ -17,10 +17,10 @@ BALLOTS = synthetic_crowd(30, 12, 3, np.random.default_rng(1)).ballots
 CROWD = fit_crowd(BALLOTS)
 
 
-@pytest.mark.parametrize("name", [*CENTRAL, *DISTRIBUTED])
+@pytest.mark.parametrize("name", PURE)
 def test_a_release_is_the_one_that_the_library_makes(name):
     """The same noise gives the same parameter as the public way to an experiment."""
-    paradigm = PARADIGMS[(CENTRAL | DISTRIBUTED)[name].paradigms[0]]
+    paradigm = PARADIGMS[PURE[name].paradigms[0]]
     made = experiment(BALLOTS, Request(paradigm, Epsilon.of_millionths(2_000_000), mechanism=name), seed=5)
     released = CROWD.release(name, Epsilons.same(2, 30), 1, FloatNoiseForExperiments(5))
     assert released == pytest.approx(made.parameter[None], rel=1e-9)
@@ -40,7 +40,7 @@ def test_mechanisms_of_the_mean_are_measured_from_the_society(name):
     assert CROWD.without_noise(name) == pytest.approx(society(BALLOTS, 2.0).parameter, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", [*CENTRAL, *DISTRIBUTED])
+@pytest.mark.parametrize("name", PURE)
 def test_a_mechanism_comes_near_what_its_error_is_counted_from(name):
     """With next to no noise nearly nothing is left of the error, but for what algorithm 3 approximates."""
     many = fit_crowd(synthetic_crowd(400, 12, 3, np.random.default_rng(2)).ballots)

@@ -1,7 +1,6 @@
 """Algorithms 1, 2 and 3 on integers: right noise in the right place, audited, and a wrong factor is caught."""
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 from scipy import stats
+from scripted_noise import RecordingNoise
 
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
@@ -18,7 +18,8 @@ from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3, clipped_records, objective_coefficients, solve
 from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices, linear_sensitivity
-from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.reports import Reports
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
@@ -26,19 +27,6 @@ from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import synthetic_study
 
 MICRO = 1_000_000
-
-
-@dataclass
-class NoNoise:
-    """Records what noise was asked for and gives none."""
-
-    name: str = "none"
-    exact: bool = False
-    asked: list = field(default_factory=list)
-
-    def laplace(self, sensitivity, epsilons, columns):
-        self.asked.append((sensitivity, epsilons.micro.tolist(), columns))
-        return np.zeros((len(epsilons), columns), np.int64)
 
 
 def crowd(voters=6, records=8, features=3, seed=1):
@@ -54,7 +42,7 @@ def opposite_voters(features=3):
 
 
 def test_algorithm_1_adds_the_papers_noise_to_the_mean():
-    ballots, noise = crowd(), NoNoise()
+    ballots, noise = crowd(), RecordingNoise()
     settings = Settings(ballots.study, 2.0)
     estimate = Algorithm1().release(
         Algorithm1().measure(ballots, settings, Epsilon.of_millionths(MICRO)),
@@ -64,17 +52,17 @@ def test_algorithm_1_adds_the_papers_noise_to_the_mean():
     )
     mean = to_steps(fit_voters(ballots, 2.0).values, 2.0).mean(axis=0) * 2.0 / STEPS
     assert estimate.parameter == pytest.approx(mean, abs=1e-12)
-    assert noise.asked == [(2 * STEPS, [MICRO], 3)]
+    assert noise.asked == [("laplace", 2 * STEPS, [MICRO], 3)]
     assert estimate.noise.scales == pytest.approx([2 * 2.0 / (6 * 1.0)])  # 2B / (N epsilon)
     assert estimate.noise.counts == (1,)
 
 
 def test_algorithm_2_adds_every_voters_own_noise():
-    ballots, noise = crowd(), NoNoise()
+    ballots, noise = crowd(), RecordingNoise()
     settings, epsilons = Settings(ballots.study, 2.0, equal_votes=True), Epsilons.of([1, 1, 2, 2, 2, 5])
     reports = Algorithm2().report(ballots, settings, epsilons, noise)
     estimate = Algorithm2().aggregate([reports], settings)
-    assert noise.asked == [(2 * STEPS, epsilons.micro.tolist(), 3)]
+    assert noise.asked == [("laplace", 2 * STEPS, epsilons.micro.tolist(), 3)]
     assert estimate.parameter == pytest.approx(fit_voters(ballots, 2.0).values.mean(axis=0), abs=1e-8)
     assert estimate.noise.scales == pytest.approx([4 / 6, 4 / 12, 4 / 30])
     assert estimate.noise.counts == (2, 3, 1)
@@ -84,7 +72,7 @@ def test_reports_may_come_in_any_batches():
     ballots = crowd(voters=10)
     settings = Settings(ballots.study, 2.0)
     for mechanism in (Algorithm2(), Algorithm3()):
-        whole = mechanism.report(ballots, settings, Epsilons.same(1, 10), NoNoise())
+        whole = mechanism.report(ballots, settings, Epsilons.same(1, 10), RecordingNoise())
         parts = [Reports(whole.epsilons[s], whole.values[s]) for s in (slice(0, 3), slice(3, 10))]
         together, apart = mechanism.aggregate([whole], settings), mechanism.aggregate(parts, settings)
         assert apart.parameter == pytest.approx(together.parameter, rel=1e-12)
@@ -104,15 +92,15 @@ def test_algorithm_3_coefficients_are_those_of_the_expansion():
 
 @pytest.mark.parametrize(("sensitivity", "delta"), [("tight", tight_delta), ("paper", papers_delta)])
 def test_algorithm_3_asks_for_noise_of_the_chosen_sensitivity(sensitivity, delta):
-    ballots, noise = crowd(), NoNoise()
+    ballots, noise = crowd(), RecordingNoise()
     Algorithm3().report(ballots, Settings(ballots.study, 2.0, sensitivity=sensitivity), Epsilons.same(1, 6), noise)
-    assert noise.asked == [(coefficient_steps(3, delta(3)), [MICRO] * 6, 3 + 6)]
+    assert noise.asked == [("laplace", coefficient_steps(3, delta(3)), [MICRO] * 6, 3 + 6)]
 
 
 def test_algorithm_3_without_noise_finds_the_maximum_of_the_quadratic():
     ballots = crowd(records=40)
     settings = Settings(ballots.study, 2.0, repair=False)
-    reports = Algorithm3().report(ballots, settings, Epsilons.same(1, 6), NoNoise())
+    reports = Algorithm3().report(ballots, settings, Epsilons.same(1, 6), RecordingNoise())
     solved, exists = solve(reports, settings)
     assert exists.all()
     for i in range(6):
@@ -145,7 +133,7 @@ def test_clipped_records_are_counted():
     assert clipped_records(ballots, study) == 2
 
 
-def audited_epsilon(first, second, confidence=0.999):
+def audited_epsilon(first, second, confidence=1 - 1e-7):
     """A lower bound on epsilon from two samples of one number: threshold on one half, Clopper-Pearson on the other."""
 
     def bounds(sample, threshold):
@@ -156,10 +144,8 @@ def audited_epsilon(first, second, confidence=0.999):
 
     half = len(first) // 2
     thresholds = np.quantile(np.concatenate([first[:half], second[:half]]), np.linspace(0.05, 0.95, 37))
-    train = [(np.log(((first[:half] > t).mean() + 1e-9) / ((second[:half] > t).mean() + 1e-9)), t) for t in thresholds]
-    threshold = max(train)[1]
-    low, high = bounds(first[half:], threshold)[0], bounds(second[half:], threshold)[1]
-    return math.log(low / high)
+    threshold = max(thresholds, key=lambda t: bounds(first[:half], t)[0] / bounds(second[:half], t)[1])
+    return math.log(bounds(first[half:], threshold)[0] / bounds(second[half:], threshold)[1])
 
 
 def algorithm_1_output(ballots, others, epsilon, draws):
@@ -215,7 +201,7 @@ def test_the_noise_of_algorithm_3_has_the_scale_of_the_theorem(factor, passes):
 
 @given(st.integers(1, 6), st.integers(0, 2**32 - 1))
 @settings_of_hypothesis(max_examples=50)
-def test_turning_an_answer_over_leaves_the_quadratic_and_moves_the_slope_within_its_sensitivity(features, seed):
+def test_turning_a_choice_over_leaves_the_quadratic_and_moves_the_slope_within_its_sensitivity(features, seed):
     rng = np.random.default_rng(seed)
     records = rng.normal(size=(4, features)) * rng.choice([0.1, 1.0, 9.0])
     turned = records.copy()
@@ -231,16 +217,16 @@ def test_the_slopes_sensitivity_is_nearly_reached():
     assert np.abs(a - b).sum() > 0.9999 * linear_sensitivity(4)
 
 
-def test_answer_level_algorithm_3_noises_the_slope_only():
-    ballots, noise = crowd(), NoNoise()
+def test_choice_level_algorithm_3_noises_the_slope_only():
+    ballots, noise = crowd(), RecordingNoise()
     settings = Settings(ballots.study, 2.0)
     reports = Algorithm3Choices().report(ballots, settings, Epsilons.same(1, 6), noise)
-    assert noise.asked == [(linear_sensitivity(3), [MICRO] * 6, 3)]
+    assert noise.asked == [("laplace", linear_sensitivity(3), [MICRO] * 6, 3)]
     exact = objective_coefficients(ballots.differences, ballots.offsets, ballots.study.record_bound)
     assert (reports.values == exact).all()
 
 
-def test_answer_level_algorithm_3_finds_the_crowds_direction():
+def test_choice_level_algorithm_3_finds_the_crowds_direction():
     many = synthetic_crowd(400, 50, 5, np.random.default_rng(8))
     settings = Settings(many.ballots.study, 2.0)
     reports = Algorithm3Choices().report(many.ballots, settings, Epsilons.same(1, 400), FloatNoiseForExperiments(1))

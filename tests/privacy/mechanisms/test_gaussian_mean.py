@@ -15,8 +15,8 @@ from crowdveil.privacy.concentrated import ZcdpBudget
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
-from crowdveil.privacy.mechanisms.registry import GAUSSIAN_MEAN
 from crowdveil.privacy.noise.distribution import Gaussian, noise_from_dict
 from crowdveil.privacy.zcdp import OpenDPGaussian
 from crowdveil.publish import Request, experiment, prepare, publish
@@ -43,7 +43,7 @@ def test_the_noise_on_the_mean_has_the_deviation_of_the_theorem():
     """2B / (N sqrt(2 rho)), with B = 2, N = 50 and rho = 0.02: 0.4. Half of it would be caught."""
     settings = Settings(synthetic_study(1000), 2.0)
     nothing = Measurement(np.zeros(1000, np.int64), 50, 1000)
-    made = [GAUSSIAN_MEAN.release(nothing, settings, Fraction(2, 100), OpenDPGaussian()) for _ in range(5)]
+    made = [GaussianMean().release(nothing, settings, Fraction(2, 100), OpenDPGaussian()) for _ in range(5)]
     assert made[0].noise == Gaussian(pytest.approx(0.4))
     values = np.concatenate([one.parameter for one in made]) / 0.4
     assert stats.kstest(values, "norm").pvalue > FALSE_ALARM
@@ -98,11 +98,14 @@ def test_a_pure_release_in_a_zcdp_ledger_stays_pure(crowd, ledger, tmp_path):
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        (Request(PARADIGMS["vldp"], ASKED), "serves vlcp and rlcp, not vldp"),
-        (Request(PARADIGMS["vlcp"], ASKED, mechanism="algorithm-1"), "takes an epsilon, not a rho"),
+        (Request(PARADIGMS["vldp"], ASKED), "does not serve vldp: choose another paradigm"),
+        (
+            Request(PARADIGMS["vlcp"], ASKED, mechanism="algorithm-1"),
+            "algorithm-1 does not take a rho: with a rho choose gaussian-mean",
+        ),
         (
             Request(PARADIGMS["vlcp"], Epsilon.of_millionths(100_000), mechanism="gaussian-mean"),
-            "takes a rho in place of an epsilon",
+            "gaussian-mean does not take an epsilon: with an epsilon choose algorithm-1 or voter-score",
         ),
     ],
 )

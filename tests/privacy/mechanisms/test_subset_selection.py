@@ -14,7 +14,8 @@ from scripted_noise import EveryOutcome
 from crowdveil.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms import subset_selection
-from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.reports import Reports
 from crowdveil.privacy.mechanisms.subset_selection import (
     FLIP,
     SubsetSelection,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
-from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, PAPERS_MECHANISM, recommended
+from crowdveil.privacy.mechanisms.registry import PAPERS_MECHANISM, PURE, recommended
 from crowdveil.study.study import Study
 
 
@@ -72,6 +72,6 @@ def _serving(
     papers, best = PAPERS_MECHANISM.get(paradigm.name), recommended(paradigm, study, epsilons)
     return [
         (name, papers, best)
-        for name, mechanism in (CENTRAL | DISTRIBUTED).items()
+        for name, mechanism in PURE.items()
         if paradigm.name in mechanism.paradigms and (everything or name in (papers, best))
     ]

@@ -18,7 +18,8 @@ from crowdveil.privacy.grid import to_steps
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3, objective_coefficients, solve
-from crowdveil.privacy.mechanisms.mechanism import Measurement, Reports, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.mechanism import Measurement, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.reports import Reports
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 

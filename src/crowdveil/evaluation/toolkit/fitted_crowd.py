@@ -8,20 +8,16 @@ from functools import cached_property
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.audit.noiseless import SilentNoise
+from crowdveil.audit.silent_noise import SilentNoise
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import GREATEST, Epsilons
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Settings
+from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.noise.source import Noise
-
-_OF_THE_MEAN = ("algorithm-1", "algorithm-2", "algorithm-3", "algorithm-3-choices", "subset-selection")
-"""Mechanisms that estimate the mean of the voters' bounded fits."""
-_OF_THE_CHOICES = ("randomised-response", "one-choice")
-"""Mechanisms that turn choices over: without noise, one fit to all true choices."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class FittedCrowd:
     @cached_property
     def pooled(self) -> FloatArray:
         """One fit to everybody's records, without privacy."""
-        return self._silent("randomised-response")
+        return self._silent(RandomisedResponse.name)
 
     def release(
         self, mechanism: str, epsilons: Epsilons, draws: int, noise: Noise, equal_votes: bool = False
@@ -63,12 +59,14 @@ class FittedCrowd:
     def without_noise(self, mechanism: str) -> FloatArray:
         """Return what a mechanism's noise is added to, as a parameter: its squared error is counted from there.
 
-        Mechanisms that estimate the mean of the fits: that mean. Others: their own estimate at the largest epsilon,
+        Mechanisms that estimate the mean of the fits: that mean. Those that turn
+        choices over: one fit to all true choices. Others: their own estimate at the largest epsilon,
         where they clip and leave out (nearly) nothing, with the noise switched off.
         """
-        if mechanism in _OF_THE_MEAN:
+        if (CENTRAL.get(mechanism) or DISTRIBUTED[mechanism]).estimates is Estimand.SOCIETY:
             return self.society
-        return self.pooled if mechanism in _OF_THE_CHOICES else self._silent(mechanism)
+        coins = mechanism in DISTRIBUTED and DISTRIBUTED[mechanism].tosses_coins
+        return self.pooled if coins else self._silent(mechanism)
 
     def _silent(self, mechanism: str) -> FloatArray:
         released = self.release(mechanism, Epsilons.same(GREATEST, self.ballots.voters), 1, SilentNoise())

@@ -9,7 +9,7 @@ from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps, to_steps
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Measurement, Settings, measured
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured
 from crowdveil.privacy.noise.distribution import LaplaceSum
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.sensitivity import sum_of_preferences
@@ -29,24 +29,30 @@ class Algorithm1:
 
     name = "algorithm-1"
     title = "Algorithm 1: Laplace noise on the mean preference"
+    words = "noise, added once, to the average of all voters' preferences"
     paradigms = ("vlcp", "rlcp")
+    papers = ("vlcp", "rlcp")
+    options = ()
+    estimates = Estimand.SOCIETY
+    takes = Loss.EPSILON
 
-    def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
+    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
         """Fit every voter and add up the grid preferences (integers: the order cannot matter)."""
-        return measured(source, partial(_sum_of_preferences, settings.norm_bound))
+        return measured(source, partial(sum_of_grid_preferences, settings.norm_bound))
 
-    def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
+    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
         """Add the noise to the sum and divide by the number of voters."""
-        drawn = noise.laplace(sum_of_preferences(), Epsilons.same(epsilon, 1), settings.study.dimension)[0]
+        drawn = noise.laplace(sum_of_preferences(), Epsilons.same(loss, 1), settings.study.dimension)[0]
         parameter = from_steps(measurement.total + drawn, settings.norm_bound) / measurement.voters
-        return Estimate(parameter, self.expected_noise(settings, Epsilons.same(epsilon, measurement.voters)))
+        return Estimate(parameter, self.expected_noise(settings, measurement.voters, loss))
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> LaplaceSum:
+    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> LaplaceSum:
         """Scale 2B / (N epsilon) on each coordinate of the mean."""
         reach = settings.norm_bound * sum_of_preferences() / STEPS
-        return LaplaceSum((reach * 1e6 / (len(epsilons) * epsilons.largest.micro),), (1,))
+        return LaplaceSum((reach * 1e6 / (voters * loss.micro),), (1,))
 
 
-def _sum_of_preferences(norm_bound: float, ballots: Ballots) -> IntArray:
+def sum_of_grid_preferences(norm_bound: float, ballots: Ballots) -> IntArray:
+    """Add up the voters' preferences on the grid."""
     steps: IntArray = to_steps(fit_voters(ballots, norm_bound).values, norm_bound).sum(axis=0)
     return steps

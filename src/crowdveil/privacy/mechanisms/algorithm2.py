@@ -10,15 +10,15 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps, to_steps
-from crowdveil.privacy.mechanisms.influence import influence
-from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums, unsummed
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Reports, Settings
-from crowdveil.privacy.mechanisms.robust import winsorised, within_reach
+from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence, unsummed, winsorised, within_reach
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.reports import IntegerRow, Reports
 from crowdveil.privacy.noise.distribution import LaplaceSum, spread_of
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.sensitivity import sum_of_preferences
+from crowdveil.study.study import Study
 
 
 class Algorithm2:
@@ -33,7 +33,17 @@ class Algorithm2:
 
     name = "algorithm-2"
     title = "Algorithm 2: Laplace noise on each voter's preference"
+    words = "noise, added to each voter's preference"
     paradigms = ("vldp", "rldp")
+    papers = ("vldp",)
+    options = ("equal_votes", "robust")
+    estimates = Estimand.SOCIETY
+    wire = IntegerRow(lambda features: features)
+    needs_axes = False
+    tosses_coins = False
+
+    def report_size(self, study: Study, epsilon: Epsilon) -> None:
+        """Return None: the study alone says how long a report is."""
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Fit each voter, round onto the grid, add the noise."""

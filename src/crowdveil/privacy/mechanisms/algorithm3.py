@@ -13,10 +13,11 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
-from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Reports, Settings
+from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.reports import IntegerRow, Reports
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
 from crowdveil.study.study import Study
@@ -27,6 +28,11 @@ RECORD_STEPS = 2**16
 _LINEAR = math.floor(math.sqrt(2 / math.pi) * STEPS)
 _SQUARE = math.floor(STEPS / math.pi)
 _PRODUCT = math.floor(2 * STEPS / math.pi)
+
+
+def number_of_coefficients(features: int) -> int:
+    """Count the coefficients of an objective: d linear ones, and d(d+1)/2 quadratic ones."""
+    return features + features * (features + 1) // 2
 
 
 class Algorithm3:
@@ -53,7 +59,17 @@ class Algorithm3:
 
     name = "algorithm-3"
     title = "Algorithm 3: functional mechanism on each voter's objective"
+    words = "noise, added to each voter's objective function, from which the preference is then computed"
     paradigms = ("rldp",)
+    papers = ("rldp",)
+    options = ("repair", "sensitivity", "equal_votes")
+    estimates = Estimand.SOCIETY
+    wire = IntegerRow(number_of_coefficients)
+    needs_axes = False
+    tosses_coins = False
+
+    def report_size(self, study: Study, epsilon: Epsilon) -> None:
+        """Return None: the study alone says how long a report is."""
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Expand each voter's objective into integer coefficients and add the noise."""
@@ -100,7 +116,7 @@ def clipped_records(ballots: Ballots, study: Study) -> int:
 
 
 def solve(reports: Reports, settings: Settings) -> tuple[FloatArray, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Maximise each report's noisy quadratic; also say for which the printed maximum exists at all.
+    """Maximise each report's noisy quadratic; also tell for which the printed maximum exists at all.
 
     Works on beta for normalised records; divided by the record bound, it is a preference in model units.
     """
@@ -144,7 +160,7 @@ def _sensitivity(settings: Settings) -> int:
 def objective_coefficients(differences: ValueArray, offsets: IntArray, record_bound: float) -> IntArray:
     """Sum the integer coefficients of each voter's records: d linear ones, then the upper triangle by rows."""
     d = differences.shape[1]
-    result = np.zeros((len(offsets) - 1, d + d * (d + 1) // 2), np.int64)
+    result = np.zeros((len(offsets) - 1, number_of_coefficients(d)), np.int64)
     _accumulate(differences, offsets, record_bound, result)
     return result
 

@@ -12,13 +12,14 @@ from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
 from crowdveil.estimation.moments import PRIOR_DEVIATION
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
-from crowdveil.privacy.mechanisms.algorithm3 import objective_coefficients, quadratic_forms
-from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Reports, Settings
-from crowdveil.privacy.mechanisms.robust import within_reach
+from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, within_reach
+from crowdveil.privacy.mechanisms.algorithm3 import number_of_coefficients, objective_coefficients, quadratic_forms
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.reports import IntegerRow, Reports
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.study.study import Study
 
 
 class Algorithm3Choices:
@@ -36,7 +37,17 @@ class Algorithm3Choices:
 
     name = "algorithm-3-choices"
     title = "Algorithm 3 with an exact quadratic: noise on the linear part of each voter's objective"
+    words = "noise, added to the part of each voter's objective function that depends on the choices"
     paradigms = ("aldp",)
+    papers = ()
+    options = ("equal_votes",)
+    estimates = Estimand.SOCIETY
+    wire = IntegerRow(number_of_coefficients)
+    needs_axes = False
+    tosses_coins = False
+
+    def report_size(self, study: Study, epsilon: Epsilon) -> None:
+        """Return None: the study alone says how long a report is."""
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Expand each voter's objective and add noise to its linear coefficients."""

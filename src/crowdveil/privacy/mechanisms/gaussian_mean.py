@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 
 from crowdveil.ballots import BallotSource
-from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import STEPS, from_steps
-from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Measurement, Settings
+from crowdveil.privacy.mechanisms.algorithm1 import sum_of_grid_preferences
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured
 from crowdveil.privacy.noise.distribution import Gaussian
 from crowdveil.privacy.sensitivity import sum_of_preferences
 from crowdveil.privacy.zcdp import GaussianNoise, gaussian_variance
@@ -28,19 +28,24 @@ class GaussianMean:
 
     name = "gaussian-mean"
     title = "Gaussian noise on the mean preference (zCDP)"
+    words = "Gaussian noise, added once, to the average of all voters' preferences"
     paradigms = ("vlcp", "rlcp")
+    papers = ()
+    options = ()
+    estimates = Estimand.SOCIETY
+    takes = Loss.RHO
 
-    def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
+    def measure(self, source: BallotSource, settings: Settings, loss: Fraction) -> Measurement:
         """Fit every voter and add up the grid preferences."""
-        return Algorithm1().measure(source, settings, epsilon)
+        return measured(source, partial(sum_of_grid_preferences, settings.norm_bound))
 
-    def release(self, measurement: Measurement, settings: Settings, rho: Fraction, noise: GaussianNoise) -> Estimate:
+    def release(self, measurement: Measurement, settings: Settings, loss: Fraction, noise: GaussianNoise) -> Estimate:
         """Add the noise to the sum and divide by the number of voters."""
-        drawn = noise.gaussian(sum_of_preferences(), rho, settings.study.dimension)
+        drawn = noise.gaussian(sum_of_preferences(), loss, settings.study.dimension)
         parameter = from_steps(measurement.total + drawn, settings.norm_bound) / measurement.voters
-        return Estimate(parameter, self.expected_noise(settings, measurement.voters, rho))
+        return Estimate(parameter, self.expected_noise(settings, measurement.voters, loss))
 
-    def expected_noise(self, settings: Settings, voters: int, rho: Fraction) -> Gaussian:
+    def expected_noise(self, settings: Settings, voters: int, loss: Fraction) -> Gaussian:
         """Standard deviation 2B / (N sqrt(2 rho)) on each coordinate of the mean."""
-        steps = math.sqrt(gaussian_variance(sum_of_preferences(), rho))
+        steps = math.sqrt(gaussian_variance(sum_of_preferences(), loss))
         return Gaussian(settings.norm_bound * steps / STEPS / voters)

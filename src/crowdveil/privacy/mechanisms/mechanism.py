@@ -1,14 +1,17 @@
-"""What a mechanism is: exact answers go in, and only what is private comes out.
+"""A mechanism: exact records go in, and only what is private comes out.
 
-A central mechanism first measures (exact integers, never published), then adds noise once. A distributed one
-turns each voter's records into a report on that voter's device; whoever collects the reports sees nothing
-else. Both end in an ``Estimate``, of which every part may be published.
+A central mechanism first measures (exact integers, never published), then adds noise once. A distributed one turns each
+voter's records into a report on that voter's device; whoever collects the reports sees nothing else. Both end in an
+``Estimate``, of which every field may be published.
+
+All there is to know about a mechanism stands on its class: whoever adds one writes one file, and a line in the registry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -18,30 +21,54 @@ from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import Tally, add_up
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.level_sums import LevelSums
+from crowdveil.privacy.mechanisms.aggregation import LevelSums
+from crowdveil.privacy.mechanisms.reports import R, WireFormat
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
-R = TypeVar("R")
+L = TypeVar("L", contravariant=True)
+N = TypeVar("N", contravariant=True)
 
 Sensitivity = Literal["tight", "paper"]
 
 
+class Estimand(StrEnum):
+    """What a mechanism tells of the crowd."""
+
+    SOCIETY = "society"
+    """The mean of the voters' bounded fits: the paper's society."""
+    PREFERENCE = "preference"
+    """The one preference that explains what the crowd chose."""
+
+
+class Loss(StrEnum):
+    """What a privacy loss is counted in."""
+
+    EPSILON = "epsilon"
+    """Of pure differential privacy, an ``Epsilon``."""
+    RHO = "rho"
+    """Of zero-concentrated differential privacy, a ``Fraction``."""
+
+
 @dataclass(frozen=True)
 class Settings:
-    """The public choices that a mechanism runs with, all made before any answer is looked at."""
+    """The public choices that a mechanism is used with, all made before any record is looked at."""
 
     study: Study
     norm_bound: float
     repair: bool = True
-    """Algorithm 3 only: regularise and trim the noisy quadratic, without which it has no maximum."""
+    """Regularise and trim a noisy quadratic, without which it has no maximum."""
     sensitivity: Sensitivity = "tight"
-    """Algorithm 3 only: the tighter of the two proved sensitivities, or the paper's."""
+    """The tighter of the two proved sensitivities of an objective function, or the paper's."""
     equal_votes: bool = False
-    """Distributed mechanisms only: every voter counts the same, as in the paper, however noisy the report."""
+    """Every voter counts the same, as in the paper, however noisy the report."""
     robust: float = 0.0
-    """Reports with unbounded noise only: the share at each end of each coordinate that is pulled in (``robust``)."""
+    """Share of the reports with unbounded noise that is pulled in, at each end of each coordinate (``aggregation``)."""
+
+
+OPTIONS: Mapping[str, Any] = {"repair": True, "sensitivity": "tight", "equal_votes": False, "robust": 0.0}
+"""The settings that some mechanisms know and others do not, with the value that is none."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +89,7 @@ class Measurement:
     voters: int
     records: int
     shown: FloatArray | None = None
-    """Answer level only: the dilemmas that were shown (X - Z of either side). They are public there."""
+    """Choice level only: the dilemmas that were shown (X - Z of either side). They are public there."""
 
 
 def measured(source: BallotSource, tally: Tally) -> Measurement:
@@ -75,51 +102,82 @@ def _with_counts(tally: Tally, ballots: Ballots) -> IntArray:
     return np.concatenate([[ballots.voters, ballots.records], tally(ballots)])
 
 
-class CentralMechanism(Protocol):
-    """Noise is added once, by a trusted aggregator."""
+class Mechanism(Protocol):
+    """What is said of any mechanism."""
 
     @property
     def name(self) -> str:
-        """Return the name in releases and on the command line."""
+        """Its name in releases and on the command line."""
 
     @property
     def title(self) -> str:
-        """Say in a few words what it does."""
+        """What it does, in a few words of the trade."""
+
+    @property
+    def words(self) -> str:
+        """What it does, for everybody: "noise, added once, to ..."."""
 
     @property
     def paradigms(self) -> tuple[str, ...]:
-        """Return the paradigms that it serves."""
+        """The paradigms that it serves."""
 
-    def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The paradigms for which it is the paper's mechanism."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Which of the ``OPTIONS`` it knows."""
+
+
+class CentralMechanism(Mechanism, Protocol[L, N]):
+    """Noise is added once, by a trusted aggregator. L is the privacy loss that it takes, N its source of noise."""
+
+    @property
+    def takes(self) -> Loss:
+        """What its privacy loss is counted in."""
+
+    @property
+    def estimates(self) -> Estimand:
+        """What it tells of the crowd."""
+
+    def measure(self, source: BallotSource, settings: Settings, loss: L) -> Measurement:
         """Compute the exact integers that noise will be added to."""
 
-    def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
+    def release(self, measurement: Measurement, settings: Settings, loss: L, noise: N) -> Estimate:
         """Add the noise. The only place where it enters."""
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> NoiseDistribution | None:
-        """Say what noise the society would carry, before anything is spent; None if nothing simple is known."""
+    def expected_noise(self, settings: Settings, voters: int, loss: L) -> NoiseDistribution:
+        """Return the noise that the society would carry, before anything is spent."""
 
 
-class DistributedMechanism(Protocol[R]):
+class DistributedMechanism(Mechanism, Protocol[R]):
     """Noise is added by each voter's device. R is what the devices of some voters send."""
 
     @property
-    def name(self) -> str:
-        """Return the name in releases and on the command line."""
+    def estimates(self) -> Estimand:
+        """What it tells of the crowd."""
 
     @property
-    def title(self) -> str:
-        """Say in a few words what it does."""
+    def wire(self) -> WireFormat[R]:
+        """How its reports travel."""
 
     @property
-    def paradigms(self) -> tuple[str, ...]:
-        """Return the paradigms that it serves."""
+    def needs_axes(self) -> bool:
+        """Whether a device needs the axes of the study's public design."""
+
+    @property
+    def tosses_coins(self) -> bool:
+        """Whether a device turns choices over by coin tosses, rather than adding noise or drawing signs."""
+
+    def report_size(self, study: Study, epsilon: Epsilon) -> int | None:
+        """Return how many coordinates, signs or choices a report has, where the mechanism chooses; else None."""
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> R:
         """Make the reports of these voters, with the epsilon of each. The only place where noise enters."""
 
     def acceptable(self, reports: R, settings: Settings) -> BoolArray:
-        """Say for each voter whether an honest device could have made the report; others are to be refused."""
+        """Tell for each voter whether an honest device could have made the report; others are to be refused."""
 
     def condense(self, reports: R, settings: Settings) -> R | LevelSums:
         """Return what the aggregate needs of these reports: their sums, where sums are enough."""
@@ -128,12 +186,4 @@ class DistributedMechanism(Protocol[R]):
         """Estimate the society from reports alone, condensed or not."""
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> NoiseDistribution | None:
-        """Say what noise the society would carry, before anything is spent; None if nothing simple is known."""
-
-
-@dataclass(frozen=True)
-class Reports:
-    """What most devices send: one row of integers a voter, and the epsilon it was made with."""
-
-    epsilons: Epsilons
-    values: IntArray
+        """Return the noise that the society would carry, before any report; None if nothing simple is known."""

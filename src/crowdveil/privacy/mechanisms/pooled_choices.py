@@ -10,8 +10,8 @@ import numpy as np
 from crowdveil.arrays import FloatArray
 from crowdveil.ballots import BallotSource
 from crowdveil.estimation.design import SAMPLE, Design, public_design
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Measurement, Settings, measured
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured
 from crowdveil.privacy.mechanisms.pooled_score import PooledScore, estimate_from_pool
 from crowdveil.privacy.mechanisms.randomised_response import oriented
 from crowdveil.privacy.mechanisms.scores import sum_of_scores
@@ -31,26 +31,31 @@ class PooledChoices:
 
     name = "pooled-choices"
     title = "Pooled choices: cube noise on the sum of scores, with the dilemmas really shown"
+    words = "noise, added once, to the sum of the scores of all choices in dilemmas that are public"
     paradigms = ("alcp",)
+    papers = ()
+    options = ()
+    estimates = Estimand.PREFERENCE
+    takes = Loss.EPSILON
 
-    def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
-        """Add up all scores; keep (a part of) the dilemmas, which are public."""
+    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
+        """Add up all scores; keep the dilemmas (some, if they are many), which are public."""
         measurement = measured(source, partial(sum_of_scores, public_design(settings.study).axes, None))
         shown: list[FloatArray] = []
         kept = 0
-        for chunk in source.batches():
-            shown.append(oriented(chunk)[0][: SAMPLE - kept].astype(np.float64))
+        for ballots in source.batches():
+            shown.append(oriented(ballots)[0][: SAMPLE - kept].astype(np.float64))
             kept += len(shown[-1])
             if kept == SAMPLE:
                 break
         return replace(measurement, shown=np.concatenate(shown))
 
-    def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
+    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
         """Add the noise and find the preference that explains the mean score on these dilemmas."""
         assert measurement.shown is not None
         design = Design(measurement.shown, public_design(settings.study).axes)
-        return estimate_from_pool(measurement, design, epsilon, noise)
+        return estimate_from_pool(measurement, design, loss, noise)
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> CubeNoise:
+    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> CubeNoise:
         """Return what the pooled score would have."""
-        return PooledScore().expected_noise(settings, epsilons)
+        return PooledScore().expected_noise(settings, voters, loss)

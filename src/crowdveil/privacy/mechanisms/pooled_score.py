@@ -13,7 +13,7 @@ from crowdveil.ballots import BallotSource
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.moments import preference_from_scores
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Measurement, Settings, measured
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured
 from crowdveil.privacy.mechanisms.scores import (
     RECORD_SENSITIVITY,
     SCORE_STEPS,
@@ -38,21 +38,26 @@ class PooledScore:
 
     name = "pooled-score"
     title = "Pooled score: cube noise on the sum of all records' scores"
+    words = "noise, added once, to the sum of the scores of all records"
     paradigms = ("rlcp",)
+    papers = ()
+    options = ()
+    estimates = Estimand.PREFERENCE
+    takes = Loss.EPSILON
 
-    def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
+    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
         """Add up every voter's scores (integers: the order cannot matter)."""
         return measured(source, partial(sum_of_scores, public_design(settings.study).axes, None))
 
-    def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
+    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
         """Add the noise and find the preference that explains the mean score."""
-        return estimate_from_pool(measurement, public_design(settings.study), epsilon, noise)
+        return estimate_from_pool(measurement, public_design(settings.study), loss, noise)
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> CubeNoise:
+    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> CubeNoise:
         """Return the noise as it would be carried through the estimate of an indifferent crowd."""
         design = public_design(settings.study)
-        records = len(epsilons) * settings.study.drawing.dilemmas
-        return _noise_when_indifferent(design, 2e6 / (records * epsilons.largest.micro), design.score_size / records)
+        records = voters * settings.study.drawing.dilemmas
+        return _noise_when_indifferent(design, 2 / (records * loss.value), design.score_size / records)
 
 
 class VoterScore:
@@ -72,26 +77,31 @@ class VoterScore:
 
     name = "voter-score"
     title = "Voter score: cube noise on the sum of voters' clipped scores"
+    words = "noise, added once, to the sum of all voters' scores, each of them kept within bounds"
     paradigms = ("vlcp", "rlcp")
+    papers = ()
+    options = ()
+    estimates = Estimand.PREFERENCE
+    takes = Loss.EPSILON
 
-    def measure(self, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
+    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
         """Clip every voter's score and add up."""
-        clip, _ = voter_clip(settings, source.voters, epsilon.value)
+        clip, _ = voter_clip(settings, source.voters, loss.value)
         return measured(source, partial(sum_of_scores, public_design(settings.study).axes, clip))
 
-    def release(self, measurement: Measurement, settings: Settings, epsilon: Epsilon, noise: Noise) -> Estimate:
+    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
         """Add the noise and find the preference that explains the mean score."""
         design, voters = public_design(settings.study), measurement.voters
-        clip, kept = voter_clip(settings, voters, epsilon.value)
-        drawn = noise.cube(2 * clip, Epsilons.same(epsilon, 1), design.directions)[0]
+        clip, kept = voter_clip(settings, voters, loss.value)
+        drawn = noise.cube(2 * clip, Epsilons.same(loss, 1), design.directions)[0]
         # What a whole crowd of one mind and without clipping would add up to for each point of mean score.
         weight = SCORE_STEPS * voters * settings.study.drawing.dilemmas * kept
-        scale, sampling = _voter_noise(settings, voters, epsilon.value)
+        scale, sampling = _voter_noise(settings, voters, loss.value)
         return _estimate(design, (measurement.total + drawn) / weight, scale, sampling)
 
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> CubeNoise:
+    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> CubeNoise:
         """Return the noise as it would be carried through the estimate of an indifferent crowd."""
-        scale, sampling = _voter_noise(settings, len(epsilons), epsilons.largest.value)
+        scale, sampling = _voter_noise(settings, voters, loss.value)
         return _noise_when_indifferent(public_design(settings.study), scale, sampling)
 
 
@@ -110,8 +120,8 @@ def voter_clip(settings: Settings, voters: int, epsilon: float) -> tuple[int, fl
     p = P(|score| < C) of a small common mean through (Stein's lemma), and leaves the mean with the variance
     (noise(C) + N E clip^2) / (N p)^2, which is minimised over C.
     """
-    design, answers = public_design(settings.study), settings.study.drawing.dilemmas
-    deviation = math.sqrt(expected_square(design, float(answers)))
+    design = public_design(settings.study)
+    deviation = math.sqrt(expected_square(design, float(settings.study.drawing.dilemmas)))
     multiples = np.geomspace(0.05, 4.0, 200)
     share = 2 * ndtr(multiples) - 1
     # E clip(Z, -c, c)^2 of a standard normal Z

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
 from crowdveil.ballots import Ballots
+from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.flipped_choices import FlippedChoices, fit_flipped_choices
-from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.mechanisms.influence import influence
-from crowdveil.privacy.mechanisms.level_sums import LevelSums, unsummed
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
-from crowdveil.privacy.mechanisms.random_order import random_orders
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.aggregation import LevelSums, influence, unsummed
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.reports import check_integers, epsilons_of, random_orders
 from crowdveil.privacy.noise.distribution import Spread
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.study.study import Study
 
 FLIP = Odds(0, 1, 1, 1)
 """Turned over with probability 1 / (1 + e^epsilon)."""
@@ -34,6 +39,82 @@ class ChoiceReports:
     """Public: the difference of the two alternatives, turned so that its first non-zero entry is positive."""
     choices: IntArray
 
+    def rows(self) -> IntArray:
+        """Lay out all that leaves, bit for bit, a row a voter: public columns, the dilemmas, then the choices.
+
+        Every voter has as many. A float is taken by its bits: even the sign of a zero is something that leaves.
+        """
+        voters, dilemmas = len(self.epsilons), self.dilemmas
+        bits = dilemmas.view(np.int64) if dilemmas.dtype == np.float64 else dilemmas.astype(np.int64)
+        public = [self.epsilons.micro, np.diff(self.offsets), bits.reshape(voters, -1)]
+        return np.column_stack([*public, self.choices.reshape(voters, -1)])
+
+
+@dataclass(frozen=True)
+class ChoiceLists:
+    """The wire format of ``ChoiceReports``: the public dilemmas, and a choice for each."""
+
+    size: Callable[[Study, Epsilon], int]
+    """How many choices a report has."""
+    split: bool
+    """Whether all choices of a voter share the epsilon."""
+
+    fields = frozenset({"dilemmas", "choices"})
+
+    def write(self, reports: ChoiceReports) -> Iterable[dict[str, Any]]:
+        """Return what each voter reports."""
+        for start, stop in pairwise(reports.offsets.tolist()):
+            yield {
+                "dilemmas": reports.dilemmas[start:stop].tolist(),
+                "choices": reports.choices[start:stop].tolist(),
+            }
+
+    def check(self, body: Mapping[str, Any], study: Study) -> None:
+        """Refuse another number of choices, and dilemmas that the study does not have."""
+        expected = self.size(study, Epsilon.of_millionths(body["epsilon_micro"]))
+        check_integers("choices", body["choices"], expected, 1)
+        if not isinstance(body["dilemmas"], list) or len(body["dilemmas"]) != expected:
+            raise Refusal(Reason.WRONG_SIZE, f"a report of this study has {expected} dilemmas")
+        for dilemma in body["dilemmas"]:
+            _check_dilemma(dilemma, study)
+
+    def read(self, bodies: Sequence[Mapping[str, Any]], study: Study) -> ChoiceReports:
+        """Gather the choices."""
+        counts = np.array([len(body["choices"]) for body in bodies], np.int64)
+        epsilons = epsilons_of(bodies)
+        return ChoiceReports(
+            epsilons.split(counts) if self.split else epsilons,
+            np.concatenate([[0], np.cumsum(counts)]),
+            np.array([dilemma for body in bodies for dilemma in body["dilemmas"]], np.float64),
+            np.array([choice for body in bodies for choice in body["choices"]], np.int64),
+        )
+
+
+def _check_dilemma(dilemma: Any, study: Study) -> None:
+    if not isinstance(dilemma, list) or len(dilemma) != study.dimension:
+        raise Refusal(Reason.WRONG_SIZE, f"a dilemma of this study has {study.dimension} numbers")
+    for value, reach in zip(dilemma, study.reach.tolist(), strict=True):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise Refusal(Reason.MALFORMED, "a dilemma is a list of numbers")
+        if abs(value) > reach:
+            raise Refusal(Reason.OUT_OF_RANGE, f"the study has no such dilemma: {value:g} is beyond {reach:g}")
+    if next((value for value in dilemma if value), 1) < 0:
+        raise Refusal(Reason.MALFORMED, "the first number of a dilemma that is not 0 must be positive")
+
+
+def choices_to_report(counts: IntArray, epsilons: Epsilons) -> IntArray:
+    """Return for each voter the number k of choices that maximises k tanh(epsilon / 2k)^2."""
+    best = np.ones(len(counts), np.int64)
+    for k in range(2, int(counts.max()) + 1):
+        better = k * np.tanh(epsilons.values / 2 / k) ** 2 > best * np.tanh(epsilons.values / 2 / best) ** 2
+        best = np.where(better & (counts >= k), k, best)
+    return best
+
+
+@lru_cache(maxsize=256)
+def _choices_to_report(dilemmas: int, epsilon: Epsilon) -> int:
+    return int(choices_to_report(np.array([dilemmas]), Epsilons.same(epsilon, 1))[0])
+
 
 class RandomisedResponse:
     """Turn each choice over with probability 1 / (1 + e^epsilon), and fit with a likelihood that knows it.
@@ -47,7 +128,20 @@ class RandomisedResponse:
 
     name = "randomised-response"
     title = "Randomised response on every choice, with a likelihood that knows the flips"
+    words = "coin tosses, by which each voter's device turns some choices over"
     paradigms = ("aldp",)
+    papers = ()
+    options = ("equal_votes",)
+    estimates = Estimand.PREFERENCE
+    wire = ChoiceLists(lambda study, epsilon: study.drawing.dilemmas, split=False)
+    needs_axes = False
+    tosses_coins = True
+
+    facts: Mapping[str, str] = {}
+
+    def report_size(self, study: Study, epsilon: Epsilon) -> int | None:
+        """Return None: every choice of a ballot is reported."""
+        return None
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Turn over some of the choices."""
@@ -63,14 +157,14 @@ class RandomisedResponse:
 
     def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
         """Fit one preference to everybody's choices."""
-        return _pooled(unsummed(reports), settings, {})
+        return _pooled(unsummed(reports), settings, self.facts)
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
         """Nothing simple: the noise goes through a likelihood."""
         return
 
 
-class OneChoice:
+class OneChoice(RandomisedResponse):
     """Each voter reports on a few dilemmas only, chosen beforehand, with the whole epsilon split among them.
 
     Theorem. Where the dilemmas shown are public, each report is epsilon-differentially private for ALL choices of a
@@ -85,7 +179,16 @@ class OneChoice:
 
     name = "one-choice"
     title = "Randomised response on one preselected choice a voter (or a few)"
-    paradigms = ("aldp",)
+    words = "coin tosses, by which each voter's device may turn over the one choice, or the few, that it reports"
+    wire = ChoiceLists(lambda study, epsilon: _choices_to_report(study.drawing.dilemmas, epsilon), split=True)
+
+    facts: Mapping[str, str] = {
+        "also_protects": "all choices of a voter together, with the same epsilon, the dilemmas being public"
+    }
+
+    def report_size(self, study: Study, epsilon: Epsilon) -> int | None:
+        """Return the number k of choices."""
+        return _choices_to_report(study.drawing.dilemmas, epsilon)
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Choose the dilemmas, then turn over some of their choices."""
@@ -101,32 +204,6 @@ class OneChoice:
         chosen = Ballots.from_differences(ballots.study, offsets, ballots.differences[kept])
         # Rounded down: k choices may together spend at most the voter's epsilon.
         return _flip(chosen, epsilons.split(sizes), noise)
-
-    def acceptable(self, reports: ChoiceReports, settings: Settings) -> BoolArray:
-        """Refuse what is not a choice."""
-        return _all_choices(reports)
-
-    def condense(self, reports: ChoiceReports, settings: Settings) -> ChoiceReports:
-        """Return the reports: their likelihood needs every one."""
-        return reports
-
-    def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
-        """Fit one preference to everybody's choices."""
-        also = {"also_protects": "all choices of a voter together, with the same epsilon, the dilemmas being public"}
-        return _pooled(unsummed(reports), settings, also)
-
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
-        """Nothing simple: the noise goes through a likelihood."""
-        return
-
-
-def choices_to_report(counts: IntArray, epsilons: Epsilons) -> IntArray:
-    """Return for each voter the number k of choices that maximises k tanh(epsilon / 2k)^2."""
-    best = np.ones(len(counts), np.int64)
-    for k in range(2, int(counts.max()) + 1):
-        better = k * np.tanh(epsilons.values / 2 / k) ** 2 > best * np.tanh(epsilons.values / 2 / best) ** 2
-        best = np.where(better & (counts >= k), k, best)
-    return best
 
 
 def oriented(ballots: Ballots) -> tuple[ValueArray, IntArray]:
@@ -150,7 +227,7 @@ def _flip(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
     return ChoiceReports(epsilons, ballots.offsets, dilemmas, np.where(turned, -choices, choices))
 
 
-def _pooled(batches: list[ChoiceReports], settings: Settings, facts: dict[str, str]) -> Estimate:
+def _pooled(batches: list[ChoiceReports], settings: Settings, facts: Mapping[str, str]) -> Estimate:
     """Fit all choices together; a voter's choices count by what their epsilon makes them worth."""
     epsilons = Epsilons.joined(batch.epsilons for batch in batches).values
     weights = _votes(epsilons, settings)

@@ -11,12 +11,20 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import Paradigm
+from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
 from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
-from crowdveil.privacy.mechanisms.mechanism import CentralMechanism, DistributedMechanism
+from crowdveil.privacy.mechanisms.mechanism import (
+    OPTIONS,
+    CentralMechanism,
+    DistributedMechanism,
+    Loss,
+    Mechanism,
+    Settings,
+)
 from crowdveil.privacy.mechanisms.pooled_choices import PooledChoices
 from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse
@@ -24,25 +32,38 @@ from crowdveil.privacy.mechanisms.score import ScoreRelease, tells_more_than_cho
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection, mean_squared_error
 from crowdveil.study.study import Study
 
-CENTRAL: dict[str, CentralMechanism] = {m.name: m for m in (Algorithm1(), VoterScore(), PooledScore(), PooledChoices())}
-DISTRIBUTED: dict[str, DistributedMechanism[Any]] = {
-    "algorithm-2": Algorithm2(),
-    "algorithm-3": Algorithm3(),
-    "subset-selection": SubsetSelection(),
-    "score": ScoreRelease(),
-    "algorithm-3-choices": Algorithm3Choices(),
-    "randomised-response": RandomisedResponse(),
-    "one-choice": OneChoice(),
-}
+_CENTRAL: list[CentralMechanism[Any, Any]] = [
+    Algorithm1(),
+    VoterScore(),
+    PooledScore(),
+    PooledChoices(),
+    GaussianMean(),
+]
+_DISTRIBUTED: list[DistributedMechanism[Any]] = [
+    Algorithm2(),
+    Algorithm3(),
+    SubsetSelection(),
+    ScoreRelease(),
+    Algorithm3Choices(),
+    RandomisedResponse(),
+    OneChoice(),
+]
 
-GAUSSIAN_MEAN = GaussianMean()
-"""The one mechanism that is not purely private: it takes a rho in place of an epsilon."""
+CENTRAL = {mechanism.name: mechanism for mechanism in _CENTRAL}
+DISTRIBUTED = {mechanism.name: mechanism for mechanism in _DISTRIBUTED}
+MECHANISMS: Mapping[str, Mechanism] = {**CENTRAL, **DISTRIBUTED}
+"""Those that release a society."""
+PURE: Mapping[str, Mechanism] = {
+    name: mechanism
+    for name, mechanism in MECHANISMS.items()
+    if name in DISTRIBUTED or CENTRAL[name].takes is Loss.EPSILON
+}
+"""Those of them that take an epsilon."""
+ALL: Mapping[str, Mechanism] = {**MECHANISMS, AboutYou.name: AboutYou()}
+"""Whatever makes a promise to voters."""
 
 PAPERS_MECHANISM: Mapping[str, str] = {
-    "vlcp": "algorithm-1",
-    "rlcp": "algorithm-1",
-    "vldp": "algorithm-2",
-    "rldp": "algorithm-3",
+    paradigm: name for name, mechanism in MECHANISMS.items() for paradigm in mechanism.papers
 }
 
 
@@ -55,27 +76,55 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: Epsilons) -> str:
             # Short ballots and much noise do, too: noise on the cube grows with the number of features, Laplace noise
             # on a coordinate does not. Where to change over was measured (docs/best-accuracy.md).
             long_ballots, heard = study.drawing.dilemmas >= 2 * study.dimension, voters * epsilon / study.dimension
-            return "algorithm-1" if (heard > 10 if long_ballots else heard < 5) else "voter-score"
+            return Algorithm1.name if (heard > 10 if long_ballots else heard < 5) else VoterScore.name
         case "rlcp":
-            return "pooled-score"
+            return PooledScore.name
         case "vldp":
             laplace = 8 * study.dimension / epsilon**2  # d variances 2 (2B / epsilon)^2, over B^2
-            return "subset-selection" if mean_squared_error(study.dimension, epsilon) < laplace else "algorithm-2"
+            return SubsetSelection.name if mean_squared_error(study.dimension, epsilon) < laplace else Algorithm2.name
         case "rldp":
-            return "score"
+            return ScoreRelease.name
         case "alcp":
-            return "pooled-choices"
+            return PooledChoices.name
         case _:
             better = tells_more_than_choices(public_design(study), study.drawing.dilemmas, epsilons)
-            return "score" if better else "randomised-response"
+            return ScoreRelease.name if better else RandomisedResponse.name
 
 
-def mechanism_name(paradigm: Paradigm, wanted: str | None, study: Study, epsilons: Epsilons) -> str:
-    """Check that a mechanism serves a paradigm; None takes the recommended one, "paper" the paper's."""
-    serving = [name for name, m in (CENTRAL | DISTRIBUTED).items() if paradigm.name in m.paradigms]
-    if wanted is None:
+def mechanism_name(
+    paradigm: Paradigm, wanted: str | None, study: Study, epsilons: Epsilons, loss: Loss = Loss.EPSILON
+) -> str:
+    """Check that a mechanism serves a paradigm and takes such a loss; None takes the recommended one, "paper" the paper's."""
+    if loss is Loss.EPSILON and wanted is None:
         return recommended(paradigm, study, epsilons)
-    name = PAPERS_MECHANISM.get(paradigm.name, wanted) if wanted == "paper" else wanted
-    if name not in serving:
-        raise CrowdveilError(f"mechanism {name!r} does not serve {paradigm.name}: choose {' or '.join(serving)}")
+    taking = [name for name in MECHANISMS if (name in PURE) is (loss is Loss.EPSILON)]
+    name = PAPERS_MECHANISM.get(paradigm.name, wanted) if wanted == "paper" else wanted or taking[0]
+    if name in MECHANISMS and name not in taking:
+        raise CrowdveilError(
+            f"{name} does not take {_an(loss)}: with {_an(loss)} choose {_or(_serving(paradigm, taking))}"
+        )
+    if name not in _serving(paradigm, taking):
+        raise CrowdveilError(
+            f"mechanism {name!r} does not serve {paradigm.name}: choose {_or(_serving(paradigm, taking))}"
+        )
     return name
+
+
+def check_options(mechanism: Mechanism, settings: Settings) -> None:
+    """Refuse a setting that would change nothing, because the mechanism does not know it."""
+    for option, none in OPTIONS.items():
+        if getattr(settings, option) != none and option not in mechanism.options:
+            known = f"it knows {' and '.join(mechanism.options)}" if mechanism.options else "it knows no options"
+            raise CrowdveilError(f"{mechanism.name} does not know {option}: {known}; leave it out")
+
+
+def _serving(paradigm: Paradigm, names: list[str]) -> list[str]:
+    return [name for name in names if paradigm.name in MECHANISMS[name].paradigms]
+
+
+def _an(loss: Loss) -> str:
+    return f"an {loss}" if loss is Loss.EPSILON else f"a {loss}"
+
+
+def _or(names: list[str]) -> str:
+    return " or ".join(names) or "another paradigm: none serves this one"

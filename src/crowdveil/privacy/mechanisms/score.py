@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
+from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.moments import preference_from_scores
-from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.mechanisms.influence import influence
-from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums, unsummed
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
-from crowdveil.privacy.mechanisms.random_order import random_orders
-from crowdveil.privacy.mechanisms.robust import winsorised, within_reach
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence, unsummed, winsorised, within_reach
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.reports import LARGEST, check_integers, epsilons_of, random_orders
 from crowdveil.privacy.mechanisms.scores import (
     DISAGREEMENT,
     RECORD_SENSITIVITY,
@@ -28,6 +28,7 @@ from crowdveil.privacy.mechanisms.scores import (
 )
 from crowdveil.privacy.noise.distribution import Spread, spread_of
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.study.study import Study
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,41 @@ class ScoreReports:
     """How many records each voter has: the same for record-neighbours, so not secret here."""
     reported: BoolArray
     values: IntArray
+
+    def rows(self) -> IntArray:
+        """Lay out all that leaves, bit for bit, a row a voter: public columns, a mask of the values, the values."""
+        return np.column_stack([self.epsilons.micro, self.counts, self.reported.astype(np.int64), self.values])
+
+
+class Coordinates:
+    """The wire format of ``ScoreReports``: which coordinates, and the noisy scores there."""
+
+    fields = frozenset({"records", "coordinates", "values"})
+
+    def write(self, reports: ScoreReports) -> Iterable[dict[str, Any]]:
+        """Return what each voter reports."""
+        for count, reported, values in zip(reports.counts.tolist(), reports.reported, reports.values, strict=True):
+            coordinates = np.flatnonzero(reported)
+            yield {"records": count, "coordinates": coordinates.tolist(), "values": values[coordinates].tolist()}
+
+    def check(self, body: Mapping[str, Any], study: Study) -> None:
+        """Refuse coordinates that the study's design does not have, and another number of values or records."""
+        check_integers("coordinates", body["coordinates"], None, public_design(study).directions - 1, least=0)
+        if any(a >= b for a, b in pairwise(body["coordinates"])):
+            raise Refusal(Reason.MALFORMED, "coordinates must increase")
+        check_integers("values", body["values"], len(body["coordinates"]), LARGEST)
+        if type(body["records"]) is not int or body["records"] != study.drawing.dilemmas:
+            raise Refusal(Reason.WRONG_SIZE, f"a ballot of this study has {study.drawing.dilemmas} records")
+
+    def read(self, bodies: Sequence[Mapping[str, Any]], study: Study) -> ScoreReports:
+        """Gather the scores, with zeros where nothing is reported."""
+        reported = np.zeros((len(bodies), public_design(study).directions), bool)
+        values = np.zeros(reported.shape, np.int64)
+        for row, body in enumerate(bodies):
+            reported[row, body["coordinates"]] = True
+            values[row, body["coordinates"]] = body["values"]
+        counts = np.array([body["records"] for body in bodies], np.int64)
+        return ScoreReports(epsilons_of(bodies), counts, reported, values)
 
 
 class ScoreRelease:
@@ -58,7 +94,19 @@ class ScoreRelease:
 
     name = "score"
     title = "Score release: cube noise on some coordinates of each voter's score"
+    words = "noise, added to a few numbers in which each voter's records are summed up"
     paradigms = ("rldp", "aldp")
+    papers = ()
+    options = ("equal_votes", "robust")
+    estimates = Estimand.PREFERENCE
+    wire = Coordinates()
+    needs_axes = True
+    tosses_coins = False
+
+    def report_size(self, study: Study, epsilon: Epsilon) -> int:
+        """Return the number m of coordinates."""
+        counts = np.array([study.drawing.dilemmas])
+        return int(coordinates_to_report(public_design(study), counts, Epsilons.same(epsilon, 1))[0])
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ScoreReports:
         """Score each voter, choose the coordinates, add the noise."""

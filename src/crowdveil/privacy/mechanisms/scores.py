@@ -32,11 +32,6 @@ def voter_scores(ballots: Ballots, settings: Settings) -> IntArray:
     return _scores(ballots, ballots.offsets, public_design(settings.study).axes)
 
 
-def record_scores(ballots: Ballots, design: Design) -> IntArray:
-    """Score every record along the design's axes, in whole steps."""
-    return _scores(ballots, np.arange(ballots.records + 1), design.axes)
-
-
 def sum_of_scores(axes: FloatArray, clip: int | None, ballots: Ballots) -> IntArray:
     """Add up all voters' integer scores along these axes, each voter's kept within [-clip, clip] if that is given."""
     scores = _scores(ballots, ballots.offsets, axes)
@@ -85,5 +80,5 @@ def cube_variance(sensitivity: T, epsilon: float, dimension: T | int) -> T:
 
 
 def expected_square(design: Design, records: T) -> T:
-    """Model the mean square of a voter's summed score: answers of mean square v, from voters who disagree."""
+    """Model the mean square of a voter's summed score: records of mean square v, from voters who disagree."""
     return records * design.score_size + (records * DISAGREEMENT) ** 2

@@ -10,15 +10,15 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
-from crowdveil.privacy.mechanisms.influence import influence
-from crowdveil.privacy.mechanisms.level_sums import LevelSums, all_sums
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Reports, Settings
-from crowdveil.privacy.mechanisms.random_order import random_orders
+from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.reports import IntegerRow, Reports, random_orders
 from crowdveil.privacy.noise.distribution import Spread
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.study.study import Study
 
 FLIP = Odds(0, 1, 1, 1)
 """Turned over with probability 1 / (1 + e^epsilon)."""
@@ -46,7 +46,18 @@ class SubsetSelection:
 
     name = "subset-selection"
     title = "Signed subset selection on each voter's preference"
+    words = "random signs, among which each voter's device hides the one that stands for the preference"
     paradigms = ("vldp", "rldp")
+    papers = ()
+    options = ("equal_votes",)
+    estimates = Estimand.SOCIETY
+    wire = IntegerRow(lambda features: features, largest=1)
+    needs_axes = False
+    tosses_coins = False
+
+    def report_size(self, study: Study, epsilon: Epsilon) -> int:
+        """Return the number k of signs."""
+        return subset_size(study.dimension, epsilon.value)
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Fit each voter, round to a corner, and draw the signs."""
@@ -126,6 +137,14 @@ def _gain(dimension: int, epsilon: float) -> float:
     return 1 + 2 * dimension / (subset_size(dimension, epsilon) * math.expm1(epsilon))
 
 
+def among_odds(dimension: int, size: int) -> Odds:
+    """Return the odds that the corner's own place is among the k.
+
+    P(w_j != 0) = r (e^epsilon + 1) / (1 + r a), written in q = e^-epsilon and multiplied out.
+    """
+    return Odds(size, size, size, 2 * dimension - size)
+
+
 def _corners(steps: IntArray, noise: Noise) -> tuple[IntArray, IntArray]:
     """Round grid preferences to signed corners: exact, since |beta_j| / B is a whole number of grid steps."""
     voters, d = steps.shape
@@ -142,8 +161,7 @@ def _corners(steps: IntArray, noise: Noise) -> tuple[IntArray, IntArray]:
 def _select(corner: IntArray, sign: IntArray, d: int, size: int, epsilons: Epsilons, noise: Noise) -> IntArray:
     """Draw w for each voter: is the corner's place among the k, is its sign kept, and what fills the rest."""
     voters = len(corner)
-    # P(w_j != 0) = r (e^eps + 1) / (1 + r a), written in q = e^-eps and multiplied out.
-    among = noise.tosses(Odds(size, size, size, 2 * d - size), epsilons, 1)[:, 0]
+    among = noise.tosses(among_odds(d, size), epsilons, 1)[:, 0]
     kept = np.where(noise.tosses(FLIP, epsilons, 1)[:, 0], -sign, sign)
     # A random order of all places in which the corner's own comes first: the places after it fill the rest.
     order = random_orders(voters, d, noise)

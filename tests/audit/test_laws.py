@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from crowdveil.audit import noise_laws
-from crowdveil.audit.noise_laws import FALSE_ALARM, all_kinds, cube_fit, laplace_fit, laplace_only
+from crowdveil.audit import laws
+from crowdveil.audit.laws import FALSE_ALARM, all_kinds, cube_fit, laplace_fit, laplace_only
 from crowdveil.audit.sabotage import NoisePerCoordinate, OneDrawForTwo, TooLittleNoise, WrongOdds
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
@@ -56,8 +56,8 @@ class SameToss(BulkNoise):
     ],
 )
 def test_wrong_noise_fails(test, wrong):
-    assert getattr(noise_laws, test)(wrong, DRAWS) < FALSE_ALARM
-    assert getattr(noise_laws, test)(BulkNoise(), DRAWS) >= FALSE_ALARM
+    assert getattr(laws, test)(wrong, DRAWS) < FALSE_ALARM
+    assert getattr(laws, test)(BulkNoise(), DRAWS) >= FALSE_ALARM
 
 
 def test_a_scale_that_is_off_by_a_tenth_is_seen():
@@ -73,5 +73,5 @@ def test_p_values_are_scipys():
         stats.kstest(x[:, 0], "laplace", (0, 2**30), mode="asymp").pvalue, rel=1e-3
     )
     seen = np.repeat(np.arange(4), [260, 240, 255, 245])
-    p = noise_laws._chi_square(seen, dict.fromkeys(range(4), 0.25))
+    p = laws._chi_square(seen, dict.fromkeys(range(4), 0.25))
     assert p == pytest.approx(stats.chisquare([260, 240, 255, 245]).pvalue)

@@ -8,10 +8,16 @@ from hypothesis import strategies as st
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, PAPERS_MECHANISM, mechanism_name, recommended
+from crowdveil.privacy.mechanisms.registry import (
+    CENTRAL,
+    DISTRIBUTED,
+    MECHANISMS,
+    PAPERS_MECHANISM,
+    mechanism_name,
+    recommended,
+)
 from crowdveil.study.bundled import load_study, synthetic_study
 
-MECHANISMS = CENTRAL | DISTRIBUTED
 STUDIES = [load_study("moral-machine"), load_study("kidney"), synthetic_study(1), synthetic_study(10, 400)]
 
 
@@ -83,3 +89,29 @@ def test_the_better_of_laplace_and_subset_selection(features, micro, name):
 def test_the_better_of_scores_and_turned_answers(features, records, epsilon, name):
     study = synthetic_study(features, records)
     assert recommended(PARADIGMS["aldp"], study, Epsilons.of_millionths(np.full(10, round(epsilon * 1e6)))) == name
+
+
+# What `crowdveil compare --paradigm vlcp` measured: share of the accuracy without privacy, algorithm-1 against voter-score.
+@pytest.mark.parametrize(
+    ("study", "voters", "epsilon", "name"),
+    [
+        (synthetic_study(10, 100), 50, 0.5, "voter-score"),  # 0.737 against 0.757
+        (synthetic_study(10, 100), 50, 2.0, "voter-score"),  # 0.933 against 0.944
+        (synthetic_study(10, 100), 50, 3.0, "algorithm-1"),
+        (synthetic_study(10, 50), 100, 0.5, "voter-score"),  # 0.831 against 0.842
+        (synthetic_study(23, 13), 200, 0.5, "algorithm-1"),  # 0.779 against 0.763
+        (STUDIES[0], 1573, 0.03, "algorithm-1"),  # 0.833 against 0.790
+        (STUDIES[0], 1573, 0.05, "algorithm-1"),  # 0.877 against 0.870
+        (STUDIES[0], 1573, 0.1, "voter-score"),  # 0.909 against 0.946
+        (STUDIES[0], 1573, 1.0, "voter-score"),  # 0.924 against 1.006
+    ],
+)
+def test_the_better_of_fits_and_clipped_scores(study, voters, epsilon, name):
+    assert (
+        recommended(
+            PARADIGMS["vlcp"],
+            study,
+            Epsilons.of_millionths(np.full(voters, round(epsilon * 1e6))),
+        )
+        == name
+    )

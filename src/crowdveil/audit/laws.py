@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import chdtrc, gammainc, kolmogorov, ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.audit.noiseless import Asked, Kind
+from crowdveil.audit.silent_noise import Kind, NoiseRequest
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.noise.odds import Odds
@@ -78,10 +78,10 @@ def laplace_only(noise: Noise, sampler: str, draws: int) -> Iterator[LawTest]:
     yield LawTest(sampler, "Laplace, neighbouring draws", draws, laplace_pairs(noise, draws))
 
 
-def fit_of(asked: Asked, noise: IntArray) -> float:
+def fit_of(request: NoiseRequest, noise: IntArray) -> float:
     """Return the p-value of noise at a large scale, a row a draw, against the law that was asked for."""
-    scale = asked.sensitivity / asked.epsilon.value
-    return laplace_fit(noise, scale) if asked.kind is Kind.LAPLACE else cube_fit(noise, scale)
+    scale = request.sensitivity / request.epsilon.value
+    return laplace_fit(noise, scale) if request.kind is Kind.LAPLACE else cube_fit(noise, scale)
 
 
 def laplace_fit(noise: IntArray, scale: float) -> float:
@@ -168,8 +168,8 @@ def _fours(values: tuple[int, ...]) -> Iterator[IntArray]:
     return (np.array(four) for four in product(values, repeat=4))
 
 
-def _on_grid(kind: Kind) -> Asked:
-    return Asked(kind, STEPS, _AT_EPSILON, 5)
+def _on_grid(kind: Kind) -> NoiseRequest:
+    return NoiseRequest(kind, STEPS, _AT_EPSILON, 5)
 
 
 def _chi_square(drawn: IntArray, law: dict[int, float]) -> float:

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 
-from crowdveil.privacy.mechanisms.random_order import random_orders
+from crowdveil.privacy.mechanisms.reports import random_orders
 
 
 class Keys:

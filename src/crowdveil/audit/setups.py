@@ -1,4 +1,4 @@
-"""What is attacked: a mechanism at an epsilon, run for one voter (alone or in a small crowd) again and again.
+"""What is attacked: a mechanism at an epsilon, used for one voter (alone or in a small crowd) again and again.
 
 Everything goes through the mechanism's own code. A distributed mechanism makes reports for thousands of copies of the
 voter. A central one measures the crowd; its release is then known to be a function of the noisy sum alone
@@ -9,15 +9,18 @@ attack that fails here fails there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import multiprocessing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.attack import Rows, Score
-from crowdveil.audit.noiseless import Asked, Kind, ReplayedNoise, SilentNoise
+from crowdveil.audit.silent_noise import Kind, NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
@@ -26,11 +29,9 @@ from crowdveil.privacy.mechanisms.mechanism import (
     DistributedMechanism,
     Estimate,
     Measurement,
-    Reports,
     Settings,
 )
-from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports
-from crowdveil.privacy.mechanisms.score import ScoreReports
+from crowdveil.privacy.mechanisms.reports import PUBLIC_COLUMNS
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.sensitivity import sum_of_preferences
@@ -40,11 +41,11 @@ _COPIES_AT_ONCE = 50_000
 _COPIES_TO_SEE_ALL = 64
 
 
-class Subject(Protocol):
+class Setup(Protocol):
     """A mechanism with its settings, and one voter's records left open."""
 
     def __hash__(self) -> int:
-        """Searches are remembered by their subject."""
+        """Searches are remembered by their setup."""
 
     @property
     def name(self) -> str:
@@ -52,7 +53,7 @@ class Subject(Protocol):
 
     @property
     def remark(self) -> str:
-        """What is special about how it is run here."""
+        """What is special about how it is used here."""
 
     @property
     def paradigm(self) -> Paradigm:
@@ -66,14 +67,14 @@ class Subject(Protocol):
     def epsilon(self) -> Epsilon:
         """The promise."""
 
-    def asked(self, records: FloatArray) -> Asked | None:
+    def request(self, records: FloatArray) -> NoiseRequest | None:
         """Return the additive noise that is asked for with these records; None if there is none."""
 
     def exact(self, records: FloatArray) -> IntArray:
         """Return what neighbours are told apart by: the integers to which noise is added, in general."""
 
     def sample(self, records: FloatArray, draws: int, noise: Noise) -> Rows:
-        """Run it again and again; each row is everything that leaves one run."""
+        """Use it again and again; each row is everything that leaves at once."""
 
     def noisy(self, rows: Rows) -> tuple[IntArray, IntArray]:
         """Of these rows, return the noisy integers and a mask (1 where there is noise, 0 where nothing is said)."""
@@ -86,7 +87,7 @@ class Subject(Protocol):
 class Central:
     """A central mechanism on a crowd of three, of whom one is in question."""
 
-    mechanism: CentralMechanism
+    mechanism: CentralMechanism[Any, Any]
     paradigm: Paradigm
     settings: Settings
     epsilon: Epsilon
@@ -97,12 +98,12 @@ class Central:
         """The mechanism's name."""
         return self.mechanism.name
 
-    def asked(self, records: FloatArray) -> Asked | None:
+    def request(self, records: FloatArray) -> NoiseRequest:
         """Return the noise that the release asks for."""
         silent = SilentNoise()
         self._release(self._measure(records), silent)
-        (asked,) = silent.asked
-        return asked
+        (request,) = silent.requests
+        return request
 
     def exact(self, records: FloatArray) -> IntArray:
         """Return the crowd's exact sum."""
@@ -110,27 +111,21 @@ class Central:
 
     def sample(self, records: FloatArray, draws: int, noise: Noise) -> Rows:
         """Draw noisy sums."""
-        asked = self.asked(records)
-        assert asked is not None
-        return self.exact(records) + asked.draw(noise, draws)
+        return self.exact(records) + self.request(records).draw(noise, draws)
 
     def noisy(self, rows: Rows) -> tuple[IntArray, IntArray]:
-        """All of it is noisy."""
+        """Return all of it: every number is noisy."""
         return rows, np.ones_like(rows)
 
     def same_release(self, left: FloatArray, right: FloatArray) -> bool:
         """Release both sides with noise that makes the noisy sums equal."""
-        asked, ours, theirs = self.asked(left), self._measure(left), self._measure(right)
-        if asked is None or asked != self.asked(right):
+        request, ours, theirs = self.request(left), self._measure(left), self._measure(right)
+        if request != self.request(right):
             return False
-        drawn = asked.draw(BulkNoise(), 1)
+        drawn = request.draw(BulkNoise(), 1)
         one = self._release(ours, ReplayedNoise(drawn))
         other = self._release(theirs, ReplayedNoise(drawn + ours.total - theirs.total))
-        return (
-            one.parameter.tobytes() == other.parameter.tobytes()
-            and one.noise.as_dict() == other.noise.as_dict()
-            and one.facts == other.facts
-        )
+        return same_estimate(one, other)
 
     def with_voter(self, records: FloatArray) -> Ballots:
         """Return the crowd in which the one in question has these records."""
@@ -163,81 +158,157 @@ class Distributed:
         """The mechanism's name."""
         return self.mechanism.name
 
-    def asked(self, records: FloatArray) -> Asked | None:
+    def request(self, records: FloatArray) -> NoiseRequest | None:
         """Return the noise that the device asks for."""
         silent = SilentNoise()
         self._report(records, 1, silent)
-        return silent.asked[0] if silent.asked else None
+        return silent.requests[0] if silent.requests else None
 
     def exact(self, records: FloatArray) -> IntArray:
         """Return the device's exact integers, from a report without noise."""
         if self.hidden is not None:
             return np.asarray(self.hidden(_copies(records, 1, self.settings), self.settings)[0])
-        said, mask = self.noisy(_rows(self._report(records, 1, SilentNoise())))
-        if not mask.all():  # each report tells a part only
-            said, mask = self.noisy(_rows(self._report(records, _COPIES_TO_SEE_ALL, SilentNoise())))
+        said, mask = self.noisy(self._report(records, 1, SilentNoise()))
+        if not mask.all():  # each report tells some of them only
+            said, mask = self.noisy(self._report(records, _COPIES_TO_SEE_ALL, SilentNoise()))
         return np.asarray(said[mask.argmax(axis=0), np.arange(said.shape[1])])
 
     def sample(self, records: FloatArray, draws: int, noise: Noise) -> Rows:
         """Make reports."""
-        batches = [min(_COPIES_AT_ONCE, draws - done) for done in range(0, draws, _COPIES_AT_ONCE)]
-        return np.concatenate([_rows(self._report(records, size, noise)) for size in batches])
+        sizes = [min(_COPIES_AT_ONCE, draws - done) for done in range(0, draws, _COPIES_AT_ONCE)]
+        return np.concatenate([self._report(records, size, noise) for size in sizes])
 
     def noisy(self, rows: Rows) -> tuple[IntArray, IntArray]:
-        """Split the rows as ``_rows`` puts them together."""
-        half = (rows.shape[1] - _PUBLIC) // 2
-        return rows[:, _PUBLIC + half :], rows[:, _PUBLIC : _PUBLIC + half]
+        """Split the rows as the reports lay them out."""
+        half = (rows.shape[1] - PUBLIC_COLUMNS) // 2
+        return rows[:, PUBLIC_COLUMNS + half :], rows[:, PUBLIC_COLUMNS : PUBLIC_COLUMNS + half]
 
     def same_release(self, left: FloatArray, right: FloatArray) -> bool:
         """Check that both ask for the same noise. For the rest, the rows hold all that leaves."""
-        return self.asked(left) == self.asked(right)
+        return self.request(left) == self.request(right)
 
-    def _report(self, records: FloatArray, copies: int, noise: Noise) -> Any:
+    def _report(self, records: FloatArray, copies: int, noise: Noise) -> Rows:
         epsilons = Epsilons.same(self.epsilon, copies)
-        return self.mechanism.report(_copies(records, copies, self.settings), self.settings, epsilons, noise)
+        reports = self.mechanism.report(_copies(records, copies, self.settings), self.settings, epsilons, noise)
+        rows: IntArray = reports.rows()
+        return rows
 
 
-def claimed_distance(subject: Subject, records: FloatArray) -> tuple[Kind, int]:
+@dataclass(frozen=True)
+class Forked:
+    """Two worker processes, forked from one, whose noise must have nothing in common.
+
+    One makes the voter's report, the other that of somebody whose records are known. Whoever knows the records behind
+    a report knows its noise. If the voter's report had the same noise, it could be taken off again.
+    """
+
+    inner: Distributed
+    known: tuple[tuple[float, ...], ...]
+    """The records of the other voter."""
+
+    remark = "in forked workers"
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+        return self.inner.name
+
+    @property
+    def paradigm(self) -> Paradigm:
+        """Who is promised what."""
+        return self.inner.paradigm
+
+    @property
+    def settings(self) -> Settings:
+        """The public choices."""
+        return self.inner.settings
+
+    @property
+    def epsilon(self) -> Epsilon:
+        """The promise."""
+        return self.inner.epsilon
+
+    def request(self, records: FloatArray) -> NoiseRequest | None:
+        """Return the noise that the voter's worker asks for."""
+        return self.inner.request(records)
+
+    def exact(self, records: FloatArray) -> IntArray:
+        """Return the voter's exact integers."""
+        return self.inner.exact(records)
+
+    def sample(self, records: FloatArray, draws: int, noise: Noise) -> Rows:
+        """Let both workers report, with a noise source that they inherit."""
+        workers = [partial(self.inner.sample, voter, draws, noise) for voter in (np.array(self.known), records)]
+        return np.concatenate(_in_children(workers), axis=1)
+
+    def noisy(self, rows: Rows) -> tuple[IntArray, IntArray]:
+        """Take the second half apart: the voter's own report."""
+        return self.inner.noisy(rows[:, rows.shape[1] // 2 :])
+
+    def same_release(self, left: FloatArray, right: FloatArray) -> bool:
+        """Check what the voter's worker does."""
+        return self.inner.same_release(left, right)
+
+
+def can_fork() -> bool:
+    """Whether this system forks processes at all."""
+    return "fork" in multiprocessing.get_all_start_methods()
+
+
+def same_estimate(one: Estimate, other: Estimate) -> bool:
+    """Compare all that a release publishes of an estimate, bit for bit."""
+    return (
+        one.parameter.tobytes() == other.parameter.tobytes()
+        and one.noise.as_dict() == other.noise.as_dict()
+        and one.facts == other.facts
+    )
+
+
+def claimed_distance(setup: Setup, records: FloatArray) -> tuple[Kind, int]:
     """Return how far apart neighbours may be for the promise to hold, and in which norm."""
-    asked = subject.asked(records)
-    return (asked.kind, asked.sensitivity) if asked is not None else (Kind.LAPLACE, sum_of_preferences())
+    request = setup.request(records)
+    return (request.kind, request.sensitivity) if request is not None else (Kind.LAPLACE, sum_of_preferences())
 
 
-def likelihood(subject: Subject, kind: Kind, left: FloatArray, right: FloatArray) -> Score:
+def likelihood(setup: Setup, kind: Kind, left: FloatArray, right: FloatArray) -> Score:
     """The best score against additive noise of this kind: how much nearer an output is to left than to right.
 
     The logarithm of the ratio of the two likelihoods is this times epsilon / sensitivity. It is kept in integers: for
     many outputs (half of them, at best) it is as large as it can be, and such an atom must not be spread by rounding.
     """
-    ours, theirs = subject.exact(left), subject.exact(right)
+    ours, theirs = setup.exact(left), setup.exact(right)
 
     def score(rows: Rows) -> FloatArray:
-        said, mask = subject.noisy(rows)
+        said, mask = setup.noisy(rows)
         return (kind.distance((said - theirs) * mask) - kind.distance((said - ours) * mask)).astype(np.float64)
 
     return score
 
 
-_PUBLIC = 2
-
-
-def _rows(reports: Any) -> Rows:
-    """Lay out all that some devices send, bit for bit: two public numbers each, then a mask, then values."""
-    match reports:
-        case Reports(epsilons, values):
-            return np.column_stack([epsilons.micro, np.zeros(len(values), np.int64), np.ones_like(values), values])
-        case ScoreReports(epsilons, counts, reported, values):
-            return np.column_stack([epsilons.micro, counts, reported.astype(np.int64), values])
-        case ChoiceReports(epsilons, offsets, dilemmas, choices):
-            # A float is taken by its bits: even the sign of a zero is something that leaves.
-            bits = dilemmas.view(np.int64) if dilemmas.dtype == np.float64 else dilemmas.astype(np.int64)
-            voters = len(epsilons)
-            return np.column_stack(
-                [epsilons.micro, np.diff(offsets), bits.reshape(voters, -1), choices.reshape(voters, -1)]
-            )
-        case _:
-            raise TypeError(f"the audit cannot read a report of type {type(reports).__name__}")
-
-
 def _copies(records: FloatArray, copies: int, settings: Settings) -> Ballots:
     return Ballots.from_differences(settings.study, np.arange(copies + 1) * len(records), np.tile(records, (copies, 1)))
+
+
+def _in_children(tasks: Sequence[Callable[[], Rows]]) -> list[Rows]:
+    """Fork a child for every task, one after the other, from the same state of this process."""
+    context = multiprocessing.get_context("fork")
+    made = []
+    for task in tasks:
+        ours, theirs = context.Pipe(duplex=False)
+        child = context.Process(target=_send, args=(task, theirs))
+        child.start()
+        theirs.close()
+        try:
+            shape, data = ours.recv(), ours.recv_bytes()
+        except EOFError:
+            raise RuntimeError("a forked worker of the audit died") from None
+        child.join()
+        made.append(np.frombuffer(data, np.int64).reshape(shape))
+    return made
+
+
+def _send(task: Callable[[], Rows], to: Connection) -> None:
+    rows = np.ascontiguousarray(task(), np.int64)
+    to.send(rows.shape)
+    to.send_bytes(rows.tobytes())
+    to.close()

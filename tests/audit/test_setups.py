@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crowdveil.audit.noiseless import Kind
 from crowdveil.audit.sabotage import SignedZeros
-from crowdveil.audit.subjects import Central, Distributed, likelihood
+from crowdveil.audit.setups import Central, Distributed, likelihood
+from crowdveil.audit.silent_noise import Kind
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.mechanism import Settings
@@ -24,9 +24,9 @@ RECORDS = np.array([[1.0, 0.5, -0.5], [0.0, 1.0, 2.0]])
 
 def test_the_noise_asked_for_is_the_theorems():
     """Theorem 1: l1 sensitivity 2 of 2^30 steps each. Scores: 2 of 2^20 in the maximum norm."""
-    first = Central(CENTRAL["algorithm-1"], paradigm("vlcp"), SETTINGS, ONE).asked(RECORDS)
+    first = Central(CENTRAL["algorithm-1"], paradigm("vlcp"), SETTINGS, ONE).request(RECORDS)
     assert (first.kind, first.sensitivity, first.epsilon, first.columns) == (Kind.LAPLACE, 2**31, Epsilon(1), 3)
-    pooled = Central(CENTRAL["pooled-score"], paradigm("rlcp"), SETTINGS, ONE).asked(RECORDS)
+    pooled = Central(CENTRAL["pooled-score"], paradigm("rlcp"), SETTINGS, ONE).request(RECORDS)
     assert (pooled.kind, pooled.sensitivity) == (Kind.CUBE, 2**21)
 
 
@@ -53,8 +53,8 @@ def test_a_release_that_depends_on_more_than_the_noisy_sum_is_noticed():
     class CountsRecords(VoterScore):
         """Divides by the number of records, which voter-neighbours need not share."""
 
-        def release(self, measurement, settings, epsilon, noise):
-            made = super().release(measurement, settings, epsilon, noise)
+        def release(self, measurement, settings, loss, noise):
+            made = super().release(measurement, settings, loss, noise)
             return replace(made, parameter=made.parameter / measurement.records)
 
     honest = Central(CENTRAL["voter-score"], paradigm("vlcp"), SETTINGS, ONE)
@@ -66,9 +66,9 @@ def test_noise_that_depends_on_the_answers_is_noticed():
     class LocalSensitivity(PooledScore):
         """Less noise for a smaller sum."""
 
-        def release(self, measurement, settings, epsilon, noise):
-            drawn = noise.cube(1 + abs(int(measurement.total[0])), Epsilons.same(epsilon, 1), 3)
-            return super().release(replace(measurement, total=measurement.total + drawn[0]), settings, epsilon, _Zero())
+        def release(self, measurement, settings, loss, noise):
+            drawn = noise.cube(1 + abs(int(measurement.total[0])), Epsilons.same(loss, 1), 3)
+            return super().release(replace(measurement, total=measurement.total + drawn[0]), settings, loss, _Zero())
 
     class _Zero(BulkNoise):
         def cube(self, sensitivity, epsilons, columns):

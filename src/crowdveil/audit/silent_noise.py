@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 import numpy as np
 
@@ -29,8 +30,8 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a mechanism asked its noise source for: enough to cover neighbours that far apart, at that epsilon."""
+class NoiseRequest:
+    """What a mechanism asks its noise source for: enough to cover neighbours that far apart, at that epsilon."""
 
     kind: Kind
     sensitivity: int
@@ -39,9 +40,17 @@ class Asked:
 
     def draw(self, noise: Noise, rows: int) -> IntArray:
         """Draw the same noise many times over."""
-        epsilons = Epsilons.same(self.epsilon, rows)
         make = noise.laplace if self.kind is Kind.LAPLACE else noise.cube
-        return make(self.sensitivity, epsilons, self.columns)
+        return make(self.sensitivity, Epsilons.same(self.epsilon, rows), self.columns)
+
+
+@dataclass(frozen=True)
+class GaussianRequest:
+    """What a mechanism asks a source of Gaussian noise for."""
+
+    sensitivity: int
+    rho: Fraction
+    columns: int
 
 
 class SilentNoise:
@@ -51,7 +60,8 @@ class SilentNoise:
     exact = False
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.requests: list[NoiseRequest] = []
+        self.gaussian_requests: list[GaussianRequest] = []
         self._choices = FloatNoiseForExperiments(_SEED)
 
     def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
@@ -62,6 +72,11 @@ class SilentNoise:
         """Return zeros."""
         return self._note(Kind.CUBE, sensitivity, epsilons, columns)
 
+    def gaussian(self, sensitivity: int, rho: Fraction, columns: int) -> IntArray:
+        """Return zeros."""
+        self.gaussian_requests.append(GaussianRequest(sensitivity, rho, columns))
+        return np.asarray(self._given(1, columns)[0])
+
     def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Toss, always the same."""
         return self._choices.tosses(odds, epsilons, columns)
@@ -71,8 +86,11 @@ class SilentNoise:
         return self._choices.uniform(below, rows, columns)
 
     def _note(self, kind: Kind, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
-        self.asked += [Asked(kind, sensitivity, epsilon, columns) for epsilon in epsilons.distinct]
-        return np.zeros((len(epsilons), columns), np.int64)
+        self.requests += [NoiseRequest(kind, sensitivity, epsilon, columns) for epsilon in epsilons.distinct]
+        return self._given(len(epsilons), columns)
+
+    def _given(self, rows: int, columns: int) -> IntArray:
+        return np.zeros((rows, columns), np.int64)
 
 
 class ReplayedNoise(SilentNoise):
@@ -82,5 +100,5 @@ class ReplayedNoise(SilentNoise):
         super().__init__()
         self._drawn = drawn
 
-    def _note(self, kind: Kind, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
-        return super()._note(kind, sensitivity, epsilons, columns) + self._drawn
+    def _given(self, rows: int, columns: int) -> IntArray:
+        return super()._given(rows, columns) + self._drawn

@@ -1,0 +1,318 @@
+"""The kinds of promise that are put on trial: a pure epsilon, zCDP, shuffled reports, and what voters say of themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.audit.attack import Rows, Score
+from crowdveil.audit.laws import fit_of, gaussian_fit
+from crowdveil.audit.neighbours import Neighbours
+from crowdveil.audit.setups import Central, Setup, likelihood, same_estimate
+from crowdveil.audit.silent_noise import GaussianRequest, Kind, NoiseRequest, ReplayedNoise, SilentNoise
+from crowdveil.audit.trial import Point
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.about_you import AboutYou
+from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
+from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.shuffling import amplified_epsilon
+from crowdveil.privacy.zcdp import GaussianNoise, epsilon_of, gaussian_variance
+
+GAUSSIAN_DELTAS = (0.001, 0.01, 0.05)
+"""Where on the curve: large deltas, since an event that is rarer than delta proves nothing."""
+SHUFFLED_DELTAS = (0.01, 0.05, 0.1)
+_ROWS_FOR_THE_LAW = 20_000
+_REPORTS_AT_ONCE = 1_000_000
+
+
+@dataclass(frozen=True)
+class PurePromise:
+    """A mechanism's epsilon, on two neighbours, with one noise source."""
+
+    setup: Setup
+    pair: Neighbours
+    noise: Noise
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+        return self.setup.name
+
+    @property
+    def remark(self) -> str:
+        """What is special about how it is used here."""
+        return self.setup.remark
+
+    @property
+    def paradigm(self) -> str:
+        """Who is promised what."""
+        return self.setup.paradigm.name
+
+    @property
+    def promised(self) -> Sequence[Point]:
+        """The epsilon."""
+        return [Point(self.setup.epsilon.value)]
+
+    @property
+    def neighbours(self) -> str:
+        """How the neighbours were found."""
+        return self.pair.how
+
+    @property
+    def reach(self) -> Fraction | None:
+        """How far apart they are, as a share of what the noise covers."""
+        return self.pair.reach
+
+    def sample(self, left: bool, draws: int) -> Rows:
+        """Use the mechanism for one of the two voters again and again."""
+        return self.setup.sample(self.pair.left if left else self.pair.right, draws, self.noise)
+
+    def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
+        """Return the likelihood ratios of the known laws of noise.
+
+        Noise of the other kind than was asked for is one of the mistakes that an attack should see through.
+        """
+        if self._request is None:
+            return []
+        return [likelihood(self.setup, kind, self.pair.left, self.pair.right) for kind in Kind]
+
+    def noise_p_value(self, rows: Rows) -> float | None:
+        """Compare the noise that left with what was asked for: in as many columns, and of that law."""
+        if self._request is None:
+            return None
+        said, mask = self.setup.noisy(rows[:_ROWS_FOR_THE_LAW])
+        drawn = (said - self.setup.exact(self.pair.left))[mask.astype(bool)].reshape(len(said), -1)
+        drawn = drawn[:, drawn.any(axis=0)]
+        return fit_of(self._request, drawn) if drawn.shape[1] == self._request.columns else 0.0
+
+    def same_release(self) -> bool:
+        """Check that neighbours with equal noisy integers lead to equal releases."""
+        return self.setup.same_release(self.pair.left, self.pair.right)
+
+    @cached_property
+    def _request(self) -> NoiseRequest | None:
+        return self.setup.request(self.pair.left)
+
+
+@dataclass(frozen=True)
+class GaussianPromise:
+    """The Gaussian mean on a crowd of three: rho-zCDP, attacked through the (epsilon, delta) that follow from its rho.
+
+    It adds its noise to the same sum as Algorithm 1, so the worst neighbours are those that are found for that one.
+    """
+
+    crowd: Central
+    """Algorithm 1 on that crowd."""
+    pair: Neighbours
+    """The worst neighbours for it."""
+    rho: Fraction
+    noise: GaussianNoise
+    mechanism: GaussianMean = field(default_factory=GaussianMean)
+
+    neighbours = "as for algorithm-1, whose sum it is"
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+        return self.mechanism.name
+
+    @property
+    def remark(self) -> str:
+        """The promise that the curve follows from."""
+        return f"rho = {float(self.rho):.3g}"
+
+    @property
+    def paradigm(self) -> str:
+        """Who is promised what."""
+        return self.crowd.paradigm.name
+
+    @property
+    def promised(self) -> Sequence[Point]:
+        """What rho-zCDP implies."""
+        return [Point(epsilon_of(float(self.rho), delta), delta) for delta in GAUSSIAN_DELTAS]
+
+    @property
+    def reach(self) -> float:
+        """The l2 distance of the sums as a share of the sensitivity that the noise was asked to cover."""
+        return math.hypot(*(self._sum(True) - self._sum(False)).tolist()) / self._request.sensitivity
+
+    def sample(self, left: bool, draws: int) -> Rows:
+        """Draw noisy sums, with the noise that the release asks for."""
+        asked = self._request
+        drawn = self.noise.gaussian(asked.sensitivity, asked.rho, draws * asked.columns)
+        return self._sum(left) + drawn.reshape(draws, asked.columns)
+
+    def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
+        """Return the likelihood ratio of two Gaussian laws of one shape: how far along the line between them."""
+        along = (self._sum(True) - self._sum(False)).astype(np.float64)
+        return [lambda rows: np.asarray(rows @ along, np.float64)]
+
+    def noise_p_value(self, rows: Rows) -> float:
+        """Compare the noise with the law that was asked for."""
+        variance = gaussian_variance(self._request.sensitivity, self._request.rho)
+        return gaussian_fit(rows - self._sum(True), math.sqrt(variance))
+
+    def same_release(self) -> bool:
+        """Release both sides with noise that makes the noisy sums equal."""
+        asked = self._request
+        drawn = self.noise.gaussian(asked.sensitivity, asked.rho, asked.columns)
+        one = self._release(self.pair.left, ReplayedNoise(drawn))
+        other = self._release(self.pair.right, ReplayedNoise(drawn + self._sum(True) - self._sum(False)))
+        return same_estimate(one, other)
+
+    @cached_property
+    def _request(self) -> GaussianRequest:
+        silent = SilentNoise()
+        self._release(self.pair.left, silent)
+        (request,) = silent.gaussian_requests
+        return request
+
+    def _sum(self, left: bool) -> IntArray:
+        return self.crowd.exact(self.pair.left if left else self.pair.right)
+
+    def _release(self, records: FloatArray, noise: GaussianNoise) -> Estimate:
+        settings = self.crowd.settings
+        measured = self.mechanism.measure(self.crowd.with_voter(records), settings, self.rho)
+        return self.mechanism.release(measured, settings, self.rho, noise)
+
+
+@dataclass(frozen=True)
+class ShuffledPromise:
+    """Reports of signed subset selection that somebody shuffles before anybody else sees them.
+
+    A small crowd, since in a large one no attack sees anything. All of it is known but one voter, who holds this corner
+    of the ball or that. What leaves a shuffler is how often each report was sent, which is what the attack sees. The
+    promise is the computed bound.
+    """
+
+    settings: Settings
+    local: Epsilon
+    """What each report promises by itself."""
+    voters: int
+    others: tuple[int, int]
+    """The corner (feature, sign) that everybody else holds. The one in question holds (0, 1) or (0, -1)."""
+    claimed_voters: int | None = None
+    """A mistake: the bound of a crowd of another size."""
+    forget_delta: bool = False
+    """A mistake: the bound is taken for a pure epsilon."""
+    shuffle: bool = True
+    """Without it, a mistake: the reports are passed on in the order of their voters."""
+
+    name = SubsetSelection.name
+    paradigm = "vldp"
+    neighbours = "opposite corners, all others at one"
+    reach = None
+
+    @property
+    def remark(self) -> str:
+        """Who is shuffled."""
+        features = self.settings.study.dimension
+        return f"shuffled, {self.voters} voters, d = {features}" + (" (randomised response)" if features == 1 else "")
+
+    @property
+    def promised(self) -> Sequence[Point]:
+        """The computed bound, at some deltas."""
+        voters = self.voters if self.claimed_voters is None else self.claimed_voters
+        bounds = [(amplified_epsilon(self.local.value, voters, delta), delta) for delta in SHUFFLED_DELTAS]
+        return [Point(epsilon, 0.0 if self.forget_delta else delta) for epsilon, delta in bounds if epsilon > 0]
+
+    def sample(self, left: bool, draws: int) -> Rows:
+        """Let the crowd report again and again, and count the reports (or keep the first voter's, if not shuffled)."""
+        at_once = max(1, _REPORTS_AT_ONCE // self.voters)
+        sizes = [min(at_once, draws - start) for start in range(0, draws, at_once)]
+        return np.concatenate([self._crowds(left, size) for size in sizes])
+
+    def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
+        """Return the likelihood ratio of two shuffled crowds.
+
+        With P the law of the report in question and Q that of all others, the shuffled reports r_1, ..., r_N are
+        sum_i P(r_i) / Q(r_i) / N times as likely as if everybody's law were Q.
+        """
+        if not self.shuffle:
+            return []
+        others = self._law(*self.others)
+        left, right = self._law(0, 1) / others, self._law(0, -1) / others
+        return [lambda rows: np.asarray(np.log(rows @ left) - np.log(rows @ right))]
+
+    def noise_p_value(self, rows: Rows) -> None:
+        """Return None: no noise is added."""
+
+    def same_release(self) -> bool:
+        """Return True: the rows are all that leaves."""
+        return True
+
+    def _crowds(self, left: bool, crowds: int) -> IntArray:
+        d = self.settings.study.dimension
+        held = np.zeros((crowds, self.voters, d))
+        held[:, :, self.others[0]] = self.others[1] * self.settings.norm_bound
+        held[:, 0] = 0.0
+        held[:, 0, 0] = self.settings.norm_bound if left else -self.settings.norm_bound
+        epsilons = Epsilons.same(self.local, crowds * self.voters)
+        reports = SubsetSelection().perturb(held.reshape(-1, d), self.settings, epsilons, BulkNoise())
+        if not self.shuffle:
+            return np.asarray(reports.values.reshape(crowds, self.voters, d)[:, 0])
+        codes = _codes(reports.values) + np.repeat(np.arange(crowds) * 3**d, self.voters)
+        return np.bincount(codes, minlength=crowds * 3**d).reshape(crowds, 3**d)
+
+    def _law(self, feature: int, sign: int) -> FloatArray:
+        """How likely each possible report is for a corner, up to a factor: e^epsilon or 1 (the mechanism's theorem)."""
+        d = self.settings.study.dimension
+        possible = np.stack(np.meshgrid(*[(-1, 0, 1)] * d, indexing="ij"), axis=-1).reshape(-1, d)
+        law = np.empty(3**d)
+        law[_codes(possible)] = np.where(possible[:, feature] == sign, math.exp(self.local.value), 1.0)
+        return law
+
+
+def _codes(reports: IntArray) -> IntArray:
+    """Number reports of signs and zeros."""
+    return np.asarray((reports + 1) @ 3 ** np.arange(reports.shape[1]))
+
+
+@dataclass(frozen=True)
+class AboutYouPromise:
+    """What a voter says about herself: the first of several options, or the second."""
+
+    options: int
+    epsilon: Epsilon
+    noise: Noise
+
+    name = AboutYou.name
+    paradigm = ""
+    neighbours = "two options: all pairs are alike"
+    reach = None
+
+    @property
+    def remark(self) -> str:
+        """How many options there are."""
+        return f"{self.options} options"
+
+    @property
+    def promised(self) -> Sequence[Point]:
+        """The epsilon."""
+        return [Point(self.epsilon.value)]
+
+    def sample(self, left: bool, draws: int) -> Rows:
+        """Report the option again and again."""
+        truths = np.full(draws, 0 if left else 1)
+        reported = AboutYou().report(truths, self.options, Epsilons.same(self.epsilon, draws), self.noise)
+        return reported[:, None]
+
+    def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
+        """Return none: how often each option is reported says everything, and is learned."""
+        return []
+
+    def noise_p_value(self, rows: Rows) -> None:
+        """Return None: no noise is added."""
+
+    def same_release(self) -> bool:
+        """Return True: the rows are all that leaves."""
+        return True

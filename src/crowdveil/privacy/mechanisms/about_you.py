@@ -1,0 +1,43 @@
+"""What voters say about themselves: randomised response over the options of each question."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdveil.arrays import IntArray
+from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.source import Noise
+
+
+class AboutYou:
+    """Keep the true one of k options with odds of e^epsilon to one against each other (k-ary randomised response).
+
+    Theorem. What is reported of a question is epsilon-differentially private for the voter's answer to it.
+
+    Proof. The true option is reported with probability e^epsilon / (e^epsilon + k - 1), each other one with probability
+    1 / (e^epsilon + k - 1). So for two answers, the probabilities of an option differ by a factor of e^epsilon at most.
+
+    Each question has this epsilon by itself, beside that of the report on dilemmas. Whether a question was answered at
+    all is not hidden.
+    """
+
+    name = "about-you"
+    title = "Randomised response on what a voter says about herself"
+    words = "coin tosses, by which each voter's device may report another option of a question than the true one"
+    paradigms = ()
+    papers = ()
+    options = ()
+
+    def report(self, truths: IntArray, options: int, epsilons: Epsilons, noise: Noise) -> IntArray:
+        """Report an option for each voter, given the true one of so many options, all counted from 0."""
+        if options == 1:
+            return truths
+        kept = noise.tosses(keep_odds(options), epsilons, 1)[:, 0]
+        other = noise.uniform(options - 1, len(truths), 1)[:, 0]
+        return np.where(kept, truths, other + (other >= truths))
+
+
+def keep_odds(options: int) -> Odds:
+    """Return the odds of the true option: 1 / (1 + (k - 1) q), with q = e^-epsilon."""
+    return Odds(1, 0, 1, options - 1)
