@@ -31,14 +31,14 @@ _FORMAT = 3
 _METADATA = b"crowdveil"
 _MOST_BYTES_PER_CELL = 2**31 - 1
 _NUMBERS: dict[str, np.dtype[Any]] = {"int8": np.dtype(np.int8), "float64": np.dtype("<f8")}
-"""How dilemmas may be stored."""
+"""The types in which dilemmas may be stored."""
 _ABOUT = "about "
-"""How the columns begin that tell what voters said of themselves."""
+"""The beginning of the names of columns that tell what voters said of themselves."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What all files of one crowd have in common, and where this one comes from."""
+    """The part of the metadata that all files of one crowd share, and the origin of this one."""
 
     study: Study
     numbers: str
@@ -118,6 +118,10 @@ class Shard:
         except (pa.ArrowException, OSError) as error:
             raise CrowdveilError(f"{self.path} is damaged: {_one_line(error)}") from None
 
+    def names(self) -> list[pa.Array | None]:
+        """Read the voters' names or digests, an array a row group; None where there are none."""
+        return list(self.read(["voter"])["voter"].chunks) if self.named else [None]
+
 
 @dataclass(frozen=True)
 class BallotFile:
@@ -129,12 +133,12 @@ class BallotFile:
 
     @property
     def study(self) -> Study:
-        """What was asked."""
+        """The study that was asked."""
         return self.header.study
 
     @property
     def origin(self) -> Mapping[str, Any]:
-        """Where the ballots come from, as their source told it."""
+        """The source of the ballots, in its own words."""
         return self.header.origin
 
     @cached_property
@@ -144,7 +148,7 @@ class BallotFile:
 
     @property
     def batch_count(self) -> int:
-        """How many batches the crowd is in."""
+        """The number of batches."""
         return len(self._places)
 
     def batch(self, number: int) -> Ballots:
@@ -191,8 +195,7 @@ def _open_there(path: Path, voters: int, batches: int) -> BallotFile:
 def open_ballots(path: str | Path) -> BallotFile:
     """Open a ballot file, or a folder of ballot files that are one crowd, and check that nobody is in it twice."""
     file = _open(Path(path))
-    names = [shard.read(["voter"])["voter"] if shard.named else None for shard in file.shards]
-    check_distinct(join_names([chunk for each in names for chunk in (each.chunks if each else [None])]), str(path))
+    check_distinct(join_names([name for shard in file.shards for name in shard.names()]), str(path))
     return file
 
 
@@ -223,7 +226,8 @@ def _open(path: Path) -> BallotFile:
 def _open_shard(path: Path) -> tuple[Shard, Header]:
     try:
         with pq.ParquetFile(path, memory_map=path.stat().st_size > 0) as file:
-            layout, columns = file.metadata, {field.name: field.type for field in file.schema_arrow}
+            layout = file.metadata
+            columns = {field.name: field.type for field in file.schema_arrow}
     except (pa.ArrowException, OSError) as error:
         raise CrowdveilError(f"{path} is not a ballot file: {_one_line(error)}") from None
     if _METADATA not in (layout.metadata or {}):

@@ -47,9 +47,9 @@ class Ballots:
     scenarios: Categories | None = None
     """Each record's type of scenario."""
     about: Mapping[str, Categories] = field(default_factory=dict)
-    """What the voters said of themselves, by question."""
+    """The voters' own words about themselves, by question."""
     origin: Mapping[str, Any] = field(default_factory=dict)
-    """Where the records come from, as the source tells it."""
+    """The source of the records, in its own words."""
 
     def __post_init__(self) -> None:
         if self.dilemmas.ndim != 2 or self.dilemmas.shape[1] != self.study.dimension:
@@ -118,7 +118,7 @@ class Ballots:
 
     @property
     def counts(self) -> IntArray:
-        """How many records each voter has."""
+        """The number of records of each voter."""
         return np.diff(self.offsets)
 
     @cached_property
@@ -231,7 +231,8 @@ class Ballots:
 
     def batches(self) -> Iterator[Ballots]:
         """Walk the crowd in batches of bounded size."""
-        start, most = 0, BYTES_PER_BATCH // max(1, self.study.dimension * self.dilemmas.itemsize)
+        start = 0
+        most = BYTES_PER_BATCH // max(1, self.study.dimension * self.dilemmas.itemsize)
         while start < self.voters:
             fitting = int(np.searchsorted(self.offsets, self.offsets[start] + most, "right")) - 1
             stop = max(start + 1, min(start + VOTERS_PER_BATCH, fitting))
@@ -277,7 +278,7 @@ class BallotSource(Protocol):
 
     @property
     def study(self) -> Study:
-        """What was asked."""
+        """The study that was asked."""
 
     @property
     def voters(self) -> int:
@@ -298,7 +299,7 @@ def names_of(source: BallotSource) -> list[str]:
 def concatenate(study: Study, batches: Sequence[Ballots]) -> Ballots:
     """Join batches of one crowd. A voter who is in two of them is refused."""
     if not batches:
-        raise CrowdveilError(f"there are no voters in these answers to the study {study.name}")
+        raise CrowdveilError(f"there are no voters in these ballots of the study {study.name}")
     first = batches[0]
     if any(set(b.about) != set(first.about) or (b.scenarios is None) != (first.scenarios is None) for b in batches):
         raise CrowdveilError("batches of one crowd must have the same columns (scenarios, about)")
@@ -391,9 +392,9 @@ def _from_rows(
     offsets = _offsets(counts)
     said = {}
     for question, column in about.items():
-        answers = Categories.encode([column[i] for i in order])
-        each = answers[offsets[:-1]] if records else answers
-        if not np.array_equal(np.repeat(each.codes, counts), answers.codes):
+        rows = Categories.encode([column[i] for i in order])
+        each = rows[offsets[:-1]] if records else rows
+        if not np.array_equal(np.repeat(each.codes, counts), rows.codes):
             raise CrowdveilError(f"about: some voters have more than one answer to {question!r}")
         said[question] = each
     return cls(

@@ -1,1 +1,1 @@
-"""Where the work on a crowd is done: on this machine's cores, or on a cluster."""
+"""Engines: the work on a crowd is done on this machine's cores, or on a cluster."""

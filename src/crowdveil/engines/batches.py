@@ -22,9 +22,9 @@ from crowdveil.study.study import Study
 
 R = TypeVar("R")
 Tally = Callable[[Ballots], IntArray]
-"""What is to be added up, for one batch of a crowd: always as many integers."""
+"""Integers to be added up, computed for one batch of a crowd: always as many."""
 Work = Callable[[Ballots, int], R]
-"""What is to be done with one batch of a crowd, given how many voters come before it."""
+"""Work on one batch of a crowd, given how many voters come before it."""
 
 
 @runtime_checkable
@@ -33,7 +33,7 @@ class NumberedBatches(BallotSource, Protocol):
 
     @property
     def batch_count(self) -> int:
-        """How many there are."""
+        """The number of batches."""
 
     def batch(self, number: int) -> Ballots:
         """Read one."""
@@ -52,7 +52,7 @@ class BatchedBallots:
 
     @property
     def study(self) -> Study:
-        """What was asked."""
+        """The study that was asked."""
         return self.source.study
 
     @property
@@ -75,7 +75,7 @@ class BatchedBallots:
 
 @dataclass(frozen=True)
 class _OnBatch(Generic[R]):
-    """What is sent to the workers."""
+    """The work as it is sent to the workers."""
 
     source: NumberedBatches
     work: Work[R]

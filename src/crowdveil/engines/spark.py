@@ -60,7 +60,7 @@ class SparkEngine:
 
 @dataclass(frozen=True)
 class _Task:
-    """What is sent to the workers."""
+    """The work as it is sent to the workers."""
 
     work: Callable[[int], object]
 

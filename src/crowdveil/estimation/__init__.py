@@ -1,1 +1,1 @@
-"""How people choose: the probit likelihood, each voter's fit, and the society as their mean."""
+"""Estimation: the probit likelihood, each voter's fit, their mean, and the crowd's preference from scores or choices."""

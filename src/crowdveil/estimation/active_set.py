@@ -201,7 +201,7 @@ def _fill_gradient(columns: FloatArray, mills: FloatArray, beta: FloatArray, gra
 def _gradient_error(
     columns: FloatArray, mills: FloatArray, weight: FloatArray, beta: FloatArray, active: IntArray, count: int, k: int
 ) -> float:
-    """What rounding in t and in the sum over records can add to the gradient of feature k."""
+    """The most that rounding in t and in the sum over records can add to the gradient of feature k."""
     error = 0.0
     for j in range(columns.shape[1]):
         t_terms = 0.0

@@ -33,7 +33,7 @@ class Design:
 
     @property
     def directions(self) -> int:
-        """How many axes there are: the number of features, less those that the study never varies."""
+        """The number of axes: one for each feature, less those that the study never varies."""
         return len(self.axes.T)
 
     def scores(self, differences: ValueArray) -> FloatArray:
@@ -61,7 +61,7 @@ class Design:
 
     @cached_property
     def score_signal(self) -> float:
-        """How much of a small preference along an axis shows in its score, as against an unclipped one of unit size."""
+        """The part of a small preference along an axis that shows in its score; 1 without clipping."""
         return float(np.mean(self._sample_scores * (self.differences @ self.axes)))
 
     @cached_property

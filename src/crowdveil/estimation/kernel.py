@@ -1,6 +1,6 @@
-"""How the inner loops are compiled, and the three operations that Python cannot spell.
+"""The compiler of the inner loops, and the three operations that Python cannot spell.
 
-What every compiled function here promises: the same bits on every processor. Hence no fast-math (the
+Every compiled function here promises the same bits on every processor. Hence no fast-math (the
 compiler may not reorder a sum or fuse a product into it), no mathematical library (its last digit depends
 on its version), and a dot product whose order of addition is part of its definition.
 """

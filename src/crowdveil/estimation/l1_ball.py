@@ -33,7 +33,7 @@ _FEW = 512  # up to here, comparing all pairs is faster than sorting
 
 @dataclass(frozen=True)
 class BoundedFit:
-    """What `fit_in_ball` returns, one row per voter."""
+    """The result of `fit_in_ball`, one row per voter."""
 
     values: FloatArray
     gaps: FloatArray

@@ -30,7 +30,7 @@ class MomentFit:
 
     preference: FloatArray
     gain: FloatArray
-    """How the preference moves with the scores: d preference / d scores, at the solution."""
+    """The derivative of the preference in the scores, at the solution."""
 
 
 def preference_from_scores(design: Design, scores: FloatArray, covariance: FloatArray) -> MomentFit:

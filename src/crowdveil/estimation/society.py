@@ -99,7 +99,8 @@ def _tally(norm_bound: float | None, ballots: Ballots) -> IntArray:
         values = free.values[free.exists]
     else:
         fit = fit_voters(ballots, norm_bound)
-        values, positive = fit.values, fit.gaps[fit.gaps > 0]
+        values = fit.values
+        positive = fit.gaps[fit.gaps > 0]
         # A gap g in (2^(k-1), 2^k] is counted for k: frexp gives g = m 2^e with 1/2 <= m < 1.
         mantissa, exponent = np.frexp(positive)
         np.add.at(gaps, np.clip(exponent - (mantissa == 0.5) - _SMALLEST, 0, _GAPS - 1), 1)

@@ -33,7 +33,7 @@ _MOST_ITERATIONS = 500
 
 @dataclass(frozen=True)
 class UnboundedFit:
-    """What `fit_unbounded` returns, one row per voter."""
+    """The result of `fit_unbounded`, one row per voter."""
 
     values: FloatArray
     exists: BoolArray
@@ -71,7 +71,7 @@ def fit_unbounded(differences: NDArray[Any], offsets: IntArray) -> UnboundedFit:
 
 
 def separable_by_program(records: FloatArray) -> bool:
-    """Whether a direction u has V u >= 0 and V u != 0, by a linear program.
+    """Tell whether a direction u has V u >= 0 and V u != 0, by a linear program.
 
     It maximises sum s subject to V u >= s and 0 <= s <= 1. Directions can be lengthened, so the maximum is either
     0 or at least 1, and no tolerance has to be chosen. (Records are first scaled to a largest entry of 1.)
@@ -91,7 +91,7 @@ def separable_by_program(records: FloatArray) -> bool:
 
 
 def _separable(records: FloatArray, basis: FloatArray) -> bool:
-    """Whether the records, none of them zero, can be separated; `basis` spans their column space."""
+    """Tell whether the records, none of them zero, can be separated; `basis` spans their column space."""
     x, converged = _newton(basis, _slow, stop=lambda t: bool(t.min() > 0.0 or t.max() > _FAR))
     t = basis @ x
     if t.min() > 1e-12 * np.linalg.norm(x):

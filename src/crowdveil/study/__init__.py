@@ -1,1 +1,1 @@
-"""What is asked: the study, its factors, how dilemmas are drawn, its languages."""
+"""Studies: their features, how their dilemmas are drawn, their languages, and those that come with crowdveil."""

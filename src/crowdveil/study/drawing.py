@@ -1,4 +1,4 @@
-"""How a study's dilemmas are drawn, for a voter's page and for simulated crowds."""
+"""Drawing a study's dilemmas, for a voter's page and for simulated crowds."""
 
 from __future__ import annotations
 

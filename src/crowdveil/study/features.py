@@ -20,7 +20,7 @@ class Feature:
     low: float
     high: float
     unit: float = 1.0
-    """How much of the feature counts as 1 in the model: differences are divided by it."""
+    """The amount that counts as 1 in the model: differences are divided by it."""
     levels: tuple[float, ...] = ()
     """Values that an independently drawn dilemma may show."""
     words: Mapping[str, str] | None = None
@@ -28,7 +28,7 @@ class Feature:
     part: str = ""
     """Phrases of features of the same part are joined with "and"."""
     lean: float = 0.0
-    """What a simulated crowd prefers on average. Used by simulations only."""
+    """The mean preference of a simulated crowd. Used by simulations only."""
 
     def __post_init__(self) -> None:
         if not self.name or not all(c.isalnum() or c in "_-" for c in self.name):
@@ -56,7 +56,7 @@ class Feature:
         return (self.high - self.low) / self.unit
 
     def phrase(self, value: float) -> str:
-        """Say a value of this feature in the study's words."""
+        """Put a value of this feature in the study's words."""
         shown = f"{value:g}"
         if self.words is None:
             return f"{self.label}: {shown}"

@@ -1,4 +1,4 @@
-"""How the Moral Machine draws its dilemmas (Awad et al. 2018).
+"""The Moral Machine's way of drawing dilemmas (Awad et al. 2018).
 
 Of a session's 13 dilemmas two are about each of six attributes of the characters, and one is random. In a
 dilemma about an attribute the two groups are made of pairs that differ in it: a pair's first member joins one
@@ -48,7 +48,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Scenario(Enum):
-    """What the two groups of a dilemma differ in. The first group of each is named first."""
+    """The attribute in which the two groups of a dilemma differ, its first group named first."""
 
     GENDER = "female or male"
     AGE = "young or old"
@@ -163,6 +163,7 @@ def draw_moral_machine(study: Study, voters: int, rng: np.random.Generator) -> t
 
 def _pick(chances: FloatArray, rng: np.random.Generator) -> IntArray:
     """Draw 0, 1 or 2 with the chances of each row."""
-    first, second = chances[:, 0], chances[:, 0] + chances[:, 1]
+    first = chances[:, 0]
+    second = first + chances[:, 1]
     drawn = rng.random(len(chances))
     return (drawn >= first).astype(np.int64) + (drawn >= second)

@@ -1,7 +1,7 @@
 """A study: its features with their public bounds, its alternatives and its dilemmas.
 
 Every bound that privacy rests on (how large a feature, a record or a preference can be) is a public fact
-of the study, written down before anybody answers. Nothing here ever looks at an answer.
+of the study, written down before anybody chooses. Nothing here ever looks at a choice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DRAWING_METHODS = ("moral-machine", "independent", "gaussian")
 
 @dataclass(frozen=True)
 class Drawing:
-    """How a ballot's dilemmas are drawn: by which method, and how many."""
+    """The method by which a ballot's dilemmas are drawn, and their number."""
 
     method: str
     dilemmas: int
@@ -114,7 +114,7 @@ class Study:
 
     @cached_property
     def units(self) -> FloatArray:
-        """What each feature's raw difference is divided by."""
+        """The divisor of each feature's raw difference."""
         return np.array([f.unit for f in self.features])
 
     @cached_property
@@ -179,7 +179,7 @@ class Study:
         return np.subtract(chosen.values, other.values) / self.units
 
     def describe(self, alternative: Alternative) -> str:
-        """Say an alternative in the study's own words."""
+        """Describe an alternative in the study's own words."""
         said: dict[str, list[str]] = {part: [] for part in ("", *self.parts)}
         for feature, value in zip(self.features, alternative.values, strict=True):
             phrase = feature.phrase(value)

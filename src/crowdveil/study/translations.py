@@ -32,7 +32,7 @@ _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 @dataclass(frozen=True)
 class FeatureWords:
-    """What one feature is called, and its phrases by value (``other`` for the rest, ``{n}`` is the value)."""
+    """The name of one feature, and its phrases by value (``other`` for the rest, ``{n}`` is the value)."""
 
     label: str
     words: Mapping[str, str] | None
@@ -50,7 +50,7 @@ class Translation:
 
     @property
     def direction(self) -> str:
-        """Which way the language is written: ``ltr`` or ``rtl``."""
+        """The direction of writing: ``ltr`` or ``rtl``."""
         return "rtl" if self.language.partition("-")[0] in _RIGHT_TO_LEFT else "ltr"
 
     def as_dict(self, study: Study) -> dict[str, Any]:
@@ -173,6 +173,6 @@ def _own_words(study: Study) -> Translation:
 
 
 def _bundled_words_fit(study: Study) -> bool:
-    """Whether the bundled translations fit: the study's own words are those of the bundled study."""
+    """Tell whether the bundled translations fit: the study's own words are those of the bundled study."""
     has_translations = study.name in BUNDLED and not study.name.startswith("synthetic")
     return has_translations and _own_words(load_study(study.name)) == _own_words(study)
