@@ -233,6 +233,20 @@ def test_a_voter_who_is_there_twice_is_refused_on_opening(tmp_path: Path, digest
         open_ballots(tmp_path / "one")
 
 
+def test_a_file_that_changes_between_two_passes_is_refused(tmp_path: Path) -> None:
+    ballots = crowd([2, 1, 3], ["ann", "bob", "cy"])
+    for change in (
+        lambda: write_ballots(tmp_path / "crowd", STUDY, [crowd([2, 1, 3], ["ann", "bob", "cy"], seed=2)], {}),
+        lambda: (tmp_path / "crowd").unlink(),
+    ):
+        write_ballots(tmp_path / "crowd", STUDY, [ballots], {})
+        file = open_ballots(tmp_path / "crowd")
+        assert census(file) == census(ballots)
+        change()
+        with pytest.raises(CrowdveilError, match="has changed since it was opened: open it again"):
+            census(file)
+
+
 def test_names_and_digests_of_one_folder_are_read_as_digests(tmp_path: Path) -> None:
     write_ballots(tmp_path / "a.parquet", STUDY, [crowd([1], ["ann"])], {})
     write_ballots(tmp_path / "b.parquet", STUDY, [crowd([1], ["bob"]).with_digests()], {})

@@ -109,18 +109,28 @@ class Shard:
     path: Path
     layout: pq.FileMetaData
     named: bool
+    stamp: tuple[int, ...]
+    """Which file it was when it was opened (``_stamp``)."""
 
     def read(self, columns: list[str], group: int | None = None) -> pa.Table:
         """Read some columns of one row group, or of all. Threads may read at the same time."""
         try:
             with pq.ParquetFile(self.path, memory_map=True, metadata=self.layout) as file:
-                return file.read(columns) if group is None else file.read_row_group(group, columns)
+                table = file.read(columns) if group is None else file.read_row_group(group, columns)
         except (pa.ArrowException, OSError) as error:
+            self._check_unchanged()
             raise CrowdveilError(f"{self.path} is damaged: {_one_line(error)}") from None
+        self._check_unchanged()
+        return table
 
     def names(self) -> list[pa.Array | None]:
         """Read the voters' names or digests, an array a row group; None where there are none."""
         return list(self.read(["voter"])["voter"].chunks) if self.named else [None]
+
+    def _check_unchanged(self) -> None:
+        # What is charged for and what is measured are two passes: both must be over the same ballots.
+        if _stamp(self.path) != self.stamp:
+            raise CrowdveilError(f"{self.path} has changed since it was opened: open it again")
 
 
 @dataclass(frozen=True)
@@ -182,12 +192,16 @@ class BallotFile:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is sent to another machine is where the ballots are, and what must be found there.
-        return _open_there, (self.path.resolve(), self.voters, self.batch_count)
+        return _open_there, (self.path.resolve(), self._size)
+
+    @property
+    def _size(self) -> tuple[int, int, int]:
+        return self.voters, self.batch_count, sum(shard.stamp[0] for shard in self.shards)
 
 
-def _open_there(path: Path, voters: int, batches: int) -> BallotFile:
+def _open_there(path: Path, size: tuple[int, int, int]) -> BallotFile:
     file = _open(path)
-    if (file.voters, file.batch_count) != (voters, batches):
+    if file._size != size:
         raise CrowdveilError(f"{path} is another file here than where the program runs")
     return file
 
@@ -226,6 +240,7 @@ def _open(path: Path) -> BallotFile:
 def _open_shard(path: Path) -> tuple[Shard, Header]:
     try:
         with pq.ParquetFile(path, memory_map=path.stat().st_size > 0) as file:
+            stamp = _stamp(path)
             layout = file.metadata
             columns = {field.name: field.type for field in file.schema_arrow}
     except (pa.ArrowException, OSError) as error:
@@ -242,7 +257,16 @@ def _open_shard(path: Path) -> tuple[Shard, Header]:
             raise CrowdveilError(f"{path} has no column {name!r} of type {expected}: the file is damaged")
     if columns.get("voter", pa.string()) not in (pa.string(), DIGEST):
         raise CrowdveilError(f"{path} has voters that are neither names nor digests: the file is damaged")
-    return Shard(path, layout, "voter" in columns), header
+    return Shard(path, layout, "voter" in columns, stamp), header
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Tell a file from what may be written or moved to its place: by its size, its number and its time."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_size, found.st_ino, found.st_mtime_ns
 
 
 def write_ballots(

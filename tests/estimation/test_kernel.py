@@ -58,4 +58,4 @@ def test_the_compiled_solver_is_tied_to_the_source_of_everything_it_calls():
     compiled_modules = {p.stem for p in folder.glob("*.py") if re.search(r"^@(compiled|inlined)$", p.read_text(), re.M)}
     assert compiled_modules <= set(kernel._SOURCES)
     digest = hashlib.sha256(b"".join((folder / f"{name}.py").read_bytes() for name in kernel._SOURCES)).hexdigest()
-    assert l1_ball._fit_chunk._cache._cache_file._source_stamp[1] == digest
+    assert l1_ball._fit_some._cache._cache_file._source_stamp[1] == digest

@@ -46,7 +46,7 @@ def fit_in_ball(
 ) -> BoundedFit:
     """Fit every voter: the rows offsets[i]:offsets[i+1] of `differences` are the records X - Z of voter i.
 
-    `differences` is int8, float32 or float64 and is not copied; `threads` is all usable cores unless given.
+    `differences` is int8 or float64 and is not copied; `threads` is all usable cores unless given.
 
     What is promised for each voter, where B is the norm bound and |V| the largest difference:
 
@@ -164,8 +164,8 @@ def largest_difference(differences: NDArray[Any], offsets: IntArray) -> float:
     """The largest magnitude among the differences, after checking that they and the offsets make sense."""
     if differences.ndim != 2 or differences.shape[1] == 0:
         raise CrowdveilError(f"The differences have shape {differences.shape}; give records x features.")
-    if differences.dtype not in (np.int8, np.float32, np.float64):
-        raise CrowdveilError(f"The differences are {differences.dtype}; convert them to int8, float32 or float64.")
+    if differences.dtype not in (np.int8, np.float64):
+        raise CrowdveilError(f"The differences are {differences.dtype}; convert them to int8 or float64.")
     if (
         offsets.ndim != 1
         or offsets.dtype != np.int64
