@@ -7,6 +7,7 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.noise import distribution
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.distribution import CubeNoise, LaplaceSum, Spread, noise_from_dict
 
@@ -79,6 +80,12 @@ def test_the_sum_of_two_coordinates_of_cube_noise_is_an_integral(x):
     noise = CubeNoise(0.5, ((1.0, 0.0), (0.0, 1.0)))
     share, _ = integrate.quad(lambda y: (1 - y / 2) * special.gammainc(3, x / (0.5 * y)), 0, 2, epsabs=1e-10)
     assert noise.below(np.array([1.0, -1.0]), x) == pytest.approx(0.5 + 0.5 * share, abs=2e-6)
+
+
+@pytest.mark.parametrize("shape", [1, 2, 24, 500, 501])
+def test_the_law_of_the_radius(shape):
+    values = np.array([1e-3, 1.0, shape / 2, shape, 1.2 * shape, 3 * shape + 30.0, 1e5, np.inf])
+    assert distribution._erlang_below(shape, values) == pytest.approx(special.gammainc(shape, values), abs=1e-13)
 
 
 def test_cube_noise_along_any_direction_is_that_of_the_exact_sampler():

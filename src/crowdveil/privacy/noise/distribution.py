@@ -8,7 +8,7 @@ estimated from reports that are private already. None depends on an exact answer
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -157,26 +157,35 @@ class CubeNoise:
         return np.array(self.gain)
 
     def below(self, direction: FloatArray, margin: float) -> float:
-        """Return P(noise along ``direction`` < ``margin``).
+        """Return P(noise along ``direction`` < ``margin``)."""
+        return self._along(direction)(margin)
+
+    def _along(self, direction: FloatArray) -> Callable[[float], float]:
+        """Return the distribution function of the noise along a direction.
 
         The noise along a direction is R Y with Y = w . U symmetric, so P(R Y < x) = 1/2 + 1/2 E h(Y) for x >= 0, where
         h(y) = P(R < x / |y|) is known in closed form. As |Y| <= L = sum |w_j|, and h is even, h is a cosine series on
         [-L, L] and E h(Y) = c_0 + 2 sum c_n phi(pi n / L), where phi(t) = prod sin(w_j t) / (w_j t) is the
-        characteristic function of Y. Cut after 2^12 terms, the series is off by about 1e-6, unless the margin is
-        so small (below L / 1000) that the probability is a half to three digits.
+        characteristic function of Y. Cut after 2^11 terms, the series is off by about 1e-6, unless the margin is
+        so small (below L / 500) that the probability is a half to three digits.
         """
-        if margin < 0:
-            return 1 - self.below(direction, -margin)
         weights = np.abs(self.matrix.T @ direction) * self.scale
         used = weights[weights > 0]
-        if margin == 0 or len(used) == 0:
-            return 0.5 if margin == 0 else 1.0
+        if len(used) == 0:
+            return lambda margin: 0.5 if margin == 0 else float(margin > 0)
         longest = float(used.sum())
         points = np.arange(1, _TERMS + 1) / _TERMS * longest
-        reached = np.concatenate(([1.0], _erlang_below(len(weights) + 1, margin / points)))
-        coefficients = np.fft.irfft(reached)[:_TERMS]
         characteristic = np.prod(np.sinc(np.outer(used, np.arange(1, _TERMS) / longest)), axis=0)
-        return 0.5 + 0.5 * float(coefficients[0] + 2 * coefficients[1:] @ characteristic)
+
+        def below(margin: float) -> float:
+            if margin == 0:
+                return 0.5
+            reached = np.concatenate(([1.0], _erlang_below(len(weights) + 1, abs(margin) / points)))
+            coefficients = np.fft.irfft(reached)[:_TERMS]
+            within = float(coefficients[0] + 2 * coefficients[1:] @ characteristic)
+            return 0.5 + math.copysign(within, margin) / 2
+
+        return below
 
     def half_widths(self, confidence: float) -> FloatArray:
         """Return how far each coordinate's noise reaches with probability ``confidence``."""
@@ -184,11 +193,11 @@ class CubeNoise:
 
         k, target = self.matrix.shape[1], (1 + confidence) / 2
         deviations = self.scale * np.sqrt((self.matrix**2).sum(axis=1) * (k + 1) * (k + 2) / 3)
-        axes = np.eye(len(self.matrix))
+        laws = [self._along(axis) for axis in np.eye(len(self.matrix))]
         return np.array(
             [
-                brentq(lambda w, u=axis: self.below(u, w) - target, 0, 40 * size, xtol=1e-6 * size) if size else 0.0
-                for axis, size in zip(axes, deviations, strict=True)
+                brentq(lambda w, law: law(w) - target, 0, 40 * size, (law,), xtol=1e-6 * size) if size else 0.0
+                for law, size in zip(laws, deviations, strict=True)
             ]
         )
 
@@ -202,15 +211,23 @@ class CubeNoise:
         }
 
 
-_TERMS = 2**12
+_TERMS = 2**11
+_MOST_TERMS_OF_ERLANG = 500
 
 
 def _erlang_below(shape: int, values: FloatArray) -> FloatArray:
     """Return P(R < v) for R with the Gamma law of a whole shape and scale 1: 1 - sum of e^-v v^j / j! for j < shape."""
-    v = np.minimum(values, 1e6)  # e^-v is 0 long before
-    powers = np.arange(shape)[:, None]
-    factorials = np.array([math.lgamma(j + 1) for j in range(shape)])[:, None]
-    return np.asarray(1 - np.exp(powers * np.log(v) - v - factorials).sum(axis=0))
+    if shape > _MOST_TERMS_OF_ERLANG:
+        from scipy.special import gammainc
+
+        return np.asarray(gammainc(shape, values))
+    v = np.minimum(values, 745.0)  # beyond, e^-v is 0, and so is the sum to 20 digits
+    term = np.exp(-v)
+    total = term.copy()
+    for j in range(1, shape):
+        term *= v / j
+        total += term
+    return 1 - total
 
 
 @dataclass(frozen=True)
