@@ -15,12 +15,9 @@ DILEMMA = [
 
 
 def main(url: str) -> None:
-    """Decide one dilemma from the newest release of the kidney study."""
+    """Decide one dilemma as the voters of the poll called kidney would."""
     with Client(url) as client:
-        newest = next((one["id"] for one in client.releases() if one["study"] == "kidney"), None)
-        if newest is None:
-            sys.exit("the crowd of the kidney study has not been released yet")
-        decision = client.decide(DILEMMA, release=newest)
+        decision = client.decide(DILEMMA, poll="kidney")
     if decision.choice is None:
         print("ask a person:", decision.reason)
     else:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from crowdveil.decision import DEFAULT_CERTAINTY, decide
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import guarantee_sentences
+from crowdveil.protocol.decisions import CURRENT, LATEST, summarise_release, write_decision
 from crowdveil.releases import Release
 from crowdveil.version import VERSION
 
@@ -27,21 +28,27 @@ T = TypeVar("T")
 INSTRUCTIONS = (
     "These tools tell what a crowd of voters would choose in an ethical dilemma, from a release of their preferences under "
     "differential privacy. Call describe_study first: it lists the features in which alternatives are described. Then "
-    "call decide with two or more alternatives. When it is too close to call, the privacy noise is larger than the "
-    "crowd's margin: do not present the first of the ranking as the crowd's choice."
+    "call decide_dilemma with two or more alternatives. Where there are several polls, list_releases tells them, and "
+    "the poll must be named. When it is too close to call, the privacy noise is larger than the crowd's margin: do not "
+    "present the first of the ranking as the crowd's choice."
 )
 
-ReleaseId = Annotated[str, Field(description="A release's id (its checksum), or: latest.")]
+PollName = Annotated[
+    str | None, Field(description="The poll whose voters should decide. Not needed where there is only one.")
+]
+ReleaseId = Annotated[
+    str, Field(description="A release's id (its checksum); current, the one that decisions use; or latest.")
+]
 
 
 class Releases(Protocol):
     """Where releases come from: a website's client, or a file."""
 
-    def releases(self) -> list[dict[str, Any]]:
+    def releases(self, poll: str | None = None) -> list[dict[str, Any]]:
         """List what there is, newest first."""
 
-    def release(self, id: str) -> Release:
-        """Get one by its id, or the ``latest``."""
+    def release(self, id: str = CURRENT, *, poll: str | None = None) -> Release:
+        """Get one by its id, the ``current`` or the ``latest``."""
 
 
 @dataclass(frozen=True)
@@ -50,25 +57,16 @@ class OneRelease:
 
     only: Release
 
-    def releases(self) -> list[dict[str, Any]]:
+    def releases(self, poll: str | None = None) -> list[dict[str, Any]]:
         """List the one."""
-        guarantee = self.only.guarantee
-        return [
-            {
-                "id": self.only.digest,
-                "study": self.only.study.name,
-                "title": self.only.study.title,
-                "paradigm": guarantee.paradigm.name,
-                "mechanism": self.only.mechanism,
-                "epsilon": guarantee.epsilon.value,
-                "voters": guarantee.voters,
-            }
-        ]
+        return [summarise_release(self.only)]
 
-    def release(self, id: str) -> Release:
+    def release(self, id: str = CURRENT, *, poll: str | None = None) -> Release:
         """Return the one, if it is meant."""
-        if id not in ("latest", self.only.digest):
-            raise CrowdveilError(f"there is no release {id!r} here: use latest, or {self.only.digest}")
+        if poll is not None:
+            raise CrowdveilError(f"there is no poll {poll!r} here, only one release: leave the poll out")
+        if id not in (CURRENT, LATEST, self.only.digest):
+            raise CrowdveilError(f"there is no release {id!r} here: use {CURRENT}, or {self.only.digest}")
         return self.only
 
 
@@ -91,23 +89,24 @@ def mcp_server(source: Releases) -> MCPServer:
     reading = ToolAnnotations(read_only_hint=True, idempotent_hint=True)
 
     @server.tool(title="What the study is about", annotations=reading)
-    def describe_study(release: ReleaseId = "latest") -> dict[str, Any]:
+    def describe_study(poll: PollName = None, release: ReleaseId = CURRENT) -> dict[str, Any]:
         """Describe the study behind a release: its question, the features with their ranges, and what is promised."""
-        return _describe(_told(source.release, release))
+        return _describe(_told(source.release, release, poll=poll))
 
     @server.tool(title="Ask the crowd to decide", annotations=reading)
     def decide_dilemma(
         alternatives: Annotated[list[AskedAlternative], Field(min_length=2, description="Two or more outcomes.")],
-        release: ReleaseId = "latest",
+        poll: PollName = None,
+        release: ReleaseId = CURRENT,
         certainty: Annotated[
             float, Field(ge=0.5, lt=1, description="Below this certainty the answer is: too close to call.")
         ] = DEFAULT_CERTAINTY,
     ) -> dict[str, Any]:
-        """Say which alternative the crowd would choose, with ranking, probability, certainty and privacy guarantee.
+        """Decide which alternative the crowd would choose, with ranking, probability, certainty and privacy guarantee.
 
         ``choice`` is null where it is too close to call; ``reason`` says why.
         """
-        return _told(_decide, _told(source.release, release), alternatives, certainty)
+        return _told(_decide, _told(source.release, release, poll=poll), alternatives, certainty)
 
     @server.tool(title="Releases to ask", annotations=reading)
     def list_releases() -> dict[str, Any]:
@@ -127,7 +126,7 @@ def _told(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 def _decide(release: Release, alternatives: Sequence[AskedAlternative], certainty: float) -> dict[str, Any]:
     dilemma = release.study.dilemma([asked.model_dump(exclude_none=True) for asked in alternatives])
-    return {**decide(release, dilemma, certainty).as_dict(), "release": release.digest}
+    return write_decision(decide(release, dilemma, certainty), release.digest)
 
 
 def _describe(release: Release) -> dict[str, Any]:

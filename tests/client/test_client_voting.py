@@ -313,6 +313,9 @@ def test_a_website_is_asked_by_client_and_by_agent_alike(site, client):
     assert decided.release == made.id == client.releases("central")[0]["id"]
     assert client.decide_many([dilemma, dilemma[::-1]], release=made.id, certainty=0.5)[0] == decided
     assert client.release(made.id).digest == made.id
+    assert client.release(poll="central").digest == client.decide(dilemma, poll="central").release == made.id
+    with pytest.raises(Refusal, match="name the poll"):
+        client.decide(dilemma)
     listed = {poll.id: poll for poll in client.polls()}
     assert listed["central"].release == made.id
     with pytest.raises(Refusal, match="life_years_gained"):
@@ -320,7 +323,11 @@ def test_a_website_is_asked_by_client_and_by_agent_alike(site, client):
 
     async def ask():
         async with McpClient(mcp_server(client)) as agent:
-            arguments = {"alternatives": dilemma, "release": made.id, "certainty": 0.5}
-            return await agent.call_tool("decide_dilemma", arguments)
+            asked = {"alternatives": dilemma, "certainty": 0.5}
+            named = ({"release": made.id}, {"poll": "central"}, {})
+            return [await agent.call_tool("decide_dilemma", {**asked, **which}) for which in named]
 
-    assert anyio.run(ask).structured_content == {**decided.as_dict(), "release": made.id}
+    by_id, by_poll, by_nothing = anyio.run(ask)
+    assert by_id.structured_content == by_poll.structured_content == {**decided.as_dict(), "release": made.id}
+    assert by_nothing.is_error
+    assert "name the poll" in by_nothing.content[0].text

@@ -1,5 +1,6 @@
 """An agent's program asks the crowd: the protocol's own client, over a real pipe."""
 
+import re
 import sys
 
 import anyio
@@ -8,6 +9,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from crowdveil.decision import decide
+from crowdveil.mcp import INSTRUCTIONS
 from crowdveil.releases import load_release
 
 DILEMMA = [
@@ -53,6 +55,11 @@ def test_the_tools_say_what_they_are_for(told):
         assert tool.annotations.read_only_hint is True
     (decide_tool,) = (tool for tool in tools if tool.name == "decide_dilemma")
     assert decide_tool.input_schema["required"] == ["alternatives"]
+
+
+def test_the_instructions_name_only_tools_that_there_are(told):
+    named = set(re.findall(r"\b[a-z]+_[a-z]+\b", INSTRUCTIONS))
+    assert named == {tool.name for tool in told[0]}
 
 
 def test_the_decision_is_the_releases(told, release_file):

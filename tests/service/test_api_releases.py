@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from tests.service.voters import ballot_row, poll, report_row
 
 from crowdveil.decision import decide
+from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.releases import Release, release_from_dict
 from crowdveil.service.poll_release import make_release
@@ -51,17 +52,61 @@ def test_releases_are_listed_and_given(client: TestClient, service: Service, rel
         "epsilon": 2.0,
         "voters": 8,
         "made_on": "2026-05-04",
+        "current": True,
     }
     assert [entry["id"] for entry in client.get("/api/releases?poll=c").json()["releases"]] == [released.digest]
     assert release_from_dict(client.get(f"/api/releases/{released.digest}").json()).digest == released.digest
-    assert client.get("/api/releases/latest").json()["checksum"] == newest.id
     missing = client.get(f"/api/releases/{'0' * 64}")
     assert (missing.status_code, missing.json()["error"]["reason"]) == (404, "unknown-release")
 
 
+def test_no_poll_decides_in_the_name_of_another(client: TestClient, service: Service, released: Release) -> None:
+    """A newer release of another poll (a test, say) is not what an AI is told when it asks this poll."""
+    service.store.polls.add(poll("d"))
+    service.store.submissions.put([report_row(poll("d"), number) for number in range(12)], TODAY)
+    other = make_release(service.store, "d", TODAY)
+    for which in ("current", "latest"):
+        assert client.get(f"/api/polls/c/releases/{which}").json()["checksum"] == released.digest
+        assert client.get(f"/api/polls/d/releases/{which}").json()["checksum"] == other.id
+        refused = client.get(f"/api/releases/{which}")
+        assert (refused.status_code, refused.json()["error"]["reason"]) == (404, "unknown-poll")
+        assert "there are: c, d" in refused.json()["error"]["message"]
+    asked = {"alternatives": some_dilemma(released)}
+    decided = client.post("/api/polls/c/releases/current/decisions", json=asked).json()
+    assert decided["release"] == released.digest
+    batch = client.post("/api/polls/c/releases/current/decisions/batch", json={"dilemmas": [asked]}).json()
+    assert batch["decisions"] == [decided]
+    assert client.post("/api/releases/current/decisions", json=asked).status_code == 404
+    assert client.get(f"/api/polls/c/releases/{other.id}").json()["error"]["reason"] == "unknown-release"
+    assert client.get("/api/polls/x/releases/current").json()["error"]["reason"] == "unknown-poll"
+    assert client.get("/api/polls/x/releases").json()["error"]["reason"] == "unknown-poll"
+    assert [one["id"] for one in client.get("/api/polls/c/releases").json()["releases"]] == [released.digest]
+
+
+def test_decisions_use_the_release_that_the_host_has_marked(
+    client: TestClient, service: Service, released: Release
+) -> None:
+    newer = make_release(service.store, "c", TODAY, Epsilon("0.5"))
+
+    def current() -> tuple[str, str, list[str]]:
+        listed = client.get("/api/polls/c/releases").json()["releases"]
+        asked = {"alternatives": some_dilemma(released)}
+        decided = client.post("/api/releases/current/decisions", json=asked).json()["release"]
+        return client.get("/api/polls/c").json()["release"], decided, [one["id"] for one in listed if one["current"]]
+
+    assert current() == (newer.id, newer.id, [newer.id])
+    service.store.polls.mark_release("c", released.digest)
+    assert current() == (released.digest, released.digest, [released.digest])
+    assert client.get("/api/releases/latest").json()["checksum"] == newer.id
+    service.store.polls.mark_release("c", None)
+    assert current() == (newer.id, newer.id, [newer.id])
+    with pytest.raises(CrowdveilError, match="has no release"):
+        service.store.polls.mark_release("c", "0" * 64)
+
+
 def test_a_decision_is_the_librarys(client: TestClient, released: Release) -> None:
     asked = some_dilemma(released)
-    answer = client.post("/api/releases/latest/decisions", json={"alternatives": asked, "certainty": 0.8})
+    answer = client.post("/api/releases/current/decisions", json={"alternatives": asked, "certainty": 0.8})
     expected = decide(released, released.study.dilemma(asked), 0.8).as_dict()
     assert answer.json() == {**expected, "release": released.digest}
 
@@ -76,7 +121,7 @@ def test_many_decisions_at_once(client: TestClient, released: Release) -> None:
         ]
     }
     decisions = client.post(f"/api/releases/{released.digest}/decisions/batch", json=many).json()["decisions"]
-    one = client.post("/api/releases/latest/decisions", json={"alternatives": asked}).json()
+    one = client.post("/api/releases/current/decisions", json={"alternatives": asked}).json()
     assert decisions[0] == one
     assert decisions[1]["ranking"] == one["ranking"]
     assert len(decisions[2]["ranking"]) == 3
@@ -99,18 +144,21 @@ def test_many_decisions_at_once(client: TestClient, released: Release) -> None:
 )
 @pytest.mark.usefixtures("released")
 def test_dilemmas_that_the_study_does_not_have(client: TestClient, body: dict[str, object], reason: str) -> None:
-    answer = client.post("/api/releases/latest/decisions", json=body)
+    answer = client.post("/api/releases/current/decisions", json=body)
     assert (answer.status_code, answer.json()["error"]["reason"]) == (422, reason)
 
 
 @pytest.mark.usefixtures("released")
 @pytest.mark.parametrize("raw", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"alternatives": "\\ud800"}'])
 def test_what_is_no_json(client: TestClient, raw: bytes) -> None:
-    answer = client.post("/api/releases/latest/decisions", content=raw)
+    answer = client.post("/api/releases/current/decisions", content=raw)
     assert (answer.status_code, answer.json()["error"]["reason"]) == (422, "malformed")
 
 
-def test_nothing_to_decide_from(client: TestClient) -> None:
-    answer = client.post("/api/releases/latest/decisions", json={"alternatives": DILEMMA})
+def test_nothing_to_decide_from(client: TestClient, service: Service) -> None:
+    answer = client.post("/api/releases/current/decisions", json={"alternatives": DILEMMA})
+    assert (answer.status_code, answer.json()["error"]["reason"]) == (404, "unknown-poll")
+    service.store.polls.add(poll("c", "vlcp"))
+    answer = client.post("/api/releases/current/decisions", json={"alternatives": DILEMMA})
     assert (answer.status_code, answer.json()["error"]["reason"]) == (404, "unknown-release")
     assert client.get("/api/releases").json() == {"releases": []}

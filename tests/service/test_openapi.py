@@ -36,7 +36,12 @@ OPERATIONS = [
     ("GET", "/api/polls/{poll}/session"),
     ("PUT", "/api/polls/{poll}/report"),
     ("PUT", "/api/polls/{poll}/ballot"),
+    ("GET", "/api/polls/{poll}/participation"),
     ("DELETE", "/api/polls/{poll}/participation"),
+    ("GET", "/api/polls/{poll}/releases"),
+    ("GET", "/api/polls/{poll}/releases/{release}"),
+    ("POST", "/api/polls/{poll}/releases/{release}/decisions"),
+    ("POST", "/api/polls/{poll}/releases/{release}/decisions/batch"),
     ("GET", "/api/releases"),
     ("GET", "/api/releases/{release}"),
     ("POST", "/api/releases/{release}/decisions"),
@@ -83,7 +88,7 @@ def test_every_answer_is_described(
     @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     def check(case: schemathesis.Case, exists: bool, poll: str) -> None:
         # Names that are made up never exist.
-        known = {"poll": poll, "release": "latest", "language": "en"}
+        known = {"poll": poll, "release": "current", "language": "en"}
         case.path_parameters.update({name: known[name] for name in case.path_parameters if exists})
         case.call_and_validate(checks=CHECKS)
 

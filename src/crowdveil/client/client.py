@@ -17,9 +17,10 @@ from urllib.parse import quote
 import httpx
 
 from crowdveil.client.connection import FIRST_PAUSE, Connection
-from crowdveil.decision import DEFAULT_CERTAINTY, Decision, Ranked
+from crowdveil.decision import DEFAULT_CERTAINTY
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.ballot import read_session
+from crowdveil.protocol.decisions import CURRENT, RemoteDecision, read_decision
 from crowdveil.protocol.polls import Poll, PollSummary, State
 from crowdveil.protocol.submission import Receipt, Status, Submission, new_token
 from crowdveil.releases import Release, release_from_dict
@@ -30,14 +31,6 @@ if TYPE_CHECKING:
 
 Alternatives = Sequence[Mapping[str, Any]]
 """Two or more of ``{"name": ..., "features": {...}}``; names are optional."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RemoteDecision(Decision):
-    """A decision that a website made."""
-
-    release: str
-    """The checksum of the release that decided: keep it with the decision."""
 
 
 @dataclass(frozen=True)
@@ -76,28 +69,41 @@ class Client:
     # --- Asking the crowd
 
     def releases(self, poll: str | None = None) -> list[dict[str, Any]]:
-        """List the releases, newest first: id, poll, study, title, paradigm, mechanism, epsilon, voters, made_on."""
-        where = "" if poll is None else f"?poll={quote(poll, safe='')}"
-        return list(self._get(f"/api/releases{where}")["releases"])
+        """List the releases, newest first; ``current`` marks those that decisions use."""
+        return list(self._get(_releases(poll))["releases"])
 
-    def release(self, id: str = "latest") -> Release:
-        """Get a release and check it, as ``load_release`` checks a file."""
-        return release_from_dict(self._get(f"/api/releases/{quote(id, safe='')}"))
+    def release(self, id: str = CURRENT, *, poll: str | None = None) -> Release:
+        """Get a release and check it, as ``read_release`` checks a file.
+
+        ``id`` is a checksum, ``current`` (the one that the poll's decisions use) or ``latest``. The poll has to be
+        named unless the website has only one, or the checksum says which release it is.
+        """
+        return release_from_dict(self._get(f"{_releases(poll)}/{quote(id, safe='')}"))
 
     def decide(
-        self, alternatives: Alternatives, *, release: str = "latest", certainty: float = DEFAULT_CERTAINTY
+        self,
+        alternatives: Alternatives,
+        *,
+        poll: str | None = None,
+        release: str = CURRENT,
+        certainty: float = DEFAULT_CERTAINTY,
     ) -> RemoteDecision:
         """Ask what the crowd would choose, how likely, and how sure that is despite the noise."""
-        path = f"/api/releases/{quote(release, safe='')}/decisions"
-        return _decision(self._post(path, {"alternatives": list(alternatives), "certainty": certainty}))
+        path = f"{_releases(poll)}/{quote(release, safe='')}/decisions"
+        return read_decision(self._post(path, {"alternatives": list(alternatives), "certainty": certainty}))
 
     def decide_many(
-        self, dilemmas: Sequence[Alternatives], *, release: str = "latest", certainty: float = DEFAULT_CERTAINTY
+        self,
+        dilemmas: Sequence[Alternatives],
+        *,
+        poll: str | None = None,
+        release: str = CURRENT,
+        certainty: float = DEFAULT_CERTAINTY,
     ) -> list[RemoteDecision]:
         """Decide up to 1,000 dilemmas from one release, in their order."""
-        path = f"/api/releases/{quote(release, safe='')}/decisions/batch"
+        path = f"{_releases(poll)}/{quote(release, safe='')}/decisions/batch"
         asked = {"dilemmas": [{"alternatives": list(given)} for given in dilemmas], "certainty": certainty}
-        return [_decision(made) for made in self._post(path, asked)["decisions"]]
+        return [read_decision(made) for made in self._post(path, asked)["decisions"]]
 
     # --- Taking part
 
@@ -190,16 +196,5 @@ class Client:
         return self._connection.ask("POST", path, body=body)
 
 
-def _decision(data: Mapping[str, Any]) -> RemoteDecision:
-    guarantee = data["guarantee"]
-    return RemoteDecision(
-        ranking=tuple(Ranked(r["name"], r["score"], r["description"]) for r in data["ranking"]),
-        probability=data["probability"],
-        certainty=data["certainty"],
-        threshold=data["threshold"],
-        reason=data["reason"],
-        epsilon=guarantee["epsilon"],
-        paradigm=guarantee["paradigm"],
-        delta=guarantee.get("delta", 0.0),
-        release=data["release"],
-    )
+def _releases(poll: str | None) -> str:
+    return "/api/releases" if poll is None else f"/api/polls/{quote(poll, safe='')}/releases"

@@ -136,12 +136,27 @@ def test_a_release_is_shown_with_picture_and_table_and_no_style_of_its_own(hoste
     page = made.text
     assert " style=" not in page
     assert page.count('role="img"') >= 3
-    released = hosted.store.releases.get("latest").read()
+    released = hosted.store.releases.all("trusted")[0].read()
     for feature in released.study.features:
         assert f"</span>{feature.label}" in page.replace("\n", "")
     downloaded = hosted.get(made.url.path + "/file")
     assert "attachment" in downloaded.headers["Content-Disposition"]
     assert release_from_dict(downloaded.json()).digest == released.digest
+
+
+def test_the_host_marks_which_release_decisions_use(hosted):
+    hosted.vote("trusted", 5)
+    first = release(hosted, "trusted", epsilon="0.5").url.path.rpartition("/")[2]
+    second = release(hosted, "trusted", epsilon="1").url.path.rpartition("/")[2]
+    assert hosted.store.polls.get("trusted").current_release == second
+    page = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/mark", release=first)
+    assert "the release that you have marked" in page.text
+    assert hosted.get("/api/polls/trusted").json()["release"] == first
+    page = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/mark", release="")
+    assert "Decisions use the newest release" in page.text
+    assert hosted.get("/api/polls/trusted").json()["release"] == second
+    other = hosted.submit("/host/polls/trusted/releases", "/host/polls/trusted/mark", 400, release="0" * 64)
+    assert "has no release" in other.text
 
 
 def test_two_releases_are_compared(hosted):

@@ -90,7 +90,7 @@ class PollDescription(Model):
     consent: dict[str, str] | None = Field(description="By language.")
     closes_on: Day | None
     return_url: str | None
-    release: str | None = Field(description="The id of its newest release.")
+    release: str | None = Field(description="The id of the release that decisions use.")
 
 
 class WordsOfFeature(Model):
@@ -174,6 +174,7 @@ class ReleaseSummary(Model):
     epsilon: float
     voters: int
     made_on: Day
+    current: bool = Field(description="Whether the decisions of its poll use it.")
 
 
 class ReleaseList(Model):

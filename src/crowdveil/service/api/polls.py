@@ -37,7 +37,7 @@ def poll_routes(service: Service) -> APIRouter:
             raise unknown_poll(poll)
         found = status.poll
         spoken = languages(found.study, found.translations)
-        return describe_poll(found, spoken, status.state(service.today()), status.latest_release)
+        return describe_poll(found, spoken, status.state(service.today()), status.current_release)
 
     @routes.get("/{poll}/words/{language}", response_model=Words, responses=documented(404))
     def words_of_poll(poll: str, language: str) -> dict[str, Any]:
@@ -77,5 +77,5 @@ def _summary(status: PollStatus, service: Service) -> PollSummary:
         title=poll.study.title,
         state=status.state(service.today()),
         paradigm=poll.paradigm.name,
-        release=status.latest_release,
+        release=status.current_release,
     )

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 
 from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.protocol.decisions import CURRENT, LATEST, summarise_release, write_decision
 from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import (
     BatchAnswer,
@@ -18,52 +19,103 @@ from crowdveil.service.api.models import (
     DilemmaBody,
     ReleaseList,
 )
+from crowdveil.service.api.polls import unknown_poll
 from crowdveil.service.service import Service
+from crowdveil.service.store.polls import PollStatus
 from crowdveil.service.store.releases import StoredRelease
 
-ReleaseId = Annotated[str, Path(description="A release's id (64 hexadecimal digits), or `latest`.")]
+_IDS = "A release's id (64 hexadecimal digits), `current` (the one that the poll's decisions use) or `latest`."
+ReleaseId = Annotated[str, Path(description=_IDS)]
+AnyReleaseId = Annotated[str, Path(description=f"{_IDS} The two words need a server with one poll.")]
 
-_FILE = {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "The release file."}
-
-
-def release_routes(service: Service) -> APIRouter:
-    """Return the routes under /api/releases."""
-    routes = APIRouter(prefix="/api/releases", tags=["releases and decisions"])
-
-    @routes.get("", response_model=ReleaseList, responses=documented())
-    def list_releases(
-        poll: Annotated[str | None, Query(description="Only this poll's.")] = None,
-    ) -> dict[str, Any]:
-        """List the releases, newest first."""
-        return {"releases": [_summary(stored, service) for stored in service.store.releases.all(poll)]}
-
-    @routes.get("/{release}", response_class=Response, responses={200: _FILE, **documented(404)})
-    def get_release(release: ReleaseId) -> Response:
-        """Give a release file: the crowd's parameter with its guarantee and the law of its noise."""
-        return Response(_find(service, release).file, media_type="application/json")
-
-    @routes.post("/{release}/decisions", response_model=DecisionBody, responses=documented(404), **_SPARSE)
-    def decide_one(release: ReleaseId, asked: DecisionRequest) -> dict[str, Any]:
-        """Decide a dilemma."""
-        return _decide(service, _find(service, release), asked, asked.certainty)
-
-    @routes.post("/{release}/decisions/batch", response_model=BatchAnswer, responses=documented(404), **_SPARSE)
-    def decide_many(release: ReleaseId, asked: BatchRequest) -> dict[str, Any]:
-        """Decide many dilemmas."""
-        stored = _find(service, release)
-        return {"decisions": [_decide(service, stored, dilemma, asked.certainty) for dilemma in asked.dilemmas]}
-
-    return routes
-
-
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "The release file."}
+}
 _SPARSE: dict[str, Any] = {"response_model_exclude_unset": True}
 """A delta is named only where there is one."""
 
 
-def _find(service: Service, release: str) -> StoredRelease:
-    stored = service.store.releases.get(release)
-    if stored is None:
-        raise Refusal(Reason.UNKNOWN_RELEASE, f"there is no release {release!r}: GET /api/releases lists them")
+def release_routes(service: Service) -> APIRouter:
+    """Return the routes of releases: of one poll, and of a server that has only one."""
+    routes = APIRouter(prefix="/api", tags=["releases and decisions"])
+    read: dict[str, Any] = {"response_class": Response, "responses": {**_FILE, **documented(404)}}
+    one: dict[str, Any] = {"response_model": DecisionBody, "responses": documented(404), **_SPARSE}
+    many: dict[str, Any] = {"response_model": BatchAnswer, "responses": documented(404), **_SPARSE}
+
+    @routes.get("/releases", response_model=ReleaseList, responses=documented())
+    def list_releases(poll: Annotated[str | None, Query(description="Only this poll's.")] = None) -> dict[str, Any]:
+        """List the releases, newest first."""
+        return _list(service, poll)
+
+    @routes.get("/polls/{poll}/releases", response_model=ReleaseList, responses=documented(404))
+    def list_poll_releases(poll: str) -> dict[str, Any]:
+        """List the releases of a poll, newest first."""
+        _status(service, poll)
+        return _list(service, poll)
+
+    @routes.get("/releases/{release}", **read)
+    def get_release(release: AnyReleaseId) -> Response:
+        """Give a release file: the crowd's parameter with its guarantee and the law of its noise."""
+        return Response(_find(service, None, release).file, media_type="application/json")
+
+    @routes.get("/polls/{poll}/releases/{release}", **read)
+    def get_poll_release(poll: str, release: ReleaseId) -> Response:
+        """Give a release file of a poll."""
+        return Response(_find(service, poll, release).file, media_type="application/json")
+
+    @routes.post("/releases/{release}/decisions", **one)
+    def decide_one(release: AnyReleaseId, asked: DecisionRequest) -> dict[str, Any]:
+        """Decide a dilemma."""
+        return _decide(service, _find(service, None, release), asked, asked.certainty)
+
+    @routes.post("/polls/{poll}/releases/{release}/decisions", **one)
+    def decide_one_by_poll(poll: str, release: ReleaseId, asked: DecisionRequest) -> dict[str, Any]:
+        """Decide a dilemma as the voters of a poll would."""
+        return _decide(service, _find(service, poll, release), asked, asked.certainty)
+
+    @routes.post("/releases/{release}/decisions/batch", **many)
+    def decide_many(release: AnyReleaseId, asked: BatchRequest) -> dict[str, Any]:
+        """Decide many dilemmas."""
+        return _decide_all(service, _find(service, None, release), asked)
+
+    @routes.post("/polls/{poll}/releases/{release}/decisions/batch", **many)
+    def decide_many_by_poll(poll: str, release: ReleaseId, asked: BatchRequest) -> dict[str, Any]:
+        """Decide many dilemmas as the voters of a poll would."""
+        return _decide_all(service, _find(service, poll, release), asked)
+
+    return routes
+
+
+def _status(service: Service, poll: str) -> PollStatus:
+    status = service.store.polls.get(poll)
+    if status is None:
+        raise unknown_poll(poll)
+    return status
+
+
+def _only_poll(service: Service) -> PollStatus:
+    """Return the server's only poll: no release of one poll may pass for the conscience of another."""
+    statuses = service.store.polls.all()
+    if len(statuses) != 1:
+        names = ", ".join(status.poll.name for status in statuses) or "none"
+        raise Refusal(
+            Reason.UNKNOWN_POLL,
+            f"name the poll whose voters should decide, as in /api/polls/POLL/releases/{CURRENT}; there are: {names}",
+        )
+    return statuses[0]
+
+
+def _find(service: Service, poll: str | None, release: str) -> StoredRelease:
+    """Return a release of a poll; without a poll, one by its id, or of the server's only poll."""
+    wanted: str | None = release
+    if poll is not None or release in (CURRENT, LATEST):
+        status = _only_poll(service) if poll is None else _status(service, poll)
+        poll = status.poll.name
+        wanted = {CURRENT: status.current_release, LATEST: status.latest_release}.get(release, release)
+    stored = None if wanted is None else service.store.releases.get(wanted)
+    if stored is None or (poll is not None and stored.poll != poll):
+        where = "/api/releases" if poll is None else f"/api/polls/{poll}/releases"
+        raise Refusal(Reason.UNKNOWN_RELEASE, f"there is no release {release!r}: GET {where} lists them")
     return stored
 
 
@@ -74,19 +126,23 @@ def _decide(service: Service, stored: StoredRelease, asked: DilemmaBody, certain
         dilemma = release.study.dilemma(alternatives)
     except CrowdveilError as error:
         raise Refusal(Reason.WRONG_DILEMMA, str(error)) from None
-    return {**decide(release, dilemma, certainty).as_dict(), "release": stored.id}
+    return write_decision(decide(release, dilemma, certainty), stored.id)
 
 
-def _summary(stored: StoredRelease, service: Service) -> dict[str, Any]:
-    release = service.read(stored)
+def _decide_all(service: Service, stored: StoredRelease, asked: BatchRequest) -> dict[str, Any]:
+    return {"decisions": [_decide(service, stored, dilemma, asked.certainty) for dilemma in asked.dilemmas]}
+
+
+def _list(service: Service, poll: str | None) -> dict[str, Any]:
+    current = {status.current_release for status in service.store.polls.all()}
     return {
-        "id": stored.id,
-        "poll": stored.poll,
-        "study": release.study.name,
-        "title": release.study.title,
-        "paradigm": release.guarantee.paradigm.name,
-        "mechanism": release.mechanism,
-        "epsilon": release.guarantee.epsilon.value,
-        "voters": release.guarantee.voters,
-        "made_on": stored.made_on.isoformat(),
+        "releases": [
+            {
+                **summarise_release(service.read(stored)),
+                "poll": stored.poll,
+                "made_on": stored.made_on.isoformat(),
+                "current": stored.id in current,
+            }
+            for stored in service.store.releases.all(poll)
+        ]
     }

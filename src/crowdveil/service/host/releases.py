@@ -81,6 +81,13 @@ def release_page(request: HostRequest) -> Response:
     )
 
 
+def mark_release(request: HostRequest) -> Response:
+    """Let decisions use a release from now on, or the newest again."""
+    status = request.poll_status()
+    request.store.polls.mark_release(status.poll.name, request.form.get("release") or None)
+    return request.go(f"/polls/{status.poll.name}/releases")
+
+
 def release_file(request: HostRequest) -> Response:
     """Send the release file."""
     stored = _stored(request, request.path("release"))

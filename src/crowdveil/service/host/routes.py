@@ -33,6 +33,7 @@ _PAGES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/polls/{poll}/releases", releases.releases_page),
     ("POST", "/polls/{poll}/preview", releases.preview),
     ("POST", "/polls/{poll}/release", releases.release),
+    ("POST", "/polls/{poll}/mark", releases.mark_release),
     ("GET", "/polls/{poll}/compare", releases.compare_page),
     ("GET", "/releases/{release}", releases.release_page),
     ("GET", "/releases/{release}/file", releases.release_file),

@@ -29,6 +29,13 @@ class PollStatus:
     spent_micro: int
     latest_release: str | None
     """The id of the newest release."""
+    marked_release: str | None
+    """The id of the release that the host has marked for decisions."""
+
+    @property
+    def current_release(self) -> str | None:
+        """The id of the release that decisions use."""
+        return self.marked_release or self.latest_release
 
     def state(self, today: date) -> State:
         """Return whether submissions are taken today."""
@@ -53,6 +60,7 @@ class Polls:
             "participants": 0,
             "budget_micro": None if poll.budget is None else poll.budget.micro,
             "spent_micro": 0,
+            "marked_release": None,
         }
         try:
             with self.database.writing() as connection:
@@ -107,13 +115,27 @@ class Polls:
         """Take submissions again, as far as the poll's dates and quota allow."""
         self._set_closed(name, False)
 
+    def mark_release(self, name: str, release: str | None) -> None:
+        """Let the poll's decisions use this release from now on; None: always the newest."""
+        table = schema.release
+        found = select(table.c.id).where(table.c.id == release, table.c.poll == name)
+        with self.database.writing() as connection:
+            if release is not None and connection.scalar(found) is None:
+                raise CrowdveilError(f"poll {name} has no release {release!r}: mark one of its own")
+            connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(marked_release=release))
+
     def _set_closed(self, name: str, closed: bool) -> None:
         with self.database.writing() as connection:
             connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(closed=closed))
 
     def _status(self, row: Row[Any]) -> PollStatus:
         return PollStatus(
-            self._read(row.id, row.definition), row.closed, row.participants, row.spent_micro, row.latest_release
+            poll=self._read(row.id, row.definition),
+            closed_by_host=row.closed,
+            participants=row.participants,
+            spent_micro=row.spent_micro,
+            latest_release=row.latest_release,
+            marked_release=row.marked_release,
         )
 
 

@@ -20,9 +20,6 @@ from crowdveil.releases import Release, release_from_dict
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
 
-LATEST = "latest"
-"""Stands for the id of the newest release of all polls."""
-
 
 @dataclass(frozen=True)
 class StoredRelease:
@@ -143,23 +140,16 @@ class Releases:
         return stored
 
     def get(self, release: str) -> StoredRelease | None:
-        """Return a release by its id, or the newest of all polls by the word ``latest``."""
-        table = schema.release
-        asked = select(table.c.id, table.c.poll, table.c.made_on, table.c.file)
-        if release == LATEST:
-            asked = asked.order_by(table.c.number.desc()).limit(1)
-        else:
-            asked = asked.where(table.c.id == release)
+        """Return a release by its id."""
         with self.database.reading() as connection:
-            row = connection.execute(asked).one_or_none()
+            row = connection.execute(_RELEASES.where(schema.release.c.id == release)).one_or_none()
         return None if row is None else StoredRelease(*row)
 
     def all(self, poll: str | None = None) -> list[StoredRelease]:
         """Return the releases of a poll, or of all, newest first."""
-        table = schema.release
-        asked = select(table.c.id, table.c.poll, table.c.made_on, table.c.file).order_by(table.c.number.desc())
+        asked = _RELEASES.order_by(schema.release.c.number.desc())
         with self.database.reading() as connection:
-            rows = connection.execute(asked if poll is None else asked.where(table.c.poll == poll)).all()
+            rows = connection.execute(asked if poll is None else asked.where(schema.release.c.poll == poll)).all()
         return [StoredRelease(*row) for row in rows]
 
     def account(self, poll: str) -> Account | None:
@@ -175,6 +165,9 @@ class Releases:
             for e in entries
         )
         return Account(row.budget_micro, row.spent_micro, tuple(charges))
+
+
+_RELEASES = select(schema.release.c.id, schema.release.c.poll, schema.release.c.made_on, schema.release.c.file)
 
 
 def _balance(poll: str) -> Any:

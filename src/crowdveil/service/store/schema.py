@@ -51,6 +51,7 @@ poll = Table(
     Column("participants", BigInteger, nullable=False, doc="How many reports or ballots are stored."),
     Column("budget_micro", BigInteger, doc="Central polls: the cap on all releases together."),
     Column("spent_micro", BigInteger, nullable=False),
+    Column("marked_release", String(64), doc="The release that decisions use; null: the newest."),
     UniqueConstraint("id", "place"),
     CheckConstraint("place IN ('central', 'distributed')", "place"),
     CheckConstraint("(place = 'central') = (budget_micro IS NOT NULL)", "only_central_has_budget"),

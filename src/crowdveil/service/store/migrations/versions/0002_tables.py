@@ -35,6 +35,7 @@ def upgrade() -> None:
         sa.Column("participants", sa.BigInteger(), nullable=False),
         sa.Column("budget_micro", sa.BigInteger(), nullable=True),
         sa.Column("spent_micro", sa.BigInteger(), nullable=False),
+        sa.Column("marked_release", sa.String(64), nullable=True),
         sa.CheckConstraint("(place = 'central') = (budget_micro IS NOT NULL)", name="ck_poll_only_central_has_budget"),
         sa.CheckConstraint("place IN ('central', 'distributed')", name="ck_poll_place"),
         sa.CheckConstraint("participants >= 0", name="ck_poll_participants"),
