@@ -48,7 +48,7 @@ def test_largest_difference():
     [
         (np.zeros(3), np.array([0, 3]), "records x features"),
         (np.zeros((3, 0)), np.array([0, 3]), "records x features"),
-        (np.zeros((3, 2), dtype=np.int32), np.array([0, 3]), "int8, float32 or float64"),
+        (np.zeros((3, 2), dtype=np.int32), np.array([0, 3]), "int8 or float64"),
         (np.zeros((3, 2)), np.array([0, 2]), "number of records, 3"),
         (np.zeros((3, 2)), np.array([1, 3]), "number of records, 3"),
         (np.zeros((3, 2)), np.array([0, 2, 1, 3]), "number of records, 3"),
