@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from crowdveil.arrays import IntArray
-from crowdveil.ballots import Ballots, concatenate
+from crowdveil.ballots import Ballots, join_batches
 from crowdveil.categories import CODE, Categories
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
@@ -177,7 +177,7 @@ class BallotFile:
 
     def load(self) -> Ballots:
         """Read the whole crowd into memory."""
-        return concatenate(self.study, list(self.batches()))
+        return join_batches(self.study, list(self.batches()))
 
     def __repr__(self) -> str:
         return f"BallotFile({str(self.path)!r}, {self.study.name}: {self.voters:,} voters)"

@@ -298,13 +298,18 @@ def names_of(source: BallotSource) -> list[str]:
 
 def concatenate(study: Study, batches: Sequence[Ballots]) -> Ballots:
     """Join batches of one crowd. A voter who is in two of them is refused."""
+    check_distinct(join_names([b.names for b in batches]), "these ballots")
+    return join_batches(study, batches)
+
+
+def join_batches(study: Study, batches: Sequence[Ballots]) -> Ballots:
+    """Join batches of which it is known that nobody is in two of them."""
     if not batches:
         raise CrowdveilError(f"there are no voters in these ballots of the study {study.name}")
     first = batches[0]
     if any(set(b.about) != set(first.about) or (b.scenarios is None) != (first.scenarios is None) for b in batches):
         raise CrowdveilError("batches of one crowd must have the same columns (scenarios, about)")
     names = join_names([b.names for b in batches])
-    check_distinct(names, "these ballots")
     scenarios = [b.scenarios for b in batches if b.scenarios is not None]
     return Ballots(
         study,

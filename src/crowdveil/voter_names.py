@@ -24,7 +24,7 @@ def as_digests(names: pa.Array) -> pa.Array:
 def join_names(names: Sequence[pa.Array | None]) -> pa.ChunkedArray | None:
     """Join the names of batches: as digests where some have only those, None where some have none."""
     known = [each for each in names if each is not None]
-    if len(known) < len(names):
+    if not known or len(known) < len(names):
         return None
     mixed = len({each.type for each in known}) > 1
     return pa.chunked_array([as_digests(each) for each in known] if mixed else known)
