@@ -30,7 +30,8 @@ from crowdveil.ballot_file import open_ballots
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.publish import Request, publish
+from crowdveil.publish import publish
+from crowdveil.request import Request
 from crowdveil.sources.moral_machine.importing import import_moral_machine
 from crowdveil.sources.moral_machine.layout import DILEMMA, GROUP, HIGHEST, SAVED, SIGNAL, SIZE, VOTER
 from crowdveil.sources.simulated_layout import write_public_layout
@@ -120,7 +121,7 @@ def to_a_release(source: str, target: str) -> None:
     for name in ("ledger", "release.json"):
         (beside / name).unlink(missing_ok=True)
     ledger, request = (
-        Ledger.create(beside / "ledger", 10**6),
+        Ledger.create(beside / "ledger", 1),
         Request(PARADIGMS["vlcp"], Epsilon.of_millionths(10**6), "paper"),
     )
     publish(open_ballots(target), request, ledger, beside / "release.json")

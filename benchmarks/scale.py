@@ -28,7 +28,8 @@ from crowdveil.estimation.society import society
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.publish import Request, publish
+from crowdveil.publish import publish
+from crowdveil.request import Request
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.study import Study
@@ -55,7 +56,7 @@ def release(path: str, paradigm: str) -> None:
     """
     for source in (open_ballots(path).batch(0)[:50], open_ballots(path)):
         with tempfile.TemporaryDirectory() as folder:
-            ledger = Ledger.create(Path(folder) / "ledger", 10**6)
+            ledger = Ledger.create(Path(folder) / "ledger", 1)
             begun = time.process_time()
             request = Request(PARADIGMS[paradigm], Epsilon.of_millionths(10**6), MECHANISM[paradigm])
             publish(source, request, ledger, Path(folder) / "release.json")

@@ -17,8 +17,9 @@ import numpy as np
 
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.publish import Request, experiment
+from crowdveil.publish import experiment
 from crowdveil.releases import save_release
+from crowdveil.request import Request
 from crowdveil.sources.simulated import synthetic_crowd
 
 MOST = 4.0

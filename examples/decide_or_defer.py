@@ -8,7 +8,7 @@ RELEASE is a release of the study "kidney".
 import sys
 from pathlib import Path
 
-from crowdveil import CrowdveilError, Decision, decide, load_release
+from crowdveil import CrowdveilError, Decision, decide, read_release
 
 PATIENTS = [
     {"name": "Ana", "features": {"life_years_gained": 20, "years_waiting": 1}},
@@ -27,7 +27,7 @@ def act_on(decision: Decision) -> str:
 def main() -> int:
     """Decide between every two patients, and between all three."""
     try:
-        release = load_release(Path(sys.argv[1]))
+        release = read_release(Path(sys.argv[1]))
         for left, right in ((0, 1), (0, 2), (1, 2)):
             pair = [PATIENTS[left], PATIENTS[right]]
             print(f"{pair[0]['name']} or {pair[1]['name']}: {act_on(decide(release, release.study.dilemma(pair)))}")

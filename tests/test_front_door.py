@@ -12,8 +12,9 @@ import numpy as np
 import crowdveil
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.publish import Request, experiment
+from crowdveil.publish import experiment
 from crowdveil.releases import save_release
+from crowdveil.request import Request
 from crowdveil.sources.simulated import synthetic_crowd
 
 HEAVY = {"matplotlib", "numba", "opendp", "polars", "pyarrow", "rich", "scipy"}
@@ -61,7 +62,7 @@ def test_the_package_alone_loads_nothing():
 
 
 def test_a_program_that_decides_loads_nothing_that_reads_answers():
-    loaded = loaded_by("from crowdveil import decide, load_release")
+    loaded = loaded_by("from crowdveil import decide, read_release")
     assert "crowdveil.decision" in loaded
     reading = {"ballots", "ballot_file", "sources", "estimation", "privacy.mechanisms", "protocol"}
     assert not {f"crowdveil.{room}" for room in reading} & loaded

@@ -12,7 +12,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.noise.distribution import LaplaceSum, Spread
-from crowdveil.releases import Release, load_release, release_from_dict, save_release
+from crowdveil.releases import Release, read_release, release_from_dict
 from crowdveil.study.bundled import synthetic_study
 
 
@@ -36,8 +36,8 @@ def example(**changes):
 
 def test_round_trip(tmp_path):
     path, made = tmp_path / "r.json", example()
-    save_release(made, path)
-    loaded = load_release(path)
+    made.save(path)
+    loaded = read_release(path)
     assert loaded.as_dict() == made.as_dict()
     assert loaded.parameter.tolist() == made.parameter.tolist()
     assert loaded.guarantee == made.guarantee
@@ -88,27 +88,27 @@ def test_files_that_are_no_releases_are_refused_by_name(tmp_path, content):
     path = tmp_path / "r.json"
     path.write_text(content, encoding="latin-1")
     with pytest.raises(CrowdveilError, match=r"r\.json"):
-        load_release(path)
+        read_release(path)
 
 
 def test_directory_and_missing_file(tmp_path):
     with pytest.raises(CrowdveilError, match="is a directory"):
-        load_release(tmp_path)
+        read_release(tmp_path)
     with pytest.raises(CrowdveilError, match="cannot read"):
-        load_release(tmp_path / "nothing.json")
+        read_release(tmp_path / "nothing.json")
 
 
 def test_an_experiment_must_be_allowed_by_name(tmp_path):
     path = tmp_path / "r.json"
-    save_release(example(exact=False), path)
+    example(exact=False).save(path)
     with pytest.raises(CrowdveilError, match="experiments only"):
-        load_release(path)
-    assert not load_release(path, allow_experiment=True).exact
+        read_release(path)
+    assert not read_release(path, allow_experiment=True).exact
 
 
 def test_a_parameter_that_is_not_finite_cannot_be_written(tmp_path):
     with pytest.raises(ValueError, match="JSON compliant"):
-        save_release(example(parameter=np.array([np.nan, 0.0])), tmp_path / "r.json")
+        example(parameter=np.array([np.nan, 0.0])).save(tmp_path / "r.json")
     assert list(tmp_path.iterdir()) == []
 
 

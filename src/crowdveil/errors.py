@@ -1,5 +1,6 @@
 """The one exception that a user's mistake raises, and its kinds."""
 
+from decimal import Decimal
 from enum import StrEnum
 
 
@@ -13,20 +14,20 @@ class CrowdveilError(Exception):
 class BudgetExceeded(CrowdveilError):
     """A release was refused because the privacy budget of its data does not cover it."""
 
-    def __init__(self, message: str, requested_micro: int, remaining_micro: int) -> None:
+    def __init__(self, message: str, requested: Decimal, remaining: Decimal) -> None:
         # All three go into ``args``, so that the refusal survives the trip between two processes.
-        super().__init__(message, requested_micro, remaining_micro)
+        super().__init__(message, requested, remaining)
         self.message = message
-        self.requested_micro = requested_micro
-        self.remaining_micro = remaining_micro
+        self.requested = requested
+        self.remaining = remaining
 
     def __str__(self) -> str:
         return self.message
 
     @property
-    def missing_micro(self) -> int:
-        """By how much the request exceeds what remains, in micro-epsilons."""
-        return self.requested_micro - self.remaining_micro
+    def missing(self) -> Decimal:
+        """By how much the request exceeds what remains."""
+        return self.requested - self.remaining
 
 
 class ImpossibleEstimate(CrowdveilError):

@@ -11,8 +11,8 @@ from crowdveil.privacy.epsilon import GREATEST, LEAST, Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import Terms, read_reports
-from crowdveil.publish import FEWEST_VOTERS
 from crowdveil.releases import Release
+from crowdveil.request import FEWEST_VOTERS
 from crowdveil.version import VERSION
 
 SAMPLER = "exact discrete noise, drawn on every voter's own device from its operating system's randomness"

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ class Release:
     ledger: Mapping[str, Any] | None
     """The ledger's id and entry that this release was charged to."""
     version: str
+    on_save: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    """Told the digest once the release is durably in place: the ledger that was charged notes the delivery."""
 
     @cached_property
     def error_bars(self) -> FloatArray:
@@ -74,13 +77,14 @@ class Release:
         """The checksum: names this release and no other."""
         return str(self.as_dict()["checksum"])
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the release file, whole or not at all."""
+        write_text(Path(path), json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
+        if self.on_save is not None:
+            self.on_save(self.digest)
 
-def save_release(release: Release, path: str | Path) -> None:
-    """Write a release file, whole or not at all."""
-    write_text(Path(path), json.dumps(release.as_dict(), indent=2, ensure_ascii=False) + "\n")
 
-
-def load_release(path: str | Path, *, allow_experiment: bool = False) -> Release:
+def read_release(path: str | PathLike[str], *, allow_experiment: bool = False) -> Release:
     """Read a release file and check it; one made with floating-point noise must be allowed by name."""
     path = Path(path)
     if path.is_dir():

@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
     crowd = synthetic_crowd(30, 10, 3, np.random.default_rng(1)).ballots
     write_ballots(folder / "b.parquet", crowd.study, [crowd], {})
     write_ballots(folder / "one.parquet", crowd.study, [crowd[:1]], {})
-    Ledger.create(folder / "l", 5_000_000)
+    Ledger.create(folder / "l", 5)
     return folder
 
 

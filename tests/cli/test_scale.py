@@ -13,7 +13,7 @@ from tests.program import Result, crowdveil, refused
 from crowdveil.ballot_file import open_ballots
 from crowdveil.ballots import census
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.releases import load_release
+from crowdveil.releases import read_release
 from crowdveil.sources.simulated_layout import write_public_layout
 from crowdveil.study.bundled import load_study
 
@@ -23,7 +23,7 @@ VOTERS = 120
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write_public_layout(tmp_path / "a.csv", load_study("moral-machine"), VOTERS, np.random.default_rng(0), dirty=0.1)
-    Ledger.create(tmp_path / "l", 4_000_000)
+    Ledger.create(tmp_path / "l", 4)
     return tmp_path
 
 
@@ -36,7 +36,7 @@ def test_from_answers_to_a_release_in_one_command(folder: Path) -> None:
     done = release(folder, "a.csv")
     assert done.code == 0, done.stderr
     assert "Imported" in done.stderr
-    made = load_release(folder / "r.json")
+    made = read_release(folder / "r.json")
     assert made.guarantee.voters == VOTERS
     assert {p.name for p in folder.iterdir()} == {"a.csv", "l", "r.json"}, "private answers lie beside the release"
     assert crowdveil("import", "moral-machine", folder / "a.csv", "--out", folder / "b").code == 0

@@ -10,7 +10,8 @@ from crowdveil.client import Client
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.publish import Request, publish
+from crowdveil.publish import publish
+from crowdveil.request import Request
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 
@@ -20,7 +21,7 @@ def release_file(tmp_path_factory):
     """A release of a simulated kidney crowd, with little noise."""
     folder = tmp_path_factory.mktemp("released")
     (ballots,) = simulate_crowd(load_study("kidney"), 400, np.random.default_rng(5))
-    ledger = Ledger.create(folder / "ledger", budget_micro=20_000_000)
+    ledger = Ledger.create(folder / "ledger", 20)
     request = Request(PARADIGMS["vlcp"], Epsilon("20"), mechanism="algorithm-1")
     publish(ballots, request, ledger, folder / "release.json")
     return folder / "release.json"

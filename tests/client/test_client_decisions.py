@@ -9,7 +9,7 @@ import pytest
 from crowdveil.client import Client
 from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError
-from crowdveil.releases import load_release
+from crowdveil.releases import read_release
 
 DILEMMA = [
     {"name": "Ana", "features": {"life_years_gained": 20, "years_waiting": 1}},
@@ -18,7 +18,7 @@ DILEMMA = [
 
 
 def test_a_remote_decision_reads_like_a_local_one(talking, release_file):
-    release = load_release(release_file)
+    release = read_release(release_file)
     local = decide(release, release.study.dilemma(DILEMMA))
     client, heard = talking((200, {**local.as_dict(), "release": release.digest}))
     remote = client.decide(DILEMMA)
@@ -29,7 +29,7 @@ def test_a_remote_decision_reads_like_a_local_one(talking, release_file):
 
 
 def test_many_dilemmas_are_asked_at_once(talking, release_file):
-    release = load_release(release_file)
+    release = read_release(release_file)
     local = [decide(release, release.study.dilemma(some), 0.6) for some in (DILEMMA, DILEMMA[::-1])]
     answer = {"decisions": [{**made.as_dict(), "release": release.digest} for made in local]}
     client, heard = talking((200, answer))

@@ -10,7 +10,7 @@ from mcp.client.stdio import stdio_client
 
 from crowdveil.decision import decide
 from crowdveil.mcp import INSTRUCTIONS
-from crowdveil.releases import load_release
+from crowdveil.releases import read_release
 
 DILEMMA = [
     {"name": "Ana", "features": {"life_years_gained": 20, "years_waiting": 1}},
@@ -63,7 +63,7 @@ def test_the_instructions_name_only_tools_that_there_are(told):
 
 
 def test_the_decision_is_the_releases(told, release_file):
-    release = load_release(release_file)
+    release = read_release(release_file)
     local = decide(release, release.study.dilemma(DILEMMA))
     said = told[1]["decided"]
     assert not said.is_error
@@ -78,7 +78,7 @@ def test_too_close_to_call_is_said(told):
 
 
 def test_the_study_is_described(told, release_file):
-    study = load_release(release_file).study
+    study = read_release(release_file).study
     said = told[1]["describe"].structured_content
     assert said["question"] == study.question
     assert [feature["name"] for feature in said["features"]] == list(study.feature_names)

@@ -27,7 +27,8 @@ from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.publish import Request, publish
+from crowdveil.publish import publish
+from crowdveil.request import Request
 from crowdveil.sources.moral_machine import shards
 from crowdveil.sources.moral_machine.importing import import_moral_machine
 from crowdveil.sources.moral_machine.spread import spread_moral_machine

@@ -16,7 +16,7 @@ from crowdveil.decision import Decision, Ranked, decide
 from crowdveil.pages.figures import MOST_ROWS
 from crowdveil.pages.release_page import CONTENT_SECURITY_POLICY, release_page
 from crowdveil.privacy.noise.distribution import LaplaceSum, Spread
-from crowdveil.releases import Release, load_release, save_release
+from crowdveil.releases import Release, read_release
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.study import Dilemma, Study
 
@@ -294,8 +294,8 @@ def test_unprintable_names_do_not_break_the_page(make_release: MakeRelease, tmp_
 
 def test_a_saved_release_gives_the_same_page(make_release: MakeRelease, tmp_path: Path) -> None:
     release = make_release("rldp", facts={"repair": "none"})
-    save_release(release, tmp_path / "release.json")
-    assert release_page([load_release(tmp_path / "release.json")]) == release_page([release])
+    release.save(tmp_path / "release.json")
+    assert release_page([read_release(tmp_path / "release.json")]) == release_page([release])
 
 
 def test_four_releases_stay_below_a_megabyte(page_of_four: str) -> None:

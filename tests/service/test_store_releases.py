@@ -5,19 +5,26 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import date
+from decimal import Decimal
 
 import pytest
 from sqlalchemy import text
 from tests.service.voters import ballot_row, poll, report_row
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Unit
+from crowdveil.privacy.ledger.charge import Charge
 from crowdveil.service import poll_release
 from crowdveil.service.poll_release import make_release, preview_release
 from crowdveil.service.store.store import Store, open_store
 
 TODAY = date(2026, 5, 4)
+
+
+def charge_of(micro: int, purpose: str) -> Charge:
+    return Charge("", Unit.VOTER, Amount(micro), 1, purpose)
 
 
 def central(store: Store, voters: int = 5) -> None:
@@ -34,9 +41,7 @@ def test_forty_clients_never_overspend(address: str) -> None:
 
         def charge(client: int) -> bool:
             try:
-                stores[client % processes].releases.book("c", TODAY).charge(
-                    "", 70_000, Unit.VOTER, 1, f"client {client}"
-                )
+                stores[client % processes].releases.ledger("c", TODAY).charge(charge_of(70_000, f"client {client}"))
             except BudgetExceeded:
                 return False
             return True
@@ -52,19 +57,19 @@ def test_forty_clients_never_overspend(address: str) -> None:
 
 def test_the_last_millionth_can_be_spent(store: Store) -> None:
     store.polls.add(poll("c", "vlcp", budget=1))
-    book = store.releases.book("c", TODAY)
-    book.charge("", 999_999, Unit.VOTER, 1, "most")
+    ledger = store.releases.ledger("c", TODAY)
+    ledger.charge(charge_of(999_999, "most"))
     with pytest.raises(BudgetExceeded) as refused:
-        book.charge("", 2, Unit.VOTER, 1, "too much")
-    assert (refused.value.requested_micro, refused.value.remaining_micro) == (2, 1)
-    book.charge("", 1, Unit.VOTER, 1, "rest")
+        ledger.charge(charge_of(2, "too much"))
+    assert (refused.value.requested, refused.value.remaining) == (Decimal("0.000002"), Decimal("0.000001"))
+    ledger.charge(charge_of(1, "rest"))
 
 
 def test_a_distributed_poll_has_nothing_to_charge(store: Store) -> None:
     store.polls.add(poll("d"))
     assert store.releases.account("d") is None
     with pytest.raises(CrowdveilError, match="no central poll"):
-        store.releases.book("d", TODAY).charge("", 1, Unit.VOTER, 1, "x")
+        store.releases.ledger("d", TODAY).charge(charge_of(1, "x"))
 
 
 def test_a_central_release_is_charged_stored_and_found(store: Store) -> None:
@@ -117,12 +122,12 @@ def test_a_charge_is_durable_before_the_noise(store: Store, monkeypatch: pytest.
     spent = []
     drawn = poll_release.charged_release
 
-    def watched(source: object, request: object, book: object) -> object:
+    def watched(source: object, request: object, ledger: object) -> object:
         class Watching:
             delta = None
 
             def charge(self, *given: object) -> object:
-                entry = book.charge(*given)
+                entry = ledger.charge(*given)
                 with store.database.reading() as connection:
                     spent.append(connection.execute(text("SELECT spent_micro FROM poll")).scalar_one())
                 return entry

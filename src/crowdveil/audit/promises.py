@@ -23,9 +23,10 @@ from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.gaussian import GaussianNoise, gaussian_variance
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.shuffling import amplified_epsilon
-from crowdveil.privacy.zcdp import GaussianNoise, epsilon_of, gaussian_variance
+from crowdveil.privacy.planning.shuffling import amplified_epsilon
+from crowdveil.privacy.zcdp import epsilon_of
 
 GAUSSIAN_DELTAS = (0.001, 0.01, 0.05)
 """Where on the curve: large deltas, since an event that is rarer than delta proves nothing."""

@@ -95,9 +95,9 @@ def mcp(
         raise CrowdveilError("say whom to ask: either --url (a website's releases) or --release (one file)")
     from crowdveil.client import Client
     from crowdveil.mcp import OneRelease, mcp_server
-    from crowdveil.releases import load_release
+    from crowdveil.releases import read_release
 
-    source: Releases = Client(str(url)) if release is None else OneRelease(load_release(release))
+    source: Releases = Client(str(url)) if release is None else OneRelease(read_release(release))
     mcp_server(source).run()
 
 

@@ -36,9 +36,9 @@ def decide(
     {"dog": 2, "intervention": 1}}]'`. An example for any study: `crowdveil studies moral-machine --example`.
     """
     from crowdveil.decision import decide as decide_dilemma
-    from crowdveil.releases import load_release
+    from crowdveil.releases import read_release
 
-    loaded = load_release(release_path, allow_experiment=allow_experiment)
+    loaded = read_release(release_path, allow_experiment=allow_experiment)
     decision = decide_dilemma(loaded, loaded.study.dilemma(_alternatives(dilemma)), certainty)
     show(decision.as_dict(), as_json, lambda: _print_decision(loaded, decision))
 
@@ -55,9 +55,9 @@ def page(
     """
     from crowdveil.files import write_text
     from crowdveil.pages.release_page import release_page
-    from crowdveil.releases import load_release
+    from crowdveil.releases import read_release
 
-    loaded = load_release(release_path, allow_experiment=allow_experiment)
+    loaded = read_release(release_path, allow_experiment=allow_experiment)
     target = release_path.with_suffix(".html") if out_path is None else out_path
     write_text(target, release_page([loaded]))
     show({"page": str(target)}, as_json, lambda: say(f"Wrote {target}: open it in a browser."))

@@ -71,16 +71,16 @@ def _simulate(folder: Path, voters: int) -> BallotFile:
 
 
 def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str, Release]:
-    from crowdveil.cli.ledger import parse_budget
     from crowdveil.privacy.guarantee import PAPERS_PARADIGMS, paradigm
     from crowdveil.privacy.ledger.ledger import Ledger
-    from crowdveil.publish import Request, publish
+    from crowdveil.publish import publish
+    from crowdveil.request import Request
 
     tell("2. Their society is released under each of the paper's four paradigms ...")
     book = folder / "study.ledger"
     for old in folder.glob("study.ledger*"):  # nobody real stands behind a demo's budget
         old.unlink()
-    ledger = Ledger.create(book, parse_budget("4") * max(1, round(epsilon.value)))
+    ledger = Ledger.create(book, 4 * max(1, round(epsilon.value)))
     released = {}
     with progress("releasing", len(PAPERS_PARADIGMS), "paradigms") as advance:
         for name in PAPERS_PARADIGMS:

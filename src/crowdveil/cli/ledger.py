@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, Table, bold, say, show
-from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT
-from crowdveil.privacy.ledger.statement import Account, Measure, Statement, decimal_text
+from crowdveil.privacy.ledger.statement import Account, Measure, Statement
 
 ledger = typer.Typer(
     add_completion=False, rich_markup_mode=None, help="The privacy budget: create it, look at it, raise it."
@@ -41,18 +39,18 @@ def create(
     """
     from crowdveil.privacy.ledger.ledger import Ledger
 
-    made = Ledger.create(path, parse_budget(budget), delta)
+    made = Ledger.create(path, budget, delta)
     data = {"ledger": str(path), "id": made.id, "budget": budget}
     if delta is None:
         show(data, as_json, lambda: say(f"{path}: each dataset may spend epsilon {budget} in all."))
         return
-    rho = made.statement().default_budget_micro
+    rho = made.statement().default_budget
     show(
-        {**data, "delta": delta, "rho": rho / MICROS_PER_UNIT},
+        {**data, "delta": delta, "rho": rho.value},
         as_json,
         lambda: say(
             f"{path}: all releases of a dataset together are ({budget}, {delta:g})-differentially private. "
-            f"They may spend rho {decimal_text(rho)}; a pure release costs epsilon^2 / 2 of it."
+            f"They may spend rho {rho}; a pure release costs epsilon^2 / 2 of it."
         ),
     )
 
@@ -76,7 +74,7 @@ def raise_budget(
     from crowdveil.privacy.ledger.ledger import Ledger
 
     dataset = None if ballots is None else census(open_ballots(ballots)).fingerprint
-    Ledger.open(path).raise_budget(dataset, parse_budget(budget), note)
+    Ledger.open(path).raise_budget(dataset, budget, note)
     whom = "data without an account yet" if dataset is None else f"dataset {dataset[:12]}"
     show(
         {"ledger": str(path), "dataset": dataset, "budget": budget, "note": note},
@@ -97,34 +95,26 @@ def show_ledger(path: LedgerPath, as_json: AsJson = False) -> None:
     show(statement.as_dict(), as_json, lambda: _print(path, statement))
 
 
-def parse_budget(text: str) -> int:
-    """Read a budget in millionths of epsilon, exactly."""
-    whole, _, decimals = text.strip().partition(".")
-    if not (whole + decimals).isdecimal() or not (whole + decimals).isascii() or len(decimals) > 6:
-        raise CrowdveilError(f"a budget is a positive number with at most six decimals, like 3 or 0.5, got {text!r}")
-    return int(whole or "0") * MICROS_PER_UNIT + int(decimals.ljust(6, "0"))
-
-
 def _print(path: Path, statement: Statement) -> None:
     from crowdveil.privacy.zcdp import epsilon_of
 
     of_rho = "" if statement.delta is None else f"rho (zCDP, delta {statement.delta:g}) "
-    say(f"{bold(str(path))}: budget for new data {of_rho}{decimal_text(statement.default_budget_micro)}")
+    say(f"{bold(str(path))}: budget for new data {of_rho}{statement.default_budget}")
     if not statement.accounts:
         say("No dataset has spent anything yet.")
     for account in statement.accounts:
         _print_account(account, statement.measure)
         if statement.delta is not None:
-            spent = account.budget_micro - account.remaining_micro
-            together = epsilon_of(spent / MICROS_PER_UNIT, statement.delta) if spent else 0
+            spent = account.spent
+            together = epsilon_of(spent.value, statement.delta) if spent else 0
             say(f"Its releases so far are together ({together:.4g}, {statement.delta:g})-differentially private.")
 
 
 def _print_account(account: Account, measure: Measure) -> None:
     say(
-        f"\nDataset {account.dataset[:12]}: {decimal_text(account.remaining_micro)} "
-        f"of {decimal_text(account.budget_micro)} remain. A whole voter lost at most "
-        f"{decimal_text(account.whole_voter_micro)}."
+        f"\nDataset {account.dataset[:12]}: {account.remaining} "
+        f"of {account.budget} remain. A whole voter lost at most "
+        f"{account.whole_voter}."
     )
     entries = Table(None, "entry", "when (UTC)", "what", "unit", "state", measure.value, numbers=1)
     for entry in account.entries:
@@ -134,11 +124,8 @@ def _print_account(account: Account, measure: Measure) -> None:
             entry.purpose,
             entry.unit,
             entry.state,
-            decimal_text(entry.charged_micro),
+            str(entry.charged),
         )
     entries.print()
     for raised in account.raises:
-        say(
-            f"Budget raised from {decimal_text(raised.old_micro)} to {decimal_text(raised.new_micro)} "
-            f"on {raised.raised_at[:10]}: {raised.note}"
-        )
+        say(f"Budget raised from {raised.old} to {raised.new} on {raised.raised_at[:10]}: {raised.note}")

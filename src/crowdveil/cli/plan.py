@@ -75,7 +75,7 @@ def shuffle(
     Example: `crowdveil plan shuffle --epsilon 1 --voters 10000 --delta 1e-8`
     """
     from crowdveil.privacy.epsilon import Epsilon
-    from crowdveil.privacy.shuffling import amplified_epsilon
+    from crowdveil.privacy.planning.shuffling import amplified_epsilon
 
     local = Epsilon(epsilon)
     amplified = amplified_epsilon(local.value, voters, delta)
@@ -135,7 +135,6 @@ def _print_plan(solved: Plan) -> None:
 
 
 def _print_repeated(compared: Repeated, voters: int) -> None:
-    from crowdveil.privacy.ledger.statement import decimal_text
 
     rows = Table(
         f"{compared.releases:,} releases of one crowd's mean, together epsilon {compared.epsilon:g}",
@@ -156,10 +155,10 @@ def _print_repeated(compared: Repeated, voters: int) -> None:
         f"Both error bars hold with probability 95 %. Better here: {compared.better.capitalize()} noise. Gaussian noise has the smaller error bar from "
         f"{compared.gaussian_better_from:,} releases on; below that, the pure promise is also the more accurate one."
     )
-    if compared.better == "gaussian" and compared.rho_micro_each:
+    if compared.better == "gaussian" and compared.rho_each:
         say(
             f"To publish so: crowdveil ledger create L --budget {compared.epsilon} --delta {compared.delta}, then each time "
-            f"crowdveil release BALLOTS --paradigm vlcp --rho {decimal_text(compared.rho_micro_each)} --ledger L --out FILE"
+            f"crowdveil release BALLOTS --paradigm vlcp --rho {compared.rho_each} --ledger L --out FILE"
         )
     _warn_of_large_delta(compared.delta, voters)
 

@@ -14,11 +14,11 @@ from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
     from crowdveil.ballots import BallotSource
-    from crowdveil.privacy.concentrated import ZcdpBudget
     from crowdveil.privacy.epsilon import Epsilon
     from crowdveil.privacy.ledger.ledger import Ledger
-    from crowdveil.publish import Prepared, Request
+    from crowdveil.privacy.zcdp import ZcdpBudget
     from crowdveil.releases import Release
+    from crowdveil.request import Preview, Request
 
 MECHANISM = "How the noise is added"
 
@@ -102,7 +102,7 @@ def release(
     from crowdveil.privacy.guarantee import paradigm as find_paradigm
     from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.privacy.personal_epsilons import read_personal_epsilons
-    from crowdveil.publish import Request, prepare
+    from crowdveil.request import Request, preview_request
 
     # What can be refused is refused before a long import.
     protected = find_paradigm(paradigm)
@@ -124,7 +124,7 @@ def release(
             equal_votes=equal_votes,
             robust=robust,
         )
-        prepared = prepare(source, request) if make is None else None
+        prepared = preview_request(source, request) if make is None else None
         made = None if make is None else make(source, request)
     if prepared is not None:
         _show_dry_run(prepared, account, as_json)
@@ -138,7 +138,6 @@ def _maker(
     """Return how the release is to be made and written."""
     from crowdveil.files import check_writable
     from crowdveil.publish import experiment, publish
-    from crowdveil.releases import save_release
 
     if out_path is None:
         raise CrowdveilError("say where to write the release: --out release.json (or look first with --dry-run)")
@@ -147,7 +146,7 @@ def _maker(
 
         def make(source: BallotSource, request: Request) -> Release:
             made = experiment(source, request, experiment_seed)
-            save_release(made, out_path)
+            made.save(out_path)
             return made
 
         return make
@@ -161,9 +160,9 @@ def _maker(
 def _level(
     epsilon: str | None, epsilons: Path | None, rho: str | None, ledger: Path | None
 ) -> Epsilon | Path | ZcdpBudget:
-    from crowdveil.privacy.concentrated import ZcdpBudget
     from crowdveil.privacy.epsilon import Epsilon
     from crowdveil.privacy.ledger.ledger import Ledger
+    from crowdveil.privacy.zcdp import ZcdpBudget
 
     if sum(given is not None for given in (epsilon, epsilons, rho)) != 1:
         raise CrowdveilError(
@@ -179,31 +178,29 @@ def _level(
             "--rho needs a zCDP ledger, for whose delta the promise is stated: give --ledger L "
             "(make one with: crowdveil ledger create L --budget 1 --delta 1e-6), or use --epsilon"
         )
-    return ZcdpBudget.parse(rho, delta)
+    return ZcdpBudget(rho, delta)
 
 
-def _show_dry_run(prepared: Prepared, account: Ledger | None, as_json: bool) -> None:
+def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> None:
     from crowdveil.pages.reading import expected_error_bar_sentence
-    from crowdveil.privacy.ledger.statement import Measure, decimal_text
+    from crowdveil.privacy.ledger.statement import Measure
 
     data = prepared.as_dict()
     guarantee = prepared.guarantee
     if account is not None:
-        fits = account.preview(
-            prepared.dataset.fingerprint, guarantee.epsilon.micro, guarantee.paradigm.unit, guarantee.rho_micro
-        )
+        fits = account.preview(prepared.charge)
         data["budget"] = fits.as_dict()
 
     def in_words() -> None:
         charge = f"epsilon {guarantee.epsilon}"
         if account is not None and fits.measure is Measure.RHO:
             delta = f" and delta {guarantee.delta:g}" if guarantee.delta else ""
-            charge = f"rho {decimal_text(fits.requested_micro)}, for {charge}{delta}"
+            charge = f"rho {fits.requested}, for {charge}{delta}"
         say(f"Nothing was spent. {prepared.mechanism} would charge {charge}.")
         if account is not None:
             say(
-                f"Remaining: {decimal_text(fits.remaining_micro)} of {decimal_text(fits.budget_micro)}"
-                + ("." if fits.fits else f", which is {decimal_text(fits.missing_micro)} too little.")
+                f"Remaining: {fits.remaining} of {fits.budget}"
+                + ("." if fits.fits else f", which is {fits.missing} too little.")
             )
         say(expected_error_bar_sentence(prepared.expected_noise, prepared.settings.robust))
 

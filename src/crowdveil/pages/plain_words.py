@@ -189,7 +189,7 @@ def _how_much(guarantee: Guarantee, noise_by: Noisemaker) -> list[str]:
     if guarantee.rho is not None:
         sentences.append(
             f"This promise is not pure: with a probability of up to {guarantee.delta:g} it may fail altogether. It "
-            f"follows from rho = {float(guarantee.rho):g} of zero-concentrated differential privacy, which Gaussian "
+            f"follows from rho = {guarantee.rho.value:g} of zero-concentrated differential privacy, which Gaussian "
             "noise gives."
         )
     if attacker_odds(epsilon.value) > ALMOST_SURE:
@@ -286,5 +286,5 @@ def _ten_together(guarantee: Guarantee) -> str:
     if guarantee.rho is None:
         ten = 10 * guarantee.epsilon.value
         return f"{ten:g}, a factor of {factor_text(ten)}"
-    ten = epsilon_of(100 * float(guarantee.rho), guarantee.delta)
+    ten = epsilon_of(100 * guarantee.rho.value, guarantee.delta)
     return f"{ten:.3g}, a factor of {factor_text(ten)}, with the same delta"

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
-from numbers import Integral
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.amount import MICROS_PER_UNIT, Amount, as_written
 
-MICROS_PER_UNIT = 1_000_000
 LEAST_MICRO = 100
 GREATEST_MICRO = 50 * MICROS_PER_UNIT
 
@@ -41,7 +40,9 @@ class Epsilon:
     """The exact value in millionths: for the integers of ``privacy/``, and for nobody else."""
 
     def __init__(self, value: EpsilonLike) -> None:
-        number = _as_written(value)
+        number = as_written(value) if not isinstance(value, Epsilon) else value.amount.fraction
+        if number is None:
+            raise CrowdveilError(f"epsilon is {value!r}, which is not a finite number: {_ALLOWED}.")
         least, greatest = Fraction(LEAST_MICRO, MICROS_PER_UNIT), Fraction(GREATEST_MICRO, MICROS_PER_UNIT)
         # The range is checked before the number becomes a fraction: the fraction of 1e999999 fills the memory.
         if not least <= number <= greatest:
@@ -63,37 +64,16 @@ class Epsilon:
         """The double nearest to the exact value, for formulas that are not part of a guarantee."""
         return self.micro / MICROS_PER_UNIT
 
+    @property
+    def amount(self) -> Amount:
+        """What a ledger adds up."""
+        return Amount(self.micro)
+
     def __repr__(self) -> str:
         return f"Epsilon('{self}')"
 
     def __str__(self) -> str:
-        whole, millionths = divmod(self.micro, MICROS_PER_UNIT)
-        return f"{whole}.{millionths:06d}".rstrip("0").rstrip(".")
-
-
-def _as_written(value: object) -> Decimal | Fraction:
-    """Return the finite number that was written, or refuse."""
-    refusal = CrowdveilError(f"epsilon is {value!r}, which is not a finite number: {_ALLOWED}.")
-    if isinstance(value, bool):
-        raise refusal
-    if isinstance(value, Epsilon):
-        return Fraction(value.micro, MICROS_PER_UNIT)
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, Integral):
-        return Fraction(int(value))
-    if isinstance(value, float):
-        # A numpy double is a float too, but its own repr is not a number.
-        value = repr(float(value))
-    if not isinstance(value, str | Decimal):
-        raise refusal
-    try:
-        number = Decimal(value)
-    except InvalidOperation:
-        raise refusal from None
-    if not number.is_finite():
-        raise refusal
-    return number
+        return str(self.amount)
 
 
 LEAST = Epsilon.of_millionths(LEAST_MICRO)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilon
+from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.epsilon import Epsilon
 
 
 class Unit(StrEnum):
@@ -69,11 +69,13 @@ PARADIGMS: Mapping[str, Paradigm] = {
 }
 
 
-def paradigm(name: str) -> Paradigm:
+def paradigm(name: str | Paradigm) -> Paradigm:
     """Find a paradigm by name."""
+    if isinstance(name, Paradigm):
+        return name
     try:
         return PARADIGMS[name.lower()]
-    except KeyError:
+    except (KeyError, AttributeError):
         raise CrowdveilError(f"there is no paradigm {name!r}: choose one of {', '.join(PARADIGMS)}") from None
 
 
@@ -94,13 +96,8 @@ class Guarantee:
     voters: int
     delta: float = 0.0
     """0 for a pure promise. Otherwise each probability may also change by so much, beyond the factor."""
-    rho_micro: int | None = None
-    """Of a zCDP release, in millionths: what a ledger is charged."""
-
-    @property
-    def rho(self) -> Fraction | None:
-        """The exact rho of a zCDP release."""
-        return None if self.rho_micro is None else Fraction(self.rho_micro, MICROS_PER_UNIT)
+    rho: Amount | None = None
+    """Of a zCDP release: what a ledger is charged."""
 
     @property
     def personal(self) -> bool:
@@ -115,7 +112,7 @@ class Guarantee:
             "place": self.paradigm.place.value,
             "epsilon": self.epsilon.value,
             **({"smallest_epsilon": self.smallest_epsilon.value} if self.personal else {}),
-            **({} if self.rho_micro is None else {"delta": self.delta, "rho": self.rho_micro / MICROS_PER_UNIT}),
+            **({} if self.rho is None else {"delta": self.delta, "rho": self.rho.value}),
             "neighbours": self.paradigm.neighbours,
             "trust": self.paradigm.trust,
             "norm_bound": self.norm_bound,
@@ -130,7 +127,8 @@ class Guarantee:
         norm_bound, voters = float(data["norm_bound"]), int(data["voters"])
         if "rho" not in data:
             return cls(paradigm(data["paradigm"]), largest, smallest, norm_bound, voters)
-        delta, rho_micro = float(data["delta"]), round(float(data["rho"]) * MICROS_PER_UNIT)
-        if not (0 < delta < 1 and rho_micro > 0):
-            raise ValueError("the delta of a zCDP release must be between 0 and 1, and its rho positive")
-        return cls(paradigm(data["paradigm"]), largest, smallest, norm_bound, voters, delta, rho_micro)
+        delta = float(data["delta"])
+        if not 0 < delta < 1:
+            raise ValueError("the delta of a zCDP release must be between 0 and 1")
+        rho = Amount.of(data["rho"], "the rho of a zCDP release")
+        return cls(paradigm(data["paradigm"]), largest, smallest, norm_bound, voters, delta, rho)

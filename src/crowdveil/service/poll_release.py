@@ -17,8 +17,9 @@ from crowdveil.gather import release_from_reports
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.distribution import NoiseDistribution
-from crowdveil.publish import FEWEST_VOTERS, Request, charged_release, prepare
+from crowdveil.publish import charged_release
 from crowdveil.releases import ERROR_BAR
+from crowdveil.request import FEWEST_VOTERS, Request, preview_request
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.releases import StoredRelease
 from crowdveil.service.store.store import Store
@@ -57,7 +58,7 @@ def preview_release(store: Store, name: str, epsilon: Epsilon | None = None) -> 
         noise = DISTRIBUTED[poll.mechanism].expected_noise(poll.settings, epsilons)
         return ReleasePreview(name, len(epsilons), poll.mechanism, 0, None, noise)
     spend, account = _spending(poll, epsilon), store.releases.account(name)
-    prepared = prepare(store.submissions.crowd(name), _request(poll, spend))
+    prepared = preview_request(store.submissions.crowd(name), _request(poll, spend))
     remaining = None if account is None else account.remaining_micro
     return ReleasePreview(
         name, prepared.dataset.voters, poll.mechanism, spend.micro, remaining, prepared.expected_noise
@@ -76,10 +77,8 @@ def make_release(store: Store, name: str, today: date, epsilon: Epsilon | None =
             name, release_from_reports(_bodies(store, name), poll.paradigm, poll.terms), today, None
         )
     spend = _spending(poll, epsilon)
-    release, charge = charged_release(
-        store.submissions.crowd(name), _request(poll, spend), store.releases.book(name, today)
-    )
-    return store.releases.put(name, release, today, charge.id)
+    release = charged_release(store.submissions.crowd(name), _request(poll, spend), store.releases.ledger(name, today))
+    return store.releases.put(name, release, today, None if release.ledger is None else release.ledger["entry"])
 
 
 def _request(poll: HostedPoll, epsilon: Epsilon) -> Request:

@@ -8,7 +8,8 @@ from crowdveil.evaluation.toolkit.crowds import Synthetic
 from crowdveil.evaluation.toolkit.seeds import seed
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.publish import Request, experiment
+from crowdveil.publish import experiment
+from crowdveil.request import Request
 
 SOURCE, VOTERS, CROWDS = Synthetic(12, 3), 40, range(2, 3)
 MADE = AcrossParadigms(SOURCE, VOTERS, (0.5, 5.0))

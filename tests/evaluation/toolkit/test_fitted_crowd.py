@@ -10,7 +10,8 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.registry import PURE
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.publish import Request, experiment
+from crowdveil.publish import experiment
+from crowdveil.request import Request
 from crowdveil.sources.simulated import synthetic_crowd
 
 BALLOTS = synthetic_crowd(30, 12, 3, np.random.default_rng(1)).ballots

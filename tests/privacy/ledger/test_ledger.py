@@ -9,17 +9,19 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.privacy.ledger.posting import charge_of, post
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.ledger.statement import Account, decimal_text
+from crowdveil.privacy.ledger.statement import Account
 
 EPSILON = 1_000_000
 CATS, DOGS = "c" * 64, "d" * 64
@@ -28,7 +30,7 @@ DIGEST, OTHER_DIGEST = "0" * 64, "1" * 64
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return Ledger.create(tmp_path / "budget.ledger", 1 * EPSILON)
+    return Ledger.create(tmp_path / "budget.ledger", Amount(1 * EPSILON))
 
 
 def account(ledger: Ledger, dataset: str = CATS) -> Account:
@@ -38,8 +40,8 @@ def account(ledger: Ledger, dataset: str = CATS) -> Account:
 
 @given(st.integers(0, 10**18))
 def test_decimal_text_is_the_exact_number(micro: int) -> None:
-    assert Decimal(decimal_text(micro)) == Decimal(micro) / EPSILON
-    assert decimal_text(micro) == format(Decimal(decimal_text(micro)), "f")
+    assert Decimal(str(Amount(micro))) == Decimal(micro) / EPSILON
+    assert str(Amount(micro)) == format(Decimal(str(Amount(micro))), "f")
 
 
 @pytest.mark.parametrize(
@@ -47,25 +49,25 @@ def test_decimal_text_is_the_exact_number(micro: int) -> None:
     [(0, "0"), (1, "0.000001"), (1_300_000, "1.3"), (10_000_000, "10"), (-500_000, "-0.5")],
 )
 def test_decimal_text_has_no_needless_digits(micro: int, text: str) -> None:
-    assert decimal_text(micro) == text
+    assert str(Amount(micro)) == text
 
 
 def test_ten_times_a_tenth_is_one(ledger: Ledger) -> None:
     assert sum([0.1] * 10) != 1.0  # what a ledger of floats would have to live with
     for _ in range(10):
-        ledger.charge(CATS, EPSILON // 10, Unit.VOTER, 5, "vlcp algorithm-1")
-    assert account(ledger).remaining_micro == 0
+        post(ledger, CATS, EPSILON // 10, Unit.VOTER, 5, "vlcp algorithm-1")
+    assert account(ledger).remaining.micro == 0
     with pytest.raises(BudgetExceeded):
-        ledger.charge(CATS, 1, Unit.VOTER, 5, "vlcp algorithm-1")
+        post(ledger, CATS, 1, Unit.VOTER, 5, "vlcp algorithm-1")
 
 
 def test_a_refusal_has_the_numbers_and_spends_nothing(ledger: Ledger) -> None:
-    ledger.charge(CATS, 700_000, Unit.VOTER, 5, "first")
+    post(ledger, CATS, 700_000, Unit.VOTER, 5, "first")
     before = ledger.statement()
     with pytest.raises(BudgetExceeded) as refusal:
-        ledger.charge(CATS, 500_000, Unit.RECORD, 5, "second")
+        post(ledger, CATS, 500_000, Unit.RECORD, 5, "second")
     error = refusal.value
-    assert (error.requested_micro, error.remaining_micro, error.missing_micro) == (500_000, 300_000, 200_000)
+    assert (error.requested, error.remaining, error.missing) == (Decimal("0.5"), Decimal("0.3"), Decimal("0.2"))
     assert str(error) == (
         "the budget of dataset cccccccccccc does not cover this release: requested epsilon 0.5, "
         "remaining 0.3 of 1, difference 0.2; ask for at most 0.3, or raise the budget deliberately: "
@@ -76,25 +78,25 @@ def test_a_refusal_has_the_numbers_and_spends_nothing(ledger: Ledger) -> None:
 
 def test_what_a_refusal_advises_works(ledger: Ledger) -> None:
     with pytest.raises(BudgetExceeded, match=r"raise .*ledger --budget 2\.5 --ballots"):
-        ledger.charge(CATS, 2_500_000, Unit.VOTER, 5, "too much")
+        post(ledger, CATS, 2_500_000, Unit.VOTER, 5, "too much")
     assert ledger.statement().accounts == ()
-    ledger.raise_budget(CATS, 2_500_000, "the board agreed")
-    ledger.charge(CATS, 2_500_000, Unit.VOTER, 5, "enough")
+    ledger.raise_budget(CATS, Amount(2_500_000), "the board agreed")
+    post(ledger, CATS, 2_500_000, Unit.VOTER, 5, "enough")
     with pytest.raises(BudgetExceeded) as refusal:
-        ledger.charge(CATS, 1, Unit.VOTER, 5, "one more")
+        post(ledger, CATS, 1, Unit.VOTER, 5, "one more")
     assert "remaining 0 of 2.5, difference 0.000001; raise the budget deliberately" in str(refusal.value)
 
 
 def test_a_refusal_travels_between_processes(ledger: Ledger) -> None:
     with pytest.raises(BudgetExceeded) as refusal:
-        ledger.charge(CATS, 2 * EPSILON, Unit.VOTER, 5, "too much")
+        post(ledger, CATS, 2 * EPSILON, Unit.VOTER, 5, "too much")
     copy = pickle.loads(pickle.dumps(refusal.value))
-    assert (str(copy), copy.missing_micro) == (str(refusal.value), EPSILON)
+    assert (str(copy), copy.missing) == (str(refusal.value), 1)
 
 
 def test_datasets_have_separate_budgets(ledger: Ledger) -> None:
-    ledger.charge(CATS, EPSILON, Unit.VOTER, 5, "all of it")
-    ledger.charge(DOGS, EPSILON, Unit.VOTER, 5, "all of it")
+    post(ledger, CATS, EPSILON, Unit.VOTER, 5, "all of it")
+    post(ledger, DOGS, EPSILON, Unit.VOTER, 5, "all of it")
     assert [one.dataset for one in ledger.statement().accounts] == [CATS, DOGS]
 
 
@@ -108,28 +110,28 @@ def test_datasets_have_separate_budgets(ledger: Ledger) -> None:
 def test_a_charge_is_posted_to_its_own_line_and_the_weaker_ones(
     ledger: Ledger, unit: Unit, lines: dict[Unit, int]
 ) -> None:
-    ledger.charge(CATS, 250_000, unit, 5, "one")
-    spent = {line: account(ledger).spent_micro(line) for line in lines}
+    post(ledger, CATS, 250_000, unit, 5, "one")
+    spent = {line: account(ledger).spent_on(line).micro for line in lines}
     assert spent == {line: 250_000 * posted for line, posted in lines.items()}
 
 
 def test_a_whole_voter_pays_for_each_of_its_records(ledger: Ledger) -> None:
-    ledger.charge(CATS, 100_000, Unit.VOTER, 11, "voters")
-    ledger.charge(CATS, 30_000, Unit.RECORD, 11, "records")
-    ledger.charge(CATS, 7_000, Unit.RECORD, 13, "more records")
-    assert account(ledger).whole_voter_micro == 100_000 + 11 * 30_000 + 13 * 7_000
+    post(ledger, CATS, 100_000, Unit.VOTER, 11, "voters")
+    post(ledger, CATS, 30_000, Unit.RECORD, 11, "records")
+    post(ledger, CATS, 7_000, Unit.RECORD, 13, "more records")
+    assert account(ledger).whole_voter.micro == 100_000 + 11 * 30_000 + 13 * 7_000
 
 
 def test_preview_agrees_with_charge_and_changes_nothing(ledger: Ledger) -> None:
-    ledger.charge(CATS, 700_000, Unit.RECORD, 5, "first")
+    post(ledger, CATS, 700_000, Unit.RECORD, 5, "first")
     before = ledger.path.read_bytes()
-    exact = ledger.preview(CATS, 300_000, Unit.VOTER)
-    over = ledger.preview(CATS, 300_001, Unit.VOTER)
-    fresh = ledger.preview(DOGS, EPSILON, Unit.VOTER)
+    exact = ledger.preview(charge_of(CATS, 300_000, Unit.VOTER))
+    over = ledger.preview(charge_of(CATS, 300_001, Unit.VOTER))
+    fresh = ledger.preview(charge_of(DOGS, EPSILON, Unit.VOTER))
     assert ledger.path.read_bytes() == before
-    assert (exact.fits, exact.remaining_micro, exact.remaining_after_micro) == (True, 300_000, 0)
-    assert (over.fits, over.missing_micro, over.remaining_after_micro) == (False, 1, 300_000)
-    assert (fresh.fits, fresh.remaining_micro, fresh.missing_micro) == (True, EPSILON, 0)
+    assert (exact.fits, exact.remaining.micro, exact.remaining_after.micro) == (True, 300_000, 0)
+    assert (over.fits, over.missing.micro, over.remaining_after.micro) == (False, 1, 300_000)
+    assert (fresh.fits, fresh.remaining.micro, fresh.missing.micro) == (True, EPSILON, 0)
     assert over.as_dict() == {
         "dataset": CATS,
         "unit": "voter",
@@ -143,7 +145,7 @@ def test_preview_agrees_with_charge_and_changes_nothing(ledger: Ledger) -> None:
 
 
 def test_an_entry_names_its_ledger_and_its_time(ledger: Ledger) -> None:
-    entry = ledger.charge(CATS, 1, Unit.VOTER, 5, "vlcp algorithm-1")
+    entry = post(ledger, CATS, 1, Unit.VOTER, 5, "vlcp algorithm-1")
     assert (entry.ledger, entry.id) == (ledger.id, 1)
     assert uuid.UUID(entry.ledger).version == 4
     age = datetime.now(UTC) - datetime.fromisoformat(entry.charged_at)
@@ -152,8 +154,8 @@ def test_an_entry_names_its_ledger_and_its_time(ledger: Ledger) -> None:
 
 
 def test_delivery_is_noted_once(ledger: Ledger) -> None:
-    first = ledger.charge(CATS, 1, Unit.VOTER, 5, "first")
-    second = ledger.charge(CATS, 1, Unit.VOTER, 5, "second")
+    first = post(ledger, CATS, 1, Unit.VOTER, 5, "first")
+    second = post(ledger, CATS, 1, Unit.VOTER, 5, "second")
     assert [entry.state for entry in account(ledger).undelivered] == ["charged, not delivered"] * 2
     ledger.deliver(first.id, DIGEST)
     noted = ledger.statement()
@@ -164,7 +166,7 @@ def test_delivery_is_noted_once(ledger: Ledger) -> None:
     assert account(ledger).entries[0].release_digest == DIGEST
     assert account(ledger).entries[0].state == "delivered"
     assert account(ledger).undelivered == (second,)
-    assert account(ledger).remaining_micro == EPSILON - 2
+    assert account(ledger).remaining.micro == EPSILON - 2
 
 
 def test_delivery_needs_an_entry(ledger: Ledger) -> None:
@@ -173,37 +175,37 @@ def test_delivery_needs_an_entry(ledger: Ledger) -> None:
 
 
 def test_budgets_only_rise_and_say_why(ledger: Ledger) -> None:
-    ledger.charge(CATS, 1, Unit.VOTER, 5, "first")
+    post(ledger, CATS, 1, Unit.VOTER, 5, "first")
     for not_more in (EPSILON, EPSILON - 1):
         with pytest.raises(CrowdveilError, match="the budget is 1 and can only be raised, got "):
-            ledger.raise_budget(CATS, not_more, "oops")
+            ledger.raise_budget(CATS, Amount(not_more), "oops")
     with pytest.raises(CrowdveilError, match="needs a note"):
-        ledger.raise_budget(CATS, 2 * EPSILON, " ")
-    ledger.raise_budget(CATS, 2 * EPSILON, "second wave")
-    ledger.raise_budget(CATS, 3 * EPSILON, "third wave")
-    steps = [(step.old_micro, step.new_micro, step.note) for step in account(ledger).raises]
+        ledger.raise_budget(CATS, Amount(2 * EPSILON), " ")
+    ledger.raise_budget(CATS, Amount(2 * EPSILON), "second wave")
+    ledger.raise_budget(CATS, Amount(3 * EPSILON), "third wave")
+    steps = [(step.old.micro, step.new.micro, step.note) for step in account(ledger).raises]
     assert steps == [(EPSILON, 2 * EPSILON, "second wave"), (2 * EPSILON, 3 * EPSILON, "third wave")]
-    assert account(ledger).budget_micro == 3 * EPSILON
+    assert account(ledger).budget.micro == 3 * EPSILON
 
 
 def test_a_raised_default_is_for_new_datasets_only(ledger: Ledger) -> None:
-    ledger.charge(CATS, 1, Unit.VOTER, 5, "before")
-    ledger.raise_budget(None, 5 * EPSILON, "new policy")
-    ledger.charge(DOGS, 1, Unit.VOTER, 5, "after")
-    assert account(ledger, CATS).budget_micro == EPSILON
-    assert account(ledger, DOGS).budget_micro == 5 * EPSILON
+    post(ledger, CATS, 1, Unit.VOTER, 5, "before")
+    ledger.raise_budget(None, Amount(5 * EPSILON), "new policy")
+    post(ledger, DOGS, 1, Unit.VOTER, 5, "after")
+    assert account(ledger, CATS).budget.micro == EPSILON
+    assert account(ledger, DOGS).budget.micro == 5 * EPSILON
     (step,) = ledger.statement().default_raises
-    assert (step.dataset, step.old_micro, step.new_micro) == (None, EPSILON, 5 * EPSILON)
+    assert (step.dataset, step.old.micro, step.new.micro) == (None, EPSILON, 5 * EPSILON)
 
 
 @pytest.mark.parametrize("dataset", ["", "c" * 63, "C" * 64, "c" * 64 + "\n", f"sha256:{'c' * 57}"])
 def test_a_fingerprint_has_one_spelling(ledger: Ledger, dataset: str) -> None:
     with pytest.raises(CrowdveilError, match="dataset must be 64 lower-case hexadecimal digits"):
-        ledger.charge(dataset, 1, Unit.VOTER, 5, "x")
+        post(ledger, dataset, 1, Unit.VOTER, 5, "x")
     with pytest.raises(CrowdveilError, match="dataset must be"):
-        ledger.preview(dataset, 1, Unit.VOTER)
+        ledger.preview(charge_of(dataset, 1, Unit.VOTER))
     with pytest.raises(CrowdveilError, match="dataset must be"):
-        ledger.raise_budget(dataset, 2 * EPSILON, "x")
+        ledger.raise_budget(dataset, Amount(2 * EPSILON), "x")
     with pytest.raises(CrowdveilError, match="release digest must be"):
         ledger.deliver(1, dataset)
 
@@ -211,45 +213,45 @@ def test_a_fingerprint_has_one_spelling(ledger: Ledger, dataset: str) -> None:
 @pytest.mark.parametrize("amount", [0, -1, 10**18 + 1, 2**64])
 def test_amounts_are_positive_and_bounded(ledger: Ledger, tmp_path: Path, amount: int) -> None:
     with pytest.raises(CrowdveilError, match=r"epsilon must be 0\.000001 to 1000000000000, got "):
-        ledger.charge(CATS, amount, Unit.VOTER, 5, "x")
+        post(ledger, CATS, amount, Unit.VOTER, 5, "x")
     with pytest.raises(CrowdveilError, match="epsilon must be"):
-        ledger.preview(CATS, amount, Unit.VOTER)
+        ledger.preview(charge_of(CATS, amount, Unit.VOTER))
     with pytest.raises(CrowdveilError, match="records per voter must be 1 or more"):
-        ledger.charge(CATS, 1, Unit.RECORD, amount, "x")
+        post(ledger, CATS, 1, Unit.RECORD, amount, "x")
     with pytest.raises(CrowdveilError, match="the budget must be"):
-        ledger.raise_budget(CATS, amount, "x")
+        ledger.raise_budget(CATS, Amount(amount), "x")
     with pytest.raises(CrowdveilError, match="the budget must be"):
-        Ledger.create(tmp_path / "other.ledger", amount)
+        Ledger.create(tmp_path / "other.ledger", Amount(amount))
     assert not (tmp_path / "other.ledger").exists()
 
 
 def test_the_largest_amounts_add_up(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "huge.ledger", 10**18)
-    ledger.charge(CATS, 10**18, Unit.RECORD, 10**18, "everything")
-    assert account(ledger).whole_voter_micro == 10**36
-    assert not ledger.preview(CATS, 10**18, Unit.VOTER).fits
+    ledger = Ledger.create(tmp_path / "huge.ledger", Amount(10**18))
+    post(ledger, CATS, 10**18, Unit.RECORD, 10**18, "everything")
+    assert account(ledger).whole_voter.micro == 10**36
+    assert not ledger.preview(charge_of(CATS, 10**18, Unit.VOTER)).fits
 
 
 def test_an_unknown_unit_never_gets_into_the_book(ledger: Ledger) -> None:
-    with pytest.raises(AttributeError):
-        ledger.charge(CATS, 1, cast(Unit, "village"), 5, "x")
+    with pytest.raises(ValueError, match="village"):
+        post(ledger, CATS, 1, cast(Unit, "village"), 5, "x")
     assert ledger.statement().accounts == ()
 
 
 def test_counts_may_come_from_numpy_but_never_from_floats(ledger: Ledger) -> None:
     counts = np.array([3, 11, 7])
-    ledger.charge(CATS, cast(int, np.int64(1000)), Unit.RECORD, counts.max(), "numpy")
+    post(ledger, CATS, cast(int, np.int64(1000)), Unit.RECORD, counts.max(), "numpy")
     assert account(ledger).entries[0].records_per_voter == 11
     assert json.loads(json.dumps(ledger.statement().as_dict()))["accounts"][0]["spent"]["record"] == 0.001
     with pytest.raises(TypeError):
-        ledger.charge(CATS, cast(int, 1.0), Unit.RECORD, 11, "float")
+        post(ledger, CATS, cast(int, 1.0), Unit.RECORD, 11, "float")
 
 
 def test_a_statement_in_plain_words(ledger: Ledger) -> None:
-    entry = ledger.charge(CATS, 400_000, Unit.RECORD, 3, "rlcp pooled score")
+    entry = post(ledger, CATS, 400_000, Unit.RECORD, 3, "rlcp pooled score")
     ledger.deliver(entry.id, DIGEST)
-    ledger.charge(CATS, 100_000, Unit.VOTER, 3, "vlcp algorithm-1")
-    ledger.raise_budget(CATS, 2 * EPSILON, "second wave")
+    post(ledger, CATS, 100_000, Unit.VOTER, 3, "vlcp algorithm-1")
+    ledger.raise_budget(CATS, Amount(2 * EPSILON), "second wave")
     statement = ledger.statement()
     (plain,) = statement.as_dict()["accounts"]
     first, second = plain.pop("entries")
@@ -257,7 +259,7 @@ def test_a_statement_in_plain_words(ledger: Ledger) -> None:
     assert plain == {
         "dataset": CATS,
         "budget": 2.0,
-        "spent": {"voter": 0.1, "record": 0.5, "answer": 0.5},
+        "spent": {"voter": 0.1, "record": 0.5, "choice": 0.5},
         "remaining": 1.5,
         "whole_voter_loses_at_most": 1.3,
         "charged_not_delivered": [2],
@@ -295,7 +297,7 @@ def test_a_statement_in_plain_words(ledger: Ledger) -> None:
     ],
 )
 def test_the_tables_refuse_what_the_rules_forbid(ledger: Ledger, tampering: str) -> None:
-    ledger.deliver(ledger.charge(CATS, 400_000, Unit.VOTER, 5, "first").id, DIGEST)
+    ledger.deliver(post(ledger, CATS, 400_000, Unit.VOTER, 5, "first").id, DIGEST)
     before = ledger.statement()
     connection = sqlite3.connect(ledger.path)
     connection.execute("PRAGMA foreign_keys = ON")
@@ -303,3 +305,25 @@ def test_the_tables_refuse_what_the_rules_forbid(ledger: Ledger, tampering: str)
         connection.execute(tampering)
     connection.close()
     assert ledger.statement() == before
+
+
+def test_open_creates_once_and_checks_the_budget(tmp_path: Path) -> None:
+    path = tmp_path / "study.ledger"
+    made = Ledger.open(path, budget=0.3)
+    assert Ledger.open(path) == Ledger.open(path, budget="0.3") == made
+    assert str(made.statement().default_budget) == "0.3"
+    with pytest.raises(CrowdveilError, match=r"has a budget of 0\.3, not 4: open it without a budget, or raise it"):
+        Ledger.open(path, budget=4)
+    with pytest.raises(CrowdveilError, match="adds up pure epsilons, not delta 1e-06"):
+        Ledger.open(path, budget=0.3, delta=1e-6)
+    weekly = Ledger.open(tmp_path / "weekly.ledger", budget=1, delta=1e-6)
+    assert Ledger.open(weekly.path, 1, 1e-6) == Ledger.open(weekly.path, 1) == weekly
+    with pytest.raises(CrowdveilError, match="has delta 1e-06, not delta 1e-05"):
+        Ledger.open(weekly.path, 1, 1e-5)
+
+
+@pytest.mark.parametrize("budget", ["much", -1, 0, 0.0000001, None, True, float("nan"), "1e999999", [3]])
+def test_a_budget_is_a_number(tmp_path: Path, budget: Any) -> None:
+    with pytest.raises(CrowdveilError, match=r"a budget is a number from 0\.000001"):
+        Ledger.create(tmp_path / "l", budget)
+    assert not (tmp_path / "l").exists()

@@ -13,8 +13,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+from tests.privacy.ledger.posting import post
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
 from crowdveil.privacy.ledger.ledger import Ledger
@@ -27,7 +29,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return Ledger.create(tmp_path / "budget.ledger", 3 * EPSILON)
+    return Ledger.create(tmp_path / "budget.ledger", Amount(3 * EPSILON))
 
 
 def complaint_of_open(path: Path) -> str:
@@ -39,7 +41,7 @@ def complaint_of_open(path: Path) -> str:
 
 def complaint_of_charge(ledger: Ledger) -> str:
     with pytest.raises(CrowdveilError) as refused:
-        ledger.charge(DATASET, 1, Unit.VOTER, 5, "x")
+        post(ledger, DATASET, 1, Unit.VOTER, 5, "x")
     assert "\n" not in str(refused.value)
     return str(refused.value)
 
@@ -52,23 +54,23 @@ def test_a_commit_is_on_disk_when_it_returns(ledger: Ledger) -> None:
 
 
 def test_a_ledger_at_rest_is_one_file(ledger: Ledger) -> None:
-    ledger.charge(DATASET, 1, Unit.VOTER, 5, "x")
+    post(ledger, DATASET, 1, Unit.VOTER, 5, "x")
     assert list(ledger.path.parent.iterdir()) == [ledger.path]
 
 
 @pytest.mark.parametrize("name", ["a b.ledger", "50%.ledger", "what?.ledger", "no#1.ledger", "välj.ledger"])
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
-    Ledger.create(tmp_path / name, EPSILON).charge(DATASET, 1, Unit.VOTER, 5, "x")
+    post(Ledger.create(tmp_path / name, Amount(EPSILON)), DATASET, 1, Unit.VOTER, 5, "x")
     assert [file.name for file in tmp_path.iterdir()] == [name]
     assert len(Ledger.open(tmp_path / name).statement().accounts) == 1
 
 
 def test_a_relative_path_survives_a_change_of_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    ledger = Ledger.create(Path("budget.ledger"), EPSILON)
+    ledger = Ledger.create(Path("budget.ledger"), Amount(EPSILON))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    ledger.charge(DATASET, 1, Unit.VOTER, 5, "x")
+    post(ledger, DATASET, 1, Unit.VOTER, 5, "x")
 
 
 def test_missing(tmp_path: Path) -> None:
@@ -120,11 +122,13 @@ def test_some_other_database(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_newer_format(ledger: Ledger) -> None:
-    newer = sqlite3.connect(ledger.path)
-    newer.execute("PRAGMA user_version = 3")
-    newer.close()
-    expected = f"ledger {ledger.path} has format 3, this crowdveil knows formats 1 and 2: use a newer crowdveil"
+def test_another_format(ledger: Ledger) -> None:
+    other = sqlite3.connect(ledger.path)
+    other.execute("PRAGMA user_version = 3")
+    other.close()
+    expected = (
+        f"ledger {ledger.path} has format 3, this crowdveil knows formats 1 and 2: use the crowdveil that made it"
+    )
     assert complaint_of_open(ledger.path) == expected
     assert complaint_of_charge(ledger) == expected
 
@@ -133,19 +137,19 @@ def test_creation_never_overwrites(ledger: Ledger, tmp_path: Path) -> None:
     before = ledger.path.read_bytes()
     for path in (ledger.path, tmp_path):
         with pytest.raises(CrowdveilError, match="already exists: use it as it is, or choose another path"):
-            Ledger.create(path, EPSILON)
+            Ledger.create(path, Amount(EPSILON))
     assert ledger.path.read_bytes() == before
 
 
 def test_creation_needs_a_directory(tmp_path: Path) -> None:
     with pytest.raises(CrowdveilError, match=r"cannot create ledger .*: No such file or directory"):
-        Ledger.create(tmp_path / "none" / "budget.ledger", EPSILON)
+        Ledger.create(tmp_path / "none" / "budget.ledger", Amount(EPSILON))
 
 
 def test_replaced_while_in_use(ledger: Ledger) -> None:
     ledger.path.unlink()
     assert complaint_of_charge(ledger).startswith("there is no ledger at ")
-    Ledger.create(ledger.path, EPSILON)
+    Ledger.create(ledger.path, Amount(EPSILON))
     assert "was replaced by another ledger" in complaint_of_charge(ledger)
 
 
@@ -157,7 +161,7 @@ def test_locked_for_too_long(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) ->
     assert complaint_of_charge(ledger) == locked
     assert complaint_of_open(ledger.path) == locked
     other.close()
-    ledger.charge(DATASET, 1, Unit.VOTER, 5, "x")
+    post(ledger, DATASET, 1, Unit.VOTER, 5, "x")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,7 @@ def test_locked_for_too_long(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_sqlite_cannot_write(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, limit: str, complaint: str) -> None:
-    ledger.charge(DATASET, 1, Unit.VOTER, 5, "first")
+    post(ledger, DATASET, 1, Unit.VOTER, 5, "first")
     connect = ledger_file._connect
 
     def limited(path: Path) -> sqlite3.Connection:
@@ -180,9 +184,9 @@ def test_sqlite_cannot_write(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, li
     with monkeypatch.context() as patched:
         patched.setattr(ledger_file, "_connect", limited)
         with pytest.raises(CrowdveilError) as refused:
-            ledger.charge(DATASET, 1, Unit.VOTER, 5, "a purpose too long for the pages there are" * 10_000)
+            post(ledger, DATASET, 1, Unit.VOTER, 5, "a purpose too long for the pages there are" * 10_000)
         with pytest.raises(CrowdveilError):
-            Ledger.create(ledger.path.with_name("new.ledger"), EPSILON)
+            Ledger.create(ledger.path.with_name("new.ledger"), Amount(EPSILON))
     assert str(refused.value) == f"cannot use ledger {ledger.path}: {complaint}"
     assert ledger.statement() == before
     assert list(ledger.path.parent.iterdir()) == [ledger.path]
@@ -243,7 +247,7 @@ def test_a_failing_disk(ledger: Ledger) -> None:
 
 
 def test_a_file_without_write_permission(public_folder: Path) -> None:
-    path = Ledger.create(public_folder / "budget.ledger", EPSILON).path
+    path = Ledger.create(public_folder / "budget.ledger", Amount(EPSILON)).path
     path.chmod(0o444)
     public_folder.chmod(0o777)
     assert in_another_process(open_as_nobody, path) == (
@@ -252,7 +256,7 @@ def test_a_file_without_write_permission(public_folder: Path) -> None:
 
 
 def test_a_directory_without_write_permission(public_folder: Path) -> None:
-    path = Ledger.create(public_folder / "budget.ledger", EPSILON).path
+    path = Ledger.create(public_folder / "budget.ledger", Amount(EPSILON)).path
     path.chmod(0o666)
     public_folder.chmod(0o555)
     assert in_another_process(open_as_nobody, path) == (

@@ -22,8 +22,10 @@ import pytest
 import crowdveil
 from crowdveil.errors import BudgetExceeded
 from crowdveil.files import write_text
+from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
+from crowdveil.privacy.ledger.charge import Charge
 from crowdveil.privacy.ledger.ledger import Ledger
 
 DATASET = "a" * 64
@@ -37,7 +39,7 @@ PROCESSES.set_forkserver_preload(
 
 def release(ledger: Ledger, folder: Path, reached: Callable[[str], None] = lambda step: None) -> None:
     """Do what every release does, in its order."""
-    entry = ledger.charge(DATASET, STEP, Unit.VOTER, 5, "kill test")
+    entry = ledger.charge(Charge(DATASET, Unit.VOTER, Amount(STEP), 5, "kill test"))
     reached("charged")
     text = json.dumps(entry.as_dict())
     write_text(folder / f"{entry.id}.json", text)
@@ -56,7 +58,7 @@ def check_books(path: Path, folder: Path) -> tuple[int, int, int]:
         assert number in entries, "a release without its charge"
         assert json.loads(content)["ledger"] == ledger.id
     for account in accounts:
-        assert account.spent_micro(Unit.VOTER) == STEP * len(entries) <= account.budget_micro
+        assert account.spent_on(Unit.VOTER).micro == STEP * len(entries) <= account.budget.micro
         assert all(entry.state == "charged, not delivered" for entry in account.undelivered)
     delivered = {number for number, entry in entries.items() if entry.state == "delivered"}
     for number in delivered:
@@ -79,7 +81,7 @@ def release_until_killed(path: Path, folder: Path, ready: Event) -> None:
 
 
 def test_kills_at_random_moments(tmp_path: Path) -> None:
-    path = Ledger.create(tmp_path / "ledger", BUDGET).path
+    path = Ledger.create(tmp_path / "ledger", Amount(BUDGET)).path
     moment = random.Random(20)
     for _ in range(60):
         ready = [PROCESSES.Event() for _ in range(2)]  # two at a time: the survivor recovers for the other
@@ -117,7 +119,7 @@ def release_once_and_die(path: Path, folder: Path, fatal: str) -> None:
     [("charging", 0, 0, 0), ("charged", 1, 0, 0), ("written", 1, 0, 1), ("delivered", 1, 1, 1)],
 )
 def test_a_kill_between_two_steps(tmp_path: Path, fatal: str, entries: int, delivered: int, releases: int) -> None:
-    path = Ledger.create(tmp_path / "ledger", BUDGET).path
+    path = Ledger.create(tmp_path / "ledger", Amount(BUDGET)).path
     process = PROCESSES.Process(target=release_once_and_die, args=(path, tmp_path, fatal))
     process.start()
     process.join()
@@ -148,7 +150,7 @@ def test_a_kill_before_every_single_write(tmp_path: Path) -> None:
         for number in range(1, 200):
             folder = tmp_path / f"{call}-{number}"
             folder.mkdir()
-            path = Ledger.create(folder / "ledger", BUDGET).path
+            path = Ledger.create(folder / "ledger", Amount(BUDGET)).path
             kill = f"inject={call}:signal=KILL:when={number}"
             trace = [str(STRACE), "-f", "-o", os.devnull, "-e", f"trace={call}", "-e", kill]
             program = [sys.executable, "-B", "-c", ONE_RELEASE, str(path), str(folder), str(HERE)]

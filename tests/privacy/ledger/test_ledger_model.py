@@ -11,8 +11,10 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.privacy.ledger.posting import charge_of, post
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.ledger import Ledger
 
@@ -46,7 +48,7 @@ class LedgerAgainstIntegers(RuleBasedStateMachine):
     @initialize(budget=amounts)
     def create(self, budget: int) -> None:
         self.default = budget
-        self.ledger = Ledger.create(self.folder / "ledger", budget)
+        self.ledger = Ledger.create(self.folder / "ledger", Amount(budget))
 
     def fits(self, dataset: str, epsilon: int, unit: Unit) -> bool:
         budget = self.budget.get(dataset, self.default)
@@ -55,12 +57,12 @@ class LedgerAgainstIntegers(RuleBasedStateMachine):
     @rule(dataset=datasets, epsilon=amounts, unit=units, records=st.integers(1, 9))
     def charge(self, dataset: str, epsilon: int, unit: Unit, records: int) -> None:
         fits = self.fits(dataset, epsilon, unit)
-        assert self.ledger.preview(dataset, epsilon, unit).fits == fits
+        assert self.ledger.preview(charge_of(dataset, epsilon, unit)).fits == fits
         if not fits:
             with pytest.raises(BudgetExceeded):
-                self.ledger.charge(dataset, epsilon, unit, records, "refused")
+                post(self.ledger, dataset, epsilon, unit, records, "refused")
             return
-        entry = self.ledger.charge(dataset, epsilon, unit, records, "accepted")
+        entry = post(self.ledger, dataset, epsilon, unit, records, "accepted")
         assert entry.id == len(self.delivered) + 1
         self.budget.setdefault(dataset, self.default)
         for line in POSTED[unit]:
@@ -73,9 +75,9 @@ class LedgerAgainstIntegers(RuleBasedStateMachine):
         old = self.default if dataset is None else self.budget.get(dataset, self.default)
         if budget <= old:
             with pytest.raises(CrowdveilError, match="can only be raised"):
-                self.ledger.raise_budget(dataset, budget, "lower")
+                self.ledger.raise_budget(dataset, Amount(budget), "lower")
             return
-        self.ledger.raise_budget(dataset, budget, "higher")
+        self.ledger.raise_budget(dataset, Amount(budget), "higher")
         self.raises[dataset].append((old, budget))
         if dataset is None:
             self.default = budget
@@ -103,14 +105,14 @@ class LedgerAgainstIntegers(RuleBasedStateMachine):
     def the_statement_is_the_model(self) -> None:
         statement = self.ledger.statement()
         found = {account.dataset: account for account in statement.accounts}
-        assert statement.default_budget_micro == self.default
-        assert [(r.old_micro, r.new_micro) for r in statement.default_raises] == self.raises[None]
-        assert {dataset: account.budget_micro for dataset, account in found.items()} == self.budget
+        assert statement.default_budget.micro == self.default
+        assert [(r.old.micro, r.new.micro) for r in statement.default_raises] == self.raises[None]
+        assert {dataset: account.budget.micro for dataset, account in found.items()} == self.budget
         for dataset, account in found.items():
             for line in POSTED:
-                assert account.spent_micro(line) == self.spent[dataset, line] <= account.budget_micro
-            assert account.whole_voter_micro == self.whole_voter[dataset]
-            assert [(r.old_micro, r.new_micro) for r in account.raises] == self.raises[dataset]
+                assert account.spent_on(line).micro == self.spent[dataset, line] <= account.budget.micro
+            assert account.whole_voter.micro == self.whole_voter[dataset]
+            assert [(r.old.micro, r.new.micro) for r in account.raises] == self.raises[dataset]
         entries = [entry for account in found.values() for entry in account.entries]
         assert {entry.id: entry.release_digest for entry in entries} == self.delivered
         undelivered = {entry.id for account in found.values() for entry in account.undelivered}

@@ -12,8 +12,10 @@ from pathlib import Path
 from threading import Barrier as ThreadBarrier
 
 import pytest
+from tests.privacy.ledger.posting import post
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
 from crowdveil.privacy.ledger.ledger import Ledger
@@ -41,16 +43,16 @@ def accepted_in_a_race(
 
 
 def test_forty_threads_share_ten_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = Ledger.create(tmp_path / "ledger", BUDGET)
+    ledger = Ledger.create(tmp_path / "ledger", Amount(BUDGET))
 
     def slow_clock() -> str:  # read between the check and the insert: widens the window for a race
         time.sleep(0.005)
         return "2030-01-01T00:00:00+00:00"
 
     monkeypatch.setattr(ledger_file, "now", slow_clock)
-    assert accepted_in_a_race(40, lambda: ledger.charge(DATASET, STEP, Unit.VOTER, 5, "race")) == 10
+    assert accepted_in_a_race(40, lambda: post(ledger, DATASET, STEP, Unit.VOTER, 5, "race")) == 10
     (account,) = ledger.statement().accounts
-    assert account.remaining_micro == 0
+    assert account.remaining.micro == 0
     assert [entry.id for entry in account.entries] == list(range(1, 11))
 
 
@@ -82,14 +84,14 @@ def spend_until_refused(path: Path, start: Barrier, accepted: Path) -> None:
     count = 0
     try:
         while True:
-            ledger.charge(DATASET, STEP, Unit.RECORD, 5, "race")
+            post(ledger, DATASET, STEP, Unit.RECORD, 5, "race")
             count += 1
     except BudgetExceeded:
         accepted.write_text(str(count))
 
 
 def test_twelve_processes_share_ten_steps(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "ledger", BUDGET)
+    ledger = Ledger.create(tmp_path / "ledger", Amount(BUDGET))
     context = multiprocessing.get_context("forkserver")
     start = context.Barrier(12)
     results = [tmp_path / f"accepted-{number}" for number in range(12)]
@@ -100,11 +102,11 @@ def test_twelve_processes_share_ten_steps(tmp_path: Path) -> None:
         process.join()
     assert sum(int(result.read_text()) for result in results) == 10
     (account,) = ledger.statement().accounts
-    assert (len(account.entries), account.remaining_micro) == (10, 0)
+    assert (len(account.entries), account.remaining.micro) == (10, 0)
 
 
 def test_racing_creators_make_one_ledger(tmp_path: Path) -> None:
     made: list[Ledger] = []
     path = tmp_path / "ledger"
-    assert accepted_in_a_race(10, lambda: made.append(Ledger.create(path, BUDGET)), CrowdveilError) == 1
+    assert accepted_in_a_race(10, lambda: made.append(Ledger.create(path, Amount(BUDGET))), CrowdveilError) == 1
     assert made == [Ledger.open(path)]

@@ -16,8 +16,10 @@ import opendp.prelude as dp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.privacy.ledger.posting import charge_of, post
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.ledger import Ledger
 
@@ -34,11 +36,11 @@ def opendp_epsilon(rho: float, delta: float) -> float:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return Ledger.create(tmp_path / "ledger", 1_000_000, DELTA)
+    return Ledger.create(tmp_path / "ledger", Amount(1_000_000), DELTA)
 
 
 def test_the_budget_is_the_largest_rho_that_opendp_allows(ledger: Ledger) -> None:
-    budget = ledger.statement().default_budget_micro
+    budget = ledger.statement().default_budget.micro
     assert opendp_epsilon(budget / 1e6, DELTA) <= 1
     assert opendp_epsilon((budget + 1) / 1e6, DELTA) > 1
 
@@ -52,30 +54,30 @@ def test_it_is_the_same_ledger_when_opened_again(ledger: Ledger) -> None:
 @given(st.integers(100, 50_000_000))
 @settings(max_examples=50, deadline=None)
 def test_a_pure_release_costs_half_its_square_rounded_up(tmp_path_factory: pytest.TempPathFactory, micro: int) -> None:
-    ledger = Ledger.create(tmp_path_factory.mktemp("ledger") / "ledger", 50_000_000, DELTA)
+    ledger = Ledger.create(tmp_path_factory.mktemp("ledger") / "ledger", Amount(50_000_000), DELTA)
     exact = Fraction(micro, 10**6) ** 2 / 2 * 10**6
-    requested = ledger.preview(DATASET, micro, Unit.VOTER).requested_micro
+    requested = ledger.preview(charge_of(DATASET, micro, Unit.VOTER)).requested.micro
     assert exact <= requested < exact + 1
 
 
 def test_charges_of_both_kinds_add_up(ledger: Ledger) -> None:
-    pure = ledger.charge(DATASET, 30_000, Unit.VOTER, 5, "pure")
-    gaussian = ledger.charge(DATASET, 100_000, Unit.RECORD, 5, "gaussian", rho_micro=468)
+    pure = post(ledger, DATASET, 30_000, Unit.VOTER, 5, "pure")
+    gaussian = post(ledger, DATASET, 100_000, Unit.RECORD, 5, "gaussian", rho_micro=468)
     (account,) = ledger.statement().accounts
-    assert (pure.charged_micro, gaussian.charged_micro) == (450, 468)
-    assert account.budget_micro - account.remaining_micro == 450 + 468
+    assert (pure.charged.micro, gaussian.charged.micro) == (450, 468)
+    assert account.budget.micro - account.remaining.micro == 450 + 468
     assert gaussian.as_dict()["rho"] == 0.000468
     assert "epsilon" not in gaussian.as_dict()
     # Five records of one voter: 25 times the rho.
-    assert account.whole_voter_micro == 450 + 25 * 468
+    assert account.whole_voter.micro == 450 + 25 * 468
     assert account.entries == (pure, gaussian)
 
 
 def test_a_refusal_names_the_amounts_and_a_budget_that_is_enough(ledger: Ledger) -> None:
-    budget = ledger.statement().default_budget_micro
-    ledger.charge(DATASET, 1, Unit.VOTER, 5, "most of it", rho_micro=budget - 400)
+    budget = ledger.statement().default_budget.micro
+    post(ledger, DATASET, 1, Unit.VOTER, 5, "most of it", rho_micro=budget - 400)
     with pytest.raises(BudgetExceeded) as refused:
-        ledger.charge(DATASET, 30_000, Unit.VOTER, 5, "too much")
+        post(ledger, DATASET, 30_000, Unit.VOTER, 5, "too much")
     said = str(refused.value)
     assert f"requested rho 0.00045, remaining 0.0004 of {budget / 1e6:.6f}, difference 0.00005" in said
     # 0.028284^2 / 2 = 0.000399992..., and one millionth more would be 0.00040002.
@@ -83,28 +85,31 @@ def test_a_refusal_names_the_amounts_and_a_budget_that_is_enough(ledger: Ledger)
     enough = round(float(said.split("--budget ")[1].split()[0]) * 1e6)
     assert len(ledger.statement().accounts[0].entries) == 1
     with pytest.raises(CrowdveilError, match="can only be raised"):
-        ledger.raise_budget(DATASET, 999_999, "less")
-    ledger.raise_budget(DATASET, enough, "one more week")
-    ledger.charge(DATASET, 30_000, Unit.VOTER, 5, "now it fits")
-    spent = sum(entry.charged_micro for entry in ledger.statement().accounts[0].entries)
+        ledger.raise_budget(DATASET, Amount(999_999), "less")
+    ledger.raise_budget(DATASET, Amount(enough), "one more week")
+    post(ledger, DATASET, 30_000, Unit.VOTER, 5, "now it fits")
+    spent = sum(entry.charged.micro for entry in ledger.statement().accounts[0].entries)
     assert opendp_epsilon(spent / 1e6, DELTA) <= enough / 1e6
 
 
 def test_a_year_of_weeks(tmp_path: Path) -> None:
     """With one promise of (1, 1e-6): 54 releases of epsilon 0.03, where a pure ledger has room for 33."""
-    concentrated, pure = Ledger.create(tmp_path / "z", 1_000_000, DELTA), Ledger.create(tmp_path / "p", 1_000_000)
+    concentrated, pure = (
+        Ledger.create(tmp_path / "z", Amount(1_000_000), DELTA),
+        Ledger.create(tmp_path / "p", Amount(1_000_000)),
+    )
     for ledger, releases in ((concentrated, 54), (pure, 33)):
         for _ in range(releases):
-            ledger.charge(DATASET, 30_000, Unit.VOTER, 5, "weekly")
+            post(ledger, DATASET, 30_000, Unit.VOTER, 5, "weekly")
         with pytest.raises(BudgetExceeded):
-            ledger.charge(DATASET, 30_000, Unit.VOTER, 5, "weekly")
+            post(ledger, DATASET, 30_000, Unit.VOTER, 5, "weekly")
 
 
 def test_a_pure_ledger_refuses_gaussian_noise(tmp_path: Path) -> None:
-    pure = Ledger.create(tmp_path / "pure", 1_000_000)
+    pure = Ledger.create(tmp_path / "pure", Amount(1_000_000))
     for attempt in (
-        lambda: pure.charge(DATASET, 100_000, Unit.VOTER, 5, "gaussian", rho_micro=468),
-        lambda: pure.preview(DATASET, 100_000, Unit.VOTER, rho_micro=468),
+        lambda: post(pure, DATASET, 100_000, Unit.VOTER, 5, "gaussian", rho_micro=468),
+        lambda: pure.preview(charge_of(DATASET, 100_000, Unit.VOTER, rho_micro=468)),
     ):
         with pytest.raises(CrowdveilError, match="adds up pure epsilons"):
             attempt()
@@ -114,19 +119,19 @@ def test_a_pure_ledger_refuses_gaussian_noise(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rho", [0, -1, 10**19])
 def test_rhos_out_of_range(ledger: Ledger, rho: int) -> None:
     with pytest.raises(CrowdveilError, match="rho must be"):
-        ledger.charge(DATASET, 100_000, Unit.VOTER, 5, "gaussian", rho_micro=rho)
+        post(ledger, DATASET, 100_000, Unit.VOTER, 5, "gaussian", rho_micro=rho)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1e-6, math.nan])
 def test_deltas_out_of_range(tmp_path: Path, delta: float) -> None:
     with pytest.raises(CrowdveilError, match="delta must be between 0 and 1"):
-        Ledger.create(tmp_path / "ledger", 1_000_000, delta)
+        Ledger.create(tmp_path / "ledger", Amount(1_000_000), delta)
     assert not (tmp_path / "ledger").exists()
 
 
 def test_a_budget_too_small_for_any_rho(tmp_path: Path) -> None:
     with pytest.raises(CrowdveilError, match="the budget's rho must be"):
-        Ledger.create(tmp_path / "ledger", 100, DELTA)
+        Ledger.create(tmp_path / "ledger", Amount(100), DELTA)
     assert not (tmp_path / "ledger").exists()
 
 
@@ -155,11 +160,11 @@ def accepted_in_a_race(contestants: int, attempt: Callable[[], object]) -> int:
 
 
 def test_twenty_threads_share_five_steps(ledger: Ledger) -> None:
-    budget = ledger.statement().default_budget_micro
+    budget = ledger.statement().default_budget.micro
     step = budget // 5
-    assert accepted_in_a_race(20, lambda: ledger.charge(DATASET, 1, Unit.VOTER, 5, "race", rho_micro=step)) == 5
+    assert accepted_in_a_race(20, lambda: post(ledger, DATASET, 1, Unit.VOTER, 5, "race", rho_micro=step)) == 5
     (account,) = ledger.statement().accounts
-    assert account.remaining_micro == budget - 5 * step
+    assert account.remaining.micro == budget - 5 * step
 
 
 def spend_until_refused(path: Path, pure: bool, step: int, start: ProcessBarrier, accepted: Path) -> None:
@@ -170,14 +175,14 @@ def spend_until_refused(path: Path, pure: bool, step: int, start: ProcessBarrier
     try:
         while True:
             rho = None if pure else step
-            charged += ledger.charge(DATASET, 30_000, Unit.VOTER, 5, "race", rho_micro=rho).charged_micro
+            charged += post(ledger, DATASET, 30_000, Unit.VOTER, 5, "race", rho_micro=rho).charged.micro
     except BudgetExceeded:
         accepted.write_text(str(charged))
 
 
 def test_twelve_processes_with_pure_and_gaussian_releases_never_overspend_rho(ledger: Ledger, tmp_path: Path) -> None:
     """Half of them pay 450 millionths (epsilon 0.03, squared and halved), half a step of their own."""
-    budget = ledger.statement().default_budget_micro
+    budget = ledger.statement().default_budget.micro
     context = multiprocessing.get_context("forkserver")
     start = context.Barrier(12)
     results = [tmp_path / f"accepted-{number}" for number in range(12)]
@@ -191,8 +196,8 @@ def test_twelve_processes_with_pure_and_gaussian_releases_never_overspend_rho(le
         process.join()
     spent = sum(int(result.read_text()) for result in results)
     (account,) = ledger.statement().accounts
-    assert spent == sum(entry.charged_micro for entry in account.entries)
-    assert account.remaining_micro == budget - spent
+    assert spent == sum(entry.charged.micro for entry in account.entries)
+    assert account.remaining.micro == budget - spent
     # Never over, and so far that even the smallest of the releases does not fit any more.
     assert budget - 450 < spent <= budget
     assert opendp_epsilon(spent / 1e6, DELTA) <= 1
@@ -201,12 +206,12 @@ def test_twelve_processes_with_pure_and_gaussian_releases_never_overspend_rho(le
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 200_000)), max_size=12))
 @settings(max_examples=20, deadline=None)
 def test_any_history_stays_within_the_budget(tmp_path_factory: pytest.TempPathFactory, history) -> None:
-    ledger = Ledger.create(tmp_path_factory.mktemp("ledger") / "ledger", 1_000_000, DELTA)
-    budget, spent = ledger.statement().default_budget_micro, Fraction(0)
+    ledger = Ledger.create(tmp_path_factory.mktemp("ledger") / "ledger", Amount(1_000_000), DELTA)
+    budget, spent = ledger.statement().default_budget.micro, Fraction(0)
     for pure, amount in history:
         exact = Fraction(amount) ** 2 / 2 / 10**6 if pure else Fraction(amount)
         try:
-            ledger.charge(DATASET, amount, Unit.VOTER, 3, "any", rho_micro=None if pure else amount)
+            post(ledger, DATASET, amount, Unit.VOTER, 3, "any", rho_micro=None if pure else amount)
         except BudgetExceeded:
             # Each earlier charge was rounded up by less than a millionth, and this one too.
             assert spent + exact > budget - len(history)

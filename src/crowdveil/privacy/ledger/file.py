@@ -24,13 +24,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.amount import Amount
 
 PATIENCE_SECONDS = 30.0
 """How long to wait for another process that is writing to the ledger."""
 
 APPLICATION_ID = int.from_bytes(b"crvl", "big")
 PURE_FORMAT, ZCDP_FORMAT = 1, 2
-"""A ledger that adds up epsilons, and one that adds up rhos: an older crowdveil must not charge an epsilon to the latter."""
+"""A ledger that adds up epsilons, and one that adds up rhos."""
 
 _HOW_TO_CREATE = "create one with: crowdveil ledger create PATH --budget 3"
 
@@ -100,10 +101,10 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def create(path: Path, budget_micro: int, delta: float | None) -> None:
+def create(path: Path, budget: Amount, delta: float | None) -> None:
     """Make a new ledger, whole and on disk when this returns; an existing file is left alone.
 
-    ``delta`` makes it a zCDP ledger, whose budget is in millionths of rho.
+    ``delta`` makes it a zCDP ledger, whose budget is a rho.
     """
     try:
         # O_EXCL: of several processes that create the same ledger, one succeeds.
@@ -119,7 +120,7 @@ def create(path: Path, budget_micro: int, delta: float | None) -> None:
                 book.execute(statement)
             if delta is not None:
                 book.execute("INSERT INTO zcdp VALUES (?)", (delta,))
-            book.execute("INSERT INTO ledger VALUES (?, ?, ?)", (str(uuid.uuid4()), now(), budget_micro))
+            book.execute("INSERT INTO ledger VALUES (?, ?, ?)", (str(uuid.uuid4()), now(), budget.micro))
             book.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             book.execute(f"PRAGMA user_version = {PURE_FORMAT if delta is None else ZCDP_FORMAT}")
             book.execute("COMMIT")
@@ -199,7 +200,7 @@ def _check_identity(path: Path, book: sqlite3.Connection, ledger: str | None) ->
     if (version := _format(book)) not in (PURE_FORMAT, ZCDP_FORMAT):
         raise CrowdveilError(
             f"ledger {path} has format {version}, this crowdveil knows formats {PURE_FORMAT} and {ZCDP_FORMAT}: "
-            "use a newer crowdveil"
+            "use the crowdveil that made it"
         )
     (found,) = book.execute("SELECT id FROM ledger").fetchone()
     if ledger is not None and found != ledger:

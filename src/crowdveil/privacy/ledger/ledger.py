@@ -30,23 +30,26 @@ import operator
 import re
 import sqlite3
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT
+from crowdveil.privacy.amount import MICROS_PER_UNIT, NOTHING, Amount, AmountLike
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
-from crowdveil.privacy.ledger.statement import Account, Entry, Measure, Preview, Raise, Statement, decimal_text
+from crowdveil.privacy.ledger.charge import Charge
+from crowdveil.privacy.ledger.statement import Account, ChargePreview, Entry, Measure, Raise, Statement
 from crowdveil.privacy.zcdp import epsilon_of, rho_of
 
-MOST = 10**18
-"""No amount or count in a ledger is larger, so that every sum that SQLite makes fits into 64 bits."""
+MOST = Amount(10**18)
+"""No amount in a ledger is larger, so that every sum that SQLite makes fits into 64 bits."""
+MOST_RECORDS = 10**18
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """A durable account book of epsilons, safe to use from many threads and processes at once."""
+    """A durable ledger of epsilons, safe to use from many threads and processes at once."""
 
     path: Path
     id: str
@@ -55,64 +58,68 @@ class Ledger:
     """Of a zCDP ledger; None for a pure one."""
 
     @classmethod
-    def create(cls, path: str | Path, budget_micro: int, delta: float | None = None) -> Ledger:
-        """Make a new ledger in which every dataset may spend ``budget_micro``; never overwrites a file.
+    def create(cls, path: str | PathLike[str], budget: AmountLike, delta: float | None = None) -> Ledger:
+        """Make a new ledger in which every dataset may spend the budget, an epsilon; never overwrites a file.
 
         With a ``delta`` it is a zCDP ledger: all releases about a dataset are (epsilon, delta)-differentially
         private together, with the budget's epsilon.
         """
-        ledger_file.create(Path(path), _budget(budget_micro, delta), delta)
+        ledger_file.create(Path(path), _budget(budget, delta), delta)
         return cls.open(path)
 
     @classmethod
-    def open(cls, path: str | Path) -> Ledger:
-        """Open an existing ledger that can be charged."""
+    def open(cls, path: str | PathLike[str], budget: AmountLike | None = None, delta: float | None = None) -> Ledger:
+        """Open a ledger; with a budget, create it if there is none, and check that it has this budget if there is."""
         path = Path(path)
+        if budget is not None and not path.exists():
+            return cls.create(path, budget, delta)
         with ledger_file.transaction(path, writes=False) as book:
             (ledger,) = book.execute("SELECT id FROM ledger").fetchone()
-            delta = ledger_file.delta_of(book)
-        return cls(path.absolute(), ledger, delta)
+            opened = cls(path.absolute(), ledger, ledger_file.delta_of(book))
+            found = _default_budget(book)
+        if delta is not None and delta != opened.delta:
+            kind = "adds up pure epsilons" if opened.delta is None else f"has delta {opened.delta:g}"
+            raise CrowdveilError(f"ledger {path} {kind}, not delta {delta:g}: open it without a delta")
+        if budget is not None and (wanted := _budget(budget, opened.delta)) != found:
+            rho = "" if opened.delta is None else "rho "
+            raise CrowdveilError(
+                f"ledger {path} has a budget of {rho}{found}, not {rho}{wanted}: open it without a budget, or raise it "
+                f"deliberately: crowdveil ledger raise {path} --budget {budget} --note WHY"
+            )
+        return opened
 
     @property
     def measure(self) -> Measure:
         """What the ledger adds up."""
         return Measure.EPSILON if self.delta is None else Measure.RHO
 
-    def charge(
-        self,
-        dataset: str,
-        epsilon_micro: int,
-        unit: Unit,
-        records_per_voter: int,
-        purpose: str,
-        rho_micro: int | None = None,
-    ) -> Entry:
-        """Spend what a release of ``epsilon_micro`` costs, or raise ``BudgetExceeded`` and spend nothing.
+    def charge(self, charge: Charge) -> Entry:
+        """Spend what a release costs, or raise ``BudgetExceeded`` and spend nothing.
 
-        When this returns, the charge is on disk: only then may noise be drawn. ``records_per_voter`` is the
-        largest number of records of any voter. ``rho_micro`` is given for a zCDP release, and charged as it is.
+        When this returns, the charge is on disk: only then may noise be drawn.
         """
-        _check_digest("dataset", dataset)
-        cost = self._cost(epsilon_micro, rho_micro)
-        if not 1 <= (records_per_voter := operator.index(records_per_voter)) <= MOST:
-            raise CrowdveilError(f"records per voter must be 1 or more, got {records_per_voter}")
+        _check_digest("dataset", charge.dataset)
+        cost = self._cost(charge)
+        if not 1 <= (records := operator.index(charge.records_per_voter)) <= MOST_RECORDS:
+            raise CrowdveilError(f"records per voter must be 1 or more, got {records}")
         with ledger_file.transaction(self.path, self.id, writes=True) as book:
-            budget, spent = _balance(book, dataset)
+            budget, spent = _balance(book, charge.dataset)
             if cost > budget - spent:
-                raise self._refusal(dataset, cost, budget, spent)
-            _open_account(book, dataset)
+                raise self._refusal(charge.dataset, cost, budget, spent)
+            _open_account(book, charge.dataset)
             (last,) = book.execute("SELECT coalesce(max(id), 0) FROM entry").fetchone()
-            row = (last + 1, dataset, unit.value, cost, records_per_voter, purpose, ledger_file.now())
+            unit = Unit(charge.unit).value
+            row = (last + 1, charge.dataset, unit, cost.micro, records, charge.purpose, ledger_file.now())
             book.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return self._entry(*row)
 
-    def preview(self, dataset: str, epsilon_micro: int, unit: Unit, rho_micro: int | None = None) -> Preview:
-        """Say whether a charge would fit; changes nothing, and promises nothing about a later charge."""
-        _check_digest("dataset", dataset)
-        cost = self._cost(epsilon_micro, rho_micro)
+    def preview(self, charge: Charge) -> ChargePreview:
+        """Tell whether a charge would fit; changes nothing, and promises nothing about a later charge."""
+        _check_digest("dataset", charge.dataset)
+        cost = self._cost(charge)
         with ledger_file.transaction(self.path, self.id, writes=False) as book:
-            budget, spent = _balance(book, dataset)
-        return Preview(dataset, unit, cost, budget, budget - spent, self.measure)
+            budget, spent = _balance(book, charge.dataset)
+        return ChargePreview(charge.dataset, charge.unit, cost, budget, budget - spent, self.measure)
 
     def deliver(self, entry: int, release_digest: str) -> None:
         """Note that the release of ``entry`` is durably in place; saying so again changes nothing."""
@@ -133,29 +140,28 @@ class Ledger:
                     f"not {release_digest[:12]}: every release needs a charge of its own"
                 )
 
-    def raise_budget(self, dataset: str | None, budget_micro: int, note: str) -> None:
+    def raise_budget(self, dataset: str | None, budget: AmountLike, note: str) -> None:
         """Raise a dataset's budget for good, or (None) the one that datasets without an account will get.
 
         A dataset may have its budget raised before its first charge. The budget is an epsilon in a zCDP ledger too.
         """
-        budget = _budget(budget_micro, self.delta)
+        wanted = _budget(budget, self.delta)
         if not note.strip():
             raise CrowdveilError("a raise of the budget needs a note that says why")
         if dataset is not None:
             _check_digest("dataset", dataset)
         with ledger_file.transaction(self.path, self.id, writes=True) as book:
             old = _default_budget(book) if dataset is None else _balance(book, dataset)[0]
-            if not budget > old:
+            if not wanted > old:
                 measure = "" if self.delta is None else "rho "
                 raise CrowdveilError(
-                    f"the budget is {measure}{decimal_text(old)} and can only be raised, "
-                    f"got {measure}{decimal_text(budget)}: give a larger one"
+                    f"the budget is {measure}{old} and can only be raised, got {measure}{wanted}: give a larger one"
                 )
             if dataset is not None:
                 _open_account(book, dataset)
             book.execute(
                 "INSERT INTO budget_raise (dataset, old_budget, new_budget, note, raised_at) VALUES (?, ?, ?, ?, ?)",
-                (dataset, old, budget, note, ledger_file.now()),
+                (dataset, old.micro, wanted.micro, note, ledger_file.now()),
             )
 
     def statement(self) -> Statement:
@@ -176,81 +182,84 @@ class Ledger:
         for dataset, _ in budgets:
             raises_of[dataset], entries_of[dataset] = [], []
         for row in raises:
-            raises_of[row[0]].append(Raise(*row))
+            dataset, old, new, *said = row
+            raises_of[dataset].append(Raise(dataset, Amount(old), Amount(new), *said))
         for row in entries:
             entries_of[row[1]].append(self._entry(*row))
         accounts = tuple(
-            Account(dataset, budget, tuple(entries_of[dataset]), tuple(raises_of[dataset]))
+            Account(dataset, Amount(budget), tuple(entries_of[dataset]), tuple(raises_of[dataset]))
             for dataset, budget in budgets
         )
         return Statement(self.id, created_at, default, tuple(raises_of[None]), accounts, self.delta)
 
-    def _cost(self, epsilon_micro: int, rho_micro: int | None) -> int:
+    def __repr__(self) -> str:
+        promise = "" if self.delta is None else f", delta {self.delta:g}"
+        return f"<ledger {self.path}{promise}: see .statement()>"
+
+    def _cost(self, charge: Charge) -> Amount:
         """Return what a release costs in the ledger's measure: epsilon, or epsilon^2 / 2 rounded up, or its rho."""
-        epsilon_micro = _positive("epsilon", epsilon_micro)
-        if self.delta is None and rho_micro is not None:
+        epsilon = _positive("epsilon", charge.epsilon)
+        if self.delta is None and charge.rho is not None:
             raise CrowdveilError(
                 f"ledger {self.path} adds up pure epsilons, and a release with Gaussian noise has none: use a pure "
                 "mechanism, or a zCDP ledger: crowdveil ledger create PATH --budget 1 --delta 1e-6"
             )
         if self.delta is None:
-            return epsilon_micro
-        if rho_micro is not None:
-            return _positive("rho", rho_micro)
-        return _positive("the charge in rho", -(-(epsilon_micro**2) // (2 * MICROS_PER_UNIT)))
+            return epsilon
+        if charge.rho is not None:
+            return _positive("rho", charge.rho)
+        return _positive("the charge in rho", Amount(-(-(epsilon.micro**2) // (2 * MICROS_PER_UNIT))))
 
-    def _entry(self, number: int, dataset: str, unit: str, *rest: Any) -> Entry:
-        return replace(Entry(self.id, number, dataset, Unit(unit), *rest), measure=self.measure)
+    def _entry(self, number: int, dataset: str, unit: str, micro: int, *rest: Any) -> Entry:
+        return replace(Entry(self.id, number, dataset, Unit(unit), Amount(micro), *rest), measure=self.measure)
 
-    def _refusal(self, dataset: str, requested: int, budget: int, spent: int) -> BudgetExceeded:
+    def _refusal(self, dataset: str, requested: Amount, budget: Amount, spent: Amount) -> BudgetExceeded:
         remaining = budget - spent
-        ask = f"ask for at most {decimal_text(remaining)}, or " if remaining else ""
+        ask = f"ask for at most {remaining}, or " if remaining else ""
         enough = spent + requested
         if self.delta is not None:
-            pure = decimal_text(math.isqrt(2 * MICROS_PER_UNIT * remaining))
-            ask = (
-                f"ask for at most rho {decimal_text(remaining)} (epsilon {pure} of a pure release), or " if ask else ""
-            )
+            pure = Amount(math.isqrt(2 * MICROS_PER_UNIT * remaining.micro))
+            ask = f"ask for at most rho {remaining} (epsilon {pure} of a pure release), or " if ask else ""
             enough = _epsilon_for(enough, self.delta)
         return BudgetExceeded(
             f"the budget of dataset {dataset[:12]} does not cover this release: "
-            f"requested {self.measure} {decimal_text(requested)}, remaining {decimal_text(remaining)} "
-            f"of {decimal_text(budget)}, difference {decimal_text(requested - remaining)}; "
+            f"requested {self.measure} {requested}, remaining {remaining} "
+            f"of {budget}, difference {requested - remaining}; "
             f"{ask}raise the budget deliberately: crowdveil ledger raise {self.path} "
-            f"--budget {decimal_text(enough)} --ballots FILE --note WHY",
-            requested,
-            remaining,
+            f"--budget {enough} --ballots FILE --note WHY",
+            requested.decimal,
+            remaining.decimal,
         )
 
 
-def _budget(budget_micro: int, delta: float | None) -> int:
+def _budget(budget: AmountLike, delta: float | None) -> Amount:
     """Return the budget in the ledger's measure: the epsilon itself, or the rho that it allows, rounded down."""
-    budget_micro = _positive("the budget", budget_micro)
+    epsilon = _positive("the budget", Amount.of(budget, "a budget"))
     if delta is None:
-        return budget_micro
-    return _positive("the budget's rho", math.floor(rho_of(budget_micro / MICROS_PER_UNIT, delta) * MICROS_PER_UNIT))
+        return epsilon
+    return _positive("the budget's rho", Amount(math.floor(rho_of(epsilon.value, delta) * MICROS_PER_UNIT)))
 
 
-def _epsilon_for(rho_micro: int, delta: float) -> int:
-    """Return the budget in millionths of epsilon that allows so much rho."""
-    epsilon_micro = math.ceil(epsilon_of(rho_micro / MICROS_PER_UNIT, delta) * MICROS_PER_UNIT)
-    while _budget(epsilon_micro, delta) < rho_micro:
-        epsilon_micro += 1
-    return epsilon_micro
+def _epsilon_for(rho: Amount, delta: float) -> Amount:
+    """Return the budget, an epsilon, that allows so much rho."""
+    micro = math.ceil(epsilon_of(rho.value, delta) * MICROS_PER_UNIT)
+    while _budget(Amount(micro), delta) < rho:
+        micro += 1
+    return Amount(micro)
 
 
-def _default_budget(book: sqlite3.Connection) -> int:
+def _default_budget(book: sqlite3.Connection) -> Amount:
     (budget,) = book.execute("SELECT budget FROM default_budget").fetchone()
-    return operator.index(budget)
+    return Amount(budget)
 
 
-def _balance(book: sqlite3.Connection, dataset: str) -> tuple[int, int]:
+def _balance(book: sqlite3.Connection, dataset: str) -> tuple[Amount, Amount]:
     """Return the budget of a dataset and what is spent on its weakest, fullest line."""
     row = book.execute("SELECT budget, spent FROM balance WHERE dataset = ?", (dataset,)).fetchone()
     if row is None:
-        return _default_budget(book), 0
+        return _default_budget(book), NOTHING
     budget, spent = row
-    return budget, spent
+    return Amount(budget), Amount(spent)
 
 
 def _open_account(book: sqlite3.Connection, dataset: str) -> None:
@@ -258,11 +267,9 @@ def _open_account(book: sqlite3.Connection, dataset: str) -> None:
     book.execute("INSERT OR IGNORE INTO account SELECT NULL, ?, budget FROM default_budget", (dataset,))
 
 
-def _positive(what: str, micro: int) -> int:
-    """Check an amount; ``operator.index`` also takes NumPy's integers, and no float however whole."""
-    if not 1 <= (amount := operator.index(micro)) <= MOST:
-        allowed = f"{decimal_text(1)} to {decimal_text(MOST)}"
-        raise CrowdveilError(f"{what} must be {allowed}, got {decimal_text(amount)}")
+def _positive(what: str, amount: Amount) -> Amount:
+    if not NOTHING < amount <= MOST:
+        raise CrowdveilError(f"{what} must be {Amount(1)} to {MOST}, got {amount}")
     return amount
 
 

@@ -1,7 +1,6 @@
 """What a privacy ledger says: entries, raises and accounts, as values that can be read but not changed.
 
-Amounts are integers: 1 epsilon is 1,000,000 micro-epsilons, so sums are exact and ten charges of 0.1 are 1. In a zCDP
-ledger every amount is in millionths of rho instead.
+Amounts are exact, so that ten charges of 0.1 are 1. In a zCDP ledger every amount is a rho instead of an epsilon.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT
+from crowdveil.privacy.amount import NOTHING, Amount
 from crowdveil.privacy.guarantee import Unit
 
 LINES = tuple(Unit)
@@ -24,22 +23,6 @@ class Measure(StrEnum):
     RHO = "rho"
 
 
-def decimal_text(micro: int) -> str:
-    """Write millionths as an exact decimal number.
-
-    >>> decimal_text(1_300_000), decimal_text(3_000_000), decimal_text(1)
-    ('1.3', '3', '0.000001')
-    """
-    whole, millionths = divmod(abs(micro), MICROS_PER_UNIT)
-    sign = "-" if micro < 0 else ""
-    return f"{sign}{whole}.{millionths:06d}".rstrip("0").rstrip(".")
-
-
-def _number(micro: int) -> float:
-    """Return millionths as the double nearest to the exact number: it prints as the exact decimal."""
-    return micro / 1_000_000
-
-
 @dataclass(frozen=True)
 class Entry:
     """One charge. It counts as spent from the moment it exists, delivered or not."""
@@ -49,8 +32,7 @@ class Entry:
     id: int
     dataset: str
     unit: Unit
-    charged_micro: int
-    """In millionths of the measure."""
+    charged: Amount
     records_per_voter: int
     purpose: str
     charged_at: str
@@ -65,17 +47,17 @@ class Entry:
         return "charged, not delivered" if self.delivered_at is None else "delivered"
 
     @property
-    def whole_voter_micro(self) -> int:
-        """What the release can cost a voter as a whole, in millionths of the measure.
+    def whole_voter(self) -> Amount:
+        """What the release can cost a voter as a whole, in the ledger's measure.
 
         Theorem (group privacy). If changing one record changes no probability by more than a factor e^eps,
         then changing k records changes none by more than e^(k eps): change them one after the other. If
         changing one record costs rho, changing k costs at most k^2 rho (Bun and Steinke 2016, Proposition 1.9).
         """
         if self.unit is Unit.VOTER:
-            return self.charged_micro
+            return self.charged
         records = self.records_per_voter
-        return self.charged_micro * (records if self.measure is Measure.EPSILON else records * records)
+        return self.charged * (records if self.measure is Measure.EPSILON else records * records)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry as plain data, amounts as numbers."""
@@ -84,7 +66,7 @@ class Entry:
             "entry": self.id,
             "dataset": self.dataset,
             "unit": self.unit.value,
-            self.measure.value: _number(self.charged_micro),
+            self.measure.value: self.charged.value,
             "records_per_voter": self.records_per_voter,
             "purpose": self.purpose,
             "charged_at": self.charged_at,
@@ -100,16 +82,16 @@ class Raise:
 
     dataset: str | None
     """None: the default budget, for datasets that had no account yet."""
-    old_micro: int
-    new_micro: int
+    old: Amount
+    new: Amount
     note: str
     raised_at: str
 
     def as_dict(self) -> dict[str, Any]:
         """Return the raise as plain data, amounts as numbers."""
         return {
-            "old_budget": _number(self.old_micro),
-            "new_budget": _number(self.new_micro),
+            "old_budget": self.old.value,
+            "new_budget": self.new.value,
             "note": self.note,
             "raised_at": self.raised_at,
         }
@@ -120,28 +102,33 @@ class Account:
     """What has been released about one dataset, and what may still be."""
 
     dataset: str
-    budget_micro: int
+    budget: Amount
     entries: tuple[Entry, ...]
     raises: tuple[Raise, ...]
 
-    def spent_micro(self, line: Unit) -> int:
+    def spent_on(self, line: Unit) -> Amount:
         """What one voter or one record has lost at most, by sequential composition.
 
         A release that protects voters with epsilon protects their records with the same epsilon, so an entry
         is posted to the line of its own unit and to every weaker one.
         """
         posted = LINES[: LINES.index(line) + 1]
-        return sum(entry.charged_micro for entry in self.entries if entry.unit in posted)
+        return sum((entry.charged for entry in self.entries if entry.unit in posted), NOTHING)
 
     @property
-    def remaining_micro(self) -> int:
+    def remaining(self) -> Amount:
         """The largest charge, of any unit, that still fits: every charge is posted to the weakest line."""
-        return self.budget_micro - self.spent_micro(LINES[-1])
+        return self.budget - self.spent
 
     @property
-    def whole_voter_micro(self) -> int:
+    def spent(self) -> Amount:
+        """What all releases have cost together, on the weakest line."""
+        return self.spent_on(LINES[-1])
+
+    @property
+    def whole_voter(self) -> Amount:
         """What all releases together can cost a voter as a whole, including those that protect less."""
-        return sum(entry.whole_voter_micro for entry in self.entries)
+        return sum((entry.whole_voter for entry in self.entries), NOTHING)
 
     @property
     def undelivered(self) -> tuple[Entry, ...]:
@@ -152,10 +139,10 @@ class Account:
         """Return the account as plain data, amounts as numbers."""
         return {
             "dataset": self.dataset,
-            "budget": _number(self.budget_micro),
-            "spent": {line.value: _number(self.spent_micro(line)) for line in LINES},
-            "remaining": _number(self.remaining_micro),
-            "whole_voter_loses_at_most": _number(self.whole_voter_micro),
+            "budget": self.budget.value,
+            "spent": {line.value: self.spent_on(line).value for line in LINES},
+            "remaining": self.remaining.value,
+            "whole_voter_loses_at_most": self.whole_voter.value,
             "charged_not_delivered": [entry.id for entry in self.undelivered],
             "entries": [entry.as_dict() for entry in self.entries],
             "raises": [step.as_dict() for step in self.raises],
@@ -168,7 +155,7 @@ class Statement:
 
     ledger: str
     created_at: str
-    default_budget_micro: int
+    default_budget: Amount
     default_raises: tuple[Raise, ...]
     accounts: tuple[Account, ...]
     delta: float | None = None
@@ -185,38 +172,38 @@ class Statement:
             "ledger": self.ledger,
             "created_at": self.created_at,
             **({} if self.delta is None else {"measure": self.measure.value, "delta": self.delta}),
-            "default_budget": _number(self.default_budget_micro),
+            "default_budget": self.default_budget.value,
             "default_raises": [step.as_dict() for step in self.default_raises],
             "accounts": [account.as_dict() for account in self.accounts],
         }
 
 
 @dataclass(frozen=True)
-class Preview:
+class ChargePreview:
     """What a charge would do if it were made now."""
 
     dataset: str
     unit: Unit
-    requested_micro: int
-    budget_micro: int
-    remaining_micro: int
+    requested: Amount
+    budget: Amount
+    remaining: Amount
     """Before the charge."""
     measure: Measure = Measure.EPSILON
 
     @property
     def fits(self) -> bool:
         """Whether the charge would be accepted."""
-        return self.requested_micro <= self.remaining_micro
+        return self.requested <= self.remaining
 
     @property
-    def remaining_after_micro(self) -> int:
+    def remaining_after(self) -> Amount:
         """What would remain afterwards; a refused charge takes nothing."""
-        return self.remaining_micro - self.requested_micro if self.fits else self.remaining_micro
+        return self.remaining - self.requested if self.fits else self.remaining
 
     @property
-    def missing_micro(self) -> int:
+    def missing(self) -> Amount:
         """By how much the request is too large; 0 if it fits."""
-        return max(0, self.requested_micro - self.remaining_micro)
+        return NOTHING if self.fits else self.requested - self.remaining
 
     def as_dict(self) -> dict[str, Any]:
         """Return the preview as plain data, amounts as numbers."""
@@ -225,9 +212,9 @@ class Preview:
             "unit": self.unit.value,
             "fits": self.fits,
             **({} if self.measure is Measure.EPSILON else {"measure": self.measure.value}),
-            "requested": _number(self.requested_micro),
-            "budget": _number(self.budget_micro),
-            "remaining": _number(self.remaining_micro),
-            "remaining_after": _number(self.remaining_after_micro),
-            "missing": _number(self.missing_micro),
+            "requested": self.requested.value,
+            "budget": self.budget.value,
+            "remaining": self.remaining.value,
+            "remaining_after": self.remaining_after.value,
+            "missing": self.missing.value,
         }

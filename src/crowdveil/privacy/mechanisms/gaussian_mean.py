@@ -11,8 +11,8 @@ from crowdveil.privacy.grid import STEPS, from_steps
 from crowdveil.privacy.mechanisms.algorithm1 import sum_of_grid_preferences
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured
 from crowdveil.privacy.noise.distribution import Gaussian
+from crowdveil.privacy.noise.gaussian import GaussianNoise, gaussian_variance
 from crowdveil.privacy.sensitivity import sum_of_preferences
-from crowdveil.privacy.zcdp import GaussianNoise, gaussian_variance
 
 
 class GaussianMean:
@@ -22,7 +22,7 @@ class GaussianMean:
     the output is rho-zCDP for VLCP and RLCP, and so (epsilon, delta)-differentially private (``zcdp.epsilon_of``).
 
     Proof. Replacing one voter's records moves the sum by at most 2 STEPS in l1 (``sensitivity.sum_of_preferences``), and
-    so by at most as much in l2: the theorem of ``zcdp.gaussian_variance`` applies. Dividing by the public N is
+    so by at most as much in l2: the theorem of ``gaussian_variance`` applies. Dividing by the public N is
     post-processing. A record-neighbour is a voter-neighbour, so the same holds there.
     """
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT
+from crowdveil.privacy.amount import MICROS_PER_UNIT
 from crowdveil.privacy.noise.laplace_coins import exp_bounds
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import opendp.prelude as dp
 
 from crowdveil.arrays import BoolArray, IntArray
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilons
+from crowdveil.privacy.amount import MICROS_PER_UNIT
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import check_laplace, exact_scale, rows_by_epsilon

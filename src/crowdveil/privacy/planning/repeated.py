@@ -20,7 +20,7 @@ from typing import Any
 from scipy.special import ndtri
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import MICROS_PER_UNIT
+from crowdveil.privacy.amount import MICROS_PER_UNIT, Amount
 from crowdveil.privacy.zcdp import rho_of
 
 CONFIDENCE = 0.95
@@ -59,9 +59,9 @@ class Repeated:
         return "gaussian" if self.releases >= self.gaussian_better_from else "laplace"
 
     @property
-    def rho_micro_each(self) -> int:
-        """What a ledger has room for so many times, in whole millionths of rho."""
-        return math.floor(self.rho * MICROS_PER_UNIT) // self.releases
+    def rho_each(self) -> Amount:
+        """What a ledger has room for so many times."""
+        return Amount(math.floor(self.rho * MICROS_PER_UNIT) // self.releases)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -14,8 +14,9 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.privacy.amount import NOTHING, Amount
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger.statement import decimal_text
+from crowdveil.privacy.ledger.charge import Charge
 from crowdveil.releases import Release, release_from_dict
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
@@ -65,8 +66,8 @@ class Account:
 
 
 @dataclass(frozen=True)
-class PollBook:
-    """The book of one central poll, as ``crowdveil.publish`` charges it."""
+class PollLedger:
+    """The ledger of one central poll, as ``crowdveil.publish`` charges it."""
 
     database: Database
     poll: str
@@ -74,23 +75,16 @@ class PollBook:
     delta: None = None
     """All releases of a poll are purely private."""
 
-    def charge(
-        self,
-        dataset: str,
-        epsilon_micro: int,
-        unit: Unit,
-        records_per_voter: int,
-        purpose: str,
-        rho_micro: int | None = None,
-    ) -> StoredCharge:
+    def charge(self, charge: Charge) -> StoredCharge:
         """Spend from the poll's budget, durably, or raise ``BudgetExceeded`` and spend nothing.
 
-        ``dataset`` and ``records_per_voter`` are of no account here: the budget belongs to the poll.
+        Which ballots they are is of no account here: the budget belongs to the poll.
         """
-        if rho_micro is not None:
+        if charge.rho is not None:
             raise CrowdveilError(f"the budget of poll {self.poll} adds up pure epsilons: use a pure mechanism")
-        if not epsilon_micro > 0:
-            raise ValueError(f"a release costs something, got {epsilon_micro}")
+        if not charge.epsilon > NOTHING:
+            raise ValueError(f"a release costs something, got {charge.epsilon}")
+        epsilon_micro = charge.epsilon.micro
         account = schema.poll.c
         enough = account.spent_micro + epsilon_micro <= account.budget_micro
         with self.database.writing() as connection:
@@ -104,15 +98,15 @@ class PollBook:
             row = {
                 "poll": self.poll,
                 "cost_micro": epsilon_micro,
-                "unit": unit.value,
-                "purpose": purpose,
+                "unit": charge.unit.value,
+                "purpose": charge.purpose,
                 "charged_on": self.today,
             }
             number = connection.execute(insert(schema.charge).values(row)).inserted_primary_key
             ledger = _installation(connection)
         if number is None:
             raise RuntimeError("the database did not number the charge")
-        return StoredCharge(ledger, number[0], self.poll, epsilon_micro, unit, purpose, self.today)
+        return StoredCharge(ledger, number[0], self.poll, epsilon_micro, charge.unit, charge.purpose, self.today)
 
 
 @dataclass(frozen=True)
@@ -121,9 +115,9 @@ class Releases:
 
     database: Database
 
-    def book(self, poll: str, today: date) -> PollBook:
-        """Return the book of a central poll."""
-        return PollBook(self.database, poll, today)
+    def ledger(self, poll: str, today: date) -> PollLedger:
+        """Return the ledger of a central poll."""
+        return PollLedger(self.database, poll, today)
 
     def put(self, poll: str, release: Release, today: date, charge: int | None) -> StoredRelease:
         """Store a release, and note it at the charge that paid for it."""
@@ -182,11 +176,12 @@ def _refusal(connection: Connection, poll: str, requested: int) -> CrowdveilErro
     row = connection.execute(_balance(poll)).one_or_none()
     if row is None or row.budget_micro is None:
         return CrowdveilError(f"there is no central poll {poll!r} whose budget could be charged")
-    remaining = row.budget_micro - row.spent_micro
+    budget, cost = Amount(row.budget_micro), Amount(requested)
+    remaining = budget - Amount(row.spent_micro)
     return BudgetExceeded(
-        f"the budget of poll {poll} does not cover this release: requested epsilon {decimal_text(requested)}, "
-        f"remaining {decimal_text(remaining)} of {decimal_text(row.budget_micro)}, "
-        f"difference {decimal_text(requested - remaining)}; it is what the voters agreed to, and stays",
-        requested,
-        remaining,
+        f"the budget of poll {poll} does not cover this release: requested epsilon {cost}, "
+        f"remaining {remaining} of {budget}, "
+        f"difference {cost - remaining}; it is what the voters agreed to, and stays",
+        cost.decimal,
+        remaining.decimal,
     )

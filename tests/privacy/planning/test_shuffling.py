@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from scipy.stats import binom
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.shuffling import Clones, amplified_epsilon
+from crowdveil.privacy.planning.shuffling import Clones, amplified_epsilon
 
 
 def enumerated_pair(local_epsilon, voters):

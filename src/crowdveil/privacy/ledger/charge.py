@@ -1,0 +1,48 @@
+"""What a ledger is asked to write down before noise is drawn, and by whom it is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.guarantee import Unit
+
+
+@dataclass(frozen=True)
+class Charge:
+    """The cost of one release."""
+
+    dataset: str
+    """The fingerprint of the ballots."""
+    unit: Unit
+    """What the release protects."""
+    epsilon: Amount
+    records_per_voter: int
+    """The largest number of records of any voter."""
+    purpose: str
+    rho: Amount | None = None
+    """Of a zCDP release, which has no pure epsilon."""
+
+
+class PostedCharge(Protocol):
+    """A charge that is on disk."""
+
+    @property
+    def ledger(self) -> str:
+        """The id of the ledger that holds it."""
+
+    @property
+    def id(self) -> int:
+        """Its number there."""
+
+
+class ChargeableLedger(Protocol):
+    """Where the cost of a release is written down before its noise is drawn: a ledger file, or a poll's budget."""
+
+    @property
+    def delta(self) -> float | None:
+        """Of a zCDP ledger; None for a pure one."""
+
+    def charge(self, charge: Charge) -> PostedCharge:
+        """Spend, durably, or raise ``BudgetExceeded`` and spend nothing."""

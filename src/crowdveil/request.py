@@ -1,0 +1,189 @@
+"""What is asked of a release, and what it would cost and give: all of it public, before an answer is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
+
+from crowdveil.arrays import FloatArray
+from crowdveil.ballots import BallotSource, Census, census
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
+from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place
+from crowdveil.privacy.ledger.charge import Charge
+from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, MECHANISMS, check_options, mechanism_name
+from crowdveil.privacy.noise.distribution import NoiseDistribution
+from crowdveil.privacy.zcdp import ZcdpBudget
+from crowdveil.releases import ERROR_BAR
+
+FEWEST_VOTERS = 2
+
+SomeEpsilon: TypeAlias = "EpsilonLike | Epsilons | Sequence[EpsilonLike] | FloatArray"
+"""One epsilon for all voters, or a list of personal ones, in the voters' order."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: everything public, chosen before an answer is looked at."""
+
+    paradigm: Paradigm
+    epsilon: Epsilon | Epsilons | ZcdpBudget
+    """One for all, or (distributed paradigms) each voter's own, in the voters' order, or a rho."""
+    mechanism: str | None = None
+    """None: the recommended one for this paradigm; "paper": the paper's. With a rho there is only gaussian-mean."""
+    norm_bound: float | None = None
+    """None: the study's."""
+    repair: bool = True
+    sensitivity: Sensitivity = "tight"
+    equal_votes: bool = False
+    robust: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.paradigm, Paradigm):
+            raise CrowdveilError(f"the paradigm is {self.paradigm!r}: find it by name with paradigm('vlcp')")
+        if not isinstance(self.epsilon, Epsilon | Epsilons | ZcdpBudget):
+            raise CrowdveilError(f"the epsilon is {self.epsilon!r}: use Epsilon(1), Epsilons.of([...]) or a ZcdpBudget")
+        if self.mechanism is not None and not isinstance(self.mechanism, str):
+            raise CrowdveilError(f"the mechanism is {self.mechanism!r}: give its name, or None for the recommended one")
+        if self.norm_bound is not None and not (_is_number(self.norm_bound) and 0 < self.norm_bound < np.inf):
+            raise CrowdveilError(
+                f"the norm bound B must be a positive number (the paper uses 2), got {self.norm_bound}"
+            )
+        if self.sensitivity not in get_args(Sensitivity):
+            raise CrowdveilError(f"the sensitivity is {self.sensitivity!r}: use {' or '.join(get_args(Sensitivity))}")
+        if not (_is_number(self.robust) and 0 <= self.robust < 0.5):
+            raise CrowdveilError(
+                f"the share of reports to pull in at each end must be from 0 to below 0.5, got {self.robust}"
+            )
+        if isinstance(self.epsilon, Epsilons) and self.paradigm.place is Place.CENTRAL:
+            raise CrowdveilError(f"{self.paradigm.name} adds one noise for all: personal epsilons need vldp or rldp")
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A request checked against a crowd: what it would cost and give, before anything is spent."""
+
+    settings: Settings
+    mechanism: str
+    guarantee: Guarantee
+    epsilons: Epsilons
+    dataset: Census
+
+    @property
+    def expected_noise(self) -> NoiseDistribution | None:
+        """The noise that the society would carry, where it is known beforehand."""
+        if self.mechanism in CENTRAL:
+            return CENTRAL[self.mechanism].expected_noise(self.settings, self.dataset.voters, self.loss)
+        return DISTRIBUTED[self.mechanism].expected_noise(self.settings, self.epsilons)
+
+    @property
+    def loss(self) -> Epsilon | Fraction:
+        """The privacy loss that a central mechanism takes: an epsilon, or the rho of zCDP."""
+        return self.guarantee.epsilon if self.guarantee.rho is None else self.guarantee.rho.fraction
+
+    @property
+    def expected_error_bar(self) -> float | None:
+        """How far the noise would move any coordinate at most, with 95 % probability each; None if not known yet."""
+        noise = self.expected_noise
+        return None if noise is None else float(np.max(noise.half_widths(ERROR_BAR)))
+
+    @property
+    def charge(self) -> Charge:
+        """What a ledger would be charged."""
+        guarantee = self.guarantee
+        return Charge(
+            dataset=self.dataset.fingerprint,
+            unit=guarantee.paradigm.unit,
+            epsilon=guarantee.epsilon.amount,
+            records_per_voter=self.dataset.most_records,
+            purpose=f"{guarantee.paradigm.name} {self.mechanism}",
+            rho=guarantee.rho,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it in plain words."""
+        noise = self.expected_noise
+        return {
+            "dry_run": True,
+            "guarantee": self.guarantee.as_dict(),
+            "mechanism": self.mechanism,
+            "expected_noise": None if noise is None else noise.description,
+            "expected_error_bar": self.expected_error_bar,
+            "dataset": self.dataset.fingerprint,
+            "records": self.dataset.records,
+        }
+
+    def __repr__(self) -> str:
+        bar = self.expected_error_bar
+        noise = "error bars known only afterwards" if bar is None else f"error bars ± {bar:.3g}"
+        return (
+            f"<preview: {self.charge.purpose}, epsilon {self.guarantee.epsilon}, {self.dataset.voters} voters, {noise}>"
+        )
+
+
+def preview_request(source: BallotSource, request: Request) -> Preview:
+    """Check a request against the crowd. Spends nothing and draws no noise."""
+    _check_source(source)
+    study, dataset = source.study, census(source)
+    if dataset.voters < FEWEST_VOTERS:
+        raise CrowdveilError(
+            f"one voter is not a crowd: a release needs at least {FEWEST_VOTERS}, got {dataset.voters}"
+        )
+    bound = float(study.norm_bound if request.norm_bound is None else request.norm_bound)
+    epsilons = _everybodys(request.epsilon, dataset.voters)
+    loss = Loss.RHO if isinstance(request.epsilon, ZcdpBudget) else Loss.EPSILON
+    name = mechanism_name(request.paradigm, request.mechanism, study, epsilons, loss)
+    settings = Settings(study, bound, request.repair, request.sensitivity, request.equal_votes, request.robust)
+    check_options(MECHANISMS[name], settings)
+    guarantee = Guarantee(request.paradigm, epsilons.largest, epsilons.smallest, bound, dataset.voters)
+    if isinstance(request.epsilon, ZcdpBudget):
+        guarantee = replace(guarantee, delta=request.epsilon.delta, rho=request.epsilon.rho)
+    return Preview(
+        settings=settings,
+        mechanism=name,
+        guarantee=guarantee,
+        epsilons=epsilons,
+        dataset=dataset,
+    )
+
+
+def level_of(epsilon: SomeEpsilon | None, zcdp: ZcdpBudget | None) -> Epsilon | Epsilons | ZcdpBudget:
+    """Read an epsilon as people write it: a number for all, or a list of personal ones; or a rho in its place."""
+    if (epsilon is None) == (zcdp is None):
+        raise CrowdveilError(
+            "give either an epsilon (epsilon=1, or a list of personal ones) or a rho (zcdp=ZcdpBudget(0.02, 1e-6))"
+        )
+    if zcdp is not None:
+        if not isinstance(zcdp, ZcdpBudget):
+            raise CrowdveilError(f"zcdp is {zcdp!r}: use ZcdpBudget(rho, delta), like ZcdpBudget(0.02, 1e-6)")
+        return zcdp
+    if isinstance(epsilon, Epsilons):
+        return epsilon
+    if isinstance(epsilon, Iterable) and not isinstance(epsilon, str):
+        return Epsilons.of(epsilon)
+    assert epsilon is not None  # one of the two was given
+    return Epsilon(epsilon)
+
+
+def _everybodys(epsilon: Epsilon | Epsilons | ZcdpBudget, voters: int) -> Epsilons:
+    if isinstance(epsilon, Epsilons):
+        if len(epsilon) != voters:
+            raise CrowdveilError(f"{len(epsilon)} personal epsilons were given for {voters} voters")
+        return epsilon
+    return Epsilons.same(epsilon.epsilon if isinstance(epsilon, ZcdpBudget) else epsilon, voters)
+
+
+def _check_source(source: object) -> None:
+    if not all(hasattr(source, needed) for needed in ("study", "voters", "batches")):
+        raise CrowdveilError(
+            f"the ballots are {source!r:.80}: read them first, with read_ballots, read_moral_machine or read_table"
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
