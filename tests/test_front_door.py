@@ -10,11 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import crowdveil
-from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.guarantee import paradigm
-from crowdveil.publish import experiment
-from crowdveil.releases import save_release
-from crowdveil.request import Request
+from crowdveil.publish import release_for_experiments
 from crowdveil.sources.simulated import synthetic_crowd
 
 HEAVY = {"matplotlib", "numba", "opendp", "polars", "pyarrow", "rich", "scipy"}
@@ -70,7 +66,7 @@ def test_a_program_that_decides_loads_nothing_that_reads_answers():
 
 def test_deciding_loads_nothing_heavy(tmp_path):
     crowd = synthetic_crowd(30, 10, 2, np.random.default_rng(1)).ballots
-    save_release(experiment(crowd, Request(paradigm("vlcp"), Epsilon(1)), 1), tmp_path / "r.json")
+    release_for_experiments(crowd, "vlcp", epsilon=1, seed=1).save(tmp_path / "r.json")
     words = ["decide", str(tmp_path / "r.json"), '[{"features": {"x1": 1}}, {"features": {}}]', "--allow-experiment"]
     run = f"import contextlib\nwith contextlib.suppress(SystemExit):\n    main({words})"
     told = loaded_by(f"from crowdveil.cli.app import main\n{run}")
