@@ -26,7 +26,7 @@ from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.distribution import spread_of
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.publish import Request, prepare
+from crowdveil.request import Request, preview_request
 from crowdveil.sources.simulated import synthetic_crowd
 
 variances = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=60).map(np.array)
@@ -224,6 +224,6 @@ def test_a_robust_mean_moves_less(name, crowd):
 
 def test_a_robust_mean_is_refused_where_it_means_nothing(crowd):
     with pytest.raises(CrowdveilError, match="does not know robust: it knows no options; leave it out"):
-        prepare(crowd.ballots, Request(PARADIGMS["vlcp"], Epsilon(1), robust=0.1))
+        preview_request(crowd.ballots, Request(PARADIGMS["vlcp"], Epsilon(1), robust=0.1))
     with pytest.raises(CrowdveilError, match="below"):
-        prepare(crowd.ballots, Request(PARADIGMS["rldp"], Epsilon(1), robust=0.7))
+        preview_request(crowd.ballots, Request(PARADIGMS["rldp"], Epsilon(1), robust=0.7))
