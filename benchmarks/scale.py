@@ -2,7 +2,8 @@
 
 Each point is a process of its own that opens a ballot file, counts it, and releases it: by Algorithm 1 (VLCP: every
 voter is fitted), by Algorithm 2 (VLDP: every voter is fitted and draws exact noise) and by scores (RLDP: nobody is
-fitted). Times are of the processor, all threads together. Written to docs/scale.png. With --spark, the same work on two Spark worker processes beside all cores here.
+fitted). Times are of the processor, all threads together. Written to docs/scale.png. With
+--spark, the same work on two Spark worker processes beside all cores here.
 
 Run: python benchmarks/scale.py [--voters 10000 100000 1000000 4000000] [--spark]
 """
@@ -107,7 +108,7 @@ def draw(series: dict[str, Points]) -> None:
 
 
 def beside_spark(voters: int, folder: Path) -> None:
-    """Fit and average everybody, here and on two Spark workers, until warm; the societies must be equal, bit for bit."""
+    """Fit and average everybody, here and on two Spark workers, until warm; the societies must be equal to the bit."""
     path, results = folder / "crowd", {}
     simulate(path, load_study("moral-machine"), voters)
     print(f"\n{voters:,} voters: fit and average{'':>4} {'first, s':>9} {'second, s':>10}")

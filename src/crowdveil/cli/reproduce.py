@@ -54,7 +54,7 @@ def everything(
     words = [*(["--docs", str(docs)] if docs is not None else [])]
     order = _order(quick, folder, data, workers, crowds, words)
     _say_if_left_out(order)
-    made = reproduce(order, lambda total: progress("reproducing", total, "pieces"))
+    made = reproduce(order, lambda total: progress("reproducing", total, "jobs"))
     page = folder / "index.html"
     write_text(page, reproduction_page(made))
     if docs is not None:
@@ -83,7 +83,7 @@ def figure(
     order = _order(quick, folder, data, workers, crowds, ["figure", name])
     if name == "compare-no-privacy":
         _say_if_left_out(order)
-    made = reproduce_figure(order, name, lambda total: progress(name, total, "pieces"))
+    made = reproduce_figure(order, name, lambda total: progress(name, total, "jobs"))
     files = {kind: str(path) for kind, path in figure_files(folder, name).items()}
 
     def in_words() -> None:

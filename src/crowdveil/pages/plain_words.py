@@ -79,7 +79,7 @@ def odds_text(epsilon: float) -> str:
 
 
 def guess_text(epsilon: float, delta: float) -> str:
-    """Write the attacker's odds; with a delta they are e^epsilon / (1 + e^epsilon) + delta / (1 + e^epsilon) at most."""
+    """Write the attacker's odds; with a delta they are (e^epsilon + delta) / (1 + e^epsilon) at most."""
     return odds_text(epsilon) + (f" + {delta:g}" if delta else "")
 
 
@@ -220,8 +220,8 @@ def limit_sentences(release: Release) -> list[str]:
     ]
     if guarantee.paradigm.unit is Unit.CHOICE:
         limits.append(
-            "Which dilemmas you were shown. They are public here. If a dilemma was made for you, whatever it says about "
-            "you is public with it; the promise covers only the side that you took."
+            "Which dilemmas you were shown. They are public here. If a dilemma was made for you, whatever it says "
+            "about you is public with it; the promise covers only the side that you took."
         )
     if guarantee.paradigm.unit is Unit.VOTER:
         limits.append(

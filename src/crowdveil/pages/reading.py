@@ -1,4 +1,4 @@
-"""A release read feature by feature, in the order and with the digits in which it is shown, and the findings in words."""
+"""A release read feature by feature, in the order and with the digits in which it is shown, and the findings."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def expected_error_bar_sentence(noise: NoiseDistribution | None, robust: float =
     if isinstance(noise, LaplaceSum | Gaussian) and not robust:
         return f"The {ERROR_BAR:.0%} error bar of each value will be {widest}."
     return (
-        f"The widest {ERROR_BAR:.0%} error bar would be about {widest} for a crowd that is indifferent on the whole and "
-        "in which everybody answered every dilemma. It can come out wider."
+        f"The widest {ERROR_BAR:.0%} error bar would be about {widest} for a crowd that is indifferent on the whole "
+        "and in which everybody answered every dilemma. It can come out wider."
     )
 
 

@@ -52,7 +52,7 @@ def curve(tmp_path_factory):
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        results = Results(sweep(experiments, CROWDS, 2, folder / "pieces", lambda done: None))
+        results = Results(sweep(experiments, CROWDS, 2, folder / "jobs", lambda done: None))
     return lambda experiment, series, measure="accuracy": results.curve(experiment, series, measure)
 
 

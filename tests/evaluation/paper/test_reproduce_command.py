@@ -64,21 +64,21 @@ def test_one_figure_alone(tmp_path):
     assert all((tmp_path / path).stat().st_size > 0 for path in answer["files"].values())
     numbers = pl.read_parquet(tmp_path / answer["files"]["parquet"])
     assert numbers["x"].unique().sort().to_list() == [0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0]
-    pieces = {file: file.stat().st_mtime_ns for file in (tmp_path / "reproduction" / "pieces").iterdir()}
+    jobs = {file: file.stat().st_mtime_ns for file in (tmp_path / "reproduction" / "jobs").iterdir()}
     again = run(tmp_path, "figure", "norm-bound", "--crowds", "2", "--workers", "2", "--json")
     assert json.loads(again.stdout) == answer
-    assert pieces == {file: file.stat().st_mtime_ns for file in (tmp_path / "reproduction" / "pieces").iterdir()}
+    assert jobs == {file: file.stat().st_mtime_ns for file in (tmp_path / "reproduction" / "jobs").iterdir()}
     assert pl.read_parquet(tmp_path / answer["files"]["parquet"]).equals(numbers)
 
 
 def test_an_interruption_leaves_nothing_half_done(tmp_path):
     process = subprocess.Popen([*PROGRAM, "figure", "norm-bound", "--crowds", "100000", "--workers", "1"], cwd=tmp_path,
                                stderr=subprocess.PIPE, text=True, start_new_session=True)  # fmt: skip
-    pieces, deadline = tmp_path / "reproduction" / "pieces", time.monotonic() + 300
-    while not (pieces.exists() and any(pieces.glob("*.parquet"))) and time.monotonic() < deadline:
+    jobs, deadline = tmp_path / "reproduction" / "jobs", time.monotonic() + 300
+    while not (jobs.exists() and any(jobs.glob("*.parquet"))) and time.monotonic() < deadline:
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=300)[1].strip().splitlines()
     assert process.returncode == 130
     assert all(line.startswith("crowdveil: ") for line in said), said
-    assert not list(pieces.glob(".*unfinished"))
+    assert not list(jobs.glob(".*unfinished"))

@@ -12,7 +12,7 @@ import pytest
 from slow_counting import Counting
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.toolkit.sweep import CROWDS_PER_PIECE, Piece, pieces, sweep
+from crowdveil.evaluation.toolkit.sweep import CROWDS_PER_JOB, Job, jobs, sweep
 
 HERE = Path(__file__).parent
 EXPERIMENTS = [Counting("a"), Counting("b")]
@@ -110,7 +110,7 @@ def test_a_bug_in_an_experiment_is_not_swallowed(tmp_path):
     assert list(tmp_path.iterdir()) == [], "nothing half-written"
 
 
-def test_a_damaged_piece_is_named(tmp_path):
+def test_a_damaged_job_is_named(tmp_path):
     sweep(EXPERIMENTS[:1], 10, 1, tmp_path, lambda done: None)
     (file,) = tmp_path.glob("*.parquet")
     file.write_bytes(file.read_bytes()[:100])
@@ -118,12 +118,12 @@ def test_a_damaged_piece_is_named(tmp_path):
         sweep(EXPERIMENTS[:1], 10, 1, tmp_path, lambda done: None)
 
 
-def test_pieces_and_their_keys():
-    made = pieces([*EXPERIMENTS, EXPERIMENTS[0]], CROWDS)
-    assert [len(p.crowds) for p in made] == [CROWDS_PER_PIECE] * 3 + [5] + [CROWDS_PER_PIECE] * 3 + [5]
+def test_jobs_and_their_keys():
+    made = jobs([*EXPERIMENTS, EXPERIMENTS[0]], CROWDS)
+    assert [len(p.crowds) for p in made] == [CROWDS_PER_JOB] * 3 + [5] + [CROWDS_PER_JOB] * 3 + [5]
     assert len({p.key for p in made}) == len(made)
-    assert Piece(Counting("a"), range(10)).key == made[0].key
-    assert Piece(Counting("c"), range(10)).key != made[0].key
+    assert Job(Counting("a"), range(10)).key == made[0].key
+    assert Job(Counting("c"), range(10)).key != made[0].key
 
 
 def children(pid):

@@ -75,7 +75,7 @@ class Comparison:
         return self.measured[self.order.source.baselines[0]]
 
     def quality(self, entry: Entry) -> Interval:
-        """Return the accuracy (or the share of answers predicted) of an entry, over the crowds."""
+        """Return the accuracy (or the share of choices predicted) of an entry, over the crowds."""
         return mean(self.measured[entry].quality)
 
     def ratio(self, entry: Entry) -> Interval:

@@ -15,7 +15,7 @@ from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 
 SUFFIXES = (".png", ".svg")
 _COLUMNS = 3
-_PROTECTS = {Unit.VOTER: "voters", Unit.RECORD: "records", Unit.CHOICE: "answers"}
+_PROTECTS = {Unit.VOTER: "voters", Unit.RECORD: "records", Unit.CHOICE: "choices"}
 _TRUSTS = {Place.CENTRAL: "trusted aggregator", Place.DISTRIBUTED: "nobody trusted"}
 _COLOURS = {"paper": "#d55e00", "recommended": "#0072b2"}
 _OTHERS = ("#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
@@ -33,7 +33,7 @@ def picture(comparison: Comparison, suffix: str) -> bytes:
     for axes in places.flat[len(paradigms) :]:
         axes.set_visible(False)
     for axes in places[:, 0]:
-        axes.set_ylabel("accuracy" if comparison.order.source.quality == "accuracy" else "held-out answers predicted")
+        axes.set_ylabel("accuracy" if comparison.order.source.quality == "accuracy" else "held-out choices predicted")
     for column in places.T:
         column[max(i for i, axes in enumerate(column) if axes.get_visible())].set_xlabel("epsilon")
     return png(figure) if suffix == ".png" else svg(figure).encode()

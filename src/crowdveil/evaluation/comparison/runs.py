@@ -1,6 +1,6 @@
-"""The pieces of a comparison: one crowd, or one split of a file, under every entry.
+"""The runs of a comparison: one crowd, or one split of a file, under every entry.
 
-A piece draws all its random numbers by its name, so the results are the same for any number of workers, and all
+A run draws all its random numbers by its name, so the results are the same for any number of workers, and all
 mechanisms meet the same crowds.
 """
 
@@ -34,9 +34,9 @@ from crowdveil.study.study import Study
 TEST_PAIRS = 10_000
 """Fresh Gaussian pairs that a release from a synthetic crowd is judged on."""
 TRAINED = 0.75
-"""Share of a file's voters that a release is made from; the others' answers are to be predicted."""
+"""Share of a file's voters that a release is made from; the others' choices are to be predicted."""
 SOCIETY, POOLED = Entry("society", None), Entry("pooled", None)
-"""Without privacy: the mean of the bounded fits (the paper's), and one fit to everybody's answers."""
+"""Without privacy: the mean of the bounded fits (the paper's), and one fit to everybody's records."""
 
 _DRAWS = 4
 """How often a crowd is released again with fresh noise at the epsilons that were asked for."""
@@ -49,7 +49,7 @@ _CHEAP_DRAWS = {
 Judge = Callable[[FloatArray], FloatArray]
 """Parameters (rows) -> how good each is."""
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""What is going on, in how many pieces -> something to tell of each finished piece."""
+"""The work, in how many runs -> something to tell of each finished one."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,11 @@ class OnSyntheticCrowd:
 
 @dataclass(frozen=True)
 class OnSplit:
-    """The voters of a file, split at random: releases from the larger part predict the answers of the others."""
+    """The voters of a file, split at random: releases from the larger part predict the choices of the others."""
 
     path: Path
     voters: int | None
-    """None: the training voters as they are. Else so many, drawn from them with replacement: a crowd of another size."""
+    """None: the training voters as they are. Else so many, drawn from them with replacement."""
     seed: int
     number: int
     tasks: tuple[Task, ...]
@@ -113,8 +113,8 @@ class OnSplit:
         order = rng.permutation(everyone.voters)
         cut = round(TRAINED * everyone.voters)
         members = order[:cut] if self.voters is None else rng.choice(order[:cut], self.voters)
-        answers = everyone.take(order[cut:]).differences.astype(np.float64)
-        return _measure(self, everyone.take(members), lambda learned: share(sides(answers, learned), 1.0))
+        held_out = everyone.take(order[cut:]).differences.astype(np.float64)
+        return _measure(self, everyone.take(members), lambda learned: share(sides(held_out, learned), 1.0))
 
 
 Run = OnSyntheticCrowd | OnSplit
@@ -158,7 +158,7 @@ class EntryResult:
     """What an entry gave: a value a crowd, in the crowds' order."""
 
     quality: FloatArray
-    """Share of test pairs decided as the truth does, or of held-out answers predicted."""
+    """Share of test pairs decided as the truth does, or of held-out choices predicted."""
     squared_error: FloatArray
     """Squared distance of the release from what it would be without noise."""
 
@@ -197,7 +197,7 @@ class Source(Protocol):
 
     @property
     def records(self) -> float:
-        """How many answers a voter has, on average."""
+        """The number of records a voter has, on average."""
 
     @property
     def quality(self) -> str:
@@ -208,7 +208,7 @@ class Source(Protocol):
         """What stands without privacy: first what ratios refer to, then the other one."""
 
     def runs(self, number: int, seed: int, tasks: Sequence[Task], voters: int | None = None) -> list[Run]:
-        """Return the pieces of a comparison on so many crowds, of another size if ``voters`` is given."""
+        """Return the runs of a comparison on so many crowds, of another size if ``voters`` is given."""
 
     def describe(self, number: int) -> str:
         """Say in words what a comparison on so many crowds or splits is made from."""
@@ -222,7 +222,7 @@ class Synthetic:
     """The crowds of the paper's Section 5.1."""
 
     voters: int
-    answers: int
+    records_each: int
     features: int
 
     quality = "accuracy"
@@ -231,27 +231,26 @@ class Synthetic:
     @property
     def study(self) -> Study:
         """The synthetic study with so many features."""
-        return synthetic_study(self.features, self.answers)
+        return synthetic_study(self.features, self.records_each)
 
     @property
     def records(self) -> float:
-        """How many answers a voter has."""
-        return self.answers
+        """The number of records a voter has."""
+        return self.records_each
 
     def runs(self, number: int, seed: int, tasks: Sequence[Task], voters: int | None = None) -> list[Run]:
-        """Return a piece for each crowd."""
+        """Return a run for each crowd."""
         size = self.voters if voters is None else voters
-        return [OnSyntheticCrowd(size, self.answers, self.features, seed, k, tuple(tasks)) for k in range(number)]
+        return [OnSyntheticCrowd(size, self.records_each, self.features, seed, k, tuple(tasks)) for k in range(number)]
 
     def describe(self, number: int) -> str:
         """Say the size of the crowds."""
-        return (
-            f"{number} synthetic crowds of {self.voters} voters, {self.answers} answers each, {self.features} features"
-        )
+        return f"{number} synthetic crowds of {self.voters} voters, {self.records_each} records each, "
+            f"{self.features} features"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the paper's N, n and d."""
-        return {"voters": self.voters, "records": self.answers, "features": self.features}
+        return {"voters": self.voters, "records": self.records_each, "features": self.features}
 
 
 @dataclass(frozen=True)
@@ -267,7 +266,7 @@ class OfFile:
     baselines = (POOLED, SOCIETY)
 
     def runs(self, number: int, seed: int, tasks: Sequence[Task], voters: int | None = None) -> list[Run]:
-        """Return a piece for each split."""
+        """Return a run for each split."""
         return [OnSplit(self.path, voters, seed, k, tuple(tasks)) for k in range(number)]
 
     def describe(self, number: int) -> str:

@@ -67,7 +67,7 @@ class Variant:
     sensitivity: Sensitivity
     """The tighter of the two proved ones, or the paper's."""
     cut_to: float | None = None
-    """Public bound on a record's length that longer ones are cut to; None takes the study's, which few records reach."""
+    """Public bound on a record's length that longer ones are cut to; None: the study's, which few records reach."""
     private: bool = True
     """Without it the records are not scaled to length 1, as the sensitivity needs: the noise hides nothing."""
 

@@ -165,6 +165,6 @@ def advantage(first: Iterable[Curve], second: Iterable[Curve]) -> Interval:
 def between(
     results: Results, first: Sequence[Experiment], second: Sequence[Experiment], series: str, measure: str
 ) -> Interval:
-    """Return how much higher a series lies in some experiments than in others on other crowds, on average over the axis."""
+    """Return how much higher a series lies in some experiments than in others on other crowds, over the axis."""
     values = [joined(c.overall for c in curves(results, group, series, measure)) for group in (first, second)]
     return difference(*values)

@@ -70,8 +70,8 @@ def _test_pairs(results: Results) -> OpenChoice:
     return OpenChoice(
         "How many test pairs",
         f"{TEST_PAIRS:,} fresh Gaussian pairs for each crowd",
-        f"Infinitely many have a closed form, 1 − angle/π. It moves a crowd's accuracy by {np.std(sampled - exact):.4f} "
-        f"(standard deviation) and no point of a curve by more than {apart:.4f}.",
+        "Infinitely many have a closed form, 1 − angle/π. It moves a crowd's accuracy by "
+        f"{np.std(sampled - exact):.4f} (standard deviation) and no point of a curve by more than {apart:.4f}.",
     )
 
 
@@ -108,8 +108,8 @@ def _record_bound(results: Results) -> OpenChoice:
     said = ", ".join(f"{mean(curve.at(p)).estimate:.3f} at {p:g}" for p in curve.points)
     return OpenChoice(
         "How records are scaled for Algorithm 3 (‖V‖ ≤ 1)",
-        "by a public bound that fewer than one in 1,000 exceeds (8.0 at d = 10), the few longer ones cut; “records cut” "
-        "is the other extreme, a bound of 1 that cuts nearly all",
+        "by a public bound that fewer than one in 1,000 exceeds (8.0 at d = 10), the few longer ones cut; “records "
+        "cut” is the other extreme, a bound of 1 that cuts nearly all",
         f"A smaller bound cuts more records, and keeps more of the rest: accuracy of the repaired algorithm at ε = 1, "
         f"N = 100, n = 50 is {said}.",
     )
@@ -117,11 +117,11 @@ def _record_bound(results: Results) -> OpenChoice:
 
 def _real_truth(results: Results, data: MoralMachine) -> OpenChoice:
     where = plan.real(data, plan.NO_PRIVACY_REAL_VOTERS)
-    agreement, answers = (results.curve(where, NO_PRIVACY, t).only.mean() for t in ("agreement", "predicted"))
+    agreement, predicted = (results.curve(where, NO_PRIVACY, t).only.mean() for t in ("agreement", "predicted"))
     return OpenChoice(
         "What the truth is on real data",
-        "two, side by side, on the dilemmas of everybody who is not in the crowd: what the society of all voters (mean of "
-        "fits, B = 2) chooses, and what each person answered",
-        f"Without privacy, 200 voters agree with the society of all on {agreement:.3f}, and predict {answers:.3f} of "
-        "people's answers: two different qualities.",
+        "two, side by side, on the dilemmas of everybody who is not in the crowd: what the society of all voters "
+        "(mean of fits, B = 2) chooses, and what each person chose",
+        f"Without privacy, 200 voters agree with the society of all on {agreement:.3f}, and predict {predicted:.3f} of "
+        "people's choices: two different qualities.",
     )

@@ -20,9 +20,9 @@ HOW_TO_READ = (
 )
 WHAT_REACHES = (
     "The paper's headline is that its algorithms keep more than 80 % of the accuracy without privacy when ε > 0.3, and "
-    "more than 90 % when ε > 1. Here the same is asked of the mechanism that crowdveil recommends for each promise, on the same "
-    "crowds and read in the same way: as a ratio to the mean of bounded fits, at the nearest ε of the grid beyond. The ε "
-    "itself and the paper's mechanism are context. None of this counts among the paper's claims above."
+    "more than 90 % when ε > 1. Here the same is asked of the mechanism that crowdveil recommends for each promise, on "
+    "the same crowds and read in the same way: as a ratio to the mean of bounded fits, at the nearest ε of the grid "
+    "beyond. The ε itself and the paper's mechanism are context. None of this counts among the paper's claims above."
 )
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _KINDS = {Verdict.HOLDS: "holds", Verdict.PARTLY: "partly", Verdict.FAILS: "fails"}
@@ -46,11 +46,12 @@ def reproduction_page(made: Reproduction) -> str:
 <main>
 <h1>Privacy-preserving Crowd-guided AI Decision-making in Ethical Dilemmas: its evaluation, reproduced</h1>
 <p>{text(summary(made))}</p>
-<p>Every number is a mean over {made.order.crowds} crowds with its 95&nbsp;% interval. Accuracy is the share of test pairs
-on which the learned parameter and the truth choose the same side; 0.5 is a coin. Lines and rows marked NOT PRIVATE
-show where a curve of the paper comes from; they protect nobody.</p>
+<p>Every number is a mean over {made.order.crowds} crowds with its 95&nbsp;% interval. Accuracy is the share of test
+pairs on which the learned parameter and the truth choose the same side; 0.5 is a coin. Lines and rows marked
+NOT PRIVATE show where a curve of the paper comes from; they protect nobody.</p>
 <p>{text(made.order.data_words)}</p>
-<nav aria-label="Contents"><a href="#claims">Claims</a> · <a href="#recommended">What reaches the claim</a> · <a href="#figures">Figures</a> ·
+<nav aria-label="Contents"><a href="#claims">Claims</a> · <a href="#recommended">What reaches the claim</a> ·
+<a href="#figures">Figures</a> ·
 <a href="#choices">What the paper leaves open</a> · <a href="#made">How this was made</a></nav>
 <h2 id="claims">Claims</h2>
 <p>{text(HOW_TO_READ)}</p>
@@ -72,14 +73,15 @@ show where a curve of the paper comes from; they protect nobody.</p>
 {"".join(map(_figure, made.figures))}
 <h2 id="choices">What the paper leaves open</h2>
 <div class="wide"><table>
-<thead><tr><th scope="col">Left open</th><th scope="col">Chosen here</th><th scope="col">How much it matters</th></tr></thead>
+<thead><tr><th scope="col">Left open</th><th scope="col">Chosen here</th>
+<th scope="col">How much it matters</th></tr></thead>
 <tbody>
 {"".join(_row(c.question, c.chosen, c.matters) for c in made.choices)}</tbody>
 </table></div>
 <h2 id="made">How this was made</h2>
 <pre>{text(made.order.command)}</pre>
-<p>{text(versions(made))}. Seeds follow from the names of the experiments: the same command gives the same numbers, on any
-number of cores. The noise is seeded floating-point noise, for experiments only.</p>
+<p>{text(versions(made))}. Seeds follow from the names of the experiments: the same command gives the same numbers, on
+any number of cores. The noise is seeded floating-point noise, for experiments only.</p>
 </main>
 </body>
 </html>
@@ -173,9 +175,9 @@ Generated; do not edit. Made by
 
 with {versions(made)}.
 
-{summary(made)} Every number is a mean over {made.order.crowds} crowds with its 95 % interval. Accuracy is the share of test
-pairs on which the learned parameter and the truth choose the same side; 0.5 is a coin. Lines and rows marked NOT PRIVATE
-show where a curve of the paper comes from; they protect nobody.
+{summary(made)} Every number is a mean over {made.order.crowds} crowds with its 95 % interval. Accuracy is the share of
+test pairs on which the learned parameter and the truth choose the same side; 0.5 is a coin. Lines and rows marked NOT
+PRIVATE show where a curve of the paper comes from; they protect nobody.
 
 Data: {made.order.data_words}
 

@@ -25,7 +25,7 @@ from crowdveil.evaluation.paper.plan import all_experiments
 from crowdveil.evaluation.toolkit.crowds import MoralMachine, open_moral_machine
 from crowdveil.evaluation.toolkit.drawing import FigurePlan, draw, numbers, png, svg
 from crowdveil.evaluation.toolkit.results import Experiment, Results
-from crowdveil.evaluation.toolkit.sweep import pieces, sweep
+from crowdveil.evaluation.toolkit.sweep import jobs, sweep
 from crowdveil.files import replacing, write_text
 from crowdveil.version import VERSION
 
@@ -111,7 +111,7 @@ def make_order(folder: Path, crowds: int, workers: int, given: Path | None, comm
 
 
 Watch = Callable[[int], Any]
-"""Told the number of pieces; returns a context whose value is told of each finished one."""
+"""Told the number of jobs; returns a context whose value is told of each finished one."""
 
 
 def reproduce(order: Order, watch: Watch) -> Reproduction:
@@ -144,8 +144,8 @@ def figure_files(folder: Path, name: str) -> dict[str, Path]:
 
 
 def _run(order: Order, experiments: Sequence[Experiment], watch: Watch) -> Results:
-    with watch(len(pieces(experiments, order.crowds))) as tell:
-        return Results(sweep(experiments, order.crowds, order.workers, order.folder / "pieces", tell))
+    with watch(len(jobs(experiments, order.crowds))) as tell:
+        return Results(sweep(experiments, order.crowds, order.workers, order.folder / "jobs", tell))
 
 
 def _draw(order: Order, plan: FigurePlan, results: Results) -> DrawnFigure:
@@ -169,9 +169,9 @@ def _describe(path: Path, everyone: Ballots) -> str:
     counts = everyone.counts
     full = int(np.sum(counts == 13))
     return (
-        f"{path.name}: {everyone.records:,} answers of {everyone.voters:,} voters, {counts.min()} to {counts.max()} each. "
-        f"The paper's n = 13 is what a voter is asked; {full:,} of these voters answered all 13. Voters with fewer "
-        "answers are used as they are."
+        f"{path.name}: {everyone.records:,} records of {everyone.voters:,} voters, {counts.min()} to {counts.max()} "
+        f"each. The paper's n = 13 is what a voter is asked; {full:,} of these voters answered all 13. Voters with "
+        "fewer records are used as they are."
     )
 
 

@@ -119,7 +119,7 @@ class MoralMachine:
 
     @property
     def name(self) -> str:
-        """The answers' fingerprint: the path does not matter."""
+        """The records' fingerprint: the path does not matter."""
         return f"moral-machine {self.fingerprint[:16]}"
 
     def draw(self, voters: int, crowds: range) -> Crowds:
@@ -129,24 +129,24 @@ class MoralMachine:
         members = np.stack([rng.choice(everyone.voters, voters, replace=False) for rng in draws])
         asked = np.repeat(np.arange(everyone.voters), everyone.counts)
         differs = (everyone.differences != 0).any(axis=1)
-        answers = everyone.differences.astype(np.float64)
+        records = everyone.differences.astype(np.float64)
 
-        expected = sides(answers, truth[None])
+        expected = sides(records, truth[None])
 
         def judge(learned: FloatArray, own: FloatArray) -> Mapping[str, FloatArray]:
             agreement, predicted = [], []
             for crowd, parameters in zip(members, learned, strict=True):
                 held_out = differs & ~np.isin(asked, crowd)
-                chosen = sides(answers[held_out], parameters)
+                chosen = sides(records[held_out], parameters)
                 agreement.append(share(chosen, expected[held_out]))
-                predicted.append(share(chosen, 1.0))  # an answer is the chosen side minus the other
+                predicted.append(share(chosen, 1.0))  # a record is the chosen side minus the other
             return {"agreement": np.stack(agreement), "predicted": np.stack(predicted)}
 
         return Crowds(everyone.take(members.reshape(-1)), len(crowds), judge)
 
 
 def open_moral_machine(path: Path) -> tuple[MoralMachine, Ballots]:
-    """Read a Moral Machine file once, and name exactly these answers."""
+    """Read a Moral Machine file once, and name exactly these records."""
     everyone, _ = _everyone(path)
     if everyone.voters < 400:
         raise CrowdveilError(

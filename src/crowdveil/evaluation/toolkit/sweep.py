@@ -1,7 +1,7 @@
-"""Run experiments on all cores, keep every finished piece on disk, and never compute a piece twice.
+"""Run experiments on all cores, keep every finished job on disk, and never compute a job twice.
 
-A piece is one experiment on a few consecutive crowds. Its random numbers follow from its name, so the results are the
-same for any number of workers and in any order. A finished piece is a file named by a hash of its name and of the
+A job is one experiment on a few consecutive crowds. Its random numbers follow from its name, so the results are the
+same for any number of workers and in any order. A finished job is a file named by a hash of its name and of the
 code that computes it: what is there is not computed again, and what changed has another name.
 """
 
@@ -28,11 +28,11 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.toolkit.results import Experiment
 from crowdveil.files import replacing
 
-CROWDS_PER_PIECE = 10
+CROWDS_PER_JOB = 10
 
 
 @dataclass(frozen=True)
-class Piece:
+class Job:
     """One experiment on a few consecutive crowds: the unit of work and of memory."""
 
     experiment: Experiment
@@ -45,11 +45,11 @@ class Piece:
         return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
-def pieces(experiments: Sequence[Experiment], crowds: int) -> list[Piece]:
-    """Cut experiments into pieces; more crowds later only add pieces."""
-    starts = range(0, crowds, CROWDS_PER_PIECE)
-    cuts = [range(start, min(start + CROWDS_PER_PIECE, crowds)) for start in starts]
-    return [Piece(experiment, cut) for experiment in dict.fromkeys(experiments) for cut in cuts]
+def jobs(experiments: Sequence[Experiment], crowds: int) -> list[Job]:
+    """Cut experiments into jobs; more crowds later only add jobs."""
+    starts = range(0, crowds, CROWDS_PER_JOB)
+    cuts = [range(start, min(start + CROWDS_PER_JOB, crowds)) for start in starts]
+    return [Job(experiment, cut) for experiment in dict.fromkeys(experiments) for cut in cuts]
 
 
 def sweep(
@@ -57,18 +57,18 @@ def sweep(
 ) -> pl.DataFrame:
     """Measure every experiment on crowds 0, 1, ..., and return one table with the experiment's name in front.
 
-    ``tell`` is told of each finished piece, those found on disk first.
+    ``tell`` is told of each finished job, those found on disk first.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = pieces(experiments, crowds)
-    missing = [piece for piece in wanted if not _file(folder, piece).exists()]
+    wanted = jobs(experiments, crowds)
+    missing = [job for job in wanted if not _file(folder, job).exists()]
     tell(len(wanted) - len(missing))
     if missing:
         _compute(missing, workers, folder, tell)
-    return pl.concat([_read(folder, piece) for piece in wanted])
+    return pl.concat([_read(folder, job) for job in wanted])
 
 
-def _compute(missing: list[Piece], workers: int, folder: Path, tell: Callable[[int], None]) -> None:
+def _compute(missing: list[Job], workers: int, folder: Path, tell: Callable[[int], None]) -> None:
     # Fresh processes: a fork would copy the locks of numba's and NumPy's threads in whatever state they are.
     with (
         _one_thread_each(),
@@ -76,7 +76,7 @@ def _compute(missing: list[Piece], workers: int, folder: Path, tell: Callable[[i
             min(workers, len(missing)), mp_context=get_context("spawn"), initializer=_live_and_die_with_parent
         ) as pool,
     ):
-        running = [pool.submit(compute, piece, _file(folder, piece)) for piece in missing]
+        running = [pool.submit(compute, job, _file(folder, job)) for job in missing]
         try:
             for finished in as_completed(running):
                 finished.result()
@@ -91,7 +91,7 @@ def _compute(missing: list[Piece], workers: int, folder: Path, tell: Callable[[i
 
 
 def _live_and_die_with_parent() -> None:
-    """Let an interrupted worker finish its piece, and end a worker whose parent was killed."""
+    """Let an interrupted worker finish its job, and end a worker whose parent was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
 
@@ -103,23 +103,23 @@ def _live_and_die_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def compute(piece: Piece, file: Path) -> None:
-    """Measure one piece and keep it; the file appears whole or not at all."""
+def compute(job: Job, file: Path) -> None:
+    """Measure one job and keep it; the file appears whole or not at all."""
     with replacing(file) as unfinished:
-        piece.experiment.measure(piece.crowds).write_parquet(unfinished)
+        job.experiment.measure(job.crowds).write_parquet(unfinished)
 
 
-def _file(folder: Path, piece: Piece) -> Path:
-    return folder / f"{piece.key}.parquet"
+def _file(folder: Path, job: Job) -> Path:
+    return folder / f"{job.key}.parquet"
 
 
-def _read(folder: Path, piece: Piece) -> pl.DataFrame:
-    file = _file(folder, piece)
+def _read(folder: Path, job: Job) -> pl.DataFrame:
+    file = _file(folder, job)
     try:
         table = pl.read_parquet(file)
     except (OSError, pl.exceptions.PolarsError):
         raise CrowdveilError(f"{file} is damaged: delete it and run the same command again") from None
-    return table.select(pl.lit(piece.experiment.name).alias("experiment"), pl.all())
+    return table.select(pl.lit(job.experiment.name).alias("experiment"), pl.all())
 
 
 @contextmanager
