@@ -245,8 +245,8 @@ class Synthetic:
 
     def describe(self, number: int) -> str:
         """Say the size of the crowds."""
-        return f"{number} synthetic crowds of {self.voters} voters, {self.records_each} records each, "
-            f"{self.features} features"
+        size = f"{self.voters} voters, {self.records_each} records each, {self.features} features"
+        return f"{number} synthetic crowds of {size}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the paper's N, n and d."""
