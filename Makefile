@@ -3,15 +3,24 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow lint bench bench-service docs pictures clean
+# What `make check` runs: tests of single modules, all of them in seconds.
+UNIT   := tests/study tests/protocol tests/privacy/planning $(wildcard tests/privacy/test_*.py) tests/test_architecture.py \
+          tests/test_ballots.py tests/test_decision.py tests/test_front_door.py tests/test_releases.py
+
+.PHONY: demo check test test-slow lint bench bench-service docs pictures clean
 
 demo: $(VENV)/installed            ## simulate a crowd, release it under each paradigm, decide a dilemma
 	$(BIN)/crowdveil demo
 
-test: $(VENV)/installed-dev lint   ## lint, types, import direction, tests
+check: lint                        ## lint, types, import direction, the fast unit tests: before a commit
+	$(BIN)/pytest -n auto $(UNIT)
+
+test: lint                         ## lint, types, import direction, all tests but the long sweeps
+	$(BIN)/python -m tests.compile_kernels
 	$(BIN)/pytest -n auto
 
 test-slow: $(VENV)/installed-dev   ## the long sweeps
+	$(BIN)/python -m tests.compile_kernels
 	$(BIN)/pytest -n auto -m slow
 
 lint: $(VENV)/installed-dev node_modules
