@@ -13,6 +13,7 @@ const REASONS = [
   "not-open-yet",
   "unknown-ballot",
   "different-report",
+  "withdrawn",
   "nothing-stored",
   "too-many-requests",
 ];
@@ -61,6 +62,16 @@ export const getRelease = (release) => ask(`releases/${encodeURIComponent(releas
 export function put(poll, kind, token, body) {
   const headers = { "Crowdveil-Ballot": token, "Content-Type": "application/json" };
   return ask(`polls/${encodeURIComponent(poll)}/${kind}`, { method: "PUT", headers, body });
+}
+
+/**
+ * What has become of a personal link.
+ * @param {string} poll
+ * @param {string} token
+ * @returns {Promise<{status: "unused" | "stored"}>}
+ */
+export function getParticipation(poll, token) {
+  return ask(`polls/${encodeURIComponent(poll)}/participation`, { headers: { "Crowdveil-Ballot": token } });
 }
 
 /** Delete what was sent. @param {string} poll @param {string} token */

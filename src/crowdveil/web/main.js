@@ -1,6 +1,6 @@
 /** Opens the page: finds the poll, the ballot and the language, and shows the step where the voter left off. */
 
-import { getPoll, getWords, Refusal, refusalWords } from "./api.js";
+import { getParticipation, getPoll, getWords, Refusal, refusalWords } from "./api.js";
 import { Language, LANGUAGES, languageName, pickLanguage } from "./language.js";
 import { h } from "./markup.js";
 import { reportId } from "./mechanisms/report.js";
@@ -26,7 +26,7 @@ async function open() {
   const page = new Page(poll, store, token, main, await spoken(poll.id, tag));
   if (page.road) await loadCharacters();
   header(page, tag);
-  if (!page.state.sealed) page.notice = noticeOf(poll, token);
+  if (!page.state.sealed) page.notice = await noticeOf(poll, token);
   window.addEventListener("storage", () => page.follow());
   window.addEventListener("popstate", (event) => page.returnTo(event.state));
   window.addEventListener("hashchange", () => linkToken(false) && location.reload());
@@ -34,13 +34,22 @@ async function open() {
 }
 
 /**
- * Why a poll cannot be answered now.
+ * Why a poll cannot be answered now, if so. A link that is no longer good is told before the first dilemma.
  * @param {import("./mechanisms/study.js").Poll} poll
  * @param {string | null} token
+ * @returns {Promise<string | null>} a key of the interface's words
  */
-function noticeOf(poll, token) {
+async function noticeOf(poll, token) {
   if (poll.state !== "open") return `refused_${poll.state.replaceAll("-", "_")}`;
-  return poll.entry === "links" && !token ? "needs_link" : null;
+  if (poll.entry !== "links") return null;
+  if (!token) return "needs_link";
+  try {
+    const { status } = await getParticipation(poll.id, token);
+    return status === "stored" ? "refused_different_report" : null;
+  } catch (refusal) {
+    const reason = refusal instanceof Refusal ? refusal.reason : "";
+    return ["unknown-ballot", "withdrawn"].includes(reason) ? `refused_${reason.replaceAll("-", "_")}` : null;
+  }
 }
 
 /** The poll's name is in the address: /p/NAME/ */

@@ -21,8 +21,8 @@ const STUDY_FIELDS = ["name", "title", "question", "norm_bound", "record_norm", 
 const FEATURE_FIELDS = ["name", "label", "low", "high", "unit", "levels", "words", "part", "lean"];
 const MOST_DILEMMAS = 1000;
 
-/** A study of independent levels with fewer possible dilemmas than this times n^2 repeats some by chance. */
-const ROOM_FOR_DIFFERENCE = 50;
+/** A study that can show this many times the dilemmas of a session, or more, never shows one twice. */
+const ROOM_FOR_DIFFERENCE = 2;
 
 /** A poll that does not hold together. */
 export class InvalidPoll extends Error {}
@@ -96,15 +96,15 @@ export function checkedSession(study, dilemmas) {
 }
 
 /**
- * Whether a dilemma comes twice, in either order, where an honest drawing would hardly ever do so. Many reports of one
- * choice tell it by majority.
+ * Whether a dilemma comes twice, in either order, in a study that has enough of them. Many reports of one choice tell it
+ * by majority.
  * @param {Study} study
  * @param {Dilemma[]} dilemmas
  */
 export function repeats({ features, drawing }, dilemmas) {
   const alternatives = features.reduce((product, { levels }) => product * new Set(levels).size, 1);
   const possible = drawing.method === "independent" ? (alternatives * (alternatives - 1)) / 2 : Infinity;
-  if (possible < ROOM_FOR_DIFFERENCE * drawing.dilemmas ** 2) return false;
+  if (possible < ROOM_FOR_DIFFERENCE * drawing.dilemmas) return false;
   const different = new Set(dilemmas.map(({ left, right }) => [`${left}`, `${right}`].sort().join(" or ")));
   return different.size < dilemmas.length;
 }

@@ -107,11 +107,12 @@ def visit(browser, address):
     """Open a poll as a new voter. Whatever the page complains about fails the test, unless it is expected to."""
     contexts, voters = [], []
 
-    def open_page(poll, *, fragment="", **options):
+    def open_page(poll, *, fragment="", before=lambda page: None, **options):
         context = browser.new_context(**{"viewport": PHONE, "locale": "en-GB", "reduced_motion": "reduce", **options})
         contexts.append(context)
         voter = Voter(context.new_page())
         voters.append(voter)
+        before(voter.page)
         voter.open(f"{address}/p/{poll}/{fragment}")
         return voter
 

@@ -55,7 +55,7 @@ def test_every_key_that_the_page_asks_for_is_there_and_no_other():
         "level_": ("strong", "balanced", "light"),
         "refused_": (
             *("unreachable", "closed", "full", "not_open_yet", "unknown_ballot", "different_report"),
-            *("nothing_stored", "too_many_requests"),
+            *("withdrawn", "nothing_stored", "too_many_requests"),
         ),
         "more_": (respects := re.findall(r'\{\s*name: "(\w+)",\s*more:', code)),
         "less_": respects,

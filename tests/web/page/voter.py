@@ -28,11 +28,17 @@ class Voter:
 
     def memory(self):
         """What the browser remembers of the ballot."""
+        memory = self.memory_or_none()
+        assert memory is not None
+        return memory
+
+    def memory_or_none(self):
+        """What the browser remembers of the ballot, if it has one."""
         stored = self.page.evaluate(
             "Object.keys(localStorage).filter(k => k.startsWith('crowdveil:ballot:')).map(k => localStorage.getItem(k))"
         )
-        assert len(stored) == 1
-        return json.loads(stored[0])["value"]
+        assert len(stored) <= 1
+        return json.loads(stored[0])["value"] if stored else None
 
     def agree(self):
         """Give consent and start."""
