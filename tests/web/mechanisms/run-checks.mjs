@@ -1,16 +1,21 @@
-/** Run the checks on modules from a folder (file:///.../): what fails is printed, up to the first kind that does. */
+/** Run the checks on modules from folders (file:///.../): for each, what fails, up to the first kind that does, as JSON. */
 
 import { checkLaws } from "./checks/laws.js";
 import { checkPrivacy } from "./checks/privacy.js";
 import { checkVectors } from "./checks/vectors.js";
 import { readVectors } from "./files.mjs";
 
-const base = process.argv[2];
 const vectors = readVectors();
-for (const check of [() => checkVectors(vectors, base), () => checkPrivacy(base), () => checkLaws(vectors, base)]) {
-  const failures = await check();
-  if (failures.length) {
-    console.log(failures.join("\n"));
-    process.exit(1);
+
+/** @param {string} base @returns {Promise<string[]>} */
+async function failuresOf(base) {
+  for (const check of [() => checkVectors(vectors, base), () => checkPrivacy(base), () => checkLaws(vectors, base)]) {
+    const failures = await check();
+    if (failures.length > 0) return failures;
   }
+  return [];
 }
+
+const found = [];
+for (const base of process.argv.slice(2)) found.push(await failuresOf(base));
+console.log(JSON.stringify(found));

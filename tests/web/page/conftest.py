@@ -80,9 +80,9 @@ def service(tmp_path_factory):
 
 
 def crowds_release(poll):
-    """What is published of a crowd of 2,000."""
+    """What is published of a crowd of 200."""
     reports = []
-    for ballots in simulate_crowd(poll.study, 2000, np.random.default_rng(1)):
+    for ballots in simulate_crowd(poll.study, 200, np.random.default_rng(1)):
         epsilons = Epsilons.same(1, ballots.voters)
         batch = DISTRIBUTED[poll.mechanism].report(ballots, poll.settings, epsilons, BulkNoise())
         reports.append(write_reports(poll.mechanism, poll.study, epsilons, batch))

@@ -2,9 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from crowdveil.study.bundled import load_study
+from crowdveil.study.drawing import draw_session
 from crowdveil.study.study import Study
 
 POLL = "**/api/polls/{}"
@@ -73,8 +75,39 @@ UNTRUE = {
 }
 
 
+@pytest.fixture(scope="module")
+def modules(browser, address):
+    """A page that can load the voter's page's own modules."""
+    opened = browser.new_page()
+    opened.goto(f"{address}/p/algorithm-2/")
+    yield opened
+    opened.close()
+
+
+REFUSAL = """async ([poll, dilemmas]) => {
+  const { checkedPoll, checkedSession, repeats } = await import("/web/poll.js");
+  try {
+    const { study } = checkedPoll(poll);
+    return dilemmas && repeats(study, checkedSession(study, dilemmas)) ? "repeats" : null;
+  } catch (error) {
+    return error.message;
+  }
+}"""
+
+
 @pytest.mark.parametrize("lie", UNTRUE)
-def test_a_poll_that_does_not_hold_together_is_not_shown(lie, visit):
+def test_a_poll_that_does_not_hold_together_is_refused(lie, modules, address):
+    name, change = UNTRUE[lie]
+    described = modules.request.get(f"{address}/api/polls/{name}").json()
+    assert modules.evaluate(REFUSAL, [described, None]) is None
+    change(described)
+    assert modules.evaluate(REFUSAL, [described, None])
+
+
+@pytest.mark.parametrize(
+    "lie", ["randomised response for all of a voter", "a fingerprint that marks the visitor", "a million dilemmas"]
+)
+def test_a_poll_that_is_refused_is_not_shown(lie, visit):
     name, change = UNTRUE[lie]
     voter = visit(name, before=lambda page: poll_says(page, name, change))
     assert "does not hold together" in voter.page.locator("main").inner_text()
@@ -115,13 +148,24 @@ UNTRUE_SESSIONS = {
 
 
 @pytest.mark.parametrize("lie", UNTRUE_SESSIONS)
-def test_dilemmas_that_are_not_the_studys_are_not_shown(lie, visit):
+def test_dilemmas_that_are_not_the_studys_are_refused(lie, modules, address):
+    name, change = UNTRUE_SESSIONS[lie]
+    described = modules.request.get(f"{address}/api/polls/{name}").json()
+    rng = np.random.default_rng(5)
+    drawn = draw_session(Study.from_dict(described["study"]), rng)
+    dilemmas = [{a.name: list(a.values) for a in dilemma.alternatives} for dilemma in drawn]
+    assert modules.evaluate(REFUSAL, [described, dilemmas]) is None
+    assert modules.evaluate(REFUSAL, [described, change(dilemmas)])
+
+
+@pytest.mark.parametrize("lie", ["one dilemma again and again", "a value beyond its range"])
+def test_dilemmas_that_are_refused_are_not_shown(lie, visit):
     name, change = UNTRUE_SESSIONS[lie]
     voter = visit(name, before=lambda page: session_shows(page, change))
     voter.agree()
     voter.page.get_by_text("does not hold together").wait_for()
     assert voter.page.locator(".dilemma").count() == 0
-    assert voter.memory_or_none() is None or voter.memory()["dilemmas"] == []
+    assert voter.memory_or_none() is None
 
 
 CHANGES = {
@@ -134,16 +178,17 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_promise_that_changes_on_the_way_leads_back_to_consent(change, visit):
+def test_a_promise_that_changes_on_the_way_leads_back_to_consent(visit):
     """Nothing that was chosen under the first promise is kept or sent under the second."""
     voter = visit("algorithm-2")
     voter.to_review()
-    poll_says(voter.page, "algorithm-2", CHANGES[change])
-    voter.page.reload()
-    voter.page.locator("#agree").wait_for()
-    assert "This poll has changed since you began." in voter.page.locator("main").inner_text()
-    assert not voter.page.locator("#agree").is_checked()
+    for change in CHANGES.values():
+        poll_says(voter.page, "algorithm-2", change)
+        voter.page.reload()
+        voter.page.locator("#agree").wait_for()
+        assert "This poll has changed since you began." in voter.page.locator("main").inner_text()
+        assert not voter.page.locator("#agree").is_checked()
+        voter.page.unroute(POLL.format("algorithm-2"))
     voter.agree()
     voter.page.locator(".dilemma").wait_for()
     memory = voter.memory()
@@ -152,23 +197,23 @@ def test_a_promise_that_changes_on_the_way_leads_back_to_consent(change, visit):
     assert voter.sent() == []
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_after_sending_a_changed_poll_gets_nothing_more(change, visit):
+def test_after_sending_a_changed_poll_gets_nothing_more(visit):
     voter = visit("algorithm-2")
     voter.to_review()
     voter.press_primary()
     report_id = voter.done()
-    poll_says(voter.page, "algorithm-2", CHANGES[change])
-    voter.page.reload()
-    voter.page.get_by_text("the poll has changed since").wait_for()
-    assert voter.page.get_by_text(report_id).is_visible()
-    assert voter.page.locator("#agree").count() == 0
+    for change in CHANGES.values():
+        poll_says(voter.page, "algorithm-2", change)
+        voter.page.reload()
+        voter.page.get_by_text("the poll has changed since").wait_for()
+        assert voter.page.get_by_text(report_id).is_visible()
+        assert voter.page.locator("#agree").count() == 0
+        assert voter.page.get_by_role("button", name="Withdraw").is_visible()
+        voter.page.unroute(POLL.format("algorithm-2"))
     assert len(voter.sent()) == 1
-    assert voter.page.get_by_role("button", name="Withdraw").is_visible()
 
 
-@pytest.mark.parametrize("change", ["place", "level"])
-def test_what_is_sealed_is_not_sent_to_a_changed_poll(change, visit):
+def test_what_is_sealed_is_not_sent_to_a_changed_poll(visit):
     """It may have arrived before the connection was lost: it is neither made again nor sent under other terms."""
     voter = visit("algorithm-2")
     voter.to_review()
@@ -177,7 +222,7 @@ def test_what_is_sealed_is_not_sent_to_a_changed_poll(change, visit):
     voter.press_primary()
     voter.page.get_by_text("Nothing is lost").wait_for()
     tried = len(voter.sent())
-    poll_says(voter.page, "algorithm-2", CHANGES[change])
+    poll_says(voter.page, "algorithm-2", CHANGES["place"])
     voter.page.unroute(REPORT)
     voter.page.reload()
     voter.page.get_by_text("the poll has changed since").wait_for()
