@@ -22,7 +22,7 @@ VOTERS = 120
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_public_layout(tmp_path / "a.csv", load_study("moral-machine"), VOTERS, np.random.default_rng(0), dirty=0.1)
+    write_public_layout(tmp_path / "a.csv", load_study("moral-machine"), VOTERS, np.random.default_rng(0), dirty=0.05)
     Ledger.create(tmp_path / "l", 4)
     return tmp_path
 

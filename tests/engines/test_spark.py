@@ -56,7 +56,7 @@ def test_an_import_by_workers_is_the_import_here(
     tmp_path: Path, spark: SparkEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shards, "BYTES_PER_BUCKET", 1 << 18)
-    write_public_layout(tmp_path / "a.csv", STUDY, 400, np.random.default_rng(0), dirty=0.2)
+    write_public_layout(tmp_path / "a.csv", STUDY, 400, np.random.default_rng(0), dirty=0.05)
     report = import_moral_machine(tmp_path / "a.csv", tmp_path / "here")
     assert spread_moral_machine(tmp_path / "a.csv", tmp_path / "there", spark, shard_bytes=200_000) == report
     assert len(list((tmp_path / "there").iterdir())) > 1

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.import_report import write_refused
+from crowdveil.sources.import_report import ImportReport, Refusal, write_refused
 from crowdveil.sources.table import TableMapping, load_table
 from crowdveil.study.bundled import load_study
 
@@ -28,6 +29,7 @@ def test_the_report_is_plain_data(tmp_path: Path) -> None:
             "out of bounds": 1,
             "no single choice": 1,
         },
+        "one_record": 2,
         "dropped": 0,
         "notes": ["columns not needed (1): color"],
     }
@@ -39,3 +41,42 @@ def test_refused_rows_cannot_be_written_where_nothing_can(tmp_path: Path) -> Non
     imported = load_table(tmp_path / "answers.csv", TableMapping(load_study("synthetic-1")))
     with pytest.raises(CrowdveilError, match="cannot write"):
         write_refused(tmp_path, imported)
+
+
+STUDY = load_study("kidney")
+
+
+def report(
+    rows: int = 1000, voters: int = 100, refused: int = 0, one_record: int = 0, dropped: int = 0
+) -> ImportReport:
+    reasons = {Refusal.BLANK: refused // 3, Refusal.UNPAIRED: refused - refused // 3} if refused else {}
+    return ImportReport(rows, rows - refused - dropped, voters, reasons, one_record, dropped)
+
+
+def test_a_file_that_loses_too_many_rows_is_refused() -> None:
+    report(refused=50).check(STUDY, 0.05, False)
+    with pytest.raises(
+        CrowdveilError,
+        match=r"^51 of 1000 rows \(5\.1%\) are refused, more than 5% \(34 of them: unpaired\).*allow_refused=0\.06 ",
+    ):
+        report(refused=51).check(STUDY, 0.05, False)
+    report(refused=51).check(STUDY, 0.06, False)
+    with pytest.raises(CrowdveilError, match=r"^50 of 800 rows"):
+        report(refused=50, dropped=200).check(STUDY, 0.05, False)
+    report(rows=0).check(STUDY, 0, False)
+    for share in (-0.1, 1.1, float("nan")):
+        with pytest.raises(CrowdveilError, match="a number from 0 to 1, got"):
+            report().check(STUDY, share, False)
+
+
+def test_voters_with_one_record_each_are_confirmed_by_name() -> None:
+    for voters, one_record in ((100, 90), (19, 19), (1, 1)):
+        report(voters=voters, one_record=one_record).check(STUDY, 0.05, False)
+    for voters, one_record in ((100, 91), (20, 20), (12_984, 12_984)):
+        with pytest.raises(
+            CrowdveilError, match=rf"^{one_record} of {voters} voters have one record each: .*one_record_each=True"
+        ):
+            report(voters=voters, one_record=one_record).check(STUDY, 0.05, False)
+        report(voters=voters, one_record=one_record).check(STUDY, 0.05, True)
+    one_dilemma = replace(STUDY, drawing=replace(STUDY.drawing, dilemmas=1))
+    report(voters=100, one_record=100).check(one_dilemma, 0.05, False)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.real_data import KIDNEY, with_kidney
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.sources import table_file
 from crowdveil.sources.import_report import ImportResult, Refusal, write_refused
-from crowdveil.sources.table import TableMapping, load_mapping, load_table
+from crowdveil.sources.table import TableMapping, import_table, load_mapping, load_table, read_table
 from crowdveil.study.bundled import load_study
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Drawing, Study
@@ -134,6 +135,80 @@ def test_one_column_may_serve_twice(tmp_path: Path) -> None:
     assert imported.ballots.differences.tolist() == [[2, 0]]
 
 
+def test_neither_is_a_choice_where_the_mapping_says_so(tmp_path: Path) -> None:
+    text = HEADER + "a,left,1,0,0,0\na,coin,1,0,0,0\nb,RIGHT,1,0,0,0\nb,none,1,0,0,0\n"
+    imported = import_text(tmp_path, text, TableMapping(STUDY, neither="coin"))
+    assert imported.ballots.choices.tolist() == [1, 0, -1]
+    assert imported.ballots.dilemmas[:, 0].tolist() == [1, 1, 1]
+    assert dict(imported.report.refused) == {Refusal.NO_SINGLE_CHOICE: 1}
+    assert dict(import_text(tmp_path, text).report.refused) == {Refusal.NO_SINGLE_CHOICE: 2}
+
+
+def test_the_dilemma_is_as_it_was_shown(tmp_path: Path) -> None:
+    imported = import_text(tmp_path, HEADER + "a,left,3,1,0,0\na,right,3,1,0,0\n")
+    assert imported.ballots.dilemmas[:, 0].tolist() == [2, 2]
+    assert imported.ballots.choices.tolist() == [1, -1]
+    assert imported.ballots.differences[:, 0].tolist() == [2, -2]
+
+
+def test_scenarios_and_what_voters_said_come_along(tmp_path: Path) -> None:
+    rows = ["b,left,1,0,0,0,old,x,", "a,left,1,0,0,0,young,y,fit", "b,left,1,0,0,0,old,,", "a,left,2,0,0,0,young,z,fat"]
+    mapping = TableMapping(STUDY, scenario="kind", about={"age": "years", "health": "form"})
+    imported = import_text(tmp_path, HEADER.replace("\n", ",years,kind,form\n") + "\n".join(rows), mapping)
+    ballots = imported.ballots
+    assert ballots.scenarios is not None
+    assert ballots.scenarios.to_list() == ["x", None, "y", "z"]
+    assert ballots.about["age"].to_list() == ["old", "young"]
+    assert ballots.about["health"].to_list() == [None, None]
+    assert imported.report.notes == ("1 of 2 voters gave different answers to 'health': it is unknown of them",)
+
+
+def test_several_columns_name_a_voter_and_are_not_mixed_up(tmp_path: Path) -> None:
+    names = [("a", "b/c"), ("a/b", "c"), ("a\\", "/b"), ("a\\/", "b"), ("a", "b")]
+    rows = [f"{site},{name},left,1,0,0,0" for site, name in [*names, *names]]
+    rows += [",x,left,1,0,0,0", "x,,left,1,0,0,0"]
+    mapping = TableMapping(STUDY, voter=("site", "name"))
+    imported = import_text(tmp_path, HEADER.replace("voter", "site,name") + "\n".join(rows), mapping)
+    assert imported.ballots.counts.tolist() == [2] * 5
+    assert len(set(imported.ballots.voter_names())) == 5
+    assert imported.ballots.voter_names()[-1] == "a/b"
+    assert dict(imported.report.refused) == {Refusal.VOTER_MISSING: 2}
+
+
+def test_a_voter_on_both_sides_of_a_batch_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [f"v{k % 7},left,{k % 5},0,0,0" for k in range(400)]
+    whole = import_text(tmp_path, HEADER + "\n".join(rows)).ballots
+    monkeypatch.setattr(table_file, "_BLOCK_BYTES", 256)
+    batches = list(table_file.TableFile(tmp_path / "answers.csv", ["voter"]).batches())
+    assert len(batches) > 10
+    cut = import_text(tmp_path, HEADER + "\n".join(rows)).ballots
+    assert cut.voters == 7
+    assert cut.counts.tolist() == whole.counts.tolist() == [58] + [57] * 6
+    assert np.array_equal(cut.differences, whole.differences)
+
+
+def test_a_table_is_imported_by_name_if_it_is_doubtful(tmp_path: Path) -> None:
+    path, out = tmp_path / "t.csv", tmp_path / "b"
+    path.write_text(HEADER + "".join(f"{k},left,1,0,0,0\n" for k in range(30)))
+    for attempt in (
+        lambda: read_table(path, mapping=TableMapping(STUDY)),
+        lambda: import_table(path, out, TableMapping(STUDY)),
+    ):
+        with pytest.raises(CrowdveilError, match="30 of 30 voters have one record each"):
+            attempt()
+    assert not out.exists()
+    assert read_table(path, STUDY, one_record_each=True).voters == 30
+    assert import_table(path, out, TableMapping(STUDY), one_record_each=True).voters == 30
+    path.write_text(HEADER + "ann,left,1,0,0,0\nann,none,1,0,0,0\n")
+    with pytest.raises(CrowdveilError, match=r"1 of 2 rows \(50\.0%\) are refused"):
+        import_table(path, tmp_path / "c", TableMapping(STUDY), tmp_path / "refused.csv")
+    assert not (tmp_path / "c").exists()
+    assert "no single choice" in (tmp_path / "refused.csv").read_text()
+    assert read_table(path, STUDY, allow_refused=0.5).records == 1
+    with pytest.raises(CrowdveilError, match="give either a mapping"):
+        read_table(path)
+
+
 NAMES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=5)
 ANSWER = st.tuples(NAMES, st.booleans(), *(st.floats(f.low, f.high) for f in FEATURES for _ in range(2)))
 
@@ -185,10 +260,13 @@ def test_a_study_file_is_found_beside_its_mapping(tmp_path: Path) -> None:
         ("voter = 'id'", "say which study"),
         ("study = 5", "say which study"),
         ("study = 'no-such-study'", "there is no study 'no-such-study'"),
-        ("study = 'kidney'\nvotre = 'id'", "unknown setting 'votre'; known are chosen"),
-        ("study = 'kidney'\nvoter = ['id']", "voter must be a text"),
+        ("study = 'kidney'\nvotre = 'id'", "unknown setting 'votre'; known are about, chosen"),
+        ("study = 'kidney'\nvoter = []", "voter must be a column or several"),
+        ("study = 'kidney'\nvoter = [1, 2]", "voter must be a column or several"),
+        ("study = 'kidney'\nright = 1\nneither = '1 '", "says '1' for right and for neither"),
+        ("study = 'kidney'\n[about]\nage = ['a']", "about.age must be a text"),
         ("study = 'kidney'\nleft = true", "left must be a text"),
-        ("study = 'kidney'\nleft = 'A'\nright = 'a '", "for the left and for the right"),
+        ("study = 'kidney'\nleft = 'A'\nright = 'a '", "for left and for right"),
         ("study = 'kidney'\nfeatures = 3", r"features must be a section \(\[features\]\)"),
         ("study = 'kidney'\n[features]\nobesity = 'l_obesity'", r'obesity must be \["left column", "right column"\]'),
         ("study = 'kidney'\n[features]\nobesity = ['a', 'b', 'c']", "obesity must be"),

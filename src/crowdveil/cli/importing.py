@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 OutPath = Annotated[Path, typer.Option("--out", help="Where to write the ballot file (Parquet).")]
 RefusedPath = Annotated[Path | None, typer.Option("--refused", help="Write the refused rows and why to this CSV.")]
 
+AllowRefused = Annotated[
+    float, typer.Option("--allow-refused", help="The share of rows that may be refused, from 0 to 1.")
+]
+OneRecordEach = Annotated[
+    bool, typer.Option("--one-record-each", help="Confirm that voters with one record each are people.")
+]
+MOST_REFUSED = 0.05
+
 importing = typer.Typer(add_completion=False, rich_markup_mode=None, help="Read what people chose from a file.")
 
 
@@ -28,6 +36,8 @@ def moral_machine(
     shards: Annotated[
         bool, typer.Option("--shards", help="Write a folder of ballot files. With --engine spark it is always one.")
     ] = False,
+    allow_refused: AllowRefused = MOST_REFUSED,
+    one_record_each: OneRecordEach = False,
     engine: EngineName = "local",
     master: Master = None,
     as_json: AsJson = False,
@@ -51,9 +61,13 @@ def moral_machine(
     try:
         with chosen_engine(engine, master) as workers, import_progress() as advance:
             if in_shards:
-                report = spread_moral_machine(file, out_path, workers, advance)
+                report = spread_moral_machine(
+                    file, out_path, workers, advance, allow_refused=allow_refused, one_record_each=one_record_each
+                )
             else:
-                report = import_moral_machine(file, out_path, refused, advance)
+                report = import_moral_machine(
+                    file, out_path, refused, advance, allow_refused=allow_refused, one_record_each=one_record_each
+                )
     except KeyboardInterrupt:
         tell(f"crowdveil: {out_path} is not written. Give the same command again, and the import goes on.")
         raise
@@ -67,6 +81,8 @@ def table(
     mapping: Annotated[Path | None, typer.Option(help="Which column means what (TOML).")] = None,
     study: Annotated[str | None, typer.Option(help="The study, where no mapping names it.")] = None,
     refused: RefusedPath = None,
+    allow_refused: AllowRefused = MOST_REFUSED,
+    one_record_each: OneRecordEach = False,
     as_json: AsJson = False,
 ) -> None:
     """Import any study's choices from a table.
@@ -84,7 +100,9 @@ def table(
             "give either --mapping (which column means what) or --study (for the documented column names)"
         )
     columns = choose_mapping(study, mapping)
-    report = import_table(file, out_path, columns, refused)
+    report = import_table(
+        file, out_path, columns, refused, allow_refused=allow_refused, one_record_each=one_record_each
+    )
     _show_import(report, columns.study.name, out_path, refused, as_json)
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
-import pyarrow as pa
 
-from crowdveil.arrays import ValueArray
 from crowdveil.ballots import Ballots
+from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
 from crowdveil.study.study import Study
 
 ROW, REASON, TEXT = "refused row", "refused because", "refused text"
 """Columns of the refused rows beside the table's own, with names that no table has."""
+
+
+MOST_REFUSED = 0.05
+"""The share of rows that may be refused, unless another is allowed by name."""
+FEWEST_TO_DOUBT = 20
+NEARLY_ALL = 0.9
+"""From so many voters on, so large a share of them with one record each is doubted."""
 
 
 class Refusal(Enum):
@@ -45,6 +51,8 @@ class ImportReport:
     """Answers that were kept: pairs of a chosen and an unchosen alternative."""
     voters: int
     refused: Mapping[Refusal, int]
+    one_record: int = 0
+    """Voters with one record."""
     dropped: int = 0
     """Rows left out because the mapping says so."""
     notes: tuple[str, ...] = ()
@@ -56,9 +64,38 @@ class ImportReport:
             "pairs": self.pairs,
             "voters": self.voters,
             "refused": {reason.value: count for reason, count in self.refused.items()},
+            "one_record": self.one_record,
             "dropped": self.dropped,
             "notes": list(self.notes),
         }
+
+    def check(self, study: Study, allow_refused: float, one_record_each: bool) -> None:
+        """Refuse an import that has lost too many rows, or in which voters are most likely no persons.
+
+        Where nearly every voter has one record of many dilemmas, the column that names voters may number rows: what is
+        promised to a voter would then protect one record.
+        """
+        if not 0 <= allow_refused <= 1:
+            raise CrowdveilError(f"the share of rows that may be refused is a number from 0 to 1, got {allow_refused}")
+        wrong, rows = sum(self.refused.values()), self.rows - self.dropped
+        if wrong > allow_refused * rows:
+            reason, count = max(self.refused.items(), key=lambda item: item[1])
+            raise CrowdveilError(
+                f"{wrong} of {rows} rows ({wrong / rows:.1%}) are refused, more than {allow_refused:.0%} "
+                f"({count} of them: {reason.value}): repair the file, or allow it with allow_refused={_above(wrong, rows)}"
+                f" (import --allow-refused {_above(wrong, rows)})"
+            )
+        check_one_record_each(study, self.voters, self.one_record, one_record_each)
+
+
+def check_one_record_each(study: Study, voters: int, one_record: int, confirmed: bool) -> None:
+    """Refuse a crowd in which nearly every voter has one record, unless it is confirmed that they are people."""
+    doubtful = study.drawing.dilemmas > 1 and voters >= FEWEST_TO_DOUBT and one_record > NEARLY_ALL * voters
+    if doubtful and not confirmed:
+        raise CrowdveilError(
+            f"{one_record} of {voters} voters have one record each: does the voter column name rows in place of people? "
+            "If they are people, confirm it with one_record_each=True (--one-record-each)"
+        )
 
 
 @dataclass(frozen=True)
@@ -76,41 +113,9 @@ def write_refused(path: str | Path, imported: ImportResult) -> None:
         imported.refused_rows.write_csv(unfinished)
 
 
-def gather(
-    study: Study,
-    voters: pl.Series,
-    differences: ValueArray,
-    *,
-    rows: int,
-    refused: list[pl.DataFrame],
-    notes: list[str],
-    dropped: int = 0,
-) -> ImportResult:
-    """Put the outcome of an import together: voter i of ``voters`` gave the answer in row i of ``differences``.
-
-    Voters come in the order of their first answers, and a voter's answers in theirs. Each frame of ``refused``
-    has the columns ``ROW`` and ``REASON`` and the row's cells.
-    """
-    grouped = voters.to_frame("voter").with_row_index("at").group_by("voter", maintain_order=True).agg(pl.col("at"))
-    order = grouped["at"].explode(empty_as_null=False).to_numpy()
-    ballots = Ballots.from_differences(
-        study,
-        np.concatenate([[0], np.cumsum(grouped["at"].list.len().to_numpy())]).astype(np.int64),
-        np.ascontiguousarray(differences[order]),
-        pa.array(grouped["voter"].to_list(), pa.string()),
-    )
-    notes = [*notes, *equal_alternatives_note(int((differences == 0).all(axis=1).sum()), len(differences))]
-    refused_rows = pl.concat(refused, how="diagonal").sort(ROW)
-    counts = dict(refused_rows[REASON].value_counts().iter_rows())
-    report = ImportReport(
-        rows=rows,
-        pairs=ballots.records,
-        voters=ballots.voters,
-        refused={reason: counts[reason.value] for reason in Refusal if reason.value in counts},
-        dropped=dropped,
-        notes=tuple(notes),
-    )
-    return ImportResult(ballots, report, refused_rows)
+def _above(wrong: int, rows: int) -> float:
+    """Return the share of refused rows, rounded up to whole per cent."""
+    return math.ceil(100 * wrong / rows) / 100
 
 
 def equal_alternatives_note(equal: int, records: int) -> list[str]:

@@ -28,7 +28,12 @@ from crowdveil.ballots import Ballots, census
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import Refusal
 from crowdveil.sources.moral_machine import blocks, importing, shards
-from crowdveil.sources.moral_machine.importing import Progress, import_moral_machine, load_moral_machine
+from crowdveil.sources.moral_machine.importing import (
+    Progress,
+    import_moral_machine,
+    load_moral_machine,
+    read_moral_machine,
+)
 from crowdveil.sources.simulated_layout import write_public_layout
 from crowdveil.study.bundled import load_study
 
@@ -252,7 +257,7 @@ def test_the_order_of_rows_and_the_dress_do_not_matter(crowd: Path, tmp_path: Pa
 @pytest.mark.usefixtures("cut")
 def test_nor_does_the_way_it_is_cut(crowd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
-    report = import_moral_machine(crowd, out, threads=3)
+    report = import_moral_machine(crowd, out, allow_refused=1, threads=3)
     monkeypatch.undo()
     whole = load_moral_machine(crowd)
     assert census(open_ballots(out)) == census(whole.ballots)
@@ -312,18 +317,35 @@ def test_a_damaged_file_leaves_nothing(crowd: Path, tmp_path: Path) -> None:
 
 def test_refused_rows_are_listed_even_if_all_are(tmp_path: Path) -> None:
     (tmp_path / "answers.csv").write_text(as_csv([row("d", "ann", 1, {"Man": 1}), row("e", "", 1, {"Man": 9})]))
-    with pytest.raises(CrowdveilError, match="not one usable answer"):
-        import_moral_machine(tmp_path / "answers.csv", tmp_path / "out", tmp_path / "refused.csv")
+    with pytest.raises(CrowdveilError, match="not one usable record"):
+        import_moral_machine(tmp_path / "answers.csv", tmp_path / "out", tmp_path / "refused.csv", allow_refused=1)
     listed = pl.read_csv(tmp_path / "refused.csv")
     assert listed["refused because"].to_list() == ["unpaired", "voter missing"]
     assert listed["Man"].to_list() == [1, 9]
     assert not (tmp_path / "out").exists()
 
 
+def test_what_is_doubtful_is_imported_by_name_only(crowd: Path, tmp_path: Path) -> None:
+    with pytest.raises(CrowdveilError, match=r"rows \(\d+\.\d%\) are refused, more than 5% .*allow_refused=0\.\d+ "):
+        import_moral_machine(crowd, tmp_path / "out", tmp_path / "refused.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["refused.csv"]
+    with pytest.raises(CrowdveilError, match="are refused, more than 5%"):
+        read_moral_machine(crowd)
+    assert read_moral_machine(crowd, allow_refused=0.2).voters == 300
+    path = tmp_path / "rows.csv"
+    path.write_text(as_csv([row(f"d{k // 2}", str(k // 2), k % 2, {"Man": 1}) for k in range(60)]))
+    for attempt in (read_moral_machine, lambda given: import_moral_machine(given, tmp_path / "out")):
+        with pytest.raises(CrowdveilError, match="30 of 30 voters have one record each"):
+            attempt(path)
+    assert not (tmp_path / "out").exists()
+    assert read_moral_machine(path, one_record_each=True).voters == 30
+    assert import_moral_machine(path, tmp_path / "out", one_record_each=True).voters == 30
+
+
 def test_progress_is_exact(crowd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 100_000)
     told: list[Progress] = []
-    report = import_moral_machine(crowd, tmp_path / "out", tell=told.append)
+    report = import_moral_machine(crowd, tmp_path / "out", allow_refused=1, tell=told.append)
     reads = [progress for progress in told if progress.reading]
     size = crowd.stat().st_size
     assert len(reads) == size // 100_000 + 1
@@ -358,10 +380,14 @@ def test_an_interrupted_import_goes_on(crowd: Path, tmp_path: Path, dress: str) 
 
     for rows in (2000, 4000):
         with pytest.raises(Stop):
-            import_moral_machine(path, out, tell=lambda progress, rows=rows: stop_after(rows, progress))
+            import_moral_machine(
+                path, out, allow_refused=1, tell=lambda progress, rows=rows: stop_after(rows, progress)
+            )
         assert not out.exists()
     begun = len(read)
-    report = import_moral_machine(path, out, tmp_path / "refused.csv", tell=lambda p: stop_after(10**9, p))
+    report = import_moral_machine(
+        path, out, tmp_path / "refused.csv", allow_refused=1, tell=lambda p: stop_after(10**9, p)
+    )
     assert read[begun] > 2000, "it began from the beginning"
     assert report == expected.report
     assert census(open_ballots(out)) == census(expected.ballots)
@@ -381,12 +407,12 @@ def test_what_was_read_of_another_file_is_not_used(crowd: Path, tmp_path: Path) 
             raise Stop
 
     with pytest.raises(Stop):
-        import_moral_machine(path, out, tell=stop)
+        import_moral_machine(path, out, allow_refused=1, tell=stop)
     # Of the same size, but of another time.
     header, *lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(header + b"".join(reversed(lines)))
     os.utime(path, ns=(1, 1))
-    assert import_moral_machine(path, out).pairs == load_moral_machine(crowd).report.pairs
+    assert import_moral_machine(path, out, allow_refused=1).pairs == load_moral_machine(crowd).report.pairs
 
 
 @pytest.mark.usefixtures("cut")
@@ -399,7 +425,7 @@ def test_a_damaged_shard_is_read_again(crowd: Path, tmp_path: Path) -> None:
             raise Stop
 
     with pytest.raises(Stop):
-        import_moral_machine(crowd, out, tell=stop)
+        import_moral_machine(crowd, out, allow_refused=1, tell=stop)
     written = sorted((tmp_path / ".out.importing").glob("shard-*"))
     assert len(written) > 4
     with written[2].open("r+b") as file:
@@ -407,7 +433,7 @@ def test_a_damaged_shard_is_read_again(crowd: Path, tmp_path: Path) -> None:
         file.write(bytes(4096))
     with written[3].open("r+b") as file:
         file.truncate(5000)
-    import_moral_machine(crowd, out)
+    import_moral_machine(crowd, out, allow_refused=1)
     assert census(open_ballots(out)) == census(load_moral_machine(crowd).ballots)
 
 
@@ -419,7 +445,7 @@ blocks.BLOCK_BYTES, importing.ENTRIES_PER_SHARD = 20_000, 300
 def tell(progress):
     print(progress.rows, flush=True)
     time.sleep(0.02)
-import_moral_machine(sys.argv[1], sys.argv[2], tell=tell)
+import_moral_machine(sys.argv[1], sys.argv[2], allow_refused=1, tell=tell)
 """
 
 
@@ -438,7 +464,7 @@ def test_a_killed_import_leaves_nothing_half_done_and_goes_on(crowd: Path, tmp_p
         assert not out.exists()
     assert first[1] > first[0], "the second began where the first did"
     told: list[Progress] = []
-    import_moral_machine(crowd, out, tell=told.append)
+    import_moral_machine(crowd, out, allow_refused=1, tell=told.append)
     assert told[0].rows > first[0]
     assert census(open_ballots(out)) == census(load_moral_machine(crowd).ballots)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

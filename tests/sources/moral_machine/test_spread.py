@@ -32,7 +32,7 @@ def _cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("answers") / "a.csv"
-    write_public_layout(path, load_study("moral-machine"), 300, np.random.default_rng(0), dirty=0.3)
+    write_public_layout(path, load_study("moral-machine"), 300, np.random.default_rng(0), dirty=0.05)
     return path
 
 
@@ -112,7 +112,7 @@ def test_what_cannot_be_spread_is_refused(tmp_path: Path, answers: Path) -> None
         spread_moral_machine(tmp_path / "a.csv.gz", tmp_path / "many", LocalEngine())
     header = answers.read_bytes().split(b"\n")[0]
     (tmp_path / "b.csv").write_bytes(header + b"\n")
-    with pytest.raises(CrowdveilError, match="not one usable answer"):
+    with pytest.raises(CrowdveilError, match="not one usable record"):
         spread_moral_machine(tmp_path / "b.csv", tmp_path / "many", LocalEngine())
     (tmp_path / "many").mkdir()
     with pytest.raises(CrowdveilError, match="it is a directory"):

@@ -26,7 +26,15 @@ from crowdveil.ballots import Ballots, concatenate
 from crowdveil.engines.local import in_order, usable_cores
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable, put_in_place, replacing
-from crowdveil.sources.import_report import REASON, ROW, TEXT, ImportReport, ImportResult, equal_alternatives_note
+from crowdveil.sources.import_report import (
+    MOST_REFUSED,
+    REASON,
+    ROW,
+    TEXT,
+    ImportReport,
+    ImportResult,
+    equal_alternatives_note,
+)
 from crowdveil.sources.moral_machine.blocks import Block, BlockScan, open_layout, read_blocks
 from crowdveil.sources.moral_machine.entries import ROW as ENTRY_ROW
 from crowdveil.sources.moral_machine.entries import ScanResult, join_results
@@ -65,9 +73,17 @@ class Progress:
 Tell = Callable[[Progress], None]
 
 
-def read_moral_machine(path: str | Path) -> Ballots:
-    """Read a file of answers, CSV (also gzipped) or Parquet, into memory."""
-    return load_moral_machine(path).ballots
+def read_moral_machine(
+    path: str | Path, *, allow_refused: float = MOST_REFUSED, one_record_each: bool = False
+) -> Ballots:
+    """Read a file of answers, CSV (also gzipped) or Parquet, into memory.
+
+    A file of which a larger share of rows is refused than allowed, or in which nearly every voter has one record only,
+    is refused (``ImportReport.check``).
+    """
+    result = load_moral_machine(path)
+    result.report.check(result.ballots.study, allow_refused, one_record_each)
+    return result.ballots
 
 
 def load_moral_machine(path: str | Path, tell: Tell | None = None) -> ImportResult:
@@ -88,14 +104,19 @@ def import_moral_machine(
     refused: str | Path | None = None,
     tell: Tell | None = None,
     threads: int | None = None,
+    *,
+    allow_refused: float = MOST_REFUSED,
+    one_record_each: bool = False,
 ) -> ImportReport:
     """Read a file of answers of any size into a ballot file; optionally write the refused rows and why to a CSV.
 
     Takes memory for some blocks of the file and some buckets of voters, whatever the file's size, and room beside
     ``out`` for a quarter to a third of its text. An import that is interrupted leaves ``out`` as it was; the same call
-    made again goes on with what was read already, unless the file has changed in the meantime.
+    made again goes on with what was read already, unless the file has changed in the meantime. What is refused as a
+    whole is as in ``read_moral_machine``; the refused rows are written all the same.
     """
     table, out = open_layout(path), Path(out)
+    study = load_study("moral-machine")
     if refused is not None:
         check_writable(Path(refused))
     with folder_beside(out, source_identity(table), bucket_bits(table)) as folder:
@@ -110,9 +131,11 @@ def import_moral_machine(
             return {"imported_from": table.path.name, **running.report().as_dict()}
 
         # In the temporary folder, so that a kill leaves nothing else behind.
-        write_ballots(folder.path / "ballots", load_study("moral-machine"), ballots(), origin)
+        write_ballots(folder.path / "ballots", study, ballots(), origin)
+        report = running.report()
+        report.check(study, allow_refused, one_record_each)
         put_in_place(folder.path / "ballots", out)
-        return running.report()
+        return report
 
 
 def holds_answers(path: str | Path) -> bool:
@@ -228,6 +251,7 @@ class ImportCounts:
 
     def __init__(self) -> None:
         self.voters = 0
+        self.one_record = 0
         self.pairs = 0
         self.equal = 0
         self.refused = np.zeros(len(REASONS) + 1, np.int64)
@@ -239,7 +263,7 @@ class ImportCounts:
             raise RuntimeError(f"of {rows} rows, {2 * self.pairs} were used and {sum(counts)} refused")
         refused = {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
         notes = [*table.notes(), *equal_alternatives_note(self.equal, self.pairs)]
-        return ImportReport(rows, self.pairs, self.voters, refused, notes=tuple(notes))
+        return ImportReport(rows, self.pairs, self.voters, refused, self.one_record, notes=tuple(notes))
 
 
 def count_reasons(refused: IntArray) -> IntArray:
@@ -271,6 +295,7 @@ class _LocalImport:
         for done, result in enumerate(groups, start=1):
             self._refuse(result.refused)
             self._counts.voters += result.ballots.voters
+            self._counts.one_record += int((result.ballots.counts == 1).sum())
             self._counts.pairs += result.ballots.records
             self._counts.equal += result.equal
             yield result.ballots

@@ -17,7 +17,7 @@ from crowdveil.ballot_file import write_ballots
 from crowdveil.engines.engine import Engine
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import put_in_place
-from crowdveil.sources.import_report import ImportReport
+from crowdveil.sources.import_report import MOST_REFUSED, ImportReport
 from crowdveil.sources.moral_machine.blocks import cut_ranges, open_layout, read_range
 from crowdveil.sources.moral_machine.importing import (
     ImportCounts,
@@ -38,7 +38,14 @@ _NAMES_REMEMBERED = 1 << 18
 
 
 def spread_moral_machine(
-    path: str | Path, out: str | Path, engine: Engine, tell: Tell | None = None, shard_bytes: int = BYTES_PER_SHARD
+    path: str | Path,
+    out: str | Path,
+    engine: Engine,
+    tell: Tell | None = None,
+    shard_bytes: int = BYTES_PER_SHARD,
+    *,
+    allow_refused: float = MOST_REFUSED,
+    one_record_each: bool = False,
 ) -> ImportReport:
     """Read a file of answers into a folder of ballot files, by an engine's workers; all must see file and folder.
 
@@ -64,15 +71,17 @@ def spread_moral_machine(
         ballots = folder.path / "ballots"
         ballots.mkdir(exist_ok=True)
         groups = engine.each(_Group(source, scanned, ballots), folder.buckets)
-        for done, (voters, pairs, equal, refused) in enumerate(groups, start=1):
+        for done, (voters, one_record, pairs, equal, refused) in enumerate(groups, start=1):
             counts.voters += voters
+            counts.one_record += one_record
             counts.pairs += pairs
             counts.equal += equal
             counts.refused += refused
             tell(Progress(False, done, folder.buckets, scanned.rows))
         report = counts.report(table, scanned.rows)
         if not report.voters:
-            raise CrowdveilError("there is not one usable answer, so no ballot file was written")
+            raise CrowdveilError("there is not one usable record, so no ballot file was written")
+        report.check(load_study("moral-machine"), allow_refused, one_record_each)
         put_in_place(ballots, out)
         return report
 
@@ -119,7 +128,7 @@ class _Group:
     scanned: ScannedRows
     ballots: Path
 
-    def __call__(self, bucket: int) -> tuple[int, int, int, IntArray]:
+    def __call__(self, bucket: int) -> tuple[int, int, int, int, IntArray]:
         paths = (_contested_path(self.scanned, number) for number in range(self.scanned.folder.buckets))
         contested = [np.load(path) for path in paths if path.exists()]
         result = self.scanned.group(bucket, np.sort(np.concatenate([no_refusals()[:, 0], *contested])))
@@ -127,7 +136,9 @@ class _Group:
             origin = {"imported_from": self.source.name, "bucket": bucket}
             path = self.ballots / f"shard-{bucket:06}.parquet"
             write_ballots(path, load_study("moral-machine"), [result.ballots], origin)
-        return result.ballots.voters, result.ballots.records, result.equal, count_reasons(result.refused)
+        ballots = result.ballots
+        one_record = int((ballots.counts == 1).sum())
+        return ballots.voters, one_record, ballots.records, result.equal, count_reasons(result.refused)
 
 
 def _contested_path(scanned: ScannedRows, bucket: int) -> Path:
