@@ -23,7 +23,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.odds import Coin
-from crowdveil.protocol.ballot import read_session
+from crowdveil.protocol.ballot import read_session, write_session
 from crowdveil.protocol.description import describe_poll, read_poll
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.submission import report_id
@@ -200,9 +200,22 @@ def test_a_mechanism_that_does_not_keep_the_promise_is_refused(described, mechan
 
 @pytest.mark.parametrize("values", [[0, 5, 0, 0], [0, 5, 0, 0, 1e9], [0, "5", 0, 0, 1], [0, math.nan, 0, 0, 1]])
 def test_dilemmas_outside_the_study_are_refused(described, values):
-    good = [0, 5, 0, 0, 1]
-    with pytest.raises(CrowdveilError):
-        read_session(read_poll(described).study, {"dilemmas": [{"left": good, "right": values}]})
+    study = read_poll(described).study
+    drawn = write_session(draw_session(study, np.random.default_rng(2)))["dilemmas"]
+    with pytest.raises(CrowdveilError, match=r"cannot be read|must be a number"):
+        read_session(study, {"dilemmas": [*drawn[:-1], {**drawn[-1], "right": values}]})
+
+
+def test_a_session_of_another_length_or_with_repeats_is_refused(described):
+    study = read_poll(described).study
+    good = write_session(draw_session(study, np.random.default_rng(1)))["dilemmas"]
+    assert len(read_session(study, {"dilemmas": good})) == study.drawing.dilemmas
+    with pytest.raises(CrowdveilError, match=f"drew {len(good) - 1} dilemmas"):
+        read_session(study, {"dilemmas": good[1:]})
+    mirrored = {"left": good[0]["right"], "right": good[0]["left"]}
+    for repeated in (good[0], mirrored):
+        with pytest.raises(CrowdveilError, match="more than once"):
+            read_session(study, {"dilemmas": [*good[:-1], repeated]})
 
 
 # --- About-you answers ---------------------------------------------------------------------------------------------

@@ -79,7 +79,11 @@ def test_the_front_door(client: TestClient, service: Service) -> None:
     assert (went.status_code, went.headers["location"]) == (307, "/p/a/")
     assert client.get("/p/a", follow_redirects=False).headers["location"] == "/p/a/"
     assert "<main" in client.get("/p/a/").text
-    assert client.get("/p/nobody/").status_code == 404
+    for path in ("/p/nobody", "/p/nobody/"):
+        missing = client.get(path)
+        assert (missing.status_code, missing.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert "There is no poll called “nobody” here" in missing.text
+    assert "<script>" not in client.get("/p/%3Cscript%3E/").text
     service.store.polls.add(poll("b"))
     assert 'href="/p/b/"' in client.get("/").text
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
-from tests.service.voters import ballot, poll, reports
+from tests.service.voters import ballot, poll, report_row, reports
 
-from crowdveil.errors import Reason
-from crowdveil.protocol.report import Reason as OfReports
 from crowdveil.protocol.submission import new_token, report_id
 from crowdveil.service.api.models import BallotBody, ReportBody
 from crowdveil.service.poll import HostedPoll as Poll
@@ -215,5 +214,25 @@ def test_the_largest_honest_report_is_small_enough(service: Service) -> None:
     assert max(len(json.dumps(body)) for body in reports(wide, 12)) < service.settings.largest_report / 2
 
 
-def test_every_reason_of_the_library_is_one_of_the_api() -> None:
-    assert {reason.value for reason in OfReports} <= {reason.value for reason in Reason}
+def test_a_link_is_checked_before_its_voter_answers_anything(client: TestClient, service: Service) -> None:
+    asked = poll("links", entry="links")
+    service.store.polls.add(asked)
+    fresh, used, gone = service.store.submissions.create_links("links", 3)
+    for token in (used, gone):
+        service.store.submissions.put([report_row(asked, 0, token)], date(2026, 5, 4))
+    service.store.submissions.withdraw("links", report_id(gone))
+
+    def check(token: str | None, name: str = "links") -> tuple[int, str]:
+        headers = {} if token is None else {"Crowdveil-Ballot": token}
+        answer = client.get(f"/api/polls/{name}/participation", headers=headers)
+        body = answer.json()
+        return answer.status_code, body.get("status") or body["error"]["reason"]
+
+    assert check(fresh) == (200, "unused")
+    assert check(used) == (200, "stored")
+    assert check(gone) == (410, "withdrawn")
+    assert check(new_token()) == (403, "unknown-ballot")
+    assert check("A" * 21) == (400, "bad-ballot")
+    assert check(None) == (400, "missing-ballot")
+    assert check(fresh, "nobody") == (404, "unknown-poll")
+    assert service.store.submissions.refusals("links") == []  # Asking is not voting.

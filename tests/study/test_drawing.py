@@ -9,9 +9,9 @@ from scipy import stats
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study, synthetic_study
-from crowdveil.study.drawing import draw_dilemmas, draw_session
+from crowdveil.study.drawing import count_repeats, draw_dilemmas, draw_session, has_plenty
 from crowdveil.study.features import Feature
-from crowdveil.study.study import Drawing, Study
+from crowdveil.study.study import Dilemma, Drawing, Study
 
 # A fixed seed that passes once passes always; the level says how unlikely a sound law is to fail another seed.
 UNLIKELY = 1e-7
@@ -74,6 +74,27 @@ def test_every_bundled_study_draws_within_its_bounds_and_repeats_with_the_seed(n
     assert (again[1] == right).all()
     other = draw_dilemmas(study, 500, np.random.default_rng(5))
     assert (other[0] != left).any()
+
+
+def test_no_dilemma_comes_twice_where_there_are_plenty() -> None:
+    def study(levels: int, dilemmas: int) -> Study:
+        values = tuple(map(float, range(levels)))
+        feature = Feature("x", "x", 0, levels - 1, levels=values)
+        return Study("tiny", "tiny", "?", (feature,), Drawing("independent", dilemmas))
+
+    plenty, scarce = study(5, 5), study(5, 6)  # Of five values, ten pairs can be made.
+    assert (has_plenty(plenty), has_plenty(scarce)) == (True, False)
+    rng = np.random.default_rng(7)
+    assert all(count_repeats(draw_session(plenty, rng)) == 0 for _ in range(200))
+    assert any(count_repeats(draw_session(scarce, rng)) for _ in range(200))
+    shown = draw_session(study(5, 1), rng)[0]
+    mirrored = Dilemma(shown.alternatives[::-1])
+    assert count_repeats([shown, mirrored, shown]) == 2
+
+
+def test_a_moral_machine_session_repeats_nothing() -> None:
+    study, rng = load_study("moral-machine"), np.random.default_rng(8)
+    assert all(count_repeats(draw_session(study, rng)) == 0 for _ in range(100))
 
 
 @pytest.mark.parametrize("name", ["moral-machine", "kidney"])

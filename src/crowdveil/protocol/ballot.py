@@ -10,6 +10,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import Poll
+from crowdveil.study.drawing import count_repeats, has_plenty
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Dilemma, Study
 
@@ -25,8 +26,8 @@ def write_session(dilemmas: Iterable[Dilemma]) -> dict[str, Any]:
 def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
     """Read the dilemmas that a server drew, and refuse what the study cannot show.
 
-    Their number must be the study's, every value within its bounds, and no dilemma there twice (nor mirrored): choices
-    in one dilemma again and again would tell more of a voter than choices in many.
+    Their number must be the study's, every value within its bounds, and no dilemma may come twice (on either side) where
+    the study has plenty of them: many noisy choices in one dilemma would tell what its voter chose.
     """
     try:
         shown = [
@@ -39,10 +40,16 @@ def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
             f"the server drew {len(shown)} dilemmas, a ballot of study {study.name} has {study.drawing.dilemmas}; "
             "do not vote in this poll"
         )
-    return [
+    dilemmas = [
         Dilemma(tuple(study.alternative(values, side) for side, values in zip(SIDES, pair, strict=True)))
         for pair in shown
     ]
+    if has_plenty(study) and count_repeats(dilemmas):
+        raise CrowdveilError(
+            f"the server shows a dilemma of study {study.name} more than once, which would tell more of a voter than "
+            "is promised; do not vote in this poll"
+        )
+    return dilemmas
 
 
 def write_ballot(

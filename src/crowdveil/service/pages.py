@@ -14,7 +14,6 @@ from starlette.responses import Response as StarletteResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from crowdveil.service.api.polls import poll_named
 from crowdveil.service.service import Service
 
 WEB = Path(str(resources.files("crowdveil"))) / "web"
@@ -45,15 +44,17 @@ def add_pages(app: FastAPI, service: Service) -> None:
         items = [f'<li><a href="/p/{s.poll.name}/">{escape(s.poll.study.title)}</a></li>' for s in statuses]
         return _page("Polls", f"<ul>{''.join(items)}</ul>" if items else "<p>There is no poll yet.</p>")
 
-    @routes.get("/p/{poll}")
-    def without_slash(poll: str) -> RedirectResponse:
+    @routes.get("/p/{poll}", response_model=None)
+    def without_slash(poll: str) -> Response:
         """Go to the page, whose modules are named relative to it."""
-        return RedirectResponse(f"/p/{poll_named(service, poll).name}/", 307)
+        known = service.store.polls.definition(poll)
+        return _no_poll(poll) if known is None else RedirectResponse(f"/p/{known.name}/", 307)
 
-    @routes.get("/p/{poll}/", response_class=FileResponse)
-    def voters_page(poll: str) -> FileResponse:
+    @routes.get("/p/{poll}/", response_model=None)
+    def voters_page(poll: str) -> Response:
         """Give the voter's page."""
-        poll_named(service, poll)
+        if service.store.polls.definition(poll) is None:
+            return _no_poll(poll)
         return FileResponse(WEB / "index.html", headers=REVALIDATE)
 
     @routes.get("/api", response_class=HTMLResponse)
@@ -78,10 +79,16 @@ def _operations(description: dict[str, Any]) -> str:
     return "".join(parts)
 
 
-def _page(title: str, content: str) -> HTMLResponse:
+def _no_poll(name: str) -> HTMLResponse:
+    words = f"<p>There is no poll called “{escape(name)}” here. Check the address that you were given.</p>"
+    return _page("No such poll", f'{words}<p><a href="/">All polls</a></p>', 404)
+
+
+def _page(title: str, content: str, status: int = 200) -> HTMLResponse:
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="/web/icon.svg"><title>{title}</title></head>'
-        f"<body><main><h1>{title}</h1>{content}</main></body></html>"
+        f"<body><main><h1>{title}</h1>{content}</main></body></html>",
+        status,
     )

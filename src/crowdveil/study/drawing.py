@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from crowdveil.arrays import FloatArray, ValueArray
@@ -28,7 +31,38 @@ def draw_dilemmas(study: Study, voters: int, rng: np.random.Generator) -> tuple[
 
 
 def draw_session(study: Study, rng: np.random.Generator) -> list[Dilemma]:
-    """Draw one voter's dilemmas, each between an alternative named left and one named right."""
+    """Draw one voter's dilemmas, each between an alternative named left and one named right.
+
+    No dilemma comes twice where the study has plenty of them (``has_plenty``).
+    """
+    drawn = _draw_one(study, rng)
+    while has_plenty(study) and count_repeats(drawn):
+        if study.drawing.method == "moral-machine":  # Its sessions are made as wholes: two dilemmas of each kind.
+            drawn = _draw_one(study, rng)
+        else:
+            different = {_sides(dilemma): dilemma for dilemma in (*drawn, *_draw_one(study, rng))}
+            drawn = list(different.values())[: study.drawing.dilemmas]
+    return drawn
+
+
+def has_plenty(study: Study) -> bool:
+    """Whether a study can show at least twice as many different dilemmas as a session has."""
+    if study.drawing.method != "independent":
+        return True
+    alternatives = math.prod(len(set(feature.levels)) for feature in study.features)
+    return alternatives * (alternatives - 1) // 2 >= 2 * study.drawing.dilemmas
+
+
+def count_repeats(dilemmas: Sequence[Dilemma]) -> int:
+    """Count the dilemmas that came before, whichever side their alternatives were on."""
+    return len(dilemmas) - len({_sides(dilemma) for dilemma in dilemmas})
+
+
+def _sides(dilemma: Dilemma) -> frozenset[tuple[float, ...]]:
+    return frozenset(alternative.values for alternative in dilemma.alternatives)
+
+
+def _draw_one(study: Study, rng: np.random.Generator) -> list[Dilemma]:
     return [
         Dilemma((Alternative("left", tuple(map(float, left))), Alternative("right", tuple(map(float, right)))))
         for left, right in zip(*draw_dilemmas(study, 1, rng), strict=True)

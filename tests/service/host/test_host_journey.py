@@ -17,6 +17,7 @@ from crowdveil.protocol.submission import report_id
 from crowdveil.releases import release_from_dict
 from crowdveil.service.host.editor import EXAMPLE
 from crowdveil.service.host.overview import REASONS
+from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.sources.table import TableMapping, load_table
 from crowdveil.study.bundled import load_study
 from crowdveil.study.plain_data import canonical_json
@@ -235,6 +236,16 @@ def test_what_is_deleted_is_overwritten_on_disk(tmp_path):
         assert site.store.submissions.withdraw("trusted", ids[2])
     held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert [answers.encode()[:400] in held for answers in map(shown.get, ids)] == [True, True, False, True, True]
+
+
+def test_more_links_than_the_poll_takes_voters_are_warned_of(hosted):
+    hosted.store.polls.add(poll_from_dict({**CENTRAL, "name": "small", "quota": 4}))
+    hosted.store.submissions.create_links("small", 4)
+    page = hosted.get("/host/polls/small/recruit").text
+    assert "the poll takes 4 voters" in page
+    assert 'role="alert"' not in page
+    hosted.store.submissions.create_links("small", 1)
+    assert "1 more link was made than the poll takes voters" in hosted.get("/host/polls/small/recruit").text
 
 
 def test_links_are_shown_once_and_their_tokens_are_not_kept(hosted):

@@ -21,7 +21,8 @@ def recruit_page(request: HostRequest) -> Response:
     """Show how voters get in."""
     poll = request.poll_status().poll
     links = request.store.submissions.links(poll.name)
-    return request.show("recruit.html", poll=poll, tab="recruit", links=links, most=MOST_LINKS)
+    beyond = max(0, links - poll.quota) if poll.quota is not None else 0
+    return request.show("recruit.html", poll=poll, tab="recruit", links=links, beyond=beyond, most=MOST_LINKS)
 
 
 def make_links(request: HostRequest) -> Response:

@@ -1,7 +1,8 @@
 // Takes the one-time token out of the address. It stands after #, so that no server and no log has seen it.
 
-const token = new URLSearchParams(location.hash.slice(1)).get("link");
-if (token) {
+function takeToken() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("link");
+  if (!token) return;
   /** @type {HTMLInputElement} */ (document.getElementById("link")).value = token;
   history.replaceState(null, "", location.pathname);
   document.getElementById("by-password")?.remove();
@@ -9,3 +10,7 @@ if (token) {
   button.className = "";
   button.focus();
 }
+
+takeToken();
+// A link that is opened where this page is open already changes the address and loads nothing.
+addEventListener("hashchange", takeToken);
