@@ -8,11 +8,15 @@ from hypothesis import strategies as st
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.privacy.mechanisms.mechanism import OPTIONS, Loss, Settings
 from crowdveil.privacy.mechanisms.registry import (
+    ALL,
     CENTRAL,
     DISTRIBUTED,
     MECHANISMS,
     PAPERS_MECHANISM,
+    PURE,
+    check_options,
     mechanism_name,
     recommended,
 )
@@ -46,6 +50,45 @@ def test_every_mechanism_is_found_by_its_own_name():
     assert {
         m for m in DISTRIBUTED if any(PARADIGMS[p].place.value != "distributed" for p in DISTRIBUTED[m].paradigms)
     } == set()
+
+
+def test_a_rho_is_taken_by_the_gaussian_mean_alone():
+    given = STUDIES[0], Epsilons.same(1, 2)
+    assert mechanism_name(PARADIGMS["rlcp"], None, *given, Loss.RHO) == "gaussian-mean"
+    assert {name for name in MECHANISMS if name not in PURE} == {"gaussian-mean"}
+    with pytest.raises(CrowdveilError, match=r"voter-score does not take a rho: with a rho choose gaussian-mean"):
+        mechanism_name(PARADIGMS["vlcp"], "voter-score", *given, Loss.RHO)
+    with pytest.raises(CrowdveilError, match=r"gaussian-mean does not take an epsilon: with an epsilon choose"):
+        mechanism_name(PARADIGMS["vlcp"], "gaussian-mean", *given)
+    with pytest.raises(CrowdveilError, match=r"'gaussian-mean' does not serve vldp"):
+        mechanism_name(PARADIGMS["vldp"], None, *given, Loss.RHO)
+
+
+CHANGED = {"repair": False, "sensitivity": "paper", "equal_votes": True, "robust": 0.1}
+
+
+def test_options_are_settings_and_their_defaults():
+    plain = Settings(STUDIES[0], 2.0)
+    assert {option: getattr(plain, option) for option in CHANGED} == OPTIONS
+    assert all(set(mechanism.options) <= set(OPTIONS) for mechanism in ALL.values())
+
+
+@pytest.mark.parametrize("option", CHANGED)
+def test_an_option_that_would_change_nothing_is_refused(option):
+    changed = Settings(STUDIES[0], 2.0, **{option: CHANGED[option]})
+    knowing = {
+        "repair": {"algorithm-3"},
+        "sensitivity": {"algorithm-3"},
+        "equal_votes": set(DISTRIBUTED),
+        "robust": {"algorithm-2", "score"},
+    }[option]
+    for name, mechanism in MECHANISMS.items():
+        check_options(mechanism, Settings(STUDIES[0], 2.0))
+        if name in knowing:
+            check_options(mechanism, changed)
+        else:
+            with pytest.raises(CrowdveilError, match=f"{name} does not know {option}: it knows .*; leave it out"):
+                check_options(mechanism, changed)
 
 
 def test_a_mechanism_of_another_paradigm_is_refused():

@@ -15,8 +15,7 @@ from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms import score as score_module
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.pooled_choices import PooledChoices
-from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore, voter_clip
+from crowdveil.privacy.mechanisms.pooled_score import PooledChoices, PooledScore, VoterScore, voter_clip
 from crowdveil.privacy.mechanisms.score import ScoreRelease, coordinates_to_report
 from crowdveil.privacy.mechanisms.scores import (
     DISAGREEMENT,

@@ -27,6 +27,11 @@ from crowdveil.evaluation.toolkit.fitted_crowd import fit_crowd
 from crowdveil.evaluation.toolkit.seeds import generator, noise
 from crowdveil.evaluation.toolkit.sweep import sweep
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
+from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
+from crowdveil.privacy.mechanisms.pooled_score import PooledChoices
+from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse
+from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import synthetic_study
 from crowdveil.study.study import Study
@@ -41,8 +46,8 @@ SOCIETY, POOLED = Entry("society", None), Entry("pooled", None)
 _DRAWS = 4
 """How often a crowd is released again with fresh noise at the epsilons that were asked for."""
 _CHEAP_DRAWS = {
-    **dict.fromkeys(("algorithm-1", "algorithm-2", "subset-selection"), 64),
-    **dict.fromkeys(("pooled-choices", "randomised-response", "one-choice"), 16),
+    **dict.fromkeys((Algorithm1.name, Algorithm2.name, SubsetSelection.name), 64),
+    **dict.fromkeys((PooledChoices.name, RandomisedResponse.name, OneChoice.name), 16),
 }
 """More often where it costs little."""
 

@@ -25,8 +25,7 @@ from crowdveil.privacy.mechanisms.mechanism import (
     Mechanism,
     Settings,
 )
-from crowdveil.privacy.mechanisms.pooled_choices import PooledChoices
-from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
+from crowdveil.privacy.mechanisms.pooled_score import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse
 from crowdveil.privacy.mechanisms.score import ScoreRelease, tells_more_than_choices
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection, mean_squared_error

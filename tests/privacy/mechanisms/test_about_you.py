@@ -1,0 +1,66 @@
+"""What voters say about themselves, exhaustively: every coin and every other option with its exact probability."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+from scripted_noise import EveryOutcome
+
+from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.mechanisms.about_you import AboutYou, keep_odds
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.odds import Odds
+
+Q = Fraction(1, 3)
+"""exp(-epsilon): epsilon = ln 3."""
+
+
+def law_of_option(truth, options, odds_instead=()):
+    """The exact law of what is reported for a true option."""
+    noise = EveryOutcome(["toss", options - 1], Q, dict(odds_instead))
+    reported = AboutYou().report(np.full(noise.rows, truth), options, Epsilons.same(1, noise.rows), noise)
+    return {option: p for (option,), p in noise.law(reported[:, None]).items()}
+
+
+def worst_ratio(laws, options):
+    """The largest ratio of the probabilities of one report under two true options."""
+    return max(
+        max(law.get(option, Fraction(0)) for law in laws) / min(law.get(option, Fraction(0)) for law in laws)
+        for option in range(options)
+    )
+
+
+@pytest.mark.parametrize("options", [2, 3, 5])
+def test_the_true_option_is_e_to_the_epsilon_times_as_likely_as_each_other(options):
+    """The closed form: e^epsilon / (e^epsilon + k - 1), and 1 / (e^epsilon + k - 1)."""
+    total = 1 / Q + options - 1
+    laws = [law_of_option(truth, options) for truth in range(options)]
+    for truth, law in enumerate(laws):
+        assert law == {option: (1 / Q if option == truth else 1) / total for option in range(options)}
+    assert worst_ratio(laws, options) == 1 / Q
+
+
+@pytest.mark.parametrize(
+    ("wrong", "odds"),
+    [
+        ("odds of two options", Odds(1, 0, 1, 1)),
+        ("odds of twice the epsilon", Odds(1, 1, 1, 3)),
+        ("kept unless a coin of 1 / (1 + e^epsilon) turns it over", Odds(2, 1, 2, 2)),
+    ],
+)
+def test_a_wrong_factor_is_caught(wrong, odds):
+    laws = [law_of_option(truth, 3, {keep_odds(3): odds}) for truth in range(3)]
+    assert worst_ratio(laws, 3) != 1 / Q, wrong
+
+
+def test_a_single_option_is_reported_without_a_toss():
+    assert AboutYou().report(np.zeros(4, np.int64), 1, Epsilons.same(1, 4), noise=None).tolist() == [0] * 4
+
+
+def test_the_real_sampler_follows_the_enumerated_law_for_everyones_own_epsilon():
+    epsilons = Epsilons.of([1.098612, 2.197225] * 30_000)  # ln 3 and ln 9
+    reported = AboutYou().report(np.full(60_000, 1), 3, epsilons, BulkNoise())
+    for start, factor in ((0, 3), (1, 9)):
+        expected = np.array([1, factor, 1]) * 30_000 / (factor + 2)
+        assert stats.chisquare(np.bincount(reported[start::2], minlength=3), expected).pvalue > 1e-7
