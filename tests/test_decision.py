@@ -92,3 +92,34 @@ def test_an_impossible_certainty_is_refused(certainty):
     made = release([1.0])
     with pytest.raises(CrowdveilError, match=r"at least 0\.5"):
         decide(made, dilemma(made, [1.0], [0.0]), certainty)
+
+
+def test_a_dilemma_is_a_list_or_names_with_features():
+    made = release([1.0, -0.5])
+    asked = dilemma(made, [0.2, 1.0], [1.0, 0.0])
+    plain = [{"x1": 0.2, "x2": 1.0}, {"x1": 1.0}]
+    assert decide(made, plain) == decide(made, tuple(plain)) == decide(made, asked)
+    named = decide(made, {"stay": plain[0], "swerve": plain[1]})
+    assert named.choice == "swerve"
+    assert decide(made, [{"name": "stay", "features": plain[0]}, {"name": "swerve", "features": plain[1]}]) == named
+
+
+@pytest.mark.parametrize("wrong", ["stay", 3, None, [1, 2], [{"x1": 1}], {"stay": 1, "swerve": 2}, [{"x9": 1}, {}]])
+def test_what_is_no_dilemma_is_refused_in_one_line(wrong):
+    with pytest.raises(CrowdveilError) as refusal:
+        decide(release([1.0, -0.5]), wrong)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(("wrong", "certainty"), [("release.json", 0.9), (None, 0.9), (release([1.0]), "sure")])
+def test_what_is_no_release_or_certainty_is_refused(wrong, certainty):
+    with pytest.raises(CrowdveilError, match=r"read it first|certainty asked for"):
+        decide(wrong, [{"x1": 1}, {}], certainty)
+
+
+def test_a_decision_shows_itself():
+    made = decide(release([1.0, -0.5]), {"stay & wait": {"x1": 1.0}, "swerve": {"x2": 1.0}})
+    assert repr(made).startswith("<decision: the crowd chooses stay & wait, certain to ")
+    assert "<td>stay &amp; wait</td>" in made._repr_html_()
+    unsure = decide(release([0.01, 0.0], scale=1.0), [{"x1": 1}, {}])
+    assert "too close to call" in repr(unsure)

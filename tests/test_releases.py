@@ -115,3 +115,23 @@ def test_a_parameter_that_is_not_finite_cannot_be_written(tmp_path):
 
 def test_error_bars_follow_the_noise():
     assert example(noise=Spread(((1.0, 0.0), (0.0, 4.0)))).error_bars == pytest.approx([1.95996, 3.91993], abs=1e-4)
+
+
+def test_a_release_shows_itself_in_a_line_a_table_and_a_figure(tmp_path):
+    made = example()
+    assert "\n" not in repr(made)
+    for told in (made.study.title, f"{made.guarantee.voters} voters", made.guarantee.paradigm.name, made.mechanism):
+        assert told in repr(made)
+    assert "protects nobody" in repr(example(exact=False))
+    assert "protects nobody" not in repr(made)
+    table = made.to_polars()
+    assert table["feature"].to_list() == list(made.study.feature_names)
+    assert table["weight"].to_list() == made.parameter.tolist()
+    assert made.to_pandas()["error_bar"].tolist() == made.error_bars.tolist()
+    for feature, weight in zip(made.study.features, made.parameter, strict=True):
+        assert f"<td>{feature.label}</td><td>{weight:+.3f}</td>" in made._repr_html_()
+    axes = made.plot()
+    assert sorted(bar.get_width() for bar in axes.patches) == sorted(made.parameter.tolist())
+    assert made.plot(axes) is axes
+    made.page(tmp_path / "page.html")
+    assert made.study.title in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -5,9 +5,11 @@ A decision reads a release and nothing else; no ballot, preference or report can
 
 from __future__ import annotations
 
+import html
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +18,9 @@ from crowdveil.releases import Release
 from crowdveil.study.study import Dilemma
 
 DEFAULT_CERTAINTY = 0.9
+
+Alternatives: TypeAlias = Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, float]]
+"""A dilemma as plain data."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,23 @@ class Decision:
         """The name of the chosen alternative, or None where it is too close to call."""
         return self.ranking[0].name if self.certainty >= self.threshold else None
 
+    def __repr__(self) -> str:
+        return f"<decision: {self._verdict()}, certain to {self.certainty:.1%}: {self.reason}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{place}.</td><td>{html.escape(one.name)}</td><td>{html.escape(one.description)}</td>"
+            f"<td>{one.score:+.3f}</td></tr>"
+            for place, one in enumerate(self.ranking, start=1)
+        )
+        return (
+            f"<table><caption>{html.escape(self._verdict())}: {html.escape(self.reason)}</caption>"
+            f"<tr><th></th><th>alternative</th><th></th><th>score</th></tr>{rows}</table>"
+        )
+
+    def _verdict(self) -> str:
+        return "too close to call" if self.choice is None else f"the crowd chooses {self.choice}"
+
     def as_dict(self) -> dict[str, Any]:
         """Return the decision in plain words."""
         return {
@@ -69,8 +91,11 @@ class Decision:
         }
 
 
-def decide(release: Release, dilemma: Dilemma, certainty: float = DEFAULT_CERTAINTY) -> Decision:
-    """Rank the alternatives by beta . x and say how sure the choice is.
+def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float = DEFAULT_CERTAINTY) -> Decision:
+    """Rank the alternatives by beta . x and tell how sure the choice is.
+
+    A dilemma is a list of two or more alternatives, each given by its features (``[{"girl": 1}, {"dog": 2}]``, then
+    called A and B) or with a name (``{"name": "stay", "features": {"girl": 1}}``), or a mapping of names to features.
 
     Let s be the noiseless society's margin of the choice over another alternative and R the noise along their
     difference, so that the release shows s + R. The certainty is c = P(R < margin shown). R is symmetric and
@@ -78,8 +103,12 @@ def decide(release: Release, dilemma: Dilemma, certainty: float = DEFAULT_CERTAI
     P(R >= t - s) <= P(R >= t) = 1 - c. With more than two alternatives, the chances of error against each of
     the others are added up (union bound).
     """
-    if not 0.5 <= certainty < 1:
+    if not isinstance(release, Release):
+        raise CrowdveilError(f"the release is {release!r:.80}: read it first, with read_release(path)")
+    if not (isinstance(certainty, int | float) and 0.5 <= certainty < 1):
         raise CrowdveilError(f"the certainty asked for must be at least 0.5 and below 1, got {certainty}")
+    if not isinstance(dilemma, Dilemma):
+        dilemma = release.study.dilemma(_alternatives(dilemma))
     points = np.array([a.values for a in dilemma.alternatives]) / release.study.units
     scores = points @ release.parameter
     order = np.argsort(-scores, kind="stable")
@@ -104,6 +133,21 @@ def decide(release: Release, dilemma: Dilemma, certainty: float = DEFAULT_CERTAI
         paradigm=release.guarantee.paradigm.name,
         delta=release.guarantee.delta,
     )
+
+
+def _alternatives(given: Any) -> list[Any]:
+    """Return alternatives as the study reads them, each with its features apart from its name."""
+    if isinstance(given, Mapping):
+        return [{"name": name, "features": features} for name, features in given.items()]
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise CrowdveilError(
+            f'the dilemma is {given!r:.80}: give a list of alternatives, like [{{"girl": 1}}, {{"dog": 2}}]'
+        )
+    named = (isinstance(one, Mapping) and isinstance(one.get("features"), Mapping) for one in given)
+    return [
+        one if is_named or not isinstance(one, Mapping) else {"features": one}
+        for one, is_named in zip(given, named, strict=True)
+    ]
 
 
 def _reason(sure: float, asked: float, identical: bool) -> str:

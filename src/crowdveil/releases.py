@@ -7,6 +7,7 @@ a file edited by hand or cut short is refused. (The checksum catches accidents; 
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +26,10 @@ from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
 from crowdveil.study.plain_data import canonical_json
 from crowdveil.study.study import Study
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
 
 FORMAT = "crowdveil release 1"
 ERROR_BAR = 0.95
@@ -82,6 +87,70 @@ class Release:
         write_text(Path(path), json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
         if self.on_save is not None:
             self.on_save(self.digest)
+
+    def page(self, path: str | PathLike[str]) -> None:
+        """Write a page about the release for people: what the crowd prefers, and what is promised to the voters."""
+        from crowdveil.pages.release_page import release_page  # a room above; the contract names this exception
+
+        write_text(Path(path), release_page([self]))
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a row for each feature: its name, its label, the crowd's weight on it, and the error bar."""
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                "feature": list(self.study.feature_names),
+                "label": [feature.label for feature in self.study.features],
+                "weight": self.parameter,
+                "error_bar": self.error_bars,
+            }
+        )
+
+    def to_pandas(self) -> Any:
+        """Return ``to_polars`` as a table of pandas, if that is installed."""
+        try:
+            return self.to_polars().to_pandas()
+        except ModuleNotFoundError:
+            raise CrowdveilError("pandas is not installed: pip install pandas, or use to_polars()") from None
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the crowd's weight on each feature with its error bar, the largest at the top."""
+        import matplotlib.pyplot as plt
+
+        order = np.argsort(self.parameter, kind="stable")
+        if axes is None:
+            _, axes = plt.subplots(figsize=(7, 1 + 0.3 * len(order)), layout="constrained")
+        labels = [self.study.features[i].label for i in order]
+        axes.barh(labels, self.parameter[order], xerr=self.error_bars[order], color="#4477aa", ecolor="#333333")
+        axes.axvline(0, color="#333333", linewidth=0.8)
+        axes.set_xlabel("the crowd's weight, with what the noise may have moved it by (95 %)")
+        axes.set_title(self._summary())
+        return axes
+
+    def __repr__(self) -> str:
+        return f"<release: {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        rows = zip(self.study.features, self.parameter.tolist(), self.error_bars.tolist(), strict=True)
+        cells = "".join(
+            f"<tr><td>{html.escape(feature.label)}</td><td>{weight:+.3f}</td><td>± {bar:.3f}</td></tr>"
+            for feature, weight, bar in sorted(rows, key=lambda row: -row[1])
+        )
+        return (
+            f"<table><caption>{html.escape(self._summary())}</caption>"
+            f"<tr><th>feature</th><th>weight</th><th>noise (95 %)</th></tr>{cells}</table>"
+        )
+
+    def _summary(self) -> str:
+        promise = self.guarantee
+        epsilon = f"{promise.smallest_epsilon} to {promise.epsilon}" if promise.personal else f"{promise.epsilon}"
+        delta = f", delta {promise.delta:g}" if promise.delta else ""
+        what = "" if self.exact else ", for experiments: protects nobody"
+        return (
+            f"{self.study.title}, {promise.voters} voters, {promise.paradigm.name} at epsilon {epsilon}{delta} "
+            f"by {self.mechanism}{what}"
+        )
 
 
 def read_release(path: str | PathLike[str], *, allow_experiment: bool = False) -> Release:
