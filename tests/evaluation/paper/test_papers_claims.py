@@ -1,4 +1,4 @@
-"""A fast subset of the paper's claims, as tests: those that hold do, those that do not fail by the margin reported.
+"""A subset of the paper's claims, as tests: those that hold do, those that do not fail by the margin reported.
 
 Every interval here has 1 - 1e-6 confidence, so a test fails by chance less than once in a million.
 """
@@ -29,6 +29,8 @@ from crowdveil.evaluation.toolkit.accuracy import mean
 from crowdveil.evaluation.toolkit.crowds import Synthetic
 from crowdveil.evaluation.toolkit.results import Results
 from crowdveil.evaluation.toolkit.sweep import sweep
+
+pytestmark = pytest.mark.slow
 
 SURE = 1 - 1e-6
 CROWDS = 60

@@ -12,17 +12,22 @@ import pytest
 from slow_counting import Counting
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.toolkit.sweep import CROWDS_PER_JOB, Job, jobs, sweep
+from crowdveil.evaluation.toolkit.sweep import CROWDS_PER_JOB, Job, compute, jobs, sweep
 
 HERE = Path(__file__).parent
 EXPERIMENTS = [Counting("a"), Counting("b")]
 CROWDS = 35
 
 
+def measured(experiment, crowds):
+    """Measure all crowds in this process, one job at a time, as the sweep's table has them."""
+    tables = [experiment.measure(job.crowds) for job in jobs([experiment], crowds)]
+    return pl.concat(tables).select(pl.lit(experiment.name).alias("experiment"), pl.all())
+
+
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    """One worker, never interrupted."""
-    return sweep(EXPERIMENTS, CROWDS, 1, tmp_path_factory.mktemp("reference"), lambda done: None)
+def reference():
+    return pl.concat([measured(experiment, CROWDS) for experiment in EXPERIMENTS])
 
 
 def written(folder):
@@ -39,17 +44,17 @@ def test_the_table(reference):
 
 
 def test_any_number_of_workers_gives_the_same(reference, tmp_path):
-    assert sweep(EXPERIMENTS, CROWDS, 3, tmp_path, lambda done: None).equals(reference)
+    assert sweep(EXPERIMENTS, CROWDS, 2, tmp_path, lambda done: None).equals(reference)
 
 
 def test_only_what_is_new_is_computed(reference, tmp_path):
     told = []
-    sweep(EXPERIMENTS[:1], 20, 2, tmp_path, told.append)
+    sweep(EXPERIMENTS[:1], 20, 1, tmp_path, told.append)
     before = written(tmp_path)
     assert len(before) == 2
     assert told == [0, 1, 1]
     told.clear()
-    assert sweep(EXPERIMENTS, CROWDS, 2, tmp_path, told.append).equals(reference)
+    assert sweep(EXPERIMENTS, CROWDS, 1, tmp_path, told.append).equals(reference)
     assert told == [2, 1, 1, 1, 1, 1, 1]
     after = written(tmp_path)
     assert len(after) == 8
@@ -60,7 +65,6 @@ def test_only_what_is_new_is_computed(reference, tmp_path):
 
 
 def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path):
-    slow = [Counting("slow", seconds=0.4)]
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path\n"
@@ -81,11 +85,10 @@ def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path):
     assert not any(map(alive, workers)), "a worker outlived the sweep"
     before = written(tmp_path)
     assert 3 <= len(before) < 20
-    finished = sweep(slow, 200, 2, tmp_path, lambda done: None)
+    finished = sweep([Counting("slow")], 200, 1, tmp_path, lambda done: None)
     assert before.items() <= written(tmp_path).items()
     assert finished.height == 400
-    again = sweep([Counting("slow")], 200, 2, tmp_path / "again", lambda done: None)
-    assert finished.equals(again), "the interruption left no trace"
+    assert finished.equals(measured(Counting("slow"), 200)), "the interruption left no trace"
 
 
 def test_a_killed_worker_is_named_and_what_is_finished_is_kept(tmp_path):
@@ -111,8 +114,9 @@ def test_a_bug_in_an_experiment_is_not_swallowed(tmp_path):
 
 
 def test_a_damaged_job_is_named(tmp_path):
-    sweep(EXPERIMENTS[:1], 10, 1, tmp_path, lambda done: None)
-    (file,) = tmp_path.glob("*.parquet")
+    (job,) = jobs(EXPERIMENTS[:1], 10)
+    file = tmp_path / f"{job.key}.parquet"
+    compute(job, file)
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(CrowdveilError, match=rf"{file.name} is damaged"):
         sweep(EXPERIMENTS[:1], 10, 1, tmp_path, lambda done: None)
