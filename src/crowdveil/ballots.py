@@ -159,16 +159,8 @@ class Ballots:
         if kept.all():
             return self
         counts = np.add.reduceat(kept, self.offsets[:-1], dtype=np.int64)
-        some = counts > 0
-        return replace(
-            self,
-            offsets=_offsets(counts[some]),
-            dilemmas=self.dilemmas[kept],
-            choices=self.choices[kept],
-            scenarios=None if self.scenarios is None else self.scenarios[kept],
-            names=None if self.names is None else self.names.filter(pa.array(some)),
-            about={question: said[some] for question, said in self.about.items()},
-        )
+        voters = np.flatnonzero(counts)
+        return self._select(_offsets(counts[voters]), np.flatnonzero(kept), voters)
 
     def __len__(self) -> int:
         return self.voters
@@ -180,15 +172,7 @@ class Ballots:
             raise CrowdveilError(f"ballots are cut into consecutive voters, got a step of {step}: use take(positions)")
         stop = max(start, stop)
         records = slice(int(self.offsets[start]), int(self.offsets[stop]))
-        cut = replace(
-            self,
-            offsets=self.offsets[start : stop + 1] - records.start,
-            dilemmas=self.dilemmas[records],
-            choices=self.choices[records],
-            scenarios=None if self.scenarios is None else self.scenarios[records],
-            names=None if self.names is None else self.names[start:stop],
-            about={question: said[start:stop] for question, said in self.about.items()},
-        )
+        cut = self._select(self.offsets[start : stop + 1] - records.start, records, slice(start, stop))
         if "differences" in self.__dict__:  # computed once for all batches of all passes
             cut.__dict__["differences"] = self.differences[records]
         return cut
@@ -202,15 +186,7 @@ class Ballots:
         counts = self.counts[positions]
         offsets = _offsets(counts)
         rows = np.repeat(self.offsets[positions] - offsets[:-1], counts) + np.arange(offsets[-1])
-        return replace(
-            self,
-            offsets=offsets,
-            dilemmas=self.dilemmas[rows],
-            choices=self.choices[rows],
-            scenarios=None if self.scenarios is None else self.scenarios[rows],
-            names=None if self.names is None else self.names.take(pa.array(positions)),
-            about={question: said[positions] for question, said in self.about.items()},
-        )
+        return self._select(offsets, rows, positions)
 
     def filter(self, keep: BoolArray | Callable[[Ballots], BoolArray]) -> Ballots:
         """Return the ballots of the voters for whom the mask is true: ``ballots.filter(lambda b: b.counts >= 5)``."""
@@ -265,6 +241,21 @@ class Ballots:
     def _repr_html_(self) -> str:
         table = self.head(3).to_polars().head(10)._repr_html_()
         return f"<p>{html.escape(repr(self))}, the first of them:</p>{table}"
+
+    def _select(self, offsets: IntArray, records: IntArray | slice, voters: IntArray | slice) -> Ballots:
+        """Keep these records of these voters."""
+        names = self.names
+        if names is not None:
+            names = names[voters] if isinstance(voters, slice) else names.take(pa.array(voters))
+        return replace(
+            self,
+            offsets=offsets,
+            dilemmas=self.dilemmas[records],
+            choices=self.choices[records],
+            scenarios=None if self.scenarios is None else self.scenarios[records],
+            names=names,
+            about={question: said[voters] for question, said in self.about.items()},
+        )
 
     @property
     def _lengths(self) -> Iterator[tuple[pa.Array | Categories | None, int]]:
