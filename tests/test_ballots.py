@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from crowdveil import ballots as module
-from crowdveil.ballots import Ballots, census, concatenate, dilemmas_between, names_of, smallest_type
+from crowdveil.ballots import Ballots, census, concatenate, names_of
 from crowdveil.categories import Categories
 from crowdveil.errors import CrowdveilError
+from crowdveil.records import dilemmas_between, smallest_type
 from crowdveil.study.bundled import load_study
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Drawing, Study
@@ -224,6 +225,8 @@ def test_ballots_are_made_from_a_researchers_arrays() -> None:
         ({"right": [["x", 1], [0, 1]]}, "right must hold numbers only"),
         ({"left": [[0, 0], [0, 6]]}, "left, row 2: feature b must be a number from 0 to 5, got 6"),
         ({"left": [[0, float("nan")], [0, 0]]}, "left, row 1: feature b must be a number from 0 to 5, got nan"),
+        ({"voters": ["ann", None]}, "voters, row 2: None is nobody"),
+        ({"voters": [float("nan"), 1]}, "voters, row 1: nan is nobody"),
         ({"choice": [1]}, r"for each of 2 records, got an array of shape \(1,\)"),
         ({"choice": [1, 2]}, "choice must hold 1 or True"),
         ({"choice": ["left", "right"]}, "choice must hold 1 or True"),

@@ -20,6 +20,7 @@ import pyarrow as pa
 from crowdveil.arrays import BoolArray, IntArray, SmallIntArray, ValueArray
 from crowdveil.categories import Categories
 from crowdveil.errors import CrowdveilError
+from crowdveil.records import check_alternatives, check_choices, check_voters, dilemmas_between
 from crowdveil.study.study import Study
 from crowdveil.voter_names import DIGEST, as_digests, check_distinct, join_names
 
@@ -104,7 +105,33 @@ class Ballots:
         >>> Ballots.from_arrays(study, ["ann", "ann", "bob"], [[1, 0], [0, 1], [2, 0]], [[0, 0]] * 3, [1, -1, 1])
         Ballots(synthetic-2: 2 voters, 3 records)
         """
-        return _from_rows(cls, study, voters, left, right, choice, scenario, about or {})
+        whose = pa.array(check_voters(voters), pa.string()).dictionary_encode()
+        records = len(whose)
+        sides = [check_alternatives(study, name, side, records) for name, side in (("left", left), ("right", right))]
+        choices = check_choices(choice, records)
+        per_record = ({} if scenario is None else {"scenario": scenario}) | dict(about or {})
+        for name, column in per_record.items():
+            if len(column) != records:
+                raise CrowdveilError(f"{name} has {len(column)} entries for {records} records: give one for each")
+        codes = whose.indices.to_numpy()
+        order = np.argsort(codes, kind="stable")
+        counts = np.bincount(codes, minlength=len(whose.dictionary)).astype(np.int64)
+        offsets = _offsets(counts)
+        said = {}
+        for question, column in (about or {}).items():
+            rows = Categories.encode([column[i] for i in order])
+            said[question] = rows[offsets[:-1]]
+            if not np.array_equal(np.repeat(said[question].codes, counts), rows.codes):
+                raise CrowdveilError(f"about: some voters have more than one answer to {question!r}")
+        return cls(
+            study,
+            offsets,
+            dilemmas_between(study, sides[0], sides[1])[order],
+            choices[order],
+            whose.dictionary,
+            None if scenario is None else Categories.encode([scenario[i] for i in order]),
+            said,
+        )
 
     @property
     def voters(self) -> int:
@@ -338,93 +365,6 @@ def census(source: BallotSource) -> Census:
     name = f"{source.study.fingerprint} {counts.hexdigest()} {records.hexdigest()}"
     fingerprint = hashlib.sha256(name.encode()).hexdigest()
     return Census(int(voters.sum()), int(total.sum()), int(fewest.min()), int(most.max()), fingerprint)
-
-
-def smallest_type(study: Study) -> type[np.int8] | type[np.float64]:
-    """Return int8 where every possible difference of the study is a small whole number, else float64."""
-    whole = all(
-        f.unit == 1 and f.reach <= 127 and all(float(v).is_integer() for v in (f.low, f.high, *f.levels))
-        for f in study.features
-    )
-    return np.int8 if whole and study.drawing.method != "gaussian" else np.float64
-
-
-def dilemmas_between(study: Study, left: ValueArray, right: ValueArray) -> ValueArray:
-    """Subtract the right alternatives from the left ones, in model units, in the smallest type that holds them."""
-    dilemmas = np.subtract(left, right) / study.units
-    # Where every drawn difference is a small whole number, others may still have been given.
-    if smallest_type(study) is np.int8 and (dilemmas == np.rint(dilemmas)).all():
-        return dilemmas.astype(np.int8)
-    return dilemmas
-
-
-def _from_rows(
-    cls: type[Ballots],
-    study: Study,
-    voters: Sequence[object],
-    left: Any,
-    right: Any,
-    choice: Any,
-    scenario: Sequence[str | None] | None,
-    about: Mapping[str, Sequence[str | None]],
-) -> Ballots:
-    whose = pa.array([str(voter) for voter in voters], pa.string()).dictionary_encode()
-    records = len(whose)
-    sides = [_alternatives(study, side, values, records) for side, values in (("left", left), ("right", right))]
-    chosen = np.asarray(choice)
-    if chosen.dtype == np.bool_:
-        chosen = np.where(chosen, 1, -1)
-    if chosen.shape != (records,) or not np.isin(chosen, (-1, 0, 1)).all():
-        raise CrowdveilError(
-            f"choice must hold 1 or True (left), -1 or False (right) or 0 (neither) for each of {records} records, "
-            f"got an array of shape {chosen.shape}"
-        )
-    for name, column in (("scenario", scenario), *about.items()):
-        if column is not None and len(column) != records:
-            raise CrowdveilError(f"{name} has {len(column)} entries for {records} records: give one for each")
-    codes = whose.indices.to_numpy()
-    order = np.argsort(codes, kind="stable")
-    counts = np.bincount(codes, minlength=len(whose.dictionary)) if records else np.zeros(0, np.int64)
-    offsets = _offsets(counts)
-    said = {}
-    for question, column in about.items():
-        rows = Categories.encode([column[i] for i in order])
-        each = rows[offsets[:-1]] if records else rows
-        if not np.array_equal(np.repeat(each.codes, counts), rows.codes):
-            raise CrowdveilError(f"about: some voters have more than one answer to {question!r}")
-        said[question] = each
-    return cls(
-        study,
-        offsets,
-        dilemmas_between(study, sides[0], sides[1])[order],
-        chosen[order].astype(np.int8),
-        whose.dictionary,
-        None if scenario is None else Categories.encode([scenario[i] for i in order]),
-        said,
-    )
-
-
-def _alternatives(study: Study, side: str, given: Any, records: int) -> ValueArray:
-    try:
-        values = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        raise CrowdveilError(
-            f"{side} must hold numbers only: a row for each record, a column for each feature"
-        ) from None
-    if values.shape != (records, study.dimension):
-        raise CrowdveilError(
-            f"{side} must have {records} rows (one for each entry of voters) and {study.dimension} columns "
-            f"({', '.join(study.feature_names)}), got shape {values.shape}"
-        )
-    for k, feature in enumerate(study.features):
-        inside = (values[:, k] >= feature.low) & (values[:, k] <= feature.high)
-        if not inside.all():
-            row = int(np.argmin(inside))
-            raise CrowdveilError(
-                f"{side}, row {row + 1}: feature {feature.name} must be a number from {feature.low:g} to "
-                f"{feature.high:g}, got {values[row, k]:g}"
-            )
-    return values
 
 
 def _offsets(counts: IntArray) -> IntArray:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, ValueArray
-from crowdveil.ballots import Ballots, dilemmas_between
+from crowdveil.ballots import Ballots
 from crowdveil.errors import CrowdveilError
+from crowdveil.records import dilemmas_between
 from crowdveil.study.bundled import synthetic_study
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Study

@@ -38,10 +38,11 @@ import polars as pl
 import pyarrow as pa
 
 from crowdveil.ballot_file import write_ballots
-from crowdveil.ballots import Ballots, dilemmas_between
+from crowdveil.ballots import Ballots
 from crowdveil.categories import Categories
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
+from crowdveil.records import dilemmas_between
 from crowdveil.sources.import_report import (
     MOST_REFUSED,
     REASON,

@@ -12,11 +12,12 @@ import numpy as np
 from sqlalchemy import Connection, Row, Select, Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from crowdveil.ballots import Ballots, concatenate, dilemmas_between
+from crowdveil.ballots import Ballots, concatenate
 from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.polls import Entry, State
 from crowdveil.protocol.submission import Status, new_token, report_id
+from crowdveil.records import dilemmas_between
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
