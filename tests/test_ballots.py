@@ -276,7 +276,8 @@ def test_a_voter_in_two_batches_is_not_counted_as_two() -> None:
         concatenate(STUDY, batches)
     with pytest.raises(CrowdveilError, match="1 of 2 voters occur more than once"):
         concatenate(STUDY, [batches[0], batches[1].with_digests()])
-    assert concatenate(STUDY, [batches[0], crowd([1])]).names is None
+    with pytest.raises(CrowdveilError, match="names and others have none"):
+        concatenate(STUDY, [batches[0], crowd([1])])
 
 
 def test_nameless_voters_are_numbered_through_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,6 +291,8 @@ def test_batches_with_other_columns_are_not_joined() -> None:
     other = replace(full_crowd([1], ["bob"]), about={"pet": Categories(("cat",), np.zeros(1, np.int16))})
     with pytest.raises(CrowdveilError, match="same categories"):
         concatenate(STUDY, [full_crowd([1], ["ann"]), other])
+    with pytest.raises(CrowdveilError, match="1 of 2 voters have no name"):
+        crowd([1, 1], ["ann", None])  # type: ignore[list-item]
     with pytest.raises(CrowdveilError, match="2 entries in place of 1"):
         replace(crowd([1]), names=pa.array(["ann", "bob"]))
 

@@ -72,6 +72,8 @@ class Ballots:
             self.records and not -1 <= self.choices.min() <= self.choices.max() <= 1
         ):
             raise CrowdveilError("a choice is 1 (the first), -1 (the second) or 0 (neither), one for each record")
+        if self.names is not None and self.names.null_count:
+            raise CrowdveilError(f"{self.names.null_count} of {self.voters} voters have no name: leave them out")
         for column, length in self._lengths:
             if column is not None and len(column) != length:
                 raise CrowdveilError(f"a column of the ballots has {len(column)} entries in place of {length}")

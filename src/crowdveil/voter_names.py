@@ -22,10 +22,12 @@ def as_digests(names: pa.Array) -> pa.Array:
 
 
 def join_names(names: Sequence[pa.Array | None]) -> pa.ChunkedArray | None:
-    """Join the names of batches: as digests where some have only those, None where some have none."""
+    """Join the names of batches, as digests where some have only those; None where no batch has names."""
     known = [each for each in names if each is not None]
-    if not known or len(known) < len(names):
+    if not known:
         return None
+    if len(known) < len(names):
+        raise CrowdveilError("some of the voters have names and others have none: nobody can tell who is there twice")
     mixed = len({each.type for each in known}) > 1
     return pa.chunked_array([as_digests(each) for each in known] if mixed else known)
 
