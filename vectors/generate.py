@@ -30,9 +30,8 @@ from crowdveil.privacy.mechanisms.algorithm3_choices import linear_sensitivity
 from crowdveil.privacy.mechanisms.randomised_response import FLIP, choices_to_report, oriented
 from crowdveil.privacy.mechanisms.scores import RECORD_SENSITIVITY, SCORE_STEPS, sum_of_scores
 from crowdveil.privacy.mechanisms.subset_selection import among_odds, subset_size
+from crowdveil.privacy.noise.coins import Coin, LaplaceCoins
 from crowdveil.privacy.noise.cube_noise import Shift, eulerian_numbers
-from crowdveil.privacy.noise.laplace_coins import LaplaceCoins
-from crowdveil.privacy.noise.odds import Coin
 from crowdveil.privacy.noise.source import exact_scale
 from crowdveil.privacy.sensitivity import coefficient_steps, papers_delta, sum_of_preferences, tight_delta
 from crowdveil.sources.simulated import simulate_crowd

@@ -13,9 +13,8 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray, ByteArray, IntArray
 from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.noise.coins import Coin, LaplaceCoins, Odds
 from crowdveil.privacy.noise.cube_noise import Shift
-from crowdveil.privacy.noise.laplace_coins import LaplaceCoins
-from crowdveil.privacy.noise.odds import Coin, Odds
 from crowdveil.privacy.noise.source import exact_scale
 from crowdveil.privacy.noise.uniform import uniform_integer
 

@@ -9,7 +9,7 @@ from crowdveil.audit.laws import FALSE_ALARM, all_kinds, cube_fit, laplace_fit, 
 from crowdveil.audit.sabotage import NoisePerCoordinate, OneDrawForTwo, TooLittleNoise, WrongOdds
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
 
 DRAWS = 20_000

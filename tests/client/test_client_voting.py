@@ -22,7 +22,7 @@ from crowdveil.mcp import mcp_server
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.odds import Coin
+from crowdveil.privacy.noise.coins import Coin
 from crowdveil.protocol.ballot import read_session, write_session
 from crowdveil.protocol.description import describe_poll, read_poll
 from crowdveil.protocol.polls import State

@@ -18,8 +18,8 @@ from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
 from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse, oriented
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.gaussian import OpenDPGaussian
-from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
 
 

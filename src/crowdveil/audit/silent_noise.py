@@ -10,8 +10,8 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
 
 _SEED = 1

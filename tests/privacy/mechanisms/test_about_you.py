@@ -10,7 +10,7 @@ from scripted_noise import EveryOutcome
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou, keep_odds
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.coins import Odds
 
 Q = Fraction(1, 3)
 """exp(-epsilon): epsilon = ln 3."""

@@ -20,8 +20,8 @@ from crowdveil.privacy.mechanisms.randomised_response import (
     oriented,
 )
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.noise.odds import Odds
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 

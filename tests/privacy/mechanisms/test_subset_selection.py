@@ -25,7 +25,7 @@ from crowdveil.privacy.mechanisms.subset_selection import (
     subset_size,
 )
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.coins import Odds
 from crowdveil.study.bundled import synthetic_study
 
 Q = Fraction(1, 3)

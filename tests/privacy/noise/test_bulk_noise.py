@@ -8,8 +8,8 @@ import pytest
 from scripted_bytes import ONES, Script, word_of
 
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.noise.bulk_kernel import NONZERO, TAIL
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.laplace_draws import NONZERO, TAIL
 
 LANE = 5
 UP, FAILS, TIES = "up", "fails", "ties"

@@ -10,8 +10,8 @@ import pytest
 from scripted_bytes import ONES, Script, word_of
 
 from crowdveil.privacy.noise import cube_noise as cube_module
+from crowdveil.privacy.noise.coins import LaplaceCoins, exp_bounds
 from crowdveil.privacy.noise.cube_noise import Shift, cube_noise, eulerian_numbers
-from crowdveil.privacy.noise.laplace_coins import LaplaceCoins, exp_bounds
 
 SCALES = [Fraction(1, 50), Fraction(1, 2), Fraction(1), Fraction(15, 2), Fraction(2**31 * 10**6, 100_003)]
 

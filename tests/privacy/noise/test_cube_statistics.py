@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.noise import coins as laplace_coins
 from crowdveil.privacy.noise import cube_noise as cube_module
-from crowdveil.privacy.noise import laplace_coins
-from crowdveil.privacy.noise.bulk_draws import draw
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.laplace_draws import draw
 from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
 
 FALSE_ALARM = 1e-8

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from scripted_bytes import ONES, Script, word_of
 
-from crowdveil.privacy.noise.inversion import invert
+from crowdveil.privacy.noise.uniform import invert
 
 REST = 0x2A5A_5A5A_5A5A_5A5A
 

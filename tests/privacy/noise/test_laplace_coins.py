@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdveil.privacy.noise import laplace_coins
-from crowdveil.privacy.noise.laplace_coins import LaplaceCoins, exp_bounds
+from crowdveil.privacy.noise import coins as laplace_coins
+from crowdveil.privacy.noise.coins import LaplaceCoins, exp_bounds
 
 SCALES = [
     *(Fraction(1, 50), Fraction(1, 2), Fraction(1), Fraction(3), Fraction(15, 2), Fraction(355, 113)),

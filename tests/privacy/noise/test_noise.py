@@ -12,8 +12,8 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.noise import opendp_noise
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.opendp_noise import OpenDPNoise, double_above
 from crowdveil.privacy.noise.source import Noise, rows_by_epsilon
 

@@ -13,11 +13,10 @@ from scripted_bytes import ONES, Script, word_of
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.noise import odds as odds_module
+from crowdveil.privacy.noise import coins as odds_module
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.coins import Coin, Odds, exp_bounds
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.noise.laplace_coins import exp_bounds
-from crowdveil.privacy.noise.odds import Coin, Odds
 from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
 
 FALSE_ALARM = 1e-8

@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 from scripted_bytes import Script
 
-from crowdveil.privacy.noise.aes_stream import AesStream
-from crowdveil.privacy.noise.uniform import uniform_integer, uniform_integers
+from crowdveil.privacy.noise.uniform import AesStream, uniform_integer, uniform_integers
 
 REST = 0x5A5A_5A5A_5A5A_5A5A
 

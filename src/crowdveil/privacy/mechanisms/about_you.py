@@ -6,7 +6,7 @@ import numpy as np
 
 from crowdveil.arrays import IntArray
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.source import Noise
 
 

@@ -19,8 +19,8 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, influence, unsummed
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
 from crowdveil.privacy.mechanisms.reports import check_integers, epsilons_of, random_orders
+from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.distribution import Spread
-from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 

@@ -15,8 +15,8 @@ from crowdveil.privacy.grid import STEPS, to_steps
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
 from crowdveil.privacy.mechanisms.reports import IntegerRow, Reports, random_orders
+from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.distribution import Spread
-from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 

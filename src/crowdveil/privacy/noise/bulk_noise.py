@@ -4,12 +4,9 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.noise.aes_stream import AesStream, ByteSource
-from crowdveil.privacy.noise.bulk_draws import draw, wrapped
+from crowdveil.privacy.noise.coins import Coin, LaplaceCoins, Odds
 from crowdveil.privacy.noise.cube_noise import cube_noise
-from crowdveil.privacy.noise.inversion import invert
-from crowdveil.privacy.noise.laplace_coins import LaplaceCoins
-from crowdveil.privacy.noise.odds import Coin, Odds
+from crowdveil.privacy.noise.laplace_draws import draw, wrapped
 from crowdveil.privacy.noise.source import (
     check_cube,
     check_laplace,
@@ -18,15 +15,15 @@ from crowdveil.privacy.noise.source import (
     exact_scale,
     rows_by_epsilon,
 )
-from crowdveil.privacy.noise.uniform import uniform_integers
+from crowdveil.privacy.noise.uniform import AesStream, ByteSource, invert, uniform_integers
 
 
 class BulkNoise:
     """Exact integer noise at about the speed of numpy's floating-point noise: some 20 ns a Laplace draw.
 
     Formal guarantee. Given uniform bytes, every value is X modulo 2^64, read as an int64, where X has exactly the
-    distribution of scale sensitivity / epsilon, a rational number: it is put together from coins (`laplace_coins`,
-    `cube_noise`, `odds`), each tossed by comparing as many binary digits as it takes, and from uniform integers
+    distribution of scale sensitivity / epsilon, a rational number: it is put together from coins (`coins`,
+    `cube_noise`), each tossed by comparing as many binary digits as it takes, and from uniform integers
     (`uniform`). No two draws share a bit.
 
     Overflow. Int64 sums wrap around, so a vector v of int64 plus the noise is (v + X) modulo 2^64: post-processing of

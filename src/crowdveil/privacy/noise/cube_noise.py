@@ -40,11 +40,9 @@ from itertools import accumulate
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.privacy.noise.aes_stream import ByteSource
-from crowdveil.privacy.noise.bulk_draws import draw, wrapped
-from crowdveil.privacy.noise.inversion import invert
-from crowdveil.privacy.noise.laplace_coins import LaplaceCoins, exp_bounds
-from crowdveil.privacy.noise.uniform import uniform_integer, uniform_integers
+from crowdveil.privacy.noise.coins import LaplaceCoins, exp_bounds
+from crowdveil.privacy.noise.laplace_draws import draw, wrapped
+from crowdveil.privacy.noise.uniform import ByteSource, invert, uniform_integer, uniform_integers
 
 # Radii from here on, where 2R + 1 might not fit into 64 bits, are left to Python's integers.
 _LARGE_RADIUS = 2**62
@@ -83,7 +81,7 @@ def _radii(source: ByteSource, scale: Fraction, rows: int, columns: int) -> tupl
 
 @dataclass(frozen=True)
 class Shift:
-    """The law of K in Theorem 3, as thresholds P(K <= k) for k < columns, in the words of `inversion`."""
+    """The law of K in Theorem 3, as thresholds P(K <= k) for k < columns, in the words of `uniform`."""
 
     columns: int
     scale: Fraction

@@ -1,8 +1,9 @@
 """The known distribution of the noise in a release: what error bars and certainty are computed from.
 
 Four kinds exist. ``LaplaceSum``: each coordinate of the parameter carries an independent sum of Laplace variables
-of known scales. ``Gaussian``: each coordinate carries an independent normal variable of known deviation. ``CubeNoise``: noise on the cube, carried through a linear map. ``Spread``: a covariance matrix,
-estimated from reports that are private already. None depends on an exact answer, so all may be published.
+of known scales. ``Gaussian``: each coordinate carries an independent normal variable of known deviation.
+``CubeNoise``: noise on the cube, carried through a linear map. ``Spread``: a covariance matrix, estimated from reports
+that are private already. None depends on an exact answer, so all may be published.
 """
 
 from __future__ import annotations

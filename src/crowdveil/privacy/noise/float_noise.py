@@ -8,8 +8,8 @@ import numpy as np
 from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.privacy.amount import MICROS_PER_UNIT
 from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.gaussian import gaussian_variance
-from crowdveil.privacy.noise.odds import Odds
 from crowdveil.privacy.noise.source import check_cube, check_laplace, check_tosses, check_uniform
 
 

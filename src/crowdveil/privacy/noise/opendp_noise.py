@@ -11,7 +11,7 @@ from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.privacy.amount import MICROS_PER_UNIT
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.odds import Odds
+from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.source import check_laplace, exact_scale, rows_by_epsilon
 
 # OpenDP's name for all that its own committee has not vetted line by line; the proof of its sampler is published.

@@ -108,8 +108,8 @@ class Clones:
         """Return an upper bound on delta(epsilon), as sharp as double precision allows.
 
         Given c clones, let a = 0, ..., c + 1 be the first count. P gives it q b(a - 1) + (1 - q) b(a) and Q gives it
-        (1 - q) b(a - 1) + q b(a), where b is the law Bin(c, 1/2) and q = P(D = 1). As b(a - 1) / b(a) = a / (c + 1 - a),
-        the quotient P / Q grows with a, and is above e^epsilon from some k on. With F(k) = b(k) + b(k + 1) + ...,
+        (1 - q) b(a - 1) + q b(a), where b is the law Bin(c, 1/2) and q = P(D = 1). As
+        b(a - 1) / b(a) = a / (c + 1 - a), the quotient P / Q grows with a, and is above e^epsilon from some k on. With F(k) = b(k) + b(k + 1) + ...,
 
             P(a >= k) - e^epsilon Q(a >= k) = (q - e^epsilon (1 - q)) b(k - 1) - (e^epsilon - 1) F(k),
             q - e^epsilon (1 - q) = (1 - q) e^epsilon (e^(eps0 - epsilon) - 1).

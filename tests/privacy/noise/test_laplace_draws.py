@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from crowdveil.privacy.noise.bulk_kernel import NONZERO, TAIL, fill, words_needed
+from crowdveil.privacy.noise.laplace_draws import NONZERO, TAIL, fill, words_needed
 
 ONES = 2**64 - 1
 

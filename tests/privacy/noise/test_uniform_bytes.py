@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from crowdveil.privacy.noise import aes_stream
-from crowdveil.privacy.noise.aes_stream import AesStream
+from crowdveil.privacy.noise import uniform as aes_stream
+from crowdveil.privacy.noise.uniform import AesStream
 
 
 @pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 1000])
