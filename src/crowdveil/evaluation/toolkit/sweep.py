@@ -169,10 +169,13 @@ def _files(module: str, above: Path) -> list[Path]:
     return [place.with_suffix(".py")] if place.with_suffix(".py").exists() else []
 
 
-def _imports(source: bytes, package: str) -> Iterator[str]:
+@cache
+def _imports(source: bytes, package: str) -> tuple[str, ...]:
+    """The modules of a package that a source imports, or names inside them."""
+    found: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == package:
-            yield node.module
-            yield from (f"{node.module}.{name.name}" for name in node.names)
+            found += [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
         elif isinstance(node, ast.Import):
-            yield from (name.name for name in node.names if name.name.split(".")[0] == package)
+            found += [name.name for name in node.names if name.name.split(".")[0] == package]
+    return tuple(found)
