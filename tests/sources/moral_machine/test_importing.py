@@ -252,6 +252,10 @@ def test_the_order_of_rows_and_the_dress_do_not_matter(crowd: Path, tmp_path: Pa
         assert census(again.ballots) == census(expected.ballots), path.name
         assert again.ballots.voter_names() == expected.ballots.voter_names()
         assert again.report.refused == expected.report.refused
+        assert np.array_equal(again.ballots.choices, expected.ballots.choices)
+        assert again.ballots.scenarios is not None
+        assert expected.ballots.scenarios is not None
+        assert np.array_equal(again.ballots.scenarios.codes, expected.ballots.scenarios.codes)
 
 
 @pytest.mark.usefixtures("cut")

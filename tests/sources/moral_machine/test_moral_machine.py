@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,56 @@ def test_equal_alternatives_are_kept_and_noted(tmp_path: Path) -> None:
     assert imported.report.notes == ("1 of 1 answers are between two equal alternatives",)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_first_alternative_does_not_depend_on_the_choice(tmp_path: Path, reverse: bool) -> None:
+    """It is the group that is hit if the car stays, whichever row comes first and whichever group was spared."""
+    stay, swerve = {"Man": 2, "Intervention": 0}, {"Man": 0, "Dog": 3, "Intervention": 1}
+    for saved, choice in ((1, 1), (0, -1)):
+        rows = [row("d", "ann", saved, **stay), row("d", "ann", 1 - saved, **swerve)]
+        ballots = import_rows(tmp_path, rows[::-1] if reverse else rows).ballots
+        assert ballots.choices.tolist() == [choice]
+        shown = dict(zip(STUDY.feature_names, ballots.dilemmas[0].tolist(), strict=True))
+        assert {name: v for name, v in shown.items() if v} == {"intervention": -1, "man": 2, "dog": -3}
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("as_parquet", [False, True])
+@pytest.mark.parametrize(
+    ("first", "second", "scenario"),
+    [
+        (("Age", "Age"), ("Age", "Age"), "Age"),
+        (("Utilitarian", "Utilitarian"), ("Utilitarian", "Utilitarian"), "Utilitarian"),
+        (("Social Status", "Social Value"), ("Social Value", "Social Value"), "Social Status"),
+        ((" Species", "Species "), ("Species", "Species"), "Species"),
+        (("Age", "Age"), ("Gender", "Gender"), None),
+        (("Age", "Random"), ("Age", "Random"), None),
+        (("", ""), ("", ""), None),
+        (("Utilitaxian", "Utilitaxian"), ("Utilitaxian", "Utilitaxian"), None),
+        (("Utilitariax", "Utilitariax"), ("Utilitariax", "Utilitariax"), None),
+    ],
+)
+def test_scenarios_are_known_where_all_agree(
+    tmp_path: Path, first: tuple[str, str], second: tuple[str, str], scenario: str | None, as_parquet: bool, apart: bool
+) -> None:
+    names = ("ScenarioType", "ScenarioTypeStrict")
+    rows = [half | dict(zip(names, said, strict=True)) for half, said in zip(pair("d"), (first, second), strict=True)]
+    if apart:
+        rows.insert(1, row("e", "ann", 1))
+    imported = import_rows(tmp_path, rows, [*HEADER, *names])
+    if as_parquet:
+        pl.read_csv(tmp_path / "answers.csv").write_parquet(tmp_path / "answers")
+        imported = load_moral_machine(tmp_path / "answers")
+    assert imported.ballots.scenarios is not None
+    assert imported.ballots.scenarios.to_list() == [scenario]
+
+
+def test_a_file_may_say_nothing_of_scenarios(tmp_path: Path) -> None:
+    assert import_rows(tmp_path, pair("d")).ballots.scenarios is None
+    one = import_rows(tmp_path, [half | {"ScenarioType": "Age"} for half in pair("d")], [*HEADER, "ScenarioType"])
+    assert one.ballots.scenarios is not None
+    assert one.ballots.scenarios.to_list() == ["Age"]
+
+
 def test_other_columns_are_noted(tmp_path: Path) -> None:
     imported = import_rows(tmp_path, pair("a"), [*HEADER, "UserCountry3", "Weather"])
     assert imported.report.notes == ("columns not needed (2): UserCountry3, Weather",)
@@ -330,6 +381,10 @@ def test_another_reader_finds_the_same(
         expected.setdefault(chosen["ExtendedSessionID"], []).append([*numbers[:2], signal, *numbers[2:]])
         assert answers[name].tolist() == expected[chosen["ExtendedSessionID"]][-1]
     ballots = public.ballots
+    assert ballots.scenarios is not None
+    kinds = Counter(halves[0]["ScenarioType"] for halves in dilemmas.values())
+    assert Counter(ballots.scenarios.to_list()) == kinds
+    assert (ballots.dilemmas[:, 0] == -1).all(), "the first is not the group that is hit if the car stays"
     read = zip(ballots.voter_names(), np.split(ballots.differences, ballots.offsets[1:-1]), strict=True)
     assert {name: sorted(v.tolist()) for name, v in read} == {name: sorted(v) for name, v in expected.items()}
 

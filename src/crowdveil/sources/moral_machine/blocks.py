@@ -28,7 +28,7 @@ from crowdveil.sources.moral_machine.csv_lines import (
     whole_rows,
 )
 from crowdveil.sources.moral_machine.entries import PADDING, ScanResult, compiled
-from crowdveil.sources.moral_machine.layout import NEEDED, SIZE
+from crowdveil.sources.moral_machine.layout import NEEDED, OPTIONAL
 from crowdveil.sources.moral_machine.rows import TextRows, judge, read_rows, scan_columns
 from crowdveil.sources.moral_machine.shards import no_refusals
 from crowdveil.sources.table_file import TableFile, as_text
@@ -43,7 +43,7 @@ _NEWLINE, _RETURN = 10, 13
 
 def open_layout(path: object) -> TableFile:
     """Open a file in the public layout, and check that it has the columns."""
-    return TableFile(str(path), NEEDED, [SIZE])
+    return TableFile(str(path), NEEDED, OPTIONAL)
 
 
 @dataclass(frozen=True)

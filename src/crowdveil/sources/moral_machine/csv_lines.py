@@ -30,16 +30,32 @@ from crowdveil.sources.moral_machine.entries import (
     load_word,
     trailing_zeros,
 )
-from crowdveil.sources.moral_machine.layout import DILEMMA, GROUP, HIGHEST, SAVED, SIZE, VOTER
+from crowdveil.sources.moral_machine.layout import (
+    DILEMMA,
+    GROUP,
+    HIGHEST,
+    SAVED,
+    SCENARIO,
+    SCENARIO_CODES,
+    SIZE,
+    STRICT_SCENARIO,
+    VOTER,
+)
 from crowdveil.study.moral_machine_sessions import LARGEST_GROUP
 
-_SKIP, _DILEMMA, _VOTER, _SAVED, _SIZE, _FEATURE, _COUNT = range(7)
+_SKIP, _DILEMMA, _VOTER, _SCENARIO, _SAVED, _SIZE, _FEATURE, _COUNT = range(8)
 _COMMA, _QUOTE, _POINT, _ZERO, _NEWLINE, _RETURN = (ord(c) for c in ',".0\n\r')
 _EVERY_BYTE, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _EVERY_LANE = np.uint64(0x0001000100010001)
 _UP_TO_5, _NOT_UP_TO_7 = np.uint64(7 - LARGEST_GROUP) * _EVERY_LANE, np.uint64(0xFFF8) * _EVERY_LANE
 _FEWEST_BYTES = 2 * len(HIGHEST)
 """No clean line is shorter: its numbers alone take a byte each, and a comma."""
+_LABELS = [label.encode() for label in SCENARIO_CODES]
+_label_heads = np.array([int.from_bytes(label[:8], "little") for label in _LABELS], np.uint64)
+_label_tails = np.array([int.from_bytes(label[-8:], "little") for label in _LABELS], np.uint64)
+_label_sizes = np.array([len(label) for label in _LABELS])
+_label_codes = np.array(list(SCENARIO_CODES.values()))
+"""Scenarios' labels by their first and their last eight bytes, which may be the same."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +72,7 @@ class ColumnRoles:
     def of(cls, columns: Sequence[str]) -> ColumnRoles:
         """Find the needed columns, each of which is there once, among all of a file."""
         roles = {DILEMMA: _DILEMMA, VOTER: _VOTER, SAVED: _SAVED, SIZE: _SIZE, **dict.fromkeys(HIGHEST, _FEATURE)}
-        roles |= dict.fromkeys(GROUP, _COUNT)
+        roles |= dict.fromkeys(GROUP, _COUNT) | dict.fromkeys((SCENARIO, STRICT_SCENARIO), _SCENARIO)
         shifts = dict(zip(HIGHEST, SHIFTS, strict=True))
         highest = {SAVED: 1, SIZE: LARGEST_GROUP, **HIGHEST}
         by_column = [np.array([of.get(c, 0) for c in columns]) for of in (roles, shifts, highest)]
@@ -98,9 +114,9 @@ def _scan(
             at += 1
             continue
         start = at
-        clean, at, packed, saved, dilemma, voter = _read(block, at, roles, shifts, highest, four)
+        clean, at, packed, saved, dilemma, voter, kind = _read(block, at, roles, shifts, highest, four)
         if clean and waiting and _same(block, dilemma, last_dilemma) and _same(block, voter, last_voter):
-            waiting = not complete_entry(entries, ends, packed, saved)
+            waiting = not complete_entry(entries, ends, packed, saved, kind)
             if not waiting:
                 row += 1
                 continue
@@ -110,7 +126,7 @@ def _scan(
             voter_one, voter_other, voter_plain = hash_text(block, voter[0], voter[1])
             waiting = plain and voter_plain
         if waiting:
-            begin_entry(entries, ends, (voter_one, voter_other), (one, other), row, saved, packed)
+            begin_entry(entries, ends, (voter_one, voter_other), (one, other), row, saved, packed, kind)
             add_name(names, texts, ends, seen, (voter_one, voter_other), block, voter)
             last_dilemma, last_voter = dilemma, voter
         else:
@@ -271,7 +287,7 @@ def _find(block: ByteArray, at: int, wanted: int) -> int:
 @inlined
 def _read(
     block: ByteArray, at: int, roles: IntArray, shifts: IntArray, highest: IntArray, four: WordArray
-) -> tuple[bool, int, Word, bool, tuple[int, int], tuple[int, int]]:
+) -> tuple[bool, int, Word, bool, tuple[int, int], tuple[int, int], int]:
     """Read a line; return whether it is clean, where reading ended, and what was found.
 
     Where the line is not clean, reading ended somewhere in it, at the latest at its end.
@@ -280,6 +296,7 @@ def _read(
     saved: Word = 0
     group: Word = 0
     size: Word = -1
+    kind: Word = -1
     dilemma, voter = (0, 0), (0, 0)
     last = roles.size - 1
     column = -1
@@ -317,27 +334,48 @@ def _read(
                 else:
                     size = value
             elif role != _SIZE:
-                return False, at, packed, False, dilemma, voter
+                return False, at, packed, False, dilemma, voter, 0
         else:
             start = at
             end = _QUOTE if quoted else _COMMA
             at = _find(block, at, end)
-            if role != _SKIP:
+            if role == _SCENARIO:
+                if at > start and not (32 < block[start] < 127 and 32 < block[at - 1] < 127):
+                    return False, at, packed, False, dilemma, voter, 0
+                code = _scenario(block, start, at)
+                kind = code if kind < 0 or kind == code else 0
+            elif role != _SKIP:
                 # The ends must be visible: spaces, of which there are many kinds, would have to come off.
                 if at == start or not (32 < block[start] < 127 and 32 < block[at - 1] < 127):
-                    return False, at, packed, False, dilemma, voter
+                    return False, at, packed, False, dilemma, voter, 0
                 if role == _DILEMMA:
                     dilemma = (start, at)
                 else:
                     voter = (start, at)
         if quoted:
             if block[at] != _QUOTE:
-                return False, at, packed, False, dilemma, voter
+                return False, at, packed, False, dilemma, voter, 0
             at += 1
         if column < last:
             if block[at] != _COMMA:
-                return False, at, packed, False, dilemma, voter
+                return False, at, packed, False, dilemma, voter, 0
             at += 1
     ended = block[at] == _NEWLINE or block[at] == _RETURN
     clean = ended and 1 <= group <= LARGEST_GROUP and (size < 0 or size == group)
-    return clean, at, packed, saved == 1, dilemma, voter
+    return clean, at, packed, saved == 1, dilemma, voter, max(kind, 0)
+
+
+@inlined
+def _scenario(block: ByteArray, start: int, stop: int) -> int:
+    """Return the code of the scenario's label; 0 where it is none of them."""
+    size = stop - start
+    if size <= 0:
+        return 0
+    head = load_word(block, start)
+    if size < 8:
+        head &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
+    for k in range(_label_sizes.size):
+        same_tail = size <= 8 or load_word(block, stop - 8) == _label_tails[k]
+        if head == _label_heads[k] and size == _label_sizes[k] and same_tail:
+            return int(_label_codes[k])
+    return 0

@@ -28,11 +28,13 @@ Hash = tuple[Word, Word]
 
 ENTRY_WORDS = 7
 VOTER, VOTER_TOO, DILEMMA, DILEMMA_TOO, ROW, FIRST, SECOND = range(ENTRY_WORDS)
-"""The words: the names' hashes, the first row's number and flags, the features of the first row and of the second."""
+"""The words: the names' hashes, the first row's number, scenario and flag, the features of both rows."""
 NAME_WORDS = 3
 """A voter's name: the two words of its hash, and the length of its text."""
 
 ROW_NUMBER = np.uint64(2**60 - 1)
+SCENARIO_SHIFT, SCENARIO_MASK = np.uint64(60), np.uint64(7)
+"""Where ROW holds the code of the scenario's type, of both rows if they agree, else 0."""
 FIRST_SAVED = np.uint64(2**63)
 """Flag in ROW: the first row is the group that was spared."""
 
@@ -99,24 +101,26 @@ def join_results(results: Sequence[ScanResult]) -> ScanResult:
 
 @inlined
 def begin_entry(
-    entries: WordArray, ends: IntArray, voter: Hash, dilemma: Hash, row: int, saved: bool, packed: Word
+    entries: WordArray, ends: IntArray, voter: Hash, dilemma: Hash, row: int, saved: bool, packed: Word, scenario: int
 ) -> None:
     """Add an entry of one row."""
     entry = entries[ends[_ENTRIES]]
     entry[VOTER], entry[VOTER_TOO] = voter
     entry[DILEMMA], entry[DILEMMA_TOO] = dilemma
-    entry[ROW] = np.uint64(row) | (FIRST_SAVED if saved else np.uint64(0))
+    entry[ROW] = np.uint64(row) | (np.uint64(scenario) << SCENARIO_SHIFT) | (FIRST_SAVED if saved else np.uint64(0))
     entry[FIRST], entry[SECOND] = packed, np.uint64(0)
     ends[_ENTRIES] += 1
 
 
 @inlined
-def complete_entry(entries: WordArray, ends: IntArray, packed: Word, saved: bool) -> bool:
+def complete_entry(entries: WordArray, ends: IntArray, packed: Word, saved: bool, scenario: int) -> bool:
     """Add the next row, of the same dilemma and voter, to the last entry, if one of the two was spared; else say no."""
     last = entries[ends[_ENTRIES] - 1]
     if saved == ((last[ROW] & FIRST_SAVED) != np.uint64(0)):
         return False
     last[SECOND] = packed
+    if ((last[ROW] >> SCENARIO_SHIFT) & SCENARIO_MASK) != np.uint64(scenario):
+        last[ROW] &= ~(SCENARIO_MASK << SCENARIO_SHIFT)
     return True
 
 

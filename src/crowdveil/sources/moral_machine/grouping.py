@@ -1,7 +1,9 @@
 """Puts rows together: dilemmas that several voters claim are refused, rows become pairs, and pairs voters' ballots.
 
 Voters come in the order of their names' hashes, and a voter's records in the order of their dilemmas' hashes. So the
-ballots do not depend on the order of the rows or on how they were cut into shards and buckets.
+ballots do not depend on the order of the rows or on how they were cut into shards and buckets. The first alternative of
+a dilemma is the group that is hit if the car stays (``Intervention`` 0): which row is first in a file may depend on
+what was chosen.
 
 A contested dilemma is one that several voters claim. It is no one's: all its rows are refused. Rows of one dilemma
 that differ in nothing are one row, repeated. Where two different rows are left, of two voters, they are inconsistent;
@@ -14,10 +16,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from crowdveil.arrays import BoolArray, ByteArray, IntArray, SmallIntArray, WordArray
 from crowdveil.ballots import Ballots
+from crowdveil.categories import Categories
 from crowdveil.sources.import_report import Refusal
 from crowdveil.sources.moral_machine.entries import (
     BITS,
@@ -27,6 +31,8 @@ from crowdveil.sources.moral_machine.entries import (
     FIRST_SAVED,
     ROW,
     ROW_NUMBER,
+    SCENARIO_MASK,
+    SCENARIO_SHIFT,
     SECOND,
     VOTER,
     VOTER_TOO,
@@ -36,6 +42,7 @@ from crowdveil.sources.moral_machine.entries import (
     merge_sort,
     ordered,
 )
+from crowdveil.sources.moral_machine.layout import SCENARIOS
 from crowdveil.sources.moral_machine.rows import CODE
 from crowdveil.sources.moral_machine.shards import (
     CLAIM_DILEMMA,
@@ -48,6 +55,8 @@ from crowdveil.sources.moral_machine.shards import (
 )
 from crowdveil.study.study import Study
 
+CodeArray = npt.NDArray[np.int16]
+
 _DOUBLED = CODE[Refusal.DOUBLED]
 _INCONSISTENT = CODE[Refusal.INCONSISTENT]
 _NO_SINGLE_CHOICE = CODE[Refusal.NO_SINGLE_CHOICE]
@@ -56,7 +65,7 @@ _ENTRY_ORDER = (VOTER, VOTER_TOO, DILEMMA, DILEMMA_TOO, ROW)
 _CLAIM_ORDER = (CLAIM_DILEMMA, CLAIM_DILEMMA_TOO, CLAIM_VOTER, CLAIM_FIRST, CLAIM_ROW)
 _MOST_VOTERS, _MOST_OF_A_VOTER = 3, 2
 """Different claims on a dilemma that are remembered: with these, what becomes of it is settled."""
-_FEATURES, _SAVED, _NUMBER = range(3)
+_FEATURES, _SAVED, _NUMBER, _KIND = range(4)
 _BY_ROW = np.arange(3)
 _ONE_BIT, _THREE_BITS = np.uint64(1), np.uint64(7)
 _DIMENSION = len(BITS)
@@ -73,7 +82,9 @@ class GroupResult:
     """Row and reason."""
 
 
-def group(study: Study, entries: WordArray, names: tuple[WordArray, ByteArray], contested: IntArray) -> GroupResult:
+def group(
+    study: Study, entries: WordArray, names: tuple[WordArray, ByteArray], contested: IntArray, with_scenarios: bool
+) -> GroupResult:
     """Make the ballots of the voters of these entries.
 
     All entries of these voters must be here, and all their names. ``contested`` are the rows to leave out, in order.
@@ -81,13 +92,18 @@ def group(study: Study, entries: WordArray, names: tuple[WordArray, ByteArray], 
     if len(contested):
         entries = entries[~_among((entries[:, ROW] & ROW_NUMBER).astype(np.int64), contested)]
     order = ordered(entries, _ENTRY_ORDER)
-    differences = np.empty((len(entries), _DIMENSION), np.int8)
+    dilemmas = np.empty((len(entries), _DIMENSION), np.int8)
+    choices = np.empty(len(entries), np.int8)
+    kinds = np.empty(len(entries), np.int16)
     offsets = np.zeros(len(entries) + 1, np.int64)
     voters = np.empty(len(entries), np.int64)
     refused = np.empty((2 * len(entries), 2), np.int64)
-    pairs, present, equal, refusals = _group(entries, order, differences, offsets, voters, refused)
+    pairs, present, equal, refusals = _group(entries, order, dilemmas, choices, kinds, offsets, voters, refused)
     named = _names(entries[voters[:present], VOTER : VOTER_TOO + 1], *names)
-    ballots = Ballots.from_differences(study, offsets[: present + 1].copy(), differences[:pairs].copy(), named)
+    scenarios = Categories(SCENARIOS, kinds[:pairs] - np.int16(1)) if with_scenarios else None
+    ballots = Ballots(
+        study, offsets[: present + 1].copy(), dilemmas[:pairs].copy(), choices[:pairs].copy(), named, scenarios
+    )
     return GroupResult(ballots, equal, refused[:refusals].copy())
 
 
@@ -116,8 +132,8 @@ def _among(rows: IntArray, chosen: IntArray) -> BoolArray:
 
 @compiled
 def _group(
-    entries: WordArray, order: IntArray, differences: SmallIntArray, offsets: IntArray, voters: IntArray,
-    refused: IntArray,
+    entries: WordArray, order: IntArray, dilemmas: SmallIntArray, choices: SmallIntArray, kinds: CodeArray,
+    offsets: IntArray, voters: IntArray, refused: IntArray,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     pairs, present, equal, refusals, start = 0, 0, 0, 0, 0
     while start < len(order):
@@ -127,9 +143,15 @@ def _group(
             stop = start + 1
             while stop < len(order) and _same_dilemma(entries[order[stop]], entries[order[start]]):
                 stop += 1
-            found, chosen, other, refusals = _pair(entries, order[start:stop], refused, refusals)
+            found, chosen, other, kind, refusals = _pair(entries, order[start:stop], refused, refusals)
             if found:
-                _subtract(chosen, other, differences[pairs])
+                if _is_first(chosen, other):
+                    _subtract(chosen, other, dilemmas[pairs])
+                    choices[pairs] = 1
+                else:
+                    _subtract(other, chosen, dilemmas[pairs])
+                    choices[pairs] = -1
+                kinds[pairs] = np.int16(kind)
                 equal += chosen == other
                 pairs += 1
             start = stop
@@ -141,38 +163,46 @@ def _group(
 
 
 @inlined
-def _pair(entries: WordArray, members: IntArray, refused: IntArray, refusals: int) -> tuple[bool, Word, Word, int]:
-    """Return what was chosen and what was not in the one dilemma that these entries are about, if it is clear."""
+def _pair(
+    entries: WordArray, members: IntArray, refused: IntArray, refusals: int
+) -> tuple[bool, Word, Word, Word, int]:
+    """Return what was chosen, what was not, and the scenario, of the one dilemma of these entries, if it is clear."""
     entry = entries[members[0]]
     if len(members) == 1 and entry[SECOND] != np.uint64(0):
+        kind = (entry[ROW] >> SCENARIO_SHIFT) & SCENARIO_MASK
         if entry[ROW] & FIRST_SAVED:
-            return True, entry[FIRST], entry[SECOND], refusals
-        return True, entry[SECOND], entry[FIRST], refusals
+            return True, entry[FIRST], entry[SECOND], kind, refusals
+        return True, entry[SECOND], entry[FIRST], kind, refusals
     return _pair_rows(entries, members, refused, refusals)
 
 
 @compiled
-def _pair_rows(entries: WordArray, members: IntArray, refused: IntArray, refusals: int) -> tuple[bool, Word, Word, int]:
-    rows = np.empty((2 * len(members), 3), np.uint64)
+def _pair_rows(
+    entries: WordArray, members: IntArray, refused: IntArray, refusals: int
+) -> tuple[bool, Word, Word, Word, int]:
+    rows = np.empty((2 * len(members), 4), np.uint64)
     count = 0
     for member in members:
         entry = entries[member]
         saved, number = np.uint64(1) if entry[ROW] & FIRST_SAVED else np.uint64(0), entry[ROW] & ROW_NUMBER
+        kind = (entry[ROW] >> SCENARIO_SHIFT) & SCENARIO_MASK
         rows[count, _FEATURES], rows[count, _SAVED], rows[count, _NUMBER] = entry[FIRST], saved, number
+        rows[count, _KIND] = kind
         count += 1
         if entry[SECOND] != np.uint64(0):
             rows[count, _FEATURES], rows[count, _SAVED] = entry[SECOND], np.uint64(1) - saved
-            rows[count, _NUMBER] = number + np.uint64(1)
+            rows[count, _NUMBER], rows[count, _KIND] = number + np.uint64(1), kind
             count += 1
     different, refusals = _set_repeated_aside(rows[:count], refused, refusals)
     if different == 2 and rows[0, _SAVED] != rows[1, _SAVED]:
         chosen = 0 if rows[0, _SAVED] == np.uint64(1) else 1
-        return True, rows[chosen, _FEATURES], rows[1 - chosen, _FEATURES], refusals
+        kind = rows[0, _KIND] if rows[0, _KIND] == rows[1, _KIND] else np.uint64(0)
+        return True, rows[chosen, _FEATURES], rows[1 - chosen, _FEATURES], kind, refusals
     reason = _UNPAIRED if different == 1 else _NO_SINGLE_CHOICE if different == 2 else _DOUBLED
     for i in range(different):
         refused[refusals, 0], refused[refusals, 1] = np.int64(rows[i, _NUMBER]), reason
         refusals += 1
-    return False, np.uint64(0), np.uint64(0), refusals
+    return False, np.uint64(0), np.uint64(0), np.uint64(0), refusals
 
 
 @compiled
@@ -188,6 +218,8 @@ def _set_repeated_aside(rows: WordArray, refused: IntArray, refusals: int) -> tu
             if row[_FEATURES] == last[_FEATURES] and row[_SAVED] == last[_SAVED]:
                 refused[refusals, 0], refused[refusals, 1] = np.int64(row[_NUMBER]), _DOUBLED
                 refusals += 1
+                if row[_KIND] != rows[different - 1, _KIND]:
+                    rows[different - 1, _KIND] = np.uint64(0)
                 continue
         rows[different] = row
         different += 1
@@ -202,6 +234,14 @@ def _same_voter(one: WordArray, other: WordArray) -> bool:
 @inlined
 def _same_dilemma(one: WordArray, other: WordArray) -> bool:
     return bool(_same_voter(one, other) and one[DILEMMA] == other[DILEMMA] and one[DILEMMA_TOO] == other[DILEMMA_TOO])
+
+
+@inlined
+def _is_first(one: Word, other: Word) -> bool:
+    """Tell whether a row is the first of a dilemma: hit if the car stays; where that tells nothing, by its features."""
+    if (one & _ONE_BIT) != (other & _ONE_BIT):
+        return bool((one & _ONE_BIT) == np.uint64(0))
+    return bool(one <= other)
 
 
 @inlined

@@ -39,6 +39,7 @@ from crowdveil.sources.moral_machine.blocks import Block, BlockScan, open_layout
 from crowdveil.sources.moral_machine.entries import ROW as ENTRY_ROW
 from crowdveil.sources.moral_machine.entries import ScanResult, join_results
 from crowdveil.sources.moral_machine.grouping import GroupResult, contested_rows, group
+from crowdveil.sources.moral_machine.layout import SCENARIO, STRICT_SCENARIO
 from crowdveil.sources.moral_machine.rows import REASONS
 from crowdveil.sources.moral_machine.shards import (
     CLAIM_ROW,
@@ -192,6 +193,8 @@ class ScannedRows:
     folder: ShardFolder
     before: tuple[int, ...]
     """How many rows come before each shard; the number of all rows is the last."""
+    with_scenarios: bool
+    """Whether the file says what the dilemmas are about."""
 
     @property
     def rows(self) -> int:
@@ -230,7 +233,7 @@ class ScannedRows:
             texts.append(some_texts)
             entries.append(some_entries)
         told = np.concatenate(names), np.concatenate(texts)
-        return group(load_study("moral-machine"), np.concatenate(entries), told, contested)
+        return group(load_study("moral-machine"), np.concatenate(entries), told, contested, self.with_scenarios)
 
     def _claims(self, bucket: int) -> Iterator[WordArray]:
         """Read the claims on a bucket of dilemmas, of several shards at a time."""
@@ -266,6 +269,11 @@ class ImportCounts:
         return ImportReport(rows, self.pairs, self.voters, refused, self.one_record, notes=tuple(notes))
 
 
+def says_scenarios(table: TableFile) -> bool:
+    """Tell whether a file says what the dilemmas are about."""
+    return SCENARIO in table.columns or STRICT_SCENARIO in table.columns
+
+
 def count_reasons(refused: IntArray) -> IntArray:
     """Count refused rows (row and reason) by reason."""
     return np.bincount(refused[:, 1], minlength=len(REASONS) + 1).astype(np.int64)
@@ -284,7 +292,8 @@ class _LocalImport:
     def ballots(self) -> Iterator[Ballots]:
         """Do the import and yield the ballots, in order, a bucket of voters at a time."""
         shards = scan_into_shards(self._table, self._folder, self._threads, self._tell)
-        scanned = ScannedRows(self._folder, tuple(np.cumsum([0] + [shard.rows for shard in shards]).tolist()))
+        before = tuple(np.cumsum([0] + [shard.rows for shard in shards]).tolist())
+        scanned = ScannedRows(self._folder, before, says_scenarios(self._table))
         buckets = range(self._folder.buckets)
         self._rows, self._reasons = scanned.rows, self._folder.reasons(scanned.rows)
         self._refuse(scanned.refused())

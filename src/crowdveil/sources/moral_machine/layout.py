@@ -3,6 +3,9 @@
 A row is one group of characters in one dilemma, and a dilemma is two rows with the same ``ResponseID``. The row
 with ``Saved`` = 1 is the group that the voter spared. A voter is an ``ExtendedSessionID``. The 23 features are
 columns of small whole numbers; ``NumberOfCharacters``, where it is given, must be the sum of the 20 counts.
+
+``ScenarioType`` and ``ScenarioTypeStrict``, where they are given, say what the dilemma is about. A dilemma's type is
+known where they agree, in both rows (as in the authors' own analysis); another word than theirs is unknown.
 """
 
 from __future__ import annotations
@@ -14,6 +17,10 @@ VOTER = "ExtendedSessionID"
 SAVED = "Saved"
 SIZE = "NumberOfCharacters"
 SIGNAL = "CrossingSignal"
+SCENARIO, STRICT_SCENARIO = "ScenarioType", "ScenarioTypeStrict"
+SCENARIOS = ("Utilitarian", "Gender", "Fitness", "Age", "Social Status", "Species", "Random")
+SCENARIO_CODES = {label: code for code, label in enumerate(SCENARIOS, start=1)} | {"Social Value": 5}
+"""The types of scenarios as small numbers; 0 is unknown."""
 GREEN, RED = 1, 2
 """The values of ``CrossingSignal`` beside 0, no light. A category: the study's ``legality`` is +1, -1 and 0."""
 
@@ -28,6 +35,7 @@ HIGHEST = {"Intervention": 1, "Barrier": 1, SIGNAL: RED, **dict.fromkeys(GROUP, 
 """The columns of the features, in the study's order, with the largest value of each; the smallest is 0."""
 
 NEEDED = (DILEMMA, VOTER, SAVED, *HIGHEST)
+OPTIONAL = (SIZE, SCENARIO, STRICT_SCENARIO)
 COLUMNS = (
     DILEMMA,
     VOTER,
@@ -38,8 +46,8 @@ COLUMNS = (
     "Barrier",
     SIGNAL,
     "AttributeLevel",
-    "ScenarioTypeStrict",
-    "ScenarioType",
+    STRICT_SCENARIO,
+    SCENARIO,
     "DefaultChoice",
     "NonDefaultChoice",
     "DefaultChoiceIsOmission",

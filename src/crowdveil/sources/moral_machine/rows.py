@@ -41,7 +41,17 @@ from crowdveil.sources.moral_machine.entries import (
     hash_text,
     inlined,
 )
-from crowdveil.sources.moral_machine.layout import DILEMMA, GROUP, HIGHEST, SAVED, SIZE, VOTER
+from crowdveil.sources.moral_machine.layout import (
+    DILEMMA,
+    GROUP,
+    HIGHEST,
+    SAVED,
+    SCENARIO,
+    SCENARIO_CODES,
+    SIZE,
+    STRICT_SCENARIO,
+    VOTER,
+)
 from crowdveil.sources.table_file import as_text
 from crowdveil.study.moral_machine_sessions import LARGEST_GROUP
 
@@ -128,7 +138,20 @@ def check(rows: pl.DataFrame) -> pl.DataFrame:
             (Refusal.INCONSISTENT, pl.col("sized") & (pl.col(SIZE) != group).fill_null(True)),
         ]
     )
-    return values.select(ROW, DILEMMA, VOTER, pl.col(_NUMBERS).cast(pl.Int8, strict=False), reason.alias(REASON))
+    return values.select(
+        ROW, DILEMMA, VOTER, pl.col(_NUMBERS).cast(pl.Int8, strict=False), _scenario(rows.columns), reason.alias(REASON)
+    )
+
+
+def _scenario(columns: Sequence[str]) -> pl.Expr:
+    """Return the code of a row's scenario, from the columns that are there."""
+    codes = [
+        pl.col(column).replace_strict(SCENARIO_CODES, default=0, return_dtype=pl.Int64)
+        for column in (SCENARIO, STRICT_SCENARIO)
+        if column in columns
+    ]
+    agreed = pl.when(codes[0] == codes[-1]).then(codes[0]).otherwise(0) if codes else pl.lit(0, pl.Int64)
+    return agreed.alias(SCENARIO)
 
 
 def _entries(good: pl.DataFrame, seen: WordArray) -> ScanResult:
@@ -137,21 +160,22 @@ def _entries(good: pl.DataFrame, seen: WordArray) -> ScanResult:
         packed |= good[column].to_numpy().astype(np.uint64) << np.uint64(shift)
     dilemmas, voters = (padded_texts(good[column].to_arrow()) for column in (DILEMMA, VOTER))
     buffer = ScanBuffer(len(good), len(voters[0]), seen)
-    _add(*dilemmas, *voters, good[ROW].to_numpy(), good[SAVED].to_numpy() == 1, packed, *buffer.arrays)
+    kinds = good[SCENARIO].to_numpy()
+    _add(*dilemmas, *voters, good[ROW].to_numpy(), good[SAVED].to_numpy() == 1, packed, kinds, *buffer.arrays)
     return buffer.result()
 
 
 @compiled
 def _add(
     dilemmas: ByteArray, dilemma_ends: IntArray, voters: ByteArray, voter_ends: IntArray,
-    rows: IntArray, saved: BoolArray, packed: WordArray,
+    rows: IntArray, saved: BoolArray, packed: WordArray, kinds: IntArray,
     entries: WordArray, names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
 ) -> None:  # fmt: skip
     for i in range(len(rows)):
         name = (voter_ends[i], voter_ends[i + 1])
         one, other, _ = hash_text(dilemmas, dilemma_ends[i], dilemma_ends[i + 1])
         voter_one, voter_other, _ = hash_text(voters, *name)
-        begin_entry(entries, ends, (voter_one, voter_other), (one, other), rows[i], saved[i], packed[i])
+        begin_entry(entries, ends, (voter_one, voter_other), (one, other), rows[i], saved[i], packed[i], kinds[i])
         add_name(names, texts, ends, seen, (voter_one, voter_other), voters, name)
 
 
@@ -166,8 +190,17 @@ def scan_columns(batch: pa.RecordBatch, seen: WordArray) -> tuple[ScanResult, In
     dilemmas, voters = (padded_texts(batch.column(column)) for column in (DILEMMA, VOTER))
     buffer = ScanBuffer(len(batch), len(voters[0]), seen)
     odd = np.empty(len(batch), np.int64)
-    odd_rows = _scan(values, sizes, *dilemmas, *voters, odd, *buffer.arrays)
+    kinds = _scenarios(batch)
+    odd_rows = _scan(values, sizes, kinds, *dilemmas, *voters, odd, *buffer.arrays)
     return buffer.result(), odd[:odd_rows]
+
+
+def _scenarios(batch: pa.RecordBatch) -> IntArray:
+    """Return the codes of the rows' scenarios."""
+    cells = as_text(batch.select([c for c in (SCENARIO, STRICT_SCENARIO) if c in batch.schema.names]))
+    if not cells.width:
+        return np.zeros(len(batch), np.int64)
+    return cells.select(_scenario(cells.columns))[SCENARIO].to_numpy()
 
 
 def padded_texts(column: pa.Array) -> tuple[ByteArray, IntArray]:
@@ -200,7 +233,7 @@ def _numbers(column: pa.Array, missing: float) -> FloatArray:
 
 @compiled
 def _scan(
-    values: FloatArray, sizes: FloatArray,
+    values: FloatArray, sizes: FloatArray, kinds: IntArray,
     dilemmas: ByteArray, dilemma_ends: IntArray, voters: ByteArray, voter_ends: IntArray, odd: IntArray,
     entries: WordArray, names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
 ) -> int:  # fmt: skip
@@ -218,10 +251,10 @@ def _scan(
         one, other, _ = hash_text(dilemmas, dilemma[0], dilemma[1])
         voter_one, voter_other, _ = hash_text(voters, name[0], name[1])
         if waiting and last == (one, other) and last_voter == (voter_one, voter_other):
-            waiting = not complete_entry(entries, ends, packed, saved)
+            waiting = not complete_entry(entries, ends, packed, saved, kinds[row])
             if not waiting:
                 continue
-        begin_entry(entries, ends, (voter_one, voter_other), (one, other), row, saved, packed)
+        begin_entry(entries, ends, (voter_one, voter_other), (one, other), row, saved, packed, kinds[row])
         add_name(names, texts, ends, seen, (voter_one, voter_other), voters, name)
         waiting, last, last_voter = True, (one, other), (voter_one, voter_other)
     return odd_rows

@@ -28,6 +28,7 @@ from crowdveil.sources.moral_machine.importing import (
     bucket_bits,
     count_reasons,
     readable,
+    says_scenarios,
     source_identity,
 )
 from crowdveil.sources.moral_machine.shards import ShardFolder, folder_beside, no_refusals
@@ -66,7 +67,7 @@ def spread_moral_machine(
             rows.append(scanned_rows)
             counts.refused += refused
             tell(Progress(True, end, ranges[-1][1], sum(rows)))
-        scanned = ScannedRows(folder, tuple(np.cumsum([0, *rows]).tolist()))
+        scanned = ScannedRows(folder, tuple(np.cumsum([0, *rows]).tolist()), says_scenarios(table))
         counts.refused += sum(engine.each(_Refuse(scanned), folder.buckets), np.zeros_like(counts.refused))
         ballots = folder.path / "ballots"
         ballots.mkdir(exist_ok=True)
