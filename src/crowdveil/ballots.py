@@ -161,7 +161,7 @@ class Ballots:
         if neither:
             raise CrowdveilError(
                 f"in {neither} of {self.records} records neither side was chosen, which no mechanism can use: "
-                "leave them out with ballots.decided()"
+                "leave them out on import, or with ballots.decided()"
             )
         if not self.records or self.choices.min() == 1:
             return self.dilemmas
