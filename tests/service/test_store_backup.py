@@ -13,6 +13,7 @@ from tests.service.host.website import CENTRAL, DISTRIBUTED
 
 from crowdveil.cli.app import main
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.submission import report_id
 from crowdveil.service.poll_file import poll_from_dict
@@ -77,7 +78,7 @@ def test_a_restored_database_goes_on(address, tmp_path):
         assert contents(restored) == before
         make_release(restored, "trusted", TODAY, Epsilon("1"))
         account = restored.releases.account("trusted")
-        assert account.spent_micro == 1_500_000
+        assert account.spent == Amount(1_500_000)
         assert len({charge.id for charge in account.charges}) == 2
         assert len(restored.releases.all("trusted")) == 2
 

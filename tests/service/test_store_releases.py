@@ -12,7 +12,7 @@ from sqlalchemy import text
 from tests.service.voters import ballot_row, poll, report_row
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
-from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.amount import NOTHING, Amount
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.charge import Charge
@@ -51,7 +51,7 @@ def test_forty_clients_never_overspend(address: str) -> None:
         account = stores[0].releases.account("c")
     assert account is not None
     assert paid.count(True) == 14  # 14 x 0.07 = 0.98, and 15 would be 1.05.
-    assert account.spent_micro == 980_000
+    assert account.spent == Amount(980_000)
     assert sorted(entry.purpose for entry in account.charges) == sorted(f"client {i}" for i in range(40) if paid[i])
 
 
@@ -75,7 +75,7 @@ def test_a_distributed_poll_has_nothing_to_charge(store: Store) -> None:
 def test_a_central_release_is_charged_stored_and_found(store: Store) -> None:
     central(store)
     planned = preview_release(store, "c", Epsilon("0.4"))
-    assert (planned.voters, planned.cost_micro, planned.remaining_micro) == (5, 400_000, 1_000_000)
+    assert (planned.voters, planned.cost, planned.remaining) == (5, Amount(400_000), Amount(1_000_000))
     assert planned.affordable
     account = store.releases.account("c")
     assert account is not None
@@ -86,7 +86,7 @@ def test_a_central_release_is_charged_stored_and_found(store: Store) -> None:
     account = store.releases.account("c")
     assert account is not None
     (entry,) = account.charges
-    assert (entry.cost_micro, entry.release, account.remaining_micro) == (400_000, stored.id, 600_000)
+    assert (entry.cost, entry.release, account.remaining) == (Amount(400_000), stored.id, Amount(600_000))
     assert release.ledger == {"id": entry.ledger, "entry": entry.id}
     status = store.polls.get("c")
     assert status is not None
@@ -114,7 +114,7 @@ def test_whoever_dies_after_the_charge_has_paid(store: Store, monkeypatch: pytes
         make_release(store, "c", TODAY, Epsilon("0.4"))
     account = store.releases.account("c")
     assert account is not None
-    assert [(entry.cost_micro, entry.release) for entry in account.charges] == [(400_000, None)]
+    assert [(entry.cost, entry.release) for entry in account.charges] == [(Amount(400_000), None)]
 
 
 def test_a_charge_is_durable_before_the_noise(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_reports_are_released_without_a_charge_and_the_same_again(store: Store) 
     store.polls.add(poll("d"))
     store.submissions.put([report_row(poll("d"), number) for number in range(12)], TODAY)
     planned = preview_release(store, "d")
-    assert (planned.voters, planned.cost_micro, planned.remaining_micro, planned.affordable) == (12, 0, None, True)
+    assert (planned.voters, planned.cost, planned.remaining, planned.affordable) == (12, NOTHING, None, True)
     assert planned.error_bar is not None
     first, again = make_release(store, "d", TODAY), make_release(store, "d", TODAY)
     assert first.id == again.id
@@ -177,3 +177,21 @@ def test_what_is_spent_must_be_said_where_something_is_spent(store: Store) -> No
         make_release(store, "c", TODAY)
     with pytest.raises(CrowdveilError, match="chose their epsilons"):
         make_release(store, "d", TODAY, Epsilon(1))
+
+
+def test_every_poll_numbers_its_own_charges(store: Store) -> None:
+    for name in "ab":
+        asked = poll(name, "vlcp", budget=1)
+        store.polls.add(asked)
+        store.submissions.put([ballot_row(asked, seed) for seed in range(3)], TODAY)
+    made = {name: make_release(store, name[0], TODAY, Epsilon("0.1")) for name in ("a1", "b1", "a2")}
+    accounts = {name: store.releases.account(name) for name in "ab"}
+    noted = {
+        f"{name}{charge.id}": charge.release
+        for name, account in accounts.items()
+        if account is not None
+        for charge in account.charges
+    }
+    assert noted == {name: stored.id for name, stored in made.items()}
+    traced = {(release.ledger or {})["id"]: None for release in (stored.read() for stored in made.values())}
+    assert len(traced) == 2  # With an entry's number, the ledger's id names one charge in the world.

@@ -14,6 +14,7 @@ import numpy as np
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.gather import release_from_reports
+from crowdveil.privacy.amount import NOTHING, Amount
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.distribution import NoiseDistribution
@@ -32,9 +33,9 @@ class ReleasePreview:
     poll: str
     voters: int
     mechanism: str
-    cost_micro: int
-    """0 for a distributed poll."""
-    remaining_micro: int | None
+    cost: Amount
+    """Nothing for a distributed poll."""
+    remaining: Amount | None
     """What is left of the budget before it, of a central poll."""
     noise: NoiseDistribution | None
     """The noise that the society would carry, where it is known beforehand."""
@@ -42,7 +43,7 @@ class ReleasePreview:
     @property
     def affordable(self) -> bool:
         """Whether the budget covers it."""
-        return self.remaining_micro is None or self.cost_micro <= self.remaining_micro
+        return self.remaining is None or self.cost <= self.remaining
 
     @property
     def error_bar(self) -> float | None:
@@ -56,12 +57,12 @@ def preview_release(store: Store, name: str, epsilon: Epsilon | None = None) -> 
     if poll.distributed:
         epsilons = _epsilons(store, poll)
         noise = DISTRIBUTED[poll.mechanism].expected_noise(poll.settings, epsilons)
-        return ReleasePreview(name, len(epsilons), poll.mechanism, 0, None, noise)
+        return ReleasePreview(name, len(epsilons), poll.mechanism, NOTHING, None, noise)
     spend, account = _spending(poll, epsilon), store.releases.account(name)
     prepared = preview_request(store.submissions.crowd(name), _request(poll, spend))
-    remaining = None if account is None else account.remaining_micro
+    remaining = None if account is None else account.remaining
     return ReleasePreview(
-        name, prepared.dataset.voters, poll.mechanism, spend.micro, remaining, prepared.expected_noise
+        name, prepared.dataset.voters, poll.mechanism, Amount.of(str(spend)), remaining, prepared.expected_noise
     )
 
 

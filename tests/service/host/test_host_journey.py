@@ -11,6 +11,7 @@ import pytest
 from tests.service.host.website import CENTRAL, website
 
 from crowdveil.errors import Reason
+from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import read_reports
 from crowdveil.protocol.submission import report_id
@@ -88,10 +89,10 @@ def test_a_central_release_is_looked_at_then_charged(hosted):
     assert numbers(looked)["left afterwards"] == "1.5"
     # Algorithm 1: Laplace noise of scale 2 B / (N epsilon), beyond b ln 20 with probability 5 %.
     assert numbers(looked)["expected error bar"] == f"± {2 * 2 / (5 * 0.5) * np.log(20):.3f}"
-    assert hosted.store.releases.account("trusted").spent_micro == 0
+    assert hosted.store.releases.account("trusted").spent == Amount(0)
     made = release(hosted, "trusted", epsilon="0.5")
     account = hosted.store.releases.account("trusted")
-    assert account.spent_micro == 500_000
+    assert account.spent == Amount(500_000)
     assert [charge.release for charge in account.charges] == [made.url.path.rpartition("/")[2]]
     ledger = hosted.get("/host/polls/trusted/releases").text
     assert "1.5 of 2 are left" in ledger
@@ -104,7 +105,7 @@ def test_a_form_sent_twice_pays_once(hosted):
     hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', looked.split('/release"')[1]))
     hosted.post("/host/polls/trusted/release", hidden)
     assert "in the meantime" in hosted.post("/host/polls/trusted/release", hidden, 400).text
-    assert hosted.store.releases.account("trusted").spent_micro == 500_000
+    assert hosted.store.releases.account("trusted").spent == Amount(500_000)
 
 
 def test_more_than_the_budget_is_refused(hosted):

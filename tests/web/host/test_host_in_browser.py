@@ -10,6 +10,7 @@ from tests.service.host.website import CENTRAL, DISTRIBUTED
 from tests.web.axe import violations
 
 from crowdveil.client import Client
+from crowdveil.privacy.amount import Amount
 from crowdveil.releases import release_from_dict
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.simulated_voters import send_crowd
@@ -75,7 +76,7 @@ def test_a_host_signs_in_releases_and_downloads(page, site):
         page.get_by_text("expected error bar").wait_for()
         page.get_by_role("button", name=f"Spend ε = {epsilon} and release").click()
         page.wait_for_url("**/host/releases/*")
-    assert store.releases.account("trusted").spent_micro == 1_500_000
+    assert store.releases.account("trusted").spent == Amount(1_500_000)
     with page.expect_download() as started:
         page.get_by_role("link", name="Download the release").click()
     released = release_from_dict(json.loads(started.value.path().read_text()))

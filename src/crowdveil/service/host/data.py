@@ -14,7 +14,7 @@ import polars as pl
 from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.service.host.request import HostRequest, Missing
 from crowdveil.service.host.voters import attachment
 from crowdveil.service.poll import HostedPoll
@@ -63,7 +63,7 @@ def _report_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
             yield {
                 "report": one.id,
                 "day": one.day,
-                "epsilon": str(Amount(one.body["epsilon_micro"])),
+                "epsilon": str(Epsilon.of_millionths(one.body["epsilon_micro"])),
                 **{f"about_{question.id}": one.about.get(question.id) for question in poll.questions},
                 "body": json.dumps(one.body, separators=(",", ":")),
             }

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from crowdveil.pages.plain_words import paradigm_title, protected_words, trusted_words
+from crowdveil.privacy.amount import NOTHING, Amount
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.polls import Level, State
 from crowdveil.service.host.chart import Day, participation_chart, without_gaps
@@ -75,6 +76,12 @@ class Live:
     chart: Markup
     levels: tuple[LevelShare, ...]
     refusals: tuple[Refusal, ...]
+
+    @property
+    def remaining(self) -> Amount:
+        """What is left of a central poll's budget."""
+        budget = self.status.poll.budget
+        return NOTHING if budget is None else Amount.of(str(budget)) - self.status.spent
 
     @property
     def refused(self) -> int:

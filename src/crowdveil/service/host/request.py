@@ -24,7 +24,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.reading import one_line, signed
-from crowdveil.privacy.amount import Amount
 from crowdveil.service.middleware.attempts import Attempts
 from crowdveil.service.middleware.rate_limit import client_address
 from crowdveil.service.store.polls import PollStatus
@@ -45,7 +44,6 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.filters.update(
-    epsilon=Amount,
     line=one_line,
     signed=signed,
     fixed=lambda value, places: f"{value:.{places}f}",

@@ -142,8 +142,7 @@ def _fill(connection: Connection, path: Path) -> None:
             filled = table
             waiting.append(_row(table, value[1]))
     if connection.dialect.name == "postgresql":
-        for table in (schema.release, schema.charge):
-            _go_on_counting(connection, table)
+        _go_on_counting(connection, schema.release)
 
 
 def _row(table: Table, values: list[Any]) -> dict[str, Any]:

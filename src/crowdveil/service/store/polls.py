@@ -11,6 +11,7 @@ from sqlalchemy import Row, Select, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.amount import Amount
 from crowdveil.protocol.polls import State
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
@@ -26,7 +27,8 @@ class PollStatus:
     poll: HostedPoll
     closed_by_host: bool
     participants: int
-    spent_micro: int
+    spent: Amount
+    """Central polls: the epsilon of all releases so far."""
     latest_release: str | None
     """The id of the newest release."""
     marked_release: str | None
@@ -133,7 +135,7 @@ class Polls:
             poll=self._read(row.id, row.definition),
             closed_by_host=row.closed,
             participants=row.participants,
-            spent_micro=row.spent_micro,
+            spent=Amount(row.spent_micro),
             latest_release=row.latest_release,
             marked_release=row.marked_release,
         )

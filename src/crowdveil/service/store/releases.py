@@ -10,8 +10,9 @@ import json
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
+from uuid import UUID, uuid5
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.amount import NOTHING, Amount
@@ -43,8 +44,9 @@ class StoredCharge:
 
     ledger: str
     id: int
+    """Its number among the poll's own."""
     poll: str
-    cost_micro: int
+    cost: Amount
     unit: Unit
     purpose: str
     charged_on: date
@@ -53,16 +55,16 @@ class StoredCharge:
 
 @dataclass(frozen=True)
 class Account:
-    """A poll's budget, in millionths of epsilon."""
+    """A poll's budget of epsilon, and what became of it."""
 
-    budget_micro: int
-    spent_micro: int
+    budget: Amount
+    spent: Amount
     charges: tuple[StoredCharge, ...]
 
     @property
-    def remaining_micro(self) -> int:
+    def remaining(self) -> Amount:
         """What may still be spent."""
-        return self.budget_micro - self.spent_micro
+        return self.budget - self.spent
 
 
 @dataclass(frozen=True)
@@ -84,29 +86,31 @@ class PollLedger:
             raise CrowdveilError(f"the budget of poll {self.poll} adds up pure epsilons: use a pure mechanism")
         if not charge.epsilon > NOTHING:
             raise ValueError(f"a release costs something, got {charge.epsilon}")
-        epsilon_micro = charge.epsilon.micro
+        cost_micro = charge.epsilon.micro
         account = schema.poll.c
-        enough = account.spent_micro + epsilon_micro <= account.budget_micro
+        enough = account.spent_micro + cost_micro <= account.budget_micro
         with self.database.writing() as connection:
             paid = connection.execute(
                 update(schema.poll)
                 .where(account.id == self.poll, enough)
-                .values(spent_micro=account.spent_micro + epsilon_micro)
+                .values(spent_micro=account.spent_micro + cost_micro)
             )
             if paid.rowcount != 1:
-                raise _refusal(connection, self.poll, epsilon_micro)
+                raise _refusal(connection, self.poll, charge.epsilon)
+            # The poll's row is locked by now, so that nobody else takes the same number.
+            before = select(func.coalesce(func.max(schema.charge.c.number), 0)).where(schema.charge.c.poll == self.poll)
+            number = connection.execute(before).scalar_one() + 1
             row = {
                 "poll": self.poll,
-                "cost_micro": epsilon_micro,
+                "number": number,
+                "cost_micro": cost_micro,
                 "unit": charge.unit.value,
                 "purpose": charge.purpose,
                 "charged_on": self.today,
             }
-            number = connection.execute(insert(schema.charge).values(row)).inserted_primary_key
-            ledger = _installation(connection)
-        if number is None:
-            raise RuntimeError("the database did not number the charge")
-        return StoredCharge(ledger, number[0], self.poll, epsilon_micro, charge.unit, charge.purpose, self.today)
+            connection.execute(insert(schema.charge).values(row))
+            ledger = _ledger_id(connection, self.poll)
+        return StoredCharge(ledger, number, self.poll, charge.epsilon, charge.unit, charge.purpose, self.today)
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ class Releases:
             if connection.scalar(select(schema.release.c.id).where(schema.release.c.id == stored.id)) is None:
                 connection.execute(insert(schema.release).values(row))
             if charge is not None:
-                paid = update(schema.charge).where(schema.charge.c.number == charge)
+                paid = update(schema.charge).where(schema.charge.c.poll == poll, schema.charge.c.number == charge)
                 connection.execute(paid.values(release=stored.id))
         return stored
 
@@ -153,12 +157,15 @@ class Releases:
             if row.budget_micro is None:
                 return None
             asked = select(schema.charge).where(schema.charge.c.poll == poll).order_by(schema.charge.c.number)
-            ledger, entries = _installation(connection), connection.execute(asked).all()
+            ledger = _ledger_id(connection, poll)
+            entries = connection.execute(asked).all()
         charges = (
-            StoredCharge(ledger, e.number, e.poll, e.cost_micro, Unit(e.unit), e.purpose, e.charged_on, e.release)
+            StoredCharge(
+                ledger, e.number, e.poll, Amount(e.cost_micro), Unit(e.unit), e.purpose, e.charged_on, e.release
+            )
             for e in entries
         )
-        return Account(row.budget_micro, row.spent_micro, tuple(charges))
+        return Account(Amount(row.budget_micro), Amount(row.spent_micro), tuple(charges))
 
 
 _RELEASES = select(schema.release.c.id, schema.release.c.poll, schema.release.c.made_on, schema.release.c.file)
@@ -168,15 +175,17 @@ def _balance(poll: str) -> Any:
     return select(schema.poll.c.budget_micro, schema.poll.c.spent_micro).where(schema.poll.c.id == poll)
 
 
-def _installation(connection: Connection) -> str:
-    return str(connection.execute(select(schema.installation.c.id)).scalar_one())
+def _ledger_id(connection: Connection, poll: str) -> str:
+    """Return the id of a poll's ledger, which with a number traces a release to its charge."""
+    installation = connection.execute(select(schema.installation.c.id)).scalar_one()
+    return str(uuid5(UUID(installation), poll))
 
 
-def _refusal(connection: Connection, poll: str, requested: int) -> CrowdveilError:
+def _refusal(connection: Connection, poll: str, cost: Amount) -> CrowdveilError:
     row = connection.execute(_balance(poll)).one_or_none()
     if row is None or row.budget_micro is None:
         return CrowdveilError(f"there is no central poll {poll!r} whose budget could be charged")
-    budget, cost = Amount(row.budget_micro), Amount(requested)
+    budget = Amount(row.budget_micro)
     remaining = budget - Amount(row.spent_micro)
     return BudgetExceeded(
         f"the budget of poll {poll} does not cover this release: requested epsilon {cost}, "

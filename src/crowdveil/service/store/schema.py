@@ -38,7 +38,12 @@ _NUMBER = BigInteger().with_variant(Integer, "sqlite")
 installation = Table(
     "installation",
     metadata,
-    Column("id", String(36), primary_key=True, doc="A random UUID: which book a release was charged to."),
+    Column(
+        "id",
+        String(36),
+        primary_key=True,
+        doc="A random UUID: every poll's ledger has an id that follows from it and the poll's name.",
+    ),
 )
 
 poll = Table(
@@ -133,14 +138,15 @@ release = Table(
 charge = Table(
     "charge",
     metadata,
-    Column("number", _NUMBER, primary_key=True, autoincrement=True),
-    Column("poll", String(40), ForeignKey("poll.id"), nullable=False),
+    Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False, doc="Counted in each poll, from 1."),
     Column("cost_micro", BigInteger, nullable=False),
     Column("unit", String(10), nullable=False),
     Column("purpose", Text, nullable=False),
     Column("charged_on", Date, nullable=False),
     Column("release", String(64), doc="Set when the release that was paid for is stored."),
     CheckConstraint("cost_micro > 0", "cost"),
+    sqlite_with_rowid=False,
 )
 
 host = Table(

@@ -60,8 +60,8 @@ def upgrade() -> None:
     )
     op.create_table(
         "charge",
-        sa.Column("number", _NUMBER, autoincrement=True, nullable=False),
         sa.Column("poll", sa.String(40), nullable=False),
+        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("cost_micro", sa.BigInteger(), nullable=False),
         sa.Column("unit", sa.String(10), nullable=False),
         sa.Column("purpose", sa.Text(), nullable=False),
@@ -69,7 +69,8 @@ def upgrade() -> None:
         sa.Column("release", sa.String(64), nullable=True),
         sa.CheckConstraint("cost_micro > 0", name="ck_charge_cost"),
         sa.ForeignKeyConstraint(["poll"], ["poll.id"], name="fk_charge_poll"),
-        sa.PrimaryKeyConstraint("number", name="pk_charge"),
+        sa.PrimaryKeyConstraint("poll", "number", name="pk_charge"),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "link",
