@@ -244,6 +244,11 @@ def _open_shard(path: Path) -> tuple[Shard, Header]:
             layout = file.metadata
             columns = {field.name: field.type for field in file.schema_arrow}
     except (pa.ArrowException, OSError) as error:
+        if path.name.endswith((".csv", ".csv.gz", ".tsv", ".txt")):
+            raise CrowdveilError(
+                f"{path} is not a ballot file but a table: make ballots of it with `crowdveil import "
+                f"moral-machine {path} --out BALLOTS`, or `crowdveil import table` for other layouts"
+            ) from None
         raise CrowdveilError(f"{path} is not a ballot file: {_one_line(error)}") from None
     if _METADATA not in (layout.metadata or {}):
         raise CrowdveilError(

@@ -44,22 +44,24 @@ def test_one_voter(folder):
     refused(release(folder, ballots="one.parquet"), "not a crowd")
 
 
-def rewritten(folder, name, cells):
-    """Write the ballots of b.parquet again, with other cells."""
-    table = pq.read_table(folder / "b.parquet").set_column(1, "differences", pa.array(cells, pa.binary()))
+def rewritten(folder, name, **columns):
+    """Write the ballots of b.parquet again, with other cells in some columns."""
+    table = pq.read_table(folder / "b.parquet")
+    for column, cells in columns.items():
+        table = table.set_column(table.column_names.index(column), column, pa.array(cells, pa.binary()))
     header = pq.read_metadata(folder / "b.parquet").metadata[b"crowdveil"]
     pq.write_table(table.replace_schema_metadata({b"crowdveil": header}), folder / name)
 
 
 def test_voters_without_records(folder):
-    rewritten(folder, "empty.parquet", [b""] * 30)
+    rewritten(folder, "empty.parquet", dilemmas=[b""] * 30, choices=[b""] * 30)
     refused(release(folder, ballots="empty.parquet"), "30 of 30 voters have no records")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_features_that_are_not_finite(folder, value):
-    cells = pq.read_table(folder / "b.parquet")["differences"].to_pylist()
-    rewritten(folder, "broken.parquet", [np.array([value, 0.0, 0.0]).tobytes(), *cells[1:]])
+    first, *others = pq.read_table(folder / "b.parquet")["dilemmas"].to_pylist()
+    rewritten(folder, "broken.parquet", dilemmas=[np.array([value, 0.0, 0.0]).tobytes() + first[24:], *others])
     refused(release(folder, ballots="broken.parquet"), "not finite")
 
 
@@ -126,6 +128,9 @@ def test_directories_and_missing_files(folder):
     refused(crowdveil("describe", folder / "none.parquet"), "crowdveil import")
     refused(crowdveil("decide", folder, "[]"), "directory")
     refused(crowdveil("fit", folder / "l"), "not a ballot file")
+    for name in ("words.csv", "words.csv.gz"):
+        (folder / name).write_bytes(b"a,b\n1,2\n")
+        refused(crowdveil("describe", folder / name), name, "crowdveil import moral-machine")
 
 
 def test_ballots_of_another_kind(folder):

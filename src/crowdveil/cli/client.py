@@ -93,12 +93,16 @@ def mcp(
     """
     if (url is None) == (release is None):
         raise CrowdveilError("say whom to ask: either --url (a website's releases) or --release (one file)")
-    from crowdveil.client import Client
     from crowdveil.mcp import OneRelease, mcp_server
     from crowdveil.releases import read_release
 
-    source: Releases = Client(str(url)) if release is None else OneRelease(read_release(release))
-    mcp_server(source).run()
+    mcp_server(_website(str(url)) if release is None else OneRelease(read_release(release))).run()
+
+
+def _website(url: str) -> Releases:
+    from crowdveil.client import Client
+
+    return Client(url)
 
 
 def _read_links(path: Path) -> list[str]:
