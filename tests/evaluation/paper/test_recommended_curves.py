@@ -29,7 +29,8 @@ def test_a_point_is_what_a_user_gets_who_leaves_the_choice_to_the_library(table,
     made = experiment(drawn.ballots, request, seed(MADE.name, str(CROWDS), chosen, epsilon))
     expected = drawn.judge(made.parameter[None, None], made.parameter[None])["accuracy on all pairs"]
     found = table.filter(series=paradigm.name, point=epsilon, measure="accuracy on all pairs")["value"]
-    assert found.to_list() == pytest.approx(expected[0].tolist(), abs=1e-9)
+    # An angle over pi of parameters that an optimiser finds to 1e-5; other noise would turn them by far more.
+    assert found.to_list() == pytest.approx(expected[0].tolist(), abs=1e-4)
 
 
 def test_every_paradigm_has_a_value_for_every_crowd_and_epsilon(table):

@@ -24,7 +24,8 @@ def test_a_release_is_the_one_that_the_library_makes(name):
     paradigm = PARADIGMS[PURE[name].paradigms[0]]
     made = experiment(BALLOTS, Request(paradigm, Epsilon.of_millionths(2_000_000), mechanism=name), seed=5)
     released = CROWD.release(name, Epsilons.same(2, 30), 1, FloatNoiseForExperiments(5))
-    assert released == pytest.approx(made.parameter[None], rel=1e-9)
+    # The library adds reports up in batches: an optimiser's result moves by its tolerance, other noise by far more.
+    assert released == pytest.approx(made.parameter[None], rel=1e-4, abs=1e-4)
 
 
 def test_several_releases_carry_fresh_noise():
@@ -53,7 +54,7 @@ def test_a_mechanism_comes_near_what_its_error_is_counted_from(name):
 def test_answer_mechanisms_are_measured_from_one_fit_to_all_true_answers(name):
     records = BALLOTS.records
     exact = FlippedChoices(BALLOTS.differences, BALLOTS.offsets, np.zeros(records), np.ones(records))
-    assert CROWD.without_noise(name) == pytest.approx(fit_flipped_choices([exact]).preference, abs=1e-6)
+    assert CROWD.without_noise(name) == pytest.approx(fit_flipped_choices([exact]).preference, abs=1e-4)
     assert CROWD.pooled.tolist() == CROWD.without_noise(name).tolist()
 
 

@@ -49,7 +49,7 @@ def reproduction_page(made: Reproduction) -> str:
 <p>Every number is a mean over {made.order.crowds} crowds with its 95&nbsp;% interval. Accuracy is the share of test
 pairs on which the learned parameter and the truth choose the same side; 0.5 is a coin. Lines and rows marked
 NOT PRIVATE show where a curve of the paper comes from; they protect nobody.</p>
-<p>{text(made.order.data_words)}</p>
+<p>Data: {text(made.order.data_words)}</p>
 <nav aria-label="Contents"><a href="#claims">Claims</a> · <a href="#recommended">What reaches the claim</a> ·
 <a href="#figures">Figures</a> ·
 <a href="#choices">What the paper leaves open</a> · <a href="#made">How this was made</a></nav>
