@@ -34,7 +34,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the released society would choose.
+    """The choice that the released society would make.
 
     ``certainty`` bounds how often the noise, and not the crowd, made the choice: whatever the noiseless society
     prefers, a different choice with a certainty of at least c comes out with probability at most 1 - c.

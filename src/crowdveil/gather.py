@@ -16,12 +16,12 @@ from crowdveil.request import FEWEST_VOTERS
 from crowdveil.version import VERSION
 
 SAMPLER = "exact discrete noise, drawn on every voter's own device from its operating system's randomness"
-REPORTS_MADE_ON = "each voter's own device: nobody else saw an answer"
+REPORTS_MADE_ON = "each voter's own device: nobody else saw a record"
 
 
 @dataclass
-class _Counted:
-    """What is told of the reports that went by."""
+class _Tally:
+    """How many reports went by, and the ends of their epsilons."""
 
     voters: int = 0
     smallest: Epsilon = GREATEST
@@ -33,8 +33,8 @@ class _Counted:
         self.voters += len(epsilons)
 
 
-def release_from_reports(chunks: Iterable[Sequence[Mapping[str, Any]]], paradigm: Paradigm, terms: Terms) -> Release:
-    """Estimate the society from checked reports, as they come in chunks (none of them empty).
+def release_from_reports(batches: Iterable[Sequence[Mapping[str, Any]]], paradigm: Paradigm, terms: Terms) -> Release:
+    """Estimate the society from checked reports, as they come in batches (none of them empty).
 
     Theorem. The release is as private as the reports: for voter i, epsilon_i-differentially private for the unit of the
     paradigm. Proof. It is computed from the reports and public settings alone (post-processing).
@@ -44,17 +44,17 @@ def release_from_reports(chunks: Iterable[Sequence[Mapping[str, Any]]], paradigm
     mechanism = DISTRIBUTED[terms.mechanism]
     if paradigm.name not in mechanism.paradigms:
         raise CrowdveilError(f"{terms.mechanism} serves {' and '.join(mechanism.paradigms)}, not {paradigm.name}")
-    counted = _Counted()
-    estimate = mechanism.aggregate(_batches(_enough(chunks), terms, counted), terms.settings)
+    tally = _Tally()
+    estimate = mechanism.aggregate(_read(_enough(batches), terms, tally), terms.settings)
     return Release(
         study=terms.settings.study,
         parameter=estimate.parameter,
         guarantee=Guarantee(
             paradigm,
-            counted.largest,
-            counted.smallest,
+            tally.largest,
+            tally.smallest,
             terms.settings.norm_bound,
-            counted.voters,
+            tally.voters,
         ),
         mechanism=terms.mechanism,
         noise=estimate.noise,
@@ -66,18 +66,18 @@ def release_from_reports(chunks: Iterable[Sequence[Mapping[str, Any]]], paradigm
     )
 
 
-def _batches(chunks: Iterable[Sequence[Mapping[str, Any]]], terms: Terms, counted: _Counted) -> Iterator[Any]:
-    for chunk in chunks:
-        counted.add(Epsilons.of_millionths(body["epsilon_micro"] for body in chunk))
-        yield read_reports(chunk, terms)
+def _read(batches: Iterable[Sequence[Mapping[str, Any]]], terms: Terms, tally: _Tally) -> Iterator[Any]:
+    for batch in batches:
+        tally.add(Epsilons.of_millionths(body["epsilon_micro"] for body in batch))
+        yield read_reports(batch, terms)
 
 
-def _enough(chunks: Iterable[Sequence[Mapping[str, Any]]]) -> Iterator[Sequence[Mapping[str, Any]]]:
+def _enough(batches: Iterable[Sequence[Mapping[str, Any]]]) -> Iterator[Sequence[Mapping[str, Any]]]:
     """Hold reports back until there are enough for a crowd."""
     first: list[Mapping[str, Any]] = []
-    rest = iter(chunks)
-    for chunk in rest:
-        first.extend(chunk)
+    rest = iter(batches)
+    for batch in rest:
+        first.extend(batch)
         if len(first) >= FEWEST_VOTERS:
             break
     else:

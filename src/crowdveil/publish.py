@@ -32,7 +32,7 @@ from crowdveil.releases import Release
 from crowdveil.request import Preview, Request, SomeEpsilon, level_of, preview_request
 from crowdveil.version import VERSION
 
-REPORTS_MADE_BY = "the holder of the ballots, as each voter's device would: the holder saw the answers"
+REPORTS_MADE_BY = "the holder of the ballots, as each voter's device would: the holder saw the records"
 
 
 def release(
@@ -200,14 +200,14 @@ def _reports(
 def _one_by_one(source: BallotSource, devices: _Devices) -> Iterator[Any]:
     """Make the reports in one order, as a seeded generator must be asked to draw the same again."""
     before = 0
-    for chunk in source.batches():
-        yield devices(chunk, before)
-        before += chunk.voters
+    for batch in source.batches():
+        yield devices(batch, before)
+        before += batch.voters
 
 
 @dataclass(frozen=True)
 class _Devices:
-    """The devices of the voters of a piece: wherever it runs, it draws from that machine's own operating system."""
+    """The devices of the voters of a batch: they draw from the operating system of whichever machine works on it."""
 
     mechanism: DistributedMechanism[Any]
     settings: Settings

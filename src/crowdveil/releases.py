@@ -57,7 +57,7 @@ class Release:
 
     @cached_property
     def error_bars(self) -> FloatArray:
-        """How far the noise moved each coordinate at most, with 95 % probability."""
+        """The most by which the noise moved each coordinate, with 95 % probability."""
         return np.broadcast_to(np.asarray(self.noise.half_widths(ERROR_BAR)), self.parameter.shape)
 
     def as_dict(self) -> dict[str, Any]:

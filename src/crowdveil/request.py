@@ -1,4 +1,4 @@
-"""What is asked of a release, and what it would cost and give: all of it public, before an answer is looked at."""
+"""The request for a release, and its cost and error bars: all of it public, before a record is looked at."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SomeEpsilon: TypeAlias = "EpsilonLike | Epsilons | Sequence[EpsilonLike] | Float
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: everything public, chosen before an answer is looked at."""
+    """A request for a release: everything public, chosen before a record is looked at."""
 
     paradigm: Paradigm
     epsilon: Epsilon | Epsilons | ZcdpBudget
@@ -88,13 +88,13 @@ class Preview:
 
     @property
     def expected_error_bar(self) -> float | None:
-        """How far the noise would move any coordinate at most, with 95 % probability each; None if not known yet."""
+        """The most by which the noise would move any coordinate, with 95 % probability each; None if not known yet."""
         noise = self.expected_noise
         return None if noise is None else float(np.max(noise.half_widths(ERROR_BAR)))
 
     @property
     def charge(self) -> Charge:
-        """What a ledger would be charged."""
+        """The charge to a ledger."""
         guarantee = self.guarantee
         return Charge(
             dataset=self.dataset.fingerprint,

@@ -66,7 +66,7 @@ class Epsilon:
 
     @property
     def amount(self) -> Amount:
-        """What a ledger adds up."""
+        """The epsilon as an amount that a ledger adds up."""
         return Amount(self.micro)
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from crowdveil.privacy.epsilon import Epsilon
 
 
 class Unit(StrEnum):
-    """What two neighbouring data sets may differ in, strongest protection first."""
+    """The difference between two neighbouring data sets, strongest protection first."""
 
     VOTER = "voter"
     RECORD = "record"
@@ -30,10 +30,10 @@ class Place(StrEnum):
 _NEIGHBOURS = {
     Unit.VOTER: "one voter's records are all replaced by any others (bounded: the number of voters stays)",
     Unit.RECORD: "one record of one voter is replaced by any other (bounded: the numbers of voters and records stay)",
-    Unit.CHOICE: "one answer of one voter is turned over (bounded); which dilemmas were shown to whom is public",
+    Unit.CHOICE: "one choice of one voter is turned over (bounded); which dilemmas were shown to whom is public",
 }
 _TRUST = {
-    Place.CENTRAL: "the aggregator is trusted with the exact answers and adds the noise to their sum",
+    Place.CENTRAL: "the aggregator is trusted with the exact records and adds the noise to their sum",
     Place.DISTRIBUTED: "nobody is trusted: each voter's device adds the noise before anything leaves it",
 }
 
@@ -81,7 +81,7 @@ def paradigm(name: str | Paradigm) -> Paradigm:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a release promises: pure epsilon-differential privacy, for whom, against whom.
+    """The promise of a release: pure epsilon-differential privacy, for whom, against whom.
 
     With personal epsilons, ``epsilon`` is the largest and ``smallest_epsilon`` the smallest of them: voter i
     is protected with her own epsilon_i, and everybody at least with ``epsilon``.

@@ -18,7 +18,7 @@ def sum_of_preferences() -> int:
     Every preference lies in the l1 ball of STEPS steps. Replacing one voter's records, all of them or only
     one, moves that voter's preference from one point of the ball to another, and by the triangle inequality
     these are at most 2 STEPS apart. (On the mean of N voters this is the paper's 2B/N.) It is reached, for
-    one record too: flip the only informative answer of a voter.
+    one record too: flip the only informative choice of a voter.
     """
     return 2 * STEPS
 

@@ -35,7 +35,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, init=False)
 class ZcdpBudget:
-    """What is asked of a release with Gaussian noise: a rho, and the delta at which it is read as an epsilon.
+    """The privacy loss of a release with Gaussian noise: a rho, and the delta at which it is read as an epsilon.
 
     >>> ZcdpBudget("0.000468", 1e-6).epsilon.value < 0.12
     True
@@ -65,7 +65,7 @@ def epsilon_of(rho: float, delta: float) -> float:
 
         epsilon = alpha rho - (ln delta + ln alpha) / (alpha - 1) + ln(1 - 1 / alpha).
 
-    Since every alpha is allowed, the search for the best one cannot make the answer wrong, only larger.
+    Since every alpha is allowed, the search for the best one cannot make the epsilon wrong, only larger.
     """
     _check(rho, delta, "rho")
 
@@ -91,7 +91,7 @@ def rho_of(epsilon: float, delta: float) -> float:
 
 
 def _price(order: float, delta: float) -> float:
-    """What delta costs at an order: -(ln delta + ln alpha) / (alpha - 1) + ln(1 - 1 / alpha)."""
+    """The price of delta at an order: -(ln delta + ln alpha) / (alpha - 1) + ln(1 - 1 / alpha)."""
     above = math.exp(order)
     return -(math.log(delta) + math.log1p(above)) / above - math.log1p(1 / above)
 

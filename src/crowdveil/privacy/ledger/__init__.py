@@ -1,1 +1,1 @@
-"""What has been spent of a privacy budget."""
+"""The privacy budget of each dataset: charges, deliveries, raises."""

@@ -1,4 +1,4 @@
-"""What a ledger is asked to write down before noise is drawn, and by whom it is asked."""
+"""Charges: written down in a ledger before noise is drawn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Charge:
     dataset: str
     """The fingerprint of the ballots."""
     unit: Unit
-    """What the release protects."""
+    """The unit that the release protects."""
     epsilon: Amount
     records_per_voter: int
     """The largest number of records of any voter."""

@@ -114,16 +114,16 @@ def create(path: Path, budget: Amount, delta: float | None) -> None:
     except OSError as error:
         raise CrowdveilError(f"cannot create ledger {path}: {error.strerror}") from None
     try:
-        with _in_plain_words(path), closing(_connect(path)) as book:
-            book.execute("BEGIN IMMEDIATE")
+        with _in_plain_words(path), closing(_connect(path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
             for statement in _TABLES if delta is None else _TABLES + _ZCDP_TABLES:
-                book.execute(statement)
+                connection.execute(statement)
             if delta is not None:
-                book.execute("INSERT INTO zcdp VALUES (?)", (delta,))
-            book.execute("INSERT INTO ledger VALUES (?, ?, ?)", (str(uuid.uuid4()), now(), budget.micro))
-            book.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            book.execute(f"PRAGMA user_version = {PURE_FORMAT if delta is None else ZCDP_FORMAT}")
-            book.execute("COMMIT")
+                connection.execute("INSERT INTO zcdp VALUES (?)", (delta,))
+            connection.execute("INSERT INTO ledger VALUES (?, ?, ?)", (str(uuid.uuid4()), now(), budget.micro))
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {PURE_FORMAT if delta is None else ZCDP_FORMAT}")
+            connection.execute("COMMIT")
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -137,29 +137,29 @@ def transaction(path: Path, ledger: str | None = None, *, writes: bool) -> Itera
     its commit. Without, it sees one moment of the ledger. ``ledger`` is the id that the file must carry.
     """
     _check_path(path)
-    with _in_plain_words(path), closing(_connect(path)) as book:
+    with _in_plain_words(path), closing(_connect(path)) as connection:
         try:
-            book.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-            _check_identity(path, book, ledger)
-            yield book
-            book.execute("COMMIT")
+            connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            _check_identity(path, connection, ledger)
+            yield connection
+            connection.execute("COMMIT")
         finally:
-            book.rollback()
+            connection.rollback()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     """Open a connection on which a commit is on disk when it returns."""
     # mode=rw: never conjure up an empty ledger where one is missing.
     uri = f"{path.absolute().as_uri()}?mode=rw"
-    book = sqlite3.connect(uri, uri=True, timeout=PATIENCE_SECONDS, isolation_level=None)
+    connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE_SECONDS, isolation_level=None)
     try:
-        book.execute("PRAGMA synchronous = EXTRA")
-        book.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone stops at the drive's own cache
-        book.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone stops at the drive's own cache
+        connection.execute("PRAGMA foreign_keys = ON")
     except BaseException:
-        book.close()
+        connection.close()
         raise
-    return book
+    return connection
 
 
 def _check_path(path: Path) -> None:
@@ -181,28 +181,28 @@ def _check_path(path: Path) -> None:
             )
 
 
-def delta_of(book: sqlite3.Connection) -> float | None:
+def delta_of(connection: sqlite3.Connection) -> float | None:
     """Return the delta of a zCDP ledger, None for a pure one."""
-    if _format(book) == PURE_FORMAT:
+    if _format(connection) == PURE_FORMAT:
         return None
-    (delta,) = book.execute("SELECT delta FROM zcdp").fetchone()
+    (delta,) = connection.execute("SELECT delta FROM zcdp").fetchone()
     return float(delta)
 
 
-def _format(book: sqlite3.Connection) -> int:
-    (version,) = book.execute("PRAGMA user_version").fetchone()
+def _format(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     return int(version)
 
 
-def _check_identity(path: Path, book: sqlite3.Connection, ledger: str | None) -> None:
-    if book.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+def _check_identity(path: Path, connection: sqlite3.Connection, ledger: str | None) -> None:
+    if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
         raise CrowdveilError(f"{path} is not a crowdveil ledger, or its creation was cut off: {_HOW_TO_CREATE}")
-    if (version := _format(book)) not in (PURE_FORMAT, ZCDP_FORMAT):
+    if (version := _format(connection)) not in (PURE_FORMAT, ZCDP_FORMAT):
         raise CrowdveilError(
             f"ledger {path} has format {version}, this crowdveil knows formats {PURE_FORMAT} and {ZCDP_FORMAT}: "
             "use the crowdveil that made it"
         )
-    (found,) = book.execute("SELECT id FROM ledger").fetchone()
+    (found,) = connection.execute("SELECT id FROM ledger").fetchone()
     if ledger is not None and found != ledger:
         raise CrowdveilError(f"{path} was replaced by another ledger while in use: restore the first one")
 

@@ -73,10 +73,10 @@ class Ledger:
         path = Path(path)
         if budget is not None and not path.exists():
             return cls.create(path, budget, delta)
-        with ledger_file.transaction(path, writes=False) as book:
-            (ledger,) = book.execute("SELECT id FROM ledger").fetchone()
-            opened = cls(path.absolute(), ledger, ledger_file.delta_of(book))
-            found = _default_budget(book)
+        with ledger_file.transaction(path, writes=False) as connection:
+            (ledger,) = connection.execute("SELECT id FROM ledger").fetchone()
+            opened = cls(path.absolute(), ledger, ledger_file.delta_of(connection))
+            found = _default_budget(connection)
         if delta is not None and delta != opened.delta:
             kind = "adds up pure epsilons" if opened.delta is None else f"has delta {opened.delta:g}"
             raise CrowdveilError(f"ledger {path} {kind}, not delta {delta:g}: open it without a delta")
@@ -90,7 +90,7 @@ class Ledger:
 
     @property
     def measure(self) -> Measure:
-        """What the ledger adds up."""
+        """The unit of the ledger's amounts."""
         return Measure.EPSILON if self.delta is None else Measure.RHO
 
     def charge(self, charge: Charge) -> Entry:
@@ -102,30 +102,30 @@ class Ledger:
         cost = self._cost(charge)
         if not 1 <= (records := operator.index(charge.records_per_voter)) <= MOST_RECORDS:
             raise CrowdveilError(f"records per voter must be 1 or more, got {records}")
-        with ledger_file.transaction(self.path, self.id, writes=True) as book:
-            budget, spent = _balance(book, charge.dataset)
+        with ledger_file.transaction(self.path, self.id, writes=True) as connection:
+            budget, spent = _balance(connection, charge.dataset)
             if cost > budget - spent:
                 raise self._refusal(charge.dataset, cost, budget, spent)
-            _open_account(book, charge.dataset)
-            (last,) = book.execute("SELECT coalesce(max(id), 0) FROM entry").fetchone()
+            _open_account(connection, charge.dataset)
+            (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM entry").fetchone()
             unit = Unit(charge.unit).value
             row = (last + 1, charge.dataset, unit, cost.micro, records, charge.purpose, ledger_file.now())
-            book.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         return self._entry(*row)
 
     def preview(self, charge: Charge) -> ChargePreview:
         """Tell whether a charge would fit; changes nothing, and promises nothing about a later charge."""
         _check_digest("dataset", charge.dataset)
         cost = self._cost(charge)
-        with ledger_file.transaction(self.path, self.id, writes=False) as book:
-            budget, spent = _balance(book, charge.dataset)
+        with ledger_file.transaction(self.path, self.id, writes=False) as connection:
+            budget, spent = _balance(connection, charge.dataset)
         return ChargePreview(charge.dataset, charge.unit, cost, budget, budget - spent, self.measure)
 
     def deliver(self, entry: int, release_digest: str) -> None:
         """Note that the release of ``entry`` is durably in place; saying so again changes nothing."""
         _check_digest("release digest", release_digest)
-        with ledger_file.transaction(self.path, self.id, writes=True) as book:
-            found = book.execute(
+        with ledger_file.transaction(self.path, self.id, writes=True) as connection:
+            found = connection.execute(
                 "SELECT release_digest FROM entry LEFT JOIN delivery ON entry = id WHERE id = ?", (entry,)
             ).fetchone()
             if found is None:
@@ -133,7 +133,7 @@ class Ledger:
             (delivered,) = found
             if delivered is None:
                 row = (entry, release_digest, ledger_file.now())
-                book.execute("INSERT INTO delivery VALUES (?, ?, ?)", row)
+                connection.execute("INSERT INTO delivery VALUES (?, ?, ?)", row)
             elif delivered != release_digest:
                 raise CrowdveilError(
                     f"entry {entry} was already delivered as release {delivered[:12]}, "
@@ -150,30 +150,30 @@ class Ledger:
             raise CrowdveilError("a raise of the budget needs a note that says why")
         if dataset is not None:
             _check_digest("dataset", dataset)
-        with ledger_file.transaction(self.path, self.id, writes=True) as book:
-            old = _default_budget(book) if dataset is None else _balance(book, dataset)[0]
+        with ledger_file.transaction(self.path, self.id, writes=True) as connection:
+            old = _default_budget(connection) if dataset is None else _balance(connection, dataset)[0]
             if not wanted > old:
                 measure = "" if self.delta is None else "rho "
                 raise CrowdveilError(
                     f"the budget is {measure}{old} and can only be raised, got {measure}{wanted}: give a larger one"
                 )
             if dataset is not None:
-                _open_account(book, dataset)
-            book.execute(
+                _open_account(connection, dataset)
+            connection.execute(
                 "INSERT INTO budget_raise (dataset, old_budget, new_budget, note, raised_at) VALUES (?, ?, ?, ?, ?)",
                 (dataset, old.micro, wanted.micro, note, ledger_file.now()),
             )
 
     def statement(self) -> Statement:
         """Read the whole ledger as it is at one moment."""
-        with ledger_file.transaction(self.path, self.id, writes=False) as book:
-            (created_at,) = book.execute("SELECT created_at FROM ledger").fetchone()
-            default = _default_budget(book)
-            budgets = book.execute("SELECT dataset, budget FROM balance ORDER BY id").fetchall()
-            raises = book.execute(
+        with ledger_file.transaction(self.path, self.id, writes=False) as connection:
+            (created_at,) = connection.execute("SELECT created_at FROM ledger").fetchone()
+            default = _default_budget(connection)
+            budgets = connection.execute("SELECT dataset, budget FROM balance ORDER BY id").fetchall()
+            raises = connection.execute(
                 "SELECT dataset, old_budget, new_budget, note, raised_at FROM budget_raise ORDER BY id"
             ).fetchall()
-            entries = book.execute(
+            entries = connection.execute(
                 "SELECT id, dataset, unit, epsilon, records_per_voter, purpose, charged_at,"
                 " delivered_at, release_digest FROM entry LEFT JOIN delivery ON entry = id ORDER BY id"
             ).fetchall()
@@ -248,23 +248,23 @@ def _epsilon_for(rho: Amount, delta: float) -> Amount:
     return Amount(micro)
 
 
-def _default_budget(book: sqlite3.Connection) -> Amount:
-    (budget,) = book.execute("SELECT budget FROM default_budget").fetchone()
+def _default_budget(connection: sqlite3.Connection) -> Amount:
+    (budget,) = connection.execute("SELECT budget FROM default_budget").fetchone()
     return Amount(budget)
 
 
-def _balance(book: sqlite3.Connection, dataset: str) -> tuple[Amount, Amount]:
+def _balance(connection: sqlite3.Connection, dataset: str) -> tuple[Amount, Amount]:
     """Return the budget of a dataset and what is spent on its weakest, fullest line."""
-    row = book.execute("SELECT budget, spent FROM balance WHERE dataset = ?", (dataset,)).fetchone()
+    row = connection.execute("SELECT budget, spent FROM balance WHERE dataset = ?", (dataset,)).fetchone()
     if row is None:
-        return _default_budget(book), NOTHING
+        return _default_budget(connection), NOTHING
     budget, spent = row
     return Amount(budget), Amount(spent)
 
 
-def _open_account(book: sqlite3.Connection, dataset: str) -> None:
+def _open_account(connection: sqlite3.Connection, dataset: str) -> None:
     """Give a dataset the default budget unless it has an account."""
-    book.execute("INSERT OR IGNORE INTO account SELECT NULL, ?, budget FROM default_budget", (dataset,))
+    connection.execute("INSERT OR IGNORE INTO account SELECT NULL, ?, budget FROM default_budget", (dataset,))
 
 
 def _positive(what: str, amount: Amount) -> Amount:

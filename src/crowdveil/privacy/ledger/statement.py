@@ -1,4 +1,4 @@
-"""What a privacy ledger says: entries, raises and accounts, as values that can be read but not changed.
+"""The statement of a privacy ledger: entries, raises and accounts, as values that can be read but not changed.
 
 Amounts are exact, so that ten charges of 0.1 are 1. In a zCDP ledger every amount is a rho instead of an epsilon.
 """
@@ -17,7 +17,7 @@ LINES = tuple(Unit)
 
 
 class Measure(StrEnum):
-    """What a ledger adds up."""
+    """The unit of a ledger's amounts."""
 
     EPSILON = "epsilon"
     RHO = "rho"
@@ -48,7 +48,7 @@ class Entry:
 
     @property
     def whole_voter(self) -> Amount:
-        """What the release can cost a voter as a whole, in the ledger's measure.
+        """The cost of the release to a voter as a whole, in the ledger's measure.
 
         Theorem (group privacy). If changing one record changes no probability by more than a factor e^eps,
         then changing k records changes none by more than e^(k eps): change them one after the other. If
@@ -99,7 +99,7 @@ class Raise:
 
 @dataclass(frozen=True)
 class Account:
-    """What has been released about one dataset, and what may still be."""
+    """The releases about one dataset, and what remains of its budget."""
 
     dataset: str
     budget: Amount
@@ -107,7 +107,7 @@ class Account:
     raises: tuple[Raise, ...]
 
     def spent_on(self, line: Unit) -> Amount:
-        """What one voter or one record has lost at most, by sequential composition.
+        """The most that one voter or one record has lost, by sequential composition.
 
         A release that protects voters with epsilon protects their records with the same epsilon, so an entry
         is posted to the line of its own unit and to every weaker one.
@@ -122,12 +122,12 @@ class Account:
 
     @property
     def spent(self) -> Amount:
-        """What all releases have cost together, on the weakest line."""
+        """The cost of all releases together, on the weakest line."""
         return self.spent_on(LINES[-1])
 
     @property
     def whole_voter(self) -> Amount:
-        """What all releases together can cost a voter as a whole, including those that protect less."""
+        """The most that all releases together can cost a voter as a whole, including those that protect less."""
         return sum((entry.whole_voter for entry in self.entries), NOTHING)
 
     @property
@@ -163,7 +163,7 @@ class Statement:
 
     @property
     def measure(self) -> Measure:
-        """What the ledger adds up."""
+        """The unit of the ledger's amounts."""
         return Measure.EPSILON if self.delta is None else Measure.RHO
 
     def as_dict(self) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class ChargePreview:
-    """What a charge would do if it were made now."""
+    """The effect of a charge, if it were made now."""
 
     dataset: str
     unit: Unit
@@ -197,7 +197,7 @@ class ChargePreview:
 
     @property
     def remaining_after(self) -> Amount:
-        """What would remain afterwards; a refused charge takes nothing."""
+        """The remainder afterwards; a refused charge takes nothing."""
         return self.remaining - self.requested if self.fits else self.remaining
 
     @property

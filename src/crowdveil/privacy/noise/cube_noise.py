@@ -1,4 +1,4 @@
-"""Exact integer noise for answers that are bounded in every coordinate: the K-norm mechanism of the cube.
+"""Exact integer noise for sums that are bounded in every coordinate: the K-norm mechanism of the cube.
 
 |x| is the largest magnitude among the coordinates of x (the maximum norm).
 

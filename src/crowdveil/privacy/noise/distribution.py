@@ -3,7 +3,7 @@
 Four kinds exist. ``LaplaceSum``: each coordinate of the parameter carries an independent sum of Laplace variables
 of known scales. ``Gaussian``: each coordinate carries an independent normal variable of known deviation.
 ``CubeNoise``: noise on the cube, carried through a linear map. ``Spread``: a covariance matrix, estimated from reports
-that are private already. None depends on an exact answer, so all may be published.
+that are private already. None depends on an exact record, so all may be published.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from crowdveil.arrays import FloatArray
 
 
 class NoiseDistribution(Protocol):
-    """What privacy added to a released parameter."""
+    """The noise that privacy added to a released parameter."""
 
     @property
     def description(self) -> str:
-        """Say it in words."""
+        """The law in words."""
 
     def below(self, direction: FloatArray, margin: float) -> float:
         """Return the probability that the noise along ``direction`` is less than ``margin``."""
@@ -50,7 +50,7 @@ class LaplaceSum:
 
     @property
     def description(self) -> str:
-        """Say it in words."""
+        """The law in words."""
         if len(self.scales) == 1 and self.counts[0] == 1:
             return f"Laplace noise of scale {self.scales[0]:.4g} on each coordinate"
         return (
@@ -118,7 +118,7 @@ class Gaussian:
 
     @property
     def description(self) -> str:
-        """Say it in words."""
+        """The law in words."""
         return f"Gaussian noise of standard deviation {self.deviation:.4g} on each coordinate"
 
     def below(self, direction: FloatArray, margin: float) -> float:
@@ -149,7 +149,7 @@ class CubeNoise:
 
     @property
     def description(self) -> str:
-        """Say it in words."""
+        """The law in words."""
         return f"cube noise of scale {self.scale:.4g} on the mean score, carried through to the parameter"
 
     @cached_property
@@ -243,7 +243,7 @@ class Spread:
 
     @property
     def description(self) -> str:
-        """Say it in words."""
+        """The law in words."""
         return (
             "spread of the noisy reports around their mean (noise and differences between voters together; "
             "normal approximation; a bias of the mechanism is not covered)"

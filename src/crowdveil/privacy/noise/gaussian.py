@@ -49,7 +49,7 @@ class GaussianNoise(Protocol):
 
     @property
     def name(self) -> str:
-        """What a release file says about the noise."""
+        """The sampler, in the words of a release file."""
         ...
 
     @property

@@ -38,7 +38,7 @@ class Noise(Protocol):
 
     @property
     def name(self) -> str:
-        """What a release file says about the noise."""
+        """The sampler, in the words of a release file."""
         ...
 
     @property

@@ -28,15 +28,15 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Bars:
-    """What one release carries with one kind of noise."""
+    """The error bars of one release with one kind of noise."""
 
     charge: float
-    """What each release costs: epsilon for Laplace noise, rho for Gaussian noise."""
+    """The cost of each release: epsilon for Laplace noise, rho for Gaussian noise."""
     standard_deviation: float
     error_bar: float
-    """How far the noise moves a coordinate at most, with 95 % probability."""
+    """The most by which the noise moves a coordinate, with 95 % probability."""
     largest_error: float
-    """How far the noise moves any coordinate at most, with 95 % probability."""
+    """The most by which the noise moves any coordinate, with 95 % probability."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Repeated:
     epsilon: float
     delta: float
     rho: float
-    """What zCDP may spend in all."""
+    """The budget of zCDP for all releases."""
     laplace: Bars
     gaussian: Bars
     gaussian_better_from: int
@@ -60,7 +60,7 @@ class Repeated:
 
     @property
     def rho_each(self) -> Amount:
-        """What a ledger has room for so many times."""
+        """The largest charge that fits into the budget so many times."""
         return Amount(math.floor(self.rho * MICROS_PER_UNIT) // self.releases)
 
     def as_dict(self) -> dict[str, Any]:

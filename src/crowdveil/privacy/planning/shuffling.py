@@ -14,7 +14,7 @@ before or after the change, since eps0-privacy makes no law smaller than e^-eps0
 voter: C counts the clones, A those of the first kind, and D says which kind the voter's own report looks like. The
 shuffled reports are the counts of both kinds, post-processed.
 
-What is not covered follows from the same words. A mechanism that protects one record or answer at a time (rldp, aldp)
+What is not covered follows from the same words. A mechanism that protects one record or choice at a time (rldp, aldp)
 makes no clones: the report of a voter with a quite different ballot may have a quite different law. Neither do voters
 with epsilons of their own, whose reports say which epsilon they were made with.
 
@@ -109,7 +109,8 @@ class Clones:
 
         Given c clones, let a = 0, ..., c + 1 be the first count. P gives it q b(a - 1) + (1 - q) b(a) and Q gives it
         (1 - q) b(a - 1) + q b(a), where b is the law Bin(c, 1/2) and q = P(D = 1). As
-        b(a - 1) / b(a) = a / (c + 1 - a), the quotient P / Q grows with a, and is above e^epsilon from some k on. With F(k) = b(k) + b(k + 1) + ...,
+        b(a - 1) / b(a) = a / (c + 1 - a), the quotient P / Q grows with a, and is above e^epsilon from some k on. With
+        F(k) = b(k) + b(k + 1) + ...,
 
             P(a >= k) - e^epsilon Q(a >= k) = (q - e^epsilon (1 - q)) b(k - 1) - (e^epsilon - 1) F(k),
             q - e^epsilon (1 - q) = (1 - q) e^epsilon (e^(eps0 - epsilon) - 1).
