@@ -1,1 +1,1 @@
-"""How good the mechanisms are: the paper's experiments, and mechanisms side by side."""
+"""The quality of mechanisms: the paper's experiments, and mechanisms side by side."""

@@ -23,7 +23,7 @@ SHARES = (0.8, 0.9, 0.95)
 
 @dataclass(frozen=True)
 class Order:
-    """What to compare."""
+    """A request to compare mechanisms."""
 
     source: Source
     paradigms: tuple[Paradigm, ...]
@@ -62,7 +62,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison found."""
+    """The results of a comparison."""
 
     order: Order
     contenders: tuple[Contender, ...]

@@ -1,4 +1,4 @@
-"""What is compared: the mechanisms that serve a paradigm, each at an epsilon."""
+"""The competitors: the mechanisms that serve a paradigm, each at an epsilon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much epsilon, or how many voters, it takes to reach a share of the accuracy without privacy."""
+"""The epsilon, or the number of voters, that it takes to reach a share of the accuracy without privacy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FEWEST_CROWDS = 8
 
 @dataclass(frozen=True)
 class VotersNeeded:
-    """How many voters a choice of mechanism needs at an epsilon."""
+    """The number of voters that a choice of mechanism needs at an epsilon."""
 
     paradigm: str
     choice: str

@@ -44,7 +44,7 @@ SOCIETY, POOLED = Entry("society", None), Entry("pooled", None)
 """Without privacy: the mean of the bounded fits (the paper's), and one fit to everybody's records."""
 
 _DRAWS = 4
-"""How often a crowd is released again with fresh noise at the epsilons that were asked for."""
+"""The number of times that a crowd is released again with fresh noise at the epsilons that were asked for."""
 _CHEAP_DRAWS = {
     **dict.fromkeys((Algorithm1.name, Algorithm2.name, SubsetSelection.name), 64),
     **dict.fromkeys((PooledChoices.name, RandomisedResponse.name, OneChoice.name), 16),
@@ -66,7 +66,7 @@ class Task:
 
     @property
     def draws(self) -> int:
-        """How often to draw the noise."""
+        """The number of times to draw the noise."""
         return _CHEAP_DRAWS.get(self.entry.mechanism, _DRAWS) if self.thorough else 1
 
 
@@ -83,7 +83,7 @@ class OnSyntheticCrowd:
 
     @property
     def name(self) -> str:
-        """Says which crowd it is, whatever is compared on it."""
+        """The name of the crowd, whatever is compared on it."""
         size = f"N={self.voters} n={self.records} d={self.features}"
         return f"compare, synthetic {size}, seed {self.seed}, crowd {self.number}"
 
@@ -108,7 +108,7 @@ class OnSplit:
 
     @property
     def name(self) -> str:
-        """Says which split it is, whatever is compared on it."""
+        """The name of the split, whatever is compared on it."""
         size = "" if self.voters is None else f", N={self.voters}"
         return f"compare, file, seed {self.seed}, split {self.number}{size}"
 
@@ -160,7 +160,7 @@ def _measure(run: Run, ballots: Ballots, judge: Judge) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class EntryResult:
-    """What an entry gave: a value a crowd, in the crowds' order."""
+    """The results of an entry: a value a crowd, in the crowds' order."""
 
     quality: FloatArray
     """Share of test pairs decided as the truth does, or of held-out choices predicted."""
@@ -194,11 +194,11 @@ class Source(Protocol):
 
     @property
     def study(self) -> Study:
-        """What is asked."""
+        """The study that is asked."""
 
     @property
     def voters(self) -> int:
-        """How many voters a release is made from."""
+        """The number of voters that a release is made from."""
 
     @property
     def records(self) -> float:
@@ -210,13 +210,13 @@ class Source(Protocol):
 
     @property
     def baselines(self) -> tuple[Entry, Entry]:
-        """What stands without privacy: first what ratios refer to, then the other one."""
+        """The two estimates without privacy: first the one that ratios refer to."""
 
     def runs(self, number: int, seed: int, tasks: Sequence[Task], voters: int | None = None) -> list[Run]:
         """Return the runs of a comparison on so many crowds, of another size if ``voters`` is given."""
 
     def describe(self, number: int) -> str:
-        """Say in words what a comparison on so many crowds or splits is made from."""
+        """Tell in words what a comparison on so many crowds or splits is made from."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -249,7 +249,7 @@ class Synthetic:
         return [OnSyntheticCrowd(size, self.records_each, self.features, seed, k, tuple(tasks)) for k in range(number)]
 
     def describe(self, number: int) -> str:
-        """Say the size of the crowds."""
+        """Tell the size of the crowds."""
         size = f"{self.voters} voters, {self.records_each} records each, {self.features} features"
         return f"{number} synthetic crowds of {size}"
 
@@ -275,7 +275,7 @@ class OfFile:
         return [OnSplit(self.path, voters, seed, k, tuple(tasks)) for k in range(number)]
 
     def describe(self, number: int) -> str:
-        """Say which file, and how many make the release."""
+        """Tell which file, and how many voters make the release."""
         return f"{self.path}, {number} random splits, releases from {self.voters} voters"
 
     def as_dict(self) -> dict[str, Any]:

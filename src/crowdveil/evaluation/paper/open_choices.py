@@ -1,4 +1,4 @@
-"""What the paper leaves open, what was chosen, and how much it matters."""
+"""Choices that the paper leaves open, what was chosen, and how much it matters."""
 
 from __future__ import annotations
 

@@ -102,17 +102,17 @@ def norm_bounds(voters: int) -> AcrossNormBounds:
 
 
 def record_bounds() -> AcrossRecordBounds:
-    """What another public bound on records would do to Algorithm 3."""
+    """Algorithm 3 with other public bounds on records."""
     return AcrossRecordBounds(Synthetic(), DIMENSION_VOTERS, RECORD_BOUNDS_GRID, 1.0)
 
 
 def baselines(voters: int, records: int) -> Baselines:
-    """What synthetic crowds reach without privacy."""
+    """Synthetic crowds without privacy."""
     return Baselines(Synthetic(records), voters)
 
 
 def real_baselines(data: MoralMachine) -> Baselines:
-    """What crowds of real voters reach without privacy."""
+    """Crowds of real voters without privacy."""
     return Baselines(data, NO_PRIVACY_REAL_VOTERS)
 
 

@@ -38,7 +38,7 @@ FEWEST_CROWDS = 2
 
 @dataclass(frozen=True)
 class Order:
-    """What to run, and how."""
+    """A request to run the evaluation."""
 
     folder: Path
     crowds: int

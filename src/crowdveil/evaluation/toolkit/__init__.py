@@ -1,1 +1,1 @@
-"""What experiments are made of: crowds, seeds, accuracy, results, sweeps and figures."""
+"""The parts of experiments: crowds, seeds, accuracy, results, sweeps and figures."""

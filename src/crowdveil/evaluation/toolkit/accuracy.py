@@ -1,4 +1,4 @@
-"""How accurate: the share of test pairs that are decided rightly, and its mean over crowds with a 95 % interval."""
+"""Accuracy: the share of test pairs that are decided rightly, and its mean over crowds with a 95 % interval."""
 
 from __future__ import annotations
 

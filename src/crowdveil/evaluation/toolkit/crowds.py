@@ -46,7 +46,7 @@ class Crowds:
 
     @property
     def study(self) -> Study:
-        """What was asked."""
+        """The study that was asked."""
         return self.ballots.study
 
     @property
@@ -64,7 +64,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """Says everything that the crowds depend on, apart from their size and number."""
+        """Everything that the crowds depend on, apart from their size and number."""
 
     def draw(self, voters: int, crowds: range) -> Crowds:
         """Draw the crowds with these numbers; a crowd is the same whichever others are drawn with it."""
@@ -172,7 +172,7 @@ class Groups:
     epsilon_l: float = 1.0
 
     def sizes(self, voters: int) -> tuple[int, int, int]:
-        """How many of the voters are conservative, moderate and liberal: the fractions, rounded."""
+        """Return the numbers of conservative, moderate and liberal voters: the fractions, rounded."""
         conservative = round(self.conservative * voters)
         moderate = min(round(self.moderate * voters), voters - conservative)
         return conservative, moderate, voters - conservative - moderate

@@ -21,7 +21,7 @@ from crowdveil.evaluation.toolkit.results import Curve, Experiment, Results
 
 @dataclass(frozen=True)
 class Look:
-    """How a line is drawn: colours after Okabe and Ito, told apart by marker and dash too."""
+    """The look of a line: colours after Okabe and Ito, told apart by marker and dash too."""
 
     colour: str
     marker: str
@@ -71,7 +71,7 @@ class FigurePlan:
     experiments: tuple[Experiment, ...]
     panels: Callable[[Results], list[Panel]]
     beside_the_paper: str
-    """What the paper says of its figure, and where this one differs."""
+    """The paper's words on its figure, and where this one differs."""
 
 
 def line(label: str, look: Look, curve: Curve) -> Line:

@@ -1,4 +1,4 @@
-"""What experiments are, and the curves that come out of the table of all their results."""
+"""Experiments, the table of all their results, and the curves in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Experiment(Protocol):
 
     @property
     def name(self) -> str:
-        """Says everything that the results depend on, apart from which crowds and which code."""
+        """Everything that the results depend on, apart from which crowds and which code."""
 
     def measure(self, crowds: range) -> pl.DataFrame:
         """Measure these crowds: see ``rows`` for the columns."""
