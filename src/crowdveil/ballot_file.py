@@ -337,7 +337,7 @@ def _table(batch: Ballots) -> pa.Table:
 
 
 def _ballots(header: Header, table: pa.Table) -> Ballots:
-    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+    columns = {name: _uncut(table.column(name)) for name in table.column_names}
     values, dilemmas = _values(columns["dilemmas"], _NUMBERS[header.numbers], header.study.dimension)
     offsets = values // header.study.dimension
     per_record = {"choices": np.dtype(np.int8)} | ({} if header.scenarios is None else {"scenarios": CODE})
@@ -359,6 +359,11 @@ def _ballots(header: Header, table: pa.Table) -> Ballots:
         about,
         header.origin,
     )
+
+
+def _uncut(column: pa.ChunkedArray) -> pa.Array:
+    # A column that is whole already would be copied.
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _cells(ends: IntArray, values: NDArray[Any], numbers: np.dtype[Any]) -> pa.Array:
