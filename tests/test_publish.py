@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from crowdveil.ballot_file import open_ballots, write_ballots
-from crowdveil.ballots import census
+from crowdveil.ballots import Ballots, census
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.amount import Amount
@@ -24,6 +24,7 @@ from crowdveil.publish import experiment, preview, publish, release, release_for
 from crowdveil.releases import read_release
 from crowdveil.request import Request, preview_request
 from crowdveil.sources.simulated import synthetic_crowd
+from crowdveil.study.bundled import load_study
 
 ONE = Epsilon.of_millionths(1_000_000)
 
@@ -235,3 +236,13 @@ def test_a_kill_at_any_moment_leaves_no_uncharged_release(crowd, ledger, tmp_pat
         json.loads(p.read_text())["ledger"]["entry"] for p in files
     }
     assert open_ballots(tmp_path / "b.parquet").voters == 200
+
+
+def test_voters_that_may_be_rows_are_confirmed_by_name() -> None:
+    study = load_study("kidney")
+    ballots = Ballots.from_differences(study, np.arange(31), np.ones((30, study.dimension)))
+    with pytest.raises(CrowdveilError, match="30 voters have 30 records, nearly all of them one each"):
+        preview(ballots, "vlcp", epsilon=1)
+    assert preview(ballots, "vlcp", epsilon=1, one_record_each=True).guarantee.voters == 30
+    assert preview(ballots, "rlcp", epsilon=1).guarantee.voters == 30
+    assert release_for_experiments(ballots, "vlcp", epsilon=1, seed=0).guarantee.voters == 30

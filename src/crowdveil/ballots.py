@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 VOTERS_PER_BATCH = 16_384
 BYTES_PER_BATCH = 1 << 25
+FEWEST_TO_DOUBT = 20
+"""Fewer voters may well have one record each."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -367,6 +369,19 @@ def census(source: BallotSource) -> Census:
     name = f"{source.study.fingerprint} {counts.hexdigest()} {records.hexdigest()}"
     fingerprint = hashlib.sha256(name.encode()).hexdigest()
     return Census(int(voters.sum()), int(total.sum()), int(fewest.min()), int(most.max()), fingerprint)
+
+
+def check_one_record_each(study: Study, voters: int, records: int, confirmed: bool) -> None:
+    """Refuse a crowd in which nearly every voter has one record of many dilemmas, unless voters are confirmed as people.
+
+    The column that names voters may number rows: what is promised to a voter would then protect one record.
+    """
+    doubtful = study.drawing.dilemmas > 1 and voters >= FEWEST_TO_DOUBT and 10 * records <= 11 * voters
+    if doubtful and not confirmed:
+        raise CrowdveilError(
+            f"{voters} voters have {records} records, nearly all of them one each: does the voter column name rows in "
+            "place of people? If they are people, confirm it with one_record_each=True (--one-record-each)"
+        )
 
 
 def _offsets(counts: IntArray) -> IntArray:

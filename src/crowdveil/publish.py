@@ -48,12 +48,14 @@ def release(
     repair: bool = True,
     equal_votes: bool = False,
     robust: float = 0.0,
+    one_record_each: bool = False,
 ) -> Release:
     """Release the crowd's preference under differential privacy, with exact noise, charged to a ledger.
 
     The charge is on disk before the noise is drawn; nothing else is written until ``release.save(path)``.
     ``epsilon`` is one number for all voters or, in distributed paradigms, a list of personal ones in the voters' order;
     ``zcdp`` asks for Gaussian noise instead. ``mechanism`` is the recommended one unless another is named, or "paper".
+    ``one_record_each`` confirms that voters are people where nearly all of them have one record.
     """
     request = Request(
         find_paradigm(paradigm),
@@ -64,6 +66,7 @@ def release(
         sensitivity,
         equal_votes,
         robust,
+        one_record_each,
     )
     return _delivered_by(ledger, charged_release(ballots, request, ledger))
 
@@ -80,6 +83,7 @@ def preview(
     repair: bool = True,
     equal_votes: bool = False,
     robust: float = 0.0,
+    one_record_each: bool = False,
 ) -> Preview:
     """Tell what a release would cost and how wide its error bars would be. Spends nothing and draws no noise."""
     request = Request(
@@ -91,6 +95,7 @@ def preview(
         sensitivity,
         equal_votes,
         robust,
+        one_record_each,
     )
     return preview_request(ballots, request)
 
@@ -152,7 +157,7 @@ def experiment(source: BallotSource, request: Request, seed: int) -> Release:
     """Make a repeatable release with seeded floating-point noise. It protects nobody, and says so."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise CrowdveilError(f"the seed is {seed!r}: use a whole number, 0 or more")
-    asked = preview_request(source, request)
+    asked = preview_request(source, replace(request, one_record_each=True))
     return _release(asked, _measure(source, asked, seed)(), None)
 
 

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots import BallotSource, Census, census
+from crowdveil.ballots import BallotSource, Census, census, check_one_record_each
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
-from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place
+from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.ledger.charge import Charge
 from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, MECHANISMS, check_options, mechanism_name
@@ -42,6 +42,8 @@ class Request:
     sensitivity: Sensitivity = "tight"
     equal_votes: bool = False
     robust: float = 0.0
+    one_record_each: bool = False
+    """Voters with one record each are confirmed as people (``check_one_record_each``)."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.paradigm, Paradigm):
@@ -134,6 +136,8 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
         raise CrowdveilError(
             f"one voter is not a crowd: a release needs at least {FEWEST_VOTERS}, got {dataset.voters}"
         )
+    if request.paradigm.unit is Unit.VOTER:
+        check_one_record_each(study, dataset.voters, dataset.records, request.one_record_each)
     bound = float(study.norm_bound if request.norm_bound is None else request.norm_bound)
     epsilons = _everybodys(request.epsilon, dataset.voters)
     loss = Loss.RHO if isinstance(request.epsilon, ZcdpBudget) else Loss.EPSILON

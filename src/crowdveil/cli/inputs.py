@@ -71,11 +71,12 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
             rest.callback(remove, ballots)
         else:
             ballots = Path(rest.enter_context(tempfile.TemporaryDirectory())) / "ballots"
+        # Whether voters with one record each are people is asked when a promise is made to them.
         with import_progress() as advance:
             if isinstance(engine, LocalEngine):
-                report = import_moral_machine(given, ballots, tell=advance)
+                report = import_moral_machine(given, ballots, tell=advance, one_record_each=True)
             else:
-                report = spread_moral_machine(given, ballots, engine, advance)
+                report = spread_moral_machine(given, ballots, engine, advance, one_record_each=True)
         tell(
             f"Imported {report.pairs} pairs of {report.voters} voters from {report.rows} rows, "
             f"{sum(report.refused.values())} of them refused."

@@ -74,6 +74,9 @@ def release(
             rich_help_panel=MECHANISM,
         ),
     ] = 0.0,
+    one_record_each: Annotated[
+        bool, typer.Option("--one-record-each", help="Confirm that voters with one record each are people.")
+    ] = False,
     ledger: Annotated[Path | None, typer.Option(help="The ledger to charge (`crowdveil ledger create`).")] = None,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the release.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")] = False,
@@ -123,6 +126,7 @@ def release(
             sensitivity=sensitivity,
             equal_votes=equal_votes,
             robust=robust,
+            one_record_each=one_record_each,
         )
         prepared = preview_request(source, request) if make is None else None
         made = None if make is None else make(source, request)

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots import Ballots, check_one_record_each
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
 from crowdveil.study.study import Study
@@ -22,9 +22,6 @@ ROW, REASON, TEXT = "refused row", "refused because", "refused text"
 
 MOST_REFUSED = 0.05
 """The share of rows that may be refused, unless another is allowed by name."""
-FEWEST_TO_DOUBT = 20
-NEARLY_ALL = 0.9
-"""From so many voters on, so large a share of them with one record each is doubted."""
 
 
 class Refusal(Enum):
@@ -51,8 +48,6 @@ class ImportReport:
     """Answers that were kept: pairs of a chosen and an unchosen alternative."""
     voters: int
     refused: Mapping[Refusal, int]
-    one_record: int = 0
-    """Voters with one record."""
     dropped: int = 0
     """Rows left out because the mapping says so."""
     notes: tuple[str, ...] = ()
@@ -64,17 +59,12 @@ class ImportReport:
             "pairs": self.pairs,
             "voters": self.voters,
             "refused": {reason.value: count for reason, count in self.refused.items()},
-            "one_record": self.one_record,
             "dropped": self.dropped,
             "notes": list(self.notes),
         }
 
     def check(self, study: Study, allow_refused: float, one_record_each: bool) -> None:
-        """Refuse an import that has lost too many rows, or in which voters are most likely no persons.
-
-        Where nearly every voter has one record of many dilemmas, the column that names voters may number rows: what is
-        promised to a voter would then protect one record.
-        """
+        """Refuse an import that has lost too many rows, or in which nearly every voter has one record."""
         if not 0 <= allow_refused <= 1:
             raise CrowdveilError(f"the share of rows that may be refused is a number from 0 to 1, got {allow_refused}")
         wrong, rows = sum(self.refused.values()), self.rows - self.dropped
@@ -85,17 +75,7 @@ class ImportReport:
                 f"({count} of them: {reason.value}): repair the file, or allow it with allow_refused={_above(wrong, rows)}"
                 f" (import --allow-refused {_above(wrong, rows)})"
             )
-        check_one_record_each(study, self.voters, self.one_record, one_record_each)
-
-
-def check_one_record_each(study: Study, voters: int, one_record: int, confirmed: bool) -> None:
-    """Refuse a crowd in which nearly every voter has one record, unless it is confirmed that they are people."""
-    doubtful = study.drawing.dilemmas > 1 and voters >= FEWEST_TO_DOUBT and one_record > NEARLY_ALL * voters
-    if doubtful and not confirmed:
-        raise CrowdveilError(
-            f"{one_record} of {voters} voters have one record each: does the voter column name rows in place of people? "
-            "If they are people, confirm it with one_record_each=True (--one-record-each)"
-        )
+        check_one_record_each(study, self.voters, self.pairs, one_record_each)
 
 
 @dataclass(frozen=True)

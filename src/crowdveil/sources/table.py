@@ -217,7 +217,6 @@ def load_table(path: str | Path, mapping: TableMapping, progress: Callable[[int]
         pairs=ballots.records,
         voters=ballots.voters,
         refused={reason: counts[reason.value] for reason in Refusal if reason.value in counts},
-        one_record=int((ballots.counts == 1).sum()),
         dropped=dropped,
         notes=(*table.notes(), *notes),
     )

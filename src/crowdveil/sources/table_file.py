@@ -124,10 +124,9 @@ class TableFile:
     def _check(self, columns: list[str], needed: Sequence[str], optional: Sequence[str]) -> None:
         missing = [c for c in needed if c not in columns]
         if missing:
-            hint = ""
-            if len(columns) == 1:
-                other = [name for mark, name in ((";", "semicolons"), ("\t", "tabs")) if mark in columns[0]]
-                hint = f"; its cells are separated by {other[0]}: save it with commas" if other else ""
+            marks = {";": "semicolons", "\t": "tabs", "|": "bars"}
+            other = [name for mark, name in marks.items() if "".join(columns).count(mark) >= max(1, len(columns) - 1)]
+            hint = f"; its cells are separated by {other[0]}: save it with commas" if other else ""
             raise CrowdveilError(f"{self.path} lacks the columns {', '.join(missing)}{hint}")
         doubled = [c for c in (*needed, *optional) if columns.count(c) > 1]
         if doubled:

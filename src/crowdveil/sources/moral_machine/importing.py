@@ -254,7 +254,6 @@ class ImportCounts:
 
     def __init__(self) -> None:
         self.voters = 0
-        self.one_record = 0
         self.pairs = 0
         self.equal = 0
         self.refused = np.zeros(len(REASONS) + 1, np.int64)
@@ -266,7 +265,7 @@ class ImportCounts:
             raise RuntimeError(f"of {rows} rows, {2 * self.pairs} were used and {sum(counts)} refused")
         refused = {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
         notes = [*table.notes(), *equal_alternatives_note(self.equal, self.pairs)]
-        return ImportReport(rows, self.pairs, self.voters, refused, self.one_record, notes=tuple(notes))
+        return ImportReport(rows, self.pairs, self.voters, refused, notes=tuple(notes))
 
 
 def says_scenarios(table: TableFile) -> bool:
@@ -304,7 +303,6 @@ class _LocalImport:
         for done, result in enumerate(groups, start=1):
             self._refuse(result.refused)
             self._counts.voters += result.ballots.voters
-            self._counts.one_record += int((result.ballots.counts == 1).sum())
             self._counts.pairs += result.ballots.records
             self._counts.equal += result.equal
             yield result.ballots

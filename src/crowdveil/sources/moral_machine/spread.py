@@ -72,9 +72,8 @@ def spread_moral_machine(
         ballots = folder.path / "ballots"
         ballots.mkdir(exist_ok=True)
         groups = engine.each(_Group(source, scanned, ballots), folder.buckets)
-        for done, (voters, one_record, pairs, equal, refused) in enumerate(groups, start=1):
+        for done, (voters, pairs, equal, refused) in enumerate(groups, start=1):
             counts.voters += voters
-            counts.one_record += one_record
             counts.pairs += pairs
             counts.equal += equal
             counts.refused += refused
@@ -129,7 +128,7 @@ class _Group:
     scanned: ScannedRows
     ballots: Path
 
-    def __call__(self, bucket: int) -> tuple[int, int, int, int, IntArray]:
+    def __call__(self, bucket: int) -> tuple[int, int, int, IntArray]:
         paths = (_contested_path(self.scanned, number) for number in range(self.scanned.folder.buckets))
         contested = [np.load(path) for path in paths if path.exists()]
         result = self.scanned.group(bucket, np.sort(np.concatenate([no_refusals()[:, 0], *contested])))
@@ -137,9 +136,7 @@ class _Group:
             origin = {"imported_from": self.source.name, "bucket": bucket}
             path = self.ballots / f"shard-{bucket:06}.parquet"
             write_ballots(path, load_study("moral-machine"), [result.ballots], origin)
-        ballots = result.ballots
-        one_record = int((ballots.counts == 1).sum())
-        return ballots.voters, one_record, ballots.records, result.equal, count_reasons(result.refused)
+        return result.ballots.voters, result.ballots.records, result.equal, count_reasons(result.refused)
 
 
 def _contested_path(scanned: ScannedRows, bucket: int) -> Path:
