@@ -71,7 +71,7 @@ def test_all_noise_follows_its_law(done):
 
 
 def test_bounds_are_near_the_truth_where_the_truth_is_known(done):
-    """Epsilon 1 is reached by these; halving the noise gives 2; e^-0.1 instead of 1 / (1 + e^0.1) gives ln(q / (1 - q)).
+    """Epsilon 1 is reached by these; halving the noise gives 2; e^-0.1 for 1 / (1 + e^0.1) gives ln(q / (1 - q)).
 
     The allowances are wider than ten standard deviations at 20,000 draws.
     """

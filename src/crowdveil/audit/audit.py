@@ -27,7 +27,7 @@ MOST_FOR_MISTAKES = Epsilon("1")
 
 @dataclass(frozen=True)
 class Order:
-    """What to audit, and how hard to try."""
+    """The mechanisms to audit, and how hard to try."""
 
     epsilon: Epsilon
     draws: int

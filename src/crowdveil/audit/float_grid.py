@@ -1,6 +1,6 @@
 """The holes in floating-point noise (Mironov 2012): why everything that leaves here is an integer on a public grid.
 
-A textbook Laplace sample is a function of 53 random bits, so it takes at most 2^53 values; added to 0 they land on other
+A textbook Laplace sample is a function of 53 random bits, so it has at most 2^53 values; added to 0 they land on other
 doubles than added to 1. Whoever sees a double that only one of the two could have given knows the data for certain,
 whatever epsilon was claimed. The same attacks, on the numbers that Algorithm 1 releases, find nothing: every multiple
 of the grid's step can come from everybody.

@@ -1,6 +1,6 @@
 """The samplers against the exact laws that the proofs are about, cell by cell.
 
-The expected frequencies come from closed forms: P(x) = (1 - q) / (1 + q) q^|x| for Laplace, the counts of integer points
+Expected frequencies come from closed forms: P(x) = (1 - q) / (1 + q) q^|x| for Laplace, the counts of integer points
 on the cube's shells, the odds' own fraction. A test fails when its p-value is below ``FALSE_ALARM``.
 """
 
@@ -32,7 +32,7 @@ _AT_EPSILON = Epsilon(1)
 
 @dataclass(frozen=True)
 class LawTest:
-    """How one sampler did against its law."""
+    """A sampler compared with its law."""
 
     sampler: str
     law: str

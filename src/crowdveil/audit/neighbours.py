@@ -20,7 +20,7 @@ _SECOND_WISH = 0.01
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to look for neighbours."""
+    """The effort of a search for neighbours."""
 
     restarts: int
     rounds: int
@@ -34,7 +34,7 @@ class Neighbours:
     right: FloatArray
     how: str
     reach: Fraction | None = None
-    """How far apart they are, as a share of what the noise covers: 1 is the worst that a promise allows."""
+    """Their distance, as a share of what the noise covers: 1 is the worst that a promise allows."""
 
 
 @lru_cache(maxsize=64)
@@ -64,7 +64,7 @@ def _reach(setup: Setup, left: FloatArray, difference: IntArray) -> Fraction:
 
 @dataclass(frozen=True)
 class _Pair:
-    """What differs (all records of a voter, or one), and what does not."""
+    """The records that differ (all of a voter, or one), and those that do not."""
 
     ours: FloatArray
     theirs: FloatArray

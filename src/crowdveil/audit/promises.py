@@ -1,4 +1,4 @@
-"""The kinds of promise that are put on trial: a pure epsilon, zCDP, shuffled reports, and what voters say of themselves."""
+"""The kinds of promise on trial: a pure epsilon, zCDP, shuffled reports, and what voters say of themselves."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PurePromise:
 
     @property
     def remark(self) -> str:
-        """What is special about how it is used here."""
+        """The special way in which it is used here, if it is."""
         return self.setup.remark
 
     @property
@@ -65,12 +65,12 @@ class PurePromise:
 
     @property
     def neighbours(self) -> str:
-        """How the neighbours were found."""
+        """The way in which the neighbours were found."""
         return self.pair.how
 
     @property
     def reach(self) -> Fraction | None:
-        """How far apart they are, as a share of what the noise covers."""
+        """Their distance, as a share of what the noise covers."""
         return self.pair.reach
 
     def sample(self, left: bool, draws: int) -> Rows:
@@ -138,7 +138,7 @@ class GaussianPromise:
 
     @property
     def promised(self) -> Sequence[Point]:
-        """What rho-zCDP implies."""
+        """Points of the curve that rho-zCDP implies."""
         return [Point(epsilon_of(float(self.rho), delta), delta) for delta in GAUSSIAN_DELTAS]
 
     @property
@@ -197,7 +197,7 @@ class ShuffledPromise:
 
     settings: Settings
     local: Epsilon
-    """What each report promises by itself."""
+    """The promise of each report by itself."""
     voters: int
     others: tuple[int, int]
     """The corner (feature, sign) that everybody else holds. The one in question holds (0, 1) or (0, -1)."""
@@ -265,7 +265,7 @@ class ShuffledPromise:
         return np.bincount(codes, minlength=crowds * 3**d).reshape(crowds, 3**d)
 
     def _law(self, feature: int, sign: int) -> FloatArray:
-        """How likely each possible report is for a corner, up to a factor: e^epsilon or 1 (the mechanism's theorem)."""
+        """Return the probability of each possible report for a corner, up to a factor: e^epsilon or 1 (the mechanism's theorem)."""
         d = self.settings.study.dimension
         possible = np.stack(np.meshgrid(*[(-1, 0, 1)] * d, indexing="ij"), axis=-1).reshape(-1, d)
         law = np.empty(3**d)
@@ -280,7 +280,7 @@ def _codes(reports: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class AboutYouPromise:
-    """What a voter says about herself: the first of several options, or the second."""
+    """A voter's answer about herself: the first of several options, or the second."""
 
     options: int
     epsilon: Epsilon
@@ -293,7 +293,7 @@ class AboutYouPromise:
 
     @property
     def remark(self) -> str:
-        """How many options there are."""
+        """The number of options."""
         return f"{self.options} options"
 
     @property

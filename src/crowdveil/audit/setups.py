@@ -1,4 +1,4 @@
-"""What is attacked: a mechanism at an epsilon, used for one voter (alone or in a small crowd) again and again.
+"""The set-up of an attack: a mechanism at an epsilon, used for one voter (alone or in a small crowd) again and again.
 
 Everything goes through the mechanism's own code. A distributed mechanism makes reports for thousands of copies of the
 voter. A central one measures the crowd; its release is then known to be a function of the noisy sum alone
@@ -53,7 +53,7 @@ class Setup(Protocol):
 
     @property
     def remark(self) -> str:
-        """What is special about how it is used here."""
+        """The special way in which it is used here, if it is."""
 
     @property
     def paradigm(self) -> Paradigm:
@@ -150,7 +150,7 @@ class Distributed:
     settings: Settings
     epsilon: Epsilon
     hidden: Callable[[Ballots, Settings], IntArray] | None = None
-    """What the report hides, a row a voter, for a mechanism that adds no noise to it."""
+    """The integers that the report hides, a row a voter, for a mechanism that adds no noise to it."""
     remark: str = ""
 
     @property

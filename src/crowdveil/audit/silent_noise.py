@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class NoiseRequest:
-    """What a mechanism asks its noise source for: enough to cover neighbours that far apart, at that epsilon."""
+    """A request for noise: enough to cover neighbours that far apart, at that epsilon."""
 
     kind: Kind
     sensitivity: int
@@ -46,7 +46,7 @@ class NoiseRequest:
 
 @dataclass(frozen=True)
 class GaussianRequest:
-    """What a mechanism asks a source of Gaussian noise for."""
+    """A request for Gaussian noise."""
 
     sensitivity: int
     rho: Fraction

@@ -37,7 +37,7 @@ class Subject(Protocol):
 
     @property
     def remark(self) -> str:
-        """What is special about how it is tried here."""
+        """The special way in which it is tried here, if it is."""
 
     @property
     def paradigm(self) -> str:
@@ -49,11 +49,11 @@ class Subject(Protocol):
 
     @property
     def neighbours(self) -> str:
-        """How the neighbours were found."""
+        """The way in which the neighbours were found."""
 
     @property
     def reach(self) -> Fraction | float | None:
-        """How far apart they are, as a share of what the noise covers; None where no noise is added."""
+        """Their distance, as a share of what the noise covers; None where no noise is added."""
 
     def sample(self, left: bool, draws: int) -> Rows:
         """Make the outputs of one side again and again; each row is everything that leaves at once."""
@@ -69,7 +69,7 @@ class Subject(Protocol):
 
 
 class Verdict(StrEnum):
-    """How a trial ended."""
+    """The outcome of a trial."""
 
     TIGHT = "tight"
     HOLDS = "holds"
@@ -79,7 +79,7 @@ class Verdict(StrEnum):
 
 
 class Flaw(StrEnum):
-    """What can be wrong with a promise."""
+    """A way in which a promise can be broken."""
 
     BOUND = "attack"
     NEIGHBOURS = "neighbours too far apart"
@@ -98,7 +98,7 @@ class Trial:
     evidence: Evidence
     neighbours: str
     reach: float | None
-    """How far apart the neighbours are, as a share of what the noise covers."""
+    """The distance of the neighbours, as a share of what the noise covers."""
     noise_p_value: float | None
     flaws: tuple[Flaw, ...]
     bug: str | None = None
@@ -106,7 +106,7 @@ class Trial:
 
     @property
     def verdict(self) -> Verdict:
-        """The outcome in a word."""
+        """Its outcome in a word."""
         if self.bug is not None:
             return Verdict.CAUGHT if self.flaws else Verdict.MISSED
         if self.flaws:

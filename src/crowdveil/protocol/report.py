@@ -1,4 +1,4 @@
-"""What one voter's device sends: a mechanism, an epsilon, and integers that are private already.
+"""The report of one voter's device: a mechanism, an epsilon, and integers that are private already.
 
 A report is a JSON object (``docs/file-formats.md``): an envelope, which is here, and what the mechanism puts into it,
 which its class describes. It is checked before it is kept: one that no honest device of this study could have made is
@@ -22,7 +22,7 @@ FORMAT = "crowdveil report 1"
 
 @dataclass(frozen=True)
 class Terms:
-    """What reports have to keep to: the mechanism, its public settings, and the epsilons on offer."""
+    """The terms that reports have to keep to: the mechanism, its public settings, and the epsilons on offer."""
 
     mechanism: str
     settings: Settings

@@ -149,7 +149,7 @@ def audited_epsilon(first, second, confidence=1 - 1e-7):
 
 
 def algorithm_1_output(ballots, others, epsilon, draws):
-    """The first coordinate of many releases of ``ballots`` together with ``others`` (in steps, before dividing by N)."""
+    """The first coordinate of many releases of ``ballots`` together with ``others`` (in steps, not divided by N)."""
     settings = Settings(ballots.study, 2.0)
     total = sum(Algorithm1().measure(b, settings, Epsilon.of_millionths(MICRO)).total[0] for b in (ballots, others))
     return total + BulkNoise().laplace(2 * STEPS, Epsilons.of_millionths(np.full(draws, int(epsilon * MICRO))), 1)[:, 0]

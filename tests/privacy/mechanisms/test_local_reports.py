@@ -50,7 +50,7 @@ def one_corner(d, epsilon):
 
 
 def cap(d, epsilon, gamma):
-    """PrivUnit (Bhowmick et al. 2018): a point of the unit sphere, more likely beyond gamma in the voter's direction."""
+    """PrivUnit (Bhowmick et al. 2018): a point of the unit sphere, likelier beyond gamma in the voter's direction."""
     above = betainc((d - 1) / 2, (d - 1) / 2, (1 - gamma) / 2)
     slope = (1 - gamma**2) ** ((d - 1) / 2) / ((d - 1) * beta_function(0.5, (d - 1) / 2))
     return ((1 + math.expm1(epsilon) * above) / (slope * math.expm1(epsilon))) ** 2

@@ -71,7 +71,7 @@ def test_nor_does_a_record_of_small_integers(first, second):
 
 @pytest.mark.parametrize("study", [SYNTHETIC, MACHINE, KIDNEY], ids=lambda s: s.name)
 def test_the_sensitivity_is_reached_on_every_axis(study):
-    """Searched among the corners of what the study allows: the record that goes furthest along an axis, and its opposite."""
+    """Among the corners of what the study allows: the record that goes furthest along an axis, and its opposite."""
     design = public_design(study)
     for axis in range(design.directions):
         far = np.sign(design.axes[:, axis]) * study.reach

@@ -1,4 +1,4 @@
-"""What voters say about themselves: randomised response over the options of each question."""
+"""Voters' answers about themselves: randomised response over the options of each question."""
 
 from __future__ import annotations
 

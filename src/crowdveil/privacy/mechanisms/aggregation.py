@@ -86,7 +86,7 @@ class LevelSums:
 
     @property
     def counts(self) -> IntArray:
-        """How many reports there are of each level."""
+        """The number of reports of each level."""
         return np.array([self._sums[level][0] for level in sorted(self._sums)], np.int64)
 
     def weights(self, variances: FloatArray, equal_votes: bool) -> FloatArray:

@@ -18,10 +18,10 @@ from crowdveil.privacy.sensitivity import sum_of_preferences
 class GaussianMean:
     """Algorithm 1 with discrete Gaussian noise: not purely private, but rho-zCDP.
 
-    Theorem. With noise of sigma^2 = (2 STEPS)^2 / (2 rho) on each coordinate of the sum of the voters' grid preferences,
+    Theorem. With noise of sigma^2 = (2 STEPS)^2 / (2 rho) on each coordinate of the sum of voters' grid preferences,
     the output is rho-zCDP for VLCP and RLCP, and so (epsilon, delta)-differentially private (``zcdp.epsilon_of``).
 
-    Proof. Replacing one voter's records moves the sum by at most 2 STEPS in l1 (``sensitivity.sum_of_preferences``), and
+    Proof. Replacing a voter's records moves the sum by at most 2 STEPS in l1 (``sensitivity.sum_of_preferences``), and
     so by at most as much in l2: the theorem of ``gaussian_variance`` applies. Dividing by the public N is
     post-processing. A record-neighbour is a voter-neighbour, so the same holds there.
     """

@@ -4,7 +4,7 @@ A central mechanism first measures (exact integers, never published), then adds 
 voter's records into a report on that voter's device; whoever collects the reports sees nothing else. Both end in an
 ``Estimate``, of which every field may be published.
 
-All there is to know about a mechanism stands on its class: whoever adds one writes one file, and a line in the registry.
+All there is to know about a mechanism stands on its class: whoever adds one writes a file, and a line in the registry.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Sensitivity = Literal["tight", "paper"]
 
 
 class Estimand(StrEnum):
-    """What a mechanism tells of the crowd."""
+    """The quantity that a mechanism estimates."""
 
     SOCIETY = "society"
     """The mean of the voters' bounded fits: the paper's society."""
@@ -43,7 +43,7 @@ class Estimand(StrEnum):
 
 
 class Loss(StrEnum):
-    """What a privacy loss is counted in."""
+    """The unit of a privacy loss."""
 
     EPSILON = "epsilon"
     """Of pure differential privacy, an ``Epsilon``."""
@@ -78,7 +78,7 @@ class Estimate:
     parameter: FloatArray
     noise: NoiseDistribution
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What else may be said in public: computed from private output or public settings only."""
+    """More that may be said in public: computed from private output or public settings only."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _with_counts(tally: Tally, ballots: Ballots) -> IntArray:
 
 
 class Mechanism(Protocol):
-    """What is said of any mechanism."""
+    """The description of any mechanism."""
 
     @property
     def name(self) -> str:
@@ -111,11 +111,11 @@ class Mechanism(Protocol):
 
     @property
     def title(self) -> str:
-        """What it does, in a few words of the trade."""
+        """A few words of the trade."""
 
     @property
     def words(self) -> str:
-        """What it does, for everybody: "noise, added once, to ..."."""
+        """Words for everybody: "noise, added once, to ..."."""
 
     @property
     def paradigms(self) -> tuple[str, ...]:
@@ -135,11 +135,11 @@ class CentralMechanism(Mechanism, Protocol[L, N]):
 
     @property
     def takes(self) -> Loss:
-        """What its privacy loss is counted in."""
+        """The unit of its privacy loss."""
 
     @property
     def estimates(self) -> Estimand:
-        """What it tells of the crowd."""
+        """The quantity that it estimates."""
 
     def measure(self, source: BallotSource, settings: Settings, loss: L) -> Measurement:
         """Compute the exact integers that noise will be added to."""
@@ -156,11 +156,11 @@ class DistributedMechanism(Mechanism, Protocol[R]):
 
     @property
     def estimates(self) -> Estimand:
-        """What it tells of the crowd."""
+        """The quantity that it estimates."""
 
     @property
     def wire(self) -> WireFormat[R]:
-        """How its reports travel."""
+        """The wire format of its reports."""
 
     @property
     def needs_axes(self) -> bool:

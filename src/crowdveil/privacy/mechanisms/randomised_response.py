@@ -30,7 +30,7 @@ FLIP = Odds(0, 1, 1, 1)
 
 @dataclass(frozen=True)
 class ChoiceReports:
-    """What devices send: a choice (+1 or -1) for each public dilemma, perhaps turned over."""
+    """Reports of devices: a choice (+1 or -1) for each public dilemma, perhaps turned over."""
 
     epsilons: Epsilons
     """Per voter, what one choice was protected with."""
@@ -55,7 +55,7 @@ class ChoiceLists:
     """The wire format of ``ChoiceReports``: the public dilemmas, and a choice for each."""
 
     size: Callable[[Study, Epsilon], int]
-    """How many choices a report has."""
+    """The number of choices in a report."""
     split: bool
     """Whether all choices of a voter share the epsilon."""
 

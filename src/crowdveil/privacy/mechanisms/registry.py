@@ -93,7 +93,7 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: Epsilons) -> str:
 def mechanism_name(
     paradigm: Paradigm, wanted: str | None, study: Study, epsilons: Epsilons, loss: Loss = Loss.EPSILON
 ) -> str:
-    """Check that a mechanism serves a paradigm and takes such a loss; None takes the recommended one, "paper" the paper's."""
+    """Check that a mechanism serves a paradigm with such a loss; None is the recommended one, "paper" the paper's."""
     if loss is Loss.EPSILON and wanted is None:
         return recommended(paradigm, study, epsilons)
     taking = [name for name in MECHANISMS if (name in PURE) is (loss is Loss.EPSILON)]

@@ -1,4 +1,4 @@
-"""What devices send: integers that are private already, and how they travel as JSON.
+"""Reports of devices: integers that are private already, and how they travel as JSON.
 
 The envelope of a report (format, study, mechanism, epsilon) is the protocol's; here is what a mechanism puts into it.
 Nothing in here knows a record.
@@ -29,7 +29,7 @@ _KEYS = 2**62
 
 
 class WireFormat(Protocol[R]):
-    """How the reports of a mechanism are written, checked for their shape, and read."""
+    """The way in which the reports of a mechanism are written, checked for their shape, and read."""
 
     @property
     def fields(self) -> frozenset[str]:
@@ -47,7 +47,7 @@ class WireFormat(Protocol[R]):
 
 @dataclass(frozen=True)
 class Reports:
-    """What most devices send: one row of integers a voter, and the epsilon it was made with."""
+    """Reports of most devices: one row of integers a voter, and the epsilon it was made with."""
 
     epsilons: Epsilons
     values: IntArray

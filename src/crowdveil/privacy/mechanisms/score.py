@@ -33,11 +33,11 @@ from crowdveil.study.study import Study
 
 @dataclass(frozen=True)
 class ScoreReports:
-    """What devices send: which coordinates they report (chosen at random), their noisy scores, and public counts."""
+    """Reports of devices: which coordinates they tell (chosen at random), their noisy scores, and public counts."""
 
     epsilons: Epsilons
     counts: IntArray
-    """How many records each voter has: the same for record-neighbours, so not secret here."""
+    """The number of each voter's records: the same for record-neighbours, so not secret here."""
     reported: BoolArray
     values: IntArray
 

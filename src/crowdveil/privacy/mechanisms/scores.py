@@ -24,7 +24,7 @@ SCORE_STEPS = 2**20
 RECORD_SENSITIVITY = 2 * SCORE_STEPS
 
 DISAGREEMENT = 0.15
-"""How far voters' own mean scores are assumed to lie apart where a mechanism is tuned. It affects accuracy only."""
+"""Assumed distance between voters' own mean scores, where a mechanism is tuned. It affects accuracy only."""
 
 
 def voter_scores(ballots: Ballots, settings: Settings) -> IntArray:
