@@ -12,6 +12,7 @@ import pytest
 from crowdveil.gather import REPORTS_MADE_ON
 from crowdveil.pages.plain_words import guarantee_sentences
 from crowdveil.pages.release_page import release_page
+from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Place, Unit
 from crowdveil.publish import REPORTS_MADE_BY
@@ -44,7 +45,8 @@ def release_of(make_release: MakeRelease, kind: str, name: str) -> Release:
     if kind == "zcdp":
         # OpenDP converts rho = 0.02 to epsilon 0.89994 at delta 1e-6.
         epsilon = Epsilon("0.899936")
-        guarantee = replace(release.guarantee, epsilon=epsilon, smallest_epsilon=epsilon, delta=1e-6, rho_micro=20_000)
+        rho = Amount.of("0.02")
+        guarantee = replace(release.guarantee, epsilon=epsilon, smallest_epsilon=epsilon, delta=1e-6, rho=rho)
         return replace(release, guarantee=guarantee, mechanism="gaussian-mean")
     return release
 

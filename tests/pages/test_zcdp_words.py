@@ -8,13 +8,12 @@ import pytest
 
 from crowdveil.pages.plain_words import guarantee_sentences, guess_text, limit_sentences, mechanism_words, odds_text
 from crowdveil.pages.release_page import release_page
+from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Guarantee, paradigm
 
 # OpenDP converts rho = 0.02 to epsilon 0.89994 at delta 1e-6, and rho = 2 (ten voters) to 11.5.
-CONCENTRATED = Guarantee(
-    paradigm("vlcp"), Epsilon.of_millionths(899_936), Epsilon.of_millionths(899_936), 2.0, 2097, 1e-6, 20_000
-)
+CONCENTRATED = Guarantee(paradigm("vlcp"), Epsilon("0.899936"), Epsilon("0.899936"), 2.0, 2097, 1e-6, Amount.of("0.02"))
 
 
 def test_the_delta_is_in_every_number(make_release):
