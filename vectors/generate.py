@@ -115,8 +115,8 @@ def laplace() -> dict[str, Any]:
 
 
 def cube() -> dict[str, Any]:
-    """Noise on the cube: the thresholds P(K <= k) of the radius' shift at a scale t (a fraction), and the probability of
-    every single x with max_j |x_j| = 0, 1, 2, ...
+    """Noise on the cube: the thresholds P(K <= k) of the radius' shift at a scale t (a fraction), and the probability
+    of every single x with max_j |x_j| = 0, 1, 2, ...
     """
     cases = []
     for d, scale in product((1, 2, 3, 10, 23), (Fraction(1, 2), Fraction(3), Fraction(2**21), Fraction(2**42, 3))):

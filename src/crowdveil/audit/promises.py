@@ -265,7 +265,7 @@ class ShuffledPromise:
         return np.bincount(codes, minlength=crowds * 3**d).reshape(crowds, 3**d)
 
     def _law(self, feature: int, sign: int) -> FloatArray:
-        """Return the probability of each possible report for a corner, up to a factor: e^epsilon or 1 (the mechanism's theorem)."""
+        """Return the probability of each possible report for a corner, up to a factor: e^epsilon or 1 (theorem)."""
         d = self.settings.study.dimension
         possible = np.stack(np.meshgrid(*[(-1, 0, 1)] * d, indexing="ij"), axis=-1).reshape(-1, d)
         law = np.empty(3**d)

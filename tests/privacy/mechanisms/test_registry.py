@@ -122,7 +122,7 @@ def test_the_better_of_laplace_and_subset_selection(features, micro, name):
     ("features", "records", "epsilon", "name"),
     [
         # Measured over 40 crowds: 0.919 against 0.843 of the accuracy without privacy for the score at (4, 40, 0.3),
-        # 0.972 against 0.922 at (10, 300, 0.3), 0.850 against 0.929 at (10, 20, 1), 0.895 against 0.964 at (23, 100, 1).
+        # 0.972 against 0.922 at (10, 300, 0.3), 0.850 against 0.929 at (10, 20, 1), 0.895 against 0.964 at (23, 100, 1)
         (4, 40, 0.3, "score"),
         (10, 300, 0.3, "score"),
         (10, 20, 1.0, "randomised-response"),
