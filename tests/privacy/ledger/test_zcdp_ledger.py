@@ -21,6 +21,7 @@ from tests.privacy.ledger.posting import charge_of, post
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
+from crowdveil.privacy.ledger import file as ledger_file
 from crowdveil.privacy.ledger.ledger import Ledger
 
 dp.enable_features("contrib")
@@ -169,6 +170,7 @@ def test_twenty_threads_share_five_steps(ledger: Ledger) -> None:
 
 def spend_until_refused(path: Path, pure: bool, step: int, start: ProcessBarrier, accepted: Path) -> None:
     """Charge again and again, as one of many processes: a Gaussian release's rho, or a pure release's epsilon."""
+    ledger_file.PATIENCE_SECONDS = 600.0  # SQLite's locks are not fair: under load one of twelve may wait for long
     ledger = Ledger.open(path)
     start.wait()
     charged = 0
