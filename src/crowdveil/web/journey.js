@@ -118,7 +118,7 @@ export function resumed(poll, promise, stored, token) {
   if (stored.receipt || stored.withdrawn) return { ...stored, step: "done" };
   if (stored.sealed && stored.body) return { ...stored, step: "sending" };
   const fresh = { ...newState(poll, promise, token), revision: stored.revision };
-  if (stored.promise !== promise) return { ...fresh, restarted: stored.step !== "welcome" };
+  if (stored.promise !== promise) return { ...fresh, restarted: stored.restarted || stored.step !== "welcome" };
   return reachable(poll, stored, stored) ? stored : fresh;
 }
 

@@ -7,7 +7,7 @@ import { h } from "./markup.js";
 import { makeReport, newToken, reportId } from "./mechanisms/report.js";
 import { fingerprint } from "./mechanisms/study.js";
 import { systemRandom } from "./mechanisms/random.js";
-import { checkedSession, InvalidPoll, promiseOf, repeats } from "./poll.js";
+import { checkedSession, promiseOf } from "./poll.js";
 import { isCentral } from "./promise.js";
 import { hasRoad } from "./scene/road.js";
 import { about } from "./steps/about.js";
@@ -24,9 +24,6 @@ import { welcome } from "./steps/welcome.js";
 const ANSWERING = ["dilemmas", "about", "review"];
 
 const STEPS = { welcome, level, dilemmas, about, review, sending, done };
-
-/** How often the page asks for dilemmas that differ: an honest drawing repeats one in fewer than 1 % of sessions. */
-const SESSIONS_ASKED = 5;
 
 export class Page {
   /** The voter's own preference: in memory only, and gone with the page. @type {number[] | null} */
@@ -53,7 +50,9 @@ export class Page {
     this.words = words;
     this.road = poll.scene === "road" && hasRoad(poll.study);
     this.promise = promiseOf(poll);
-    this.state = journey.resumed(poll, this.promise, store.read(), token);
+    const stored = store.read();
+    this.state = journey.resumed(poll, this.promise, stored, token);
+    if (stored && this.state.restarted) store.write(this.state); // what was chosen under another promise is forgotten now
     history.replaceState({ depth: 0, ...history.state, ...this.#spot() }, "");
   }
 
@@ -189,22 +188,15 @@ export class Page {
   async #begin() {
     this.main.setAttribute("aria-busy", "true");
     try {
-      const drawn = await this.#session();
-      return this.update({ ...this.state, dilemmas: drawn, choices: drawn.map(() => null), place: 0 });
+      const drawn = checkedSession(this.poll.study, (await getSession(this.poll.id)).dilemmas);
+      const choices = drawn.map(() => null);
+      return this.update({ ...this.state, dilemmas: drawn, choices, place: 0, restarted: false });
     } catch (refusal) {
       this.problem(refusal);
       return false;
     } finally {
       this.main.removeAttribute("aria-busy");
     }
-  }
-
-  async #session() {
-    for (let asked = 0; asked < SESSIONS_ASKED; asked++) {
-      const drawn = checkedSession(this.poll.study, (await getSession(this.poll.id)).dilemmas);
-      if (!repeats(this.poll.study, drawn)) return drawn;
-    }
-    throw new InvalidPoll("the same dilemma comes more than once");
   }
 
   /** The exact text to send: made once, and stored with its token before anybody sees it. @returns {string} */

@@ -91,6 +91,7 @@ export function checkedSession(study, dilemmas) {
         });
       }
     }
+    demand(!repeats(study, dilemmas), "the same dilemma comes more than once");
     return dilemmas;
   });
 }
@@ -101,7 +102,7 @@ export function checkedSession(study, dilemmas) {
  * @param {Study} study
  * @param {Dilemma[]} dilemmas
  */
-export function repeats({ features, drawing }, dilemmas) {
+function repeats({ features, drawing }, dilemmas) {
   const alternatives = features.reduce((product, { levels }) => product * new Set(levels).size, 1);
   const possible = drawing.method === "independent" ? (alternatives * (alternatives - 1)) / 2 : Infinity;
   if (possible < ROOM_FOR_DIFFERENCE * drawing.dilemmas) return false;

@@ -34,19 +34,17 @@ export function rightOf100(epsilon) {
 }
 
 /**
- * The bound for all records or choices of a voter together, in words. A person's choices are alike, so together they
- * tell more: for n of them, each protected with epsilon, n epsilon. Some mechanisms keep epsilon for all at once.
+ * The bound for all records or choices of a voter together. A person's choices are alike, so together they tell more: for
+ * n of them, each protected with epsilon, n epsilon. Some mechanisms keep epsilon for all at once.
  * @param {Poll} poll
  * @param {number} epsilon
  * @param {Language} language
  */
-export function togetherWords(poll, epsilon, language) {
-  if (poll.unit === "voter") return "";
+export function together(poll, epsilon, language) {
   const count = poll.study.drawing.dilemmas;
   const whole = !isCentral(poll) && MECHANISMS[poll.mechanism].wholeVoter;
   const all = whole ? epsilon : count * epsilon;
-  const shown = language.number(all, { maximumFractionDigits: 6 });
-  return language.say(`together_${poll.unit}`, { count, odds: odds(all, language), epsilon: shown });
+  return { count, odds: odds(all, language), epsilon: language.number(all, { maximumFractionDigits: 6 }) };
 }
 
 /** Which key of the interface says what is protected. @param {Poll} poll */

@@ -85,10 +85,11 @@ def modules(browser, address):
 
 
 REFUSAL = """async ([poll, dilemmas]) => {
-  const { checkedPoll, checkedSession, repeats } = await import("/web/poll.js");
+  const { checkedPoll, checkedSession } = await import("/web/poll.js");
   try {
     const { study } = checkedPoll(poll);
-    return dilemmas && repeats(study, checkedSession(study, dilemmas)) ? "repeats" : null;
+    if (dilemmas) checkedSession(study, dilemmas);
+    return null;
   } catch (error) {
     return error.message;
   }

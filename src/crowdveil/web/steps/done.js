@@ -3,7 +3,7 @@
 import { getRelease, refusalWords } from "../api.js";
 import { compare } from "../comparison.js";
 import { h, svg } from "../markup.js";
-import { epsilonOf, isCentral, odds, protectedKey, togetherWords } from "../promise.js";
+import { epsilonOf, isCentral, odds, protectedKey, together } from "../promise.js";
 import { levelName } from "./level.js";
 
 /**
@@ -96,10 +96,11 @@ function receipt(page, { id, day, epsilonMicro }, say) {
     epsilon,
   });
   const named = poll.levels.length > 1 && level ? `${levelName(level.name, language)}: ` : "";
+  const all = poll.unit === "voter" ? null : h("p", {}, say("level_together", together(poll, epsilon, language)));
   const facts = [
     [say("receipt_id"), h("code", { dir: "ltr" }, id)],
     [say("receipt_day"), dayWords(day, language)],
-    [say("receipt_protection"), [named + protection, h("p", {}, togetherWords(poll, epsilon, language))]],
+    [say("receipt_protection"), [named + protection, all]],
   ];
   return h(
     "div",

@@ -2,7 +2,7 @@
 
 import { actions, h } from "../markup.js";
 import { coins, curves } from "../noise-picture.js";
-import { epsilonOf, odds, protectedKey, rightOf100, togetherWords, tossesCoins } from "../promise.js";
+import { epsilonOf, odds, protectedKey, rightOf100, together, tossesCoins } from "../promise.js";
 import { changed } from "../journey.js";
 
 /** @typedef {import("../language.js").Language} Language */
@@ -79,6 +79,9 @@ function card(poll, entry, chosen, language) {
     ),
     tossesCoins(poll) ? coins(rightOf100(epsilon)) : curves(epsilon),
     h("span", { class: "choice-words" }, language.say("level_bet", values)),
-    h("span", { class: "choice-rest" }, language.say("level_guess", values), " ", togetherWords(poll, epsilon, language)),
+    h("span", { class: "choice-rest" }, language.say("level_guess", values)),
+    poll.unit === "voter"
+      ? null
+      : h("span", { class: "choice-rest" }, language.say("level_together", together(poll, epsilon, language))),
   );
 }

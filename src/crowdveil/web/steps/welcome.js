@@ -3,7 +3,7 @@
 import { h } from "../markup.js";
 import { passersBy } from "../scene/characters.js";
 import { coins, curves, legend } from "../noise-picture.js";
-import { epsilonOf, isCentral, odds, protectedKey, rightOf100, togetherWords, tossesCoins } from "../promise.js";
+import { epsilonOf, isCentral, odds, protectedKey, rightOf100, together, tossesCoins } from "../promise.js";
 
 /**
  * @typedef {import("../mechanisms/study.js").Poll} Poll
@@ -115,11 +115,9 @@ function picture(poll, language) {
     h(
       "figcaption",
       {},
-      language.say(tossesCoins(poll) ? "picture_coins" : `picture_${seen}`, values),
-      " ",
-      language.say(`bet_${seen}`, values),
-      " ",
-      togetherWords(poll, epsilon, language),
+      h("p", {}, language.say(tossesCoins(poll) ? "picture_coins" : `picture_${seen}`, values)),
+      h("p", {}, language.say(`bet_${seen}`, values)),
+      poll.unit === "voter" ? null : h("p", {}, language.say(`together_${poll.unit}`, together(poll, epsilon, language))),
     ),
   );
 }
