@@ -1,4 +1,4 @@
-"""Finds a browser: an installed Chromium or Chrome, else Playwright's own, else Debian's package where it may be installed."""
+"""Finds a browser: an installed Chromium or Chrome, Playwright's own, or Debian's package where root may install it."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""What comes from others: npm packages by exact version and hash from wherever the user gets them, and nothing shipped."""
+"""What comes from others: npm packages by exact version and hash, from whatever registry, and nothing shipped."""
 
 import hashlib
 import json

@@ -105,8 +105,8 @@ export function reachable(poll, state, { step, place }) {
 }
 
 /**
- * What is left of a remembered state when the page opens. A receipt stays. What may have been sent must be sent again as
- * it is. Anything else is kept only if it still fits the poll; under another promise, nothing is.
+ * What is left of a remembered state when the page opens. A receipt stays. What may have been sent must be sent again
+ * as it is. Anything else is kept only if it still fits the poll; under another promise, nothing is.
  * @param {Poll} poll
  * @param {string} promise
  * @param {State | null} stored

@@ -14,7 +14,8 @@ const REACH = 3.2; // how far the picture shows, in distances between the two an
 export function curves(epsilon) {
   const points = Array.from({ length: 161 }, (_, i) => -REACH + (2 * REACH * i) / 160);
   const tall = (94 * epsilon) / (epsilon + 0.7); // keeps every curve inside the picture, and steeper ones higher
-  const height = (/** @type {number} */ x, /** @type {number} */ middle) => tall * Math.exp(-epsilon * Math.abs(x - middle));
+  const height = (/** @type {number} */ x, /** @type {number} */ middle) =>
+    tall * Math.exp(-epsilon * Math.abs(x - middle));
   const at = (/** @type {number} */ x, /** @type {number} */ y) => `${((x + REACH) * WIDTH) / (2 * REACH)} ${BASE - y}`;
   const outline = (/** @type {number} */ middle) => points.map((x) => at(x, height(x, middle))).join("L");
   const area = (/** @type {string} */ line) => `M${at(-REACH, 0)}L${line}L${at(REACH, 0)}z`;

@@ -52,19 +52,19 @@ export class Page {
     this.promise = promiseOf(poll);
     const stored = store.read();
     this.state = journey.resumed(poll, this.promise, stored, token);
-    if (stored && this.state.restarted) store.write(this.state); // what was chosen under another promise is forgotten now
+    if (stored && this.state.restarted) store.write(this.state); // so that what was chosen is forgotten now
     history.replaceState({ depth: 0, ...history.state, ...this.#spot() }, "");
   }
 
   /**
-   * What this device has sent under another promise, or in another poll of this study. The same choices with fresh noise
-   * would spend epsilon again: nothing more is ever made.
-   * @returns {import("./store.js").Seal | null}
+   * What this device has sent under another promise, or in another poll of this study. The same choices with fresh
+   * noise would spend epsilon again: nothing more is ever made.
+   * @returns {import("./store.js").Submission | null}
    */
   get earlier() {
-    const seal = this.store.seal();
-    const other = seal !== null && (seal.promise !== this.promise || !this.state.sealed);
-    if (other) return seal;
+    const sent = this.store.submission();
+    const other = sent !== null && (sent.promise !== this.promise || !this.state.sealed);
+    if (other) return sent;
     const { sealed, promise, token, receipt } = this.state;
     if (!sealed || promise === this.promise) return null;
     return { promise, id: receipt?.id ?? (token ? reportId(token) : ""), day: receipt?.day ?? "" };
@@ -226,7 +226,7 @@ export class Page {
     const id = reportId(token);
     const choices = journey.choicesOf(this.state);
     if (!this.state.sealed && !this.update({ ...this.state, sealed: true })) return;
-    if (this.store.seal() === null) this.store.writeSeal({ promise: this.promise, id, day: today() });
+    if (this.store.submission() === null) this.store.writeSubmission({ promise: this.promise, id, day: today() });
     const kind = isCentral(this.poll) ? "ballot" : "report";
     const answer = await deliver(
       () => put(this.poll.id, kind, token, body),

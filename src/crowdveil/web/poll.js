@@ -1,8 +1,8 @@
 /**
  * The border: what a server says of a poll, checked before a voter sees any of it.
  *
- * A server chooses what it asks, and may be mistaken or lie. A poll is taken only if what it promises is what the code on
- * this device keeps, if its study is the one that its fingerprint names, and if its dilemmas are those of its study.
+ * A server chooses what it asks, and may be mistaken or lie. A poll is taken only if what it promises is what the code
+ * on this device keeps, if its study is the one that its fingerprint names, and if its dilemmas are those of its study.
  */
 
 import { checkedEpsilon, positive, row } from "./mechanisms/records.js";
@@ -55,7 +55,8 @@ function checkStudy(study) {
   onlyFields(study, STUDY_FIELDS, "a study");
   const { features, drawing } = study;
   demand(Array.isArray(features) && features.length > 0, "a study needs features");
-  demand(new Set(features.map((/** @type {any} */ { name }) => name)).size === features.length, "two features have one name");
+  const names = features.map((/** @type {any} */ { name }) => name);
+  demand(new Set(names).size === names.length, "two features have one name");
   const { dilemmas } = drawing;
   demand(
     Number.isInteger(dilemmas) && dilemmas >= 1 && dilemmas <= MOST_DILEMMAS,
@@ -97,8 +98,8 @@ export function checkedSession(study, dilemmas) {
 }
 
 /**
- * Whether a dilemma comes twice, in either order, in a study that has enough of them. Many reports of one choice tell it
- * by majority.
+ * Whether a dilemma comes twice, in either order, in a study that has enough of them. Many reports of one choice tell
+ * it by majority.
  * @param {Study} study
  * @param {Dilemma[]} dilemmas
  */

@@ -25,8 +25,8 @@ export function odds(epsilon, language) {
 const SCIENTIFIC = { notation: "scientific", maximumFractionDigits: 1 };
 
 /**
- * How often, of 100 times, a guess between two equally likely possibilities can be right: 100 e^epsilon / (1 + e^epsilon).
- * Rounded up, so that the promise is never told larger than it is.
+ * How often, of 100 times, a guess between two equally likely possibilities can be right: 100 e^epsilon / (1 +
+ * e^epsilon). Rounded up, so that the promise is never told larger than it is.
  * @param {number} epsilon
  */
 export function rightOf100(epsilon) {
@@ -34,8 +34,8 @@ export function rightOf100(epsilon) {
 }
 
 /**
- * The bound for all records or choices of a voter together. A person's choices are alike, so together they tell more: for
- * n of them, each protected with epsilon, n epsilon. Some mechanisms keep epsilon for all at once.
+ * The bound for all records or choices of a voter together. A person's choices are alike, so together they tell more:
+ * for n of them, each protected with epsilon, n epsilon. Some mechanisms keep epsilon for all at once.
  * @param {Poll} poll
  * @param {number} epsilon
  * @param {Language} language

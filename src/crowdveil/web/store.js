@@ -7,7 +7,7 @@
 const FORMAT = 2;
 
 /**
- * @typedef {object} Seal what stays known of a ballot that may have been sent, whatever becomes of the poll
+ * @typedef {object} Submission what stays known of a ballot that may have been sent, whatever becomes of the poll
  * @property {string} promise under which it was made
  * @property {string} id the report's number
  * @property {string} day
@@ -16,12 +16,12 @@ const FORMAT = 2;
 /** The memory of one ballot, and of whether this device has taken part in the study. */
 export class Store {
   #ballot;
-  #seal;
+  #submission;
 
   /** @param {string} ballot @param {string} participation */
   constructor(ballot, participation) {
     this.#ballot = `crowdveil:ballot:${ballot}`;
-    this.#seal = `crowdveil:sealed:${participation}`;
+    this.#submission = `crowdveil:submission:${participation}`;
     this.lasting = this.#works();
   }
 
@@ -46,14 +46,14 @@ export class Store {
     this.#remember(this.#ballot, state);
   }
 
-  /** @returns {Seal | null} */
-  seal() {
-    return remembered(this.#seal);
+  /** @returns {Submission | null} */
+  submission() {
+    return remembered(this.#submission);
   }
 
-  /** @param {Seal} seal */
-  writeSeal(seal) {
-    this.#remember(this.#seal, seal);
+  /** @param {Submission} submission */
+  writeSubmission(submission) {
+    this.#remember(this.#submission, submission);
   }
 
   /** @param {string} key @param {object} value */

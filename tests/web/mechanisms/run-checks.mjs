@@ -1,4 +1,4 @@
-/** Run the checks on modules from folders (file:///.../): for each, what fails, up to the first kind that does, as JSON. */
+/** Run the checks on modules from folders (file:///.../): for each, what fails, up to the first kind that does. */
 
 import { checkLaws } from "./checks/laws.js";
 import { checkPrivacy } from "./checks/privacy.js";

@@ -102,24 +102,47 @@ def address(service):
     thread.join(timeout=10)
 
 
-@pytest.fixture
-def visit(browser, address):
-    """Open a poll as a new voter. Whatever the page complains about fails the test, unless it is expected to."""
-    contexts, voters = [], []
+@pytest.fixture(scope="module")
+def devices(browser):
+    """Browser contexts that nobody uses now, by their options: emptied, but for the cache of the page's files."""
+    idle = {}
+    yield idle
+    for context in (context for contexts in idle.values() for context in contexts):
+        context.close()
 
-    def open_page(poll, *, fragment="", before=lambda page: None, **options):
-        context = browser.new_context(**{"viewport": PHONE, "locale": "en-GB", "reduced_motion": "reduce", **options})
-        contexts.append(context)
+
+@pytest.fixture
+def visit(browser, address, devices):
+    """Open a poll as a new voter. Whatever the page complains about fails the test, unless it is expected to.
+
+    ``before`` may change the browser before the poll is opened; that one is not used again.
+    """
+    used, voters = [], []
+
+    def open_page(poll, *, fragment="", before=None, **options):
+        options = {"viewport": PHONE, "locale": "en-GB", "reduced_motion": "reduce", **options}
+        idle = devices.setdefault(repr(options), [])
+        context = idle.pop() if idle and before is None else browser.new_context(**options)
+        used.append((context, idle if before is None else None))
         voter = Voter(context.new_page())
         voters.append(voter)
-        before(voter.page)
+        if before is not None:
+            before(voter.page)
         voter.open(f"{address}/p/{poll}/{fragment}")
         return voter
 
     yield open_page
     complaints = [complaint for voter in voters for complaint in voter.complaints]
-    for context in contexts:
-        context.close()
+    for context, idle in used:
+        if idle is None:
+            context.close()
+            continue
+        first, *others = context.pages
+        for page in others:
+            page.close()
+        first.evaluate("localStorage.clear(); sessionStorage.clear();")
+        first.close()
+        idle.append(context)
     assert complaints == []
 
 

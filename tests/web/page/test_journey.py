@@ -310,9 +310,37 @@ def test_a_poll_by_links_needs_one(visit):
     assert voter.page.locator("#agree").count() == 0
 
 
-def test_a_link_that_the_poll_does_not_know_is_refused_in_words(visit):
+def test_a_link_that_the_poll_does_not_know_is_refused_before_the_first_dilemma(visit):
     voter = visit("by-link", fragment=f"#ballot={'A' * 22}")
+    assert "Your personal link is not valid for this poll." in voter.page.locator("main").inner_text()
+    assert voter.page.locator("#agree").count() == 0
+    voter.complaints.clear()  # The browser reports the refusal itself.
+
+
+def test_a_link_that_was_used_is_refused_before_the_first_dilemma(visit, service):
+    """On another device; on its own, the receipt is there."""
+    (token,) = service.store.submissions.create_links("by-link", 1)
+    voter = visit("by-link", fragment=f"#ballot={token}")
     voter.to_review()
     voter.press_primary()
-    voter.page.get_by_text("Your personal link is not valid for this poll.").wait_for()
-    voter.complaints.clear()  # The browser reports the refusal itself.
+    report_id = voter.done()
+    other = visit("by-link", fragment=f"#ballot={token}")
+    assert "somebody has already taken part" in other.page.locator("main").inner_text()
+    assert other.page.locator("#agree").count() == 0
+    voter.page.reload()
+    assert voter.done() == report_id
+    voter.page.get_by_role("button", name="Withdraw").click()
+    voter.page.get_by_role("button", name="Yes, delete it").click()
+    voter.page.get_by_text("What you sent has been deleted.").wait_for()
+    third = visit("by-link", fragment=f"#ballot={token}")
+    assert "has been withdrawn" in third.page.locator("main").inner_text()
+    third.complaints.clear()
+
+
+def test_a_second_link_on_an_open_page_is_taken(visit, service):
+    """It changes only what stands after #, which loads nothing by itself."""
+    (token,) = service.store.submissions.create_links("by-link", 1)
+    voter = visit("by-link")
+    assert "personal link" in voter.page.locator("main").inner_text()
+    voter.page.goto(f"{voter.page.url}#ballot={token}")
+    voter.page.locator("#agree").wait_for()

@@ -253,7 +253,8 @@ def test_a_poll_that_forgets_the_browsers_memory_gets_no_second_report(visit):
     voter.press_primary()
     voter.done()
     voter.page.evaluate(
-        "Object.keys(localStorage).filter(k => k.startsWith('crowdveil:ballot:')).forEach(k => localStorage.removeItem(k))"
+        "Object.keys(localStorage).filter(key => key.startsWith('crowdveil:ballot:'))"
+        ".forEach(key => localStorage.removeItem(key))"
     )
     voter.page.reload()
     voter.page.get_by_text("somebody has already taken part").wait_for()

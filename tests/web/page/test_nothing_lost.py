@@ -1,4 +1,4 @@
-"""Reloads, lost connections, double clicks and second tabs: nothing is lost, and nothing is sent twice or differently."""
+"""Reloads, lost connections, double clicks, second tabs: nothing is lost, and nothing is sent twice or differently."""
 
 import json
 

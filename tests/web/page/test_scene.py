@@ -15,21 +15,22 @@ DRAW = """async ([study, dilemmas]) => {
     if (!fitsRoad(study, dilemma)) return null;
     const { element, mark } = drawRoad(study, dilemma, { left: "A", right: "B" }, () => {});
     document.body.replaceChildren(element, document.getElementById("characters"));
-    const names = (root) => [...root.querySelectorAll(".figure use:not(.halo)")].map((use) => use.getAttribute("href").slice(11));
+    const all = (selector, root = element) => [...root.querySelectorAll(selector)];
+    const names = (root) => all(".figure use:not(.halo)", root).map((use) => use.getAttribute("href").slice(11));
     const middle = (found) => { const box = found.getBoundingClientRect(); return box.left + box.width / 2; };
     const half = (found) => (middle(found) < middle(element) ? "left" : "right");
     const car = element.querySelector(".car");
     mark("left");
     return {
-      groups: Object.fromEntries([...element.querySelectorAll(".group")].map((group) => [group.dataset.side, names(group)])),
+      groups: Object.fromEntries(all(".group").map((group) => [group.dataset.side, names(group)])),
       inCar: car.dataset.side ?? null,
       carLane: half(car),
-      pedestrians: [...element.querySelectorAll(".group:not(.car)")].map((group) => [group.dataset.side, half(group)]),
-      barrier: [...element.querySelectorAll(".barrier")].map(half),
-      lights: [...element.querySelectorAll(".light")].map((light) => [half(light), light.querySelector(".lamp.green") ? 1 : -1]),
+      pedestrians: all(".group:not(.car)").map((group) => [group.dataset.side, half(group)]),
+      barrier: all(".barrier").map(half),
+      lights: all(".light").map((light) => [half(light), light.querySelector(".lamp.green") ? 1 : -1]),
       way: element.querySelector(".way.hit").classList.contains("swerves"),
-      spared: [...element.querySelectorAll(".group.spared")].map((group) => group.dataset.side),
-      hit: [...element.querySelectorAll(".group.hit")].map((group) => group.dataset.side),
+      spared: all(".group.spared").map((group) => group.dataset.side),
+      hit: all(".group.hit").map((group) => group.dataset.side),
     };
   });
 }"""

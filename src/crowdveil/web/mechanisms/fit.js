@@ -1,10 +1,10 @@
 /**
  * A voter's preference: the most likely one in the l1 ball of radius B, found by Newton's method.
  *
- * In units of B, with columns c_k = B V_k and t = sum_k beta_k c_k, it maximises
- * sum_j ln Phi(t_j) - (RIDGE/2) |beta|^2 over |beta|_1 <= 1. The tiny ridge decides where the records leave a direction
- * open. Each round replaces the likelihood by its quadratic model (`maximiseModel`) and walks to the model's maximum, or
- * less far where it overshoots.
+ * In units of B, with columns c_k = B V_k and t = sum_k beta_k c_k, it maximises sum_j ln Phi(t_j) - (RIDGE/2) |beta|^2
+ * over |beta|_1 <= 1. The tiny ridge decides where the records leave a direction open. Each round replaces the
+ * likelihood by its quadratic model (`maximiseModel`) and walks to the model's maximum, or less far where it
+ * overshoots.
  *
  * No privacy rests on any of this: whatever comes out is put onto the grid and its norm checked in integers.
  */

@@ -5,9 +5,10 @@
  * onto whole steps of B / 2^30 and its norm is checked in integers: the proof depends neither on the fit nor on
  * rounding.
  *
- * The sensitivities at the end say how far one voter, record or choice can move what is reported: a function per theorem,
- * in whole grid steps and in l1. They are public constants of the mechanisms, computed here and never taken from a
- * server. Where a square root is involved, the margin or the rounding up is far larger than what a double can be wrong by.
+ * The sensitivities at the end say how far one voter, record or choice can move what is reported: a function per
+ * theorem, in whole grid steps and in l1. They are public constants of the mechanisms, computed here and never taken
+ * from a server. Where a square root is involved, the margin or the rounding up is far larger than what a double can be
+ * wrong by.
  */
 
 /** Steps per norm bound B. */

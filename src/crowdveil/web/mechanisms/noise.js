@@ -74,8 +74,8 @@ const FIRST_DIGIT = 2;
 const SIGN = (bits) => 1n << (bits - 1n);
 
 /**
- * Exact integer noise of one coordinate: the discrete Laplace distribution, as the coins of one scale t = above / below:
- * nonzero, tail, digit 0, ..., digit K - 1.
+ * Exact integer noise of one coordinate: the discrete Laplace distribution, as the coins of one scale t = above /
+ * below: nonzero, tail, digit 0, ..., digit K - 1.
  *
  * Theorem. Let t > 0, q = exp(-1/t) and Q_k = exp(-2^k / t). Toss independent coins
  *     nonzero    with probability 2q / (1 + q),

@@ -26,7 +26,9 @@ export function recordsOf(study, dilemmas, choices) {
 
 /** @param {string} name @param {unknown} value @returns {number} */
 export function positive(name, value) {
-  if (!(typeof value === "number" && Number.isFinite(value) && value > 0)) throw new RangeError(`${name} must be a positive number, not ${value}`);
+  if (!(typeof value === "number" && Number.isFinite(value) && value > 0)) {
+    throw new RangeError(`${name} must be a positive number, not ${value}`);
+  }
   return value;
 }
 

@@ -2,8 +2,8 @@
  * A voter's report: the exact text that is stored, shown and sent. Choices go in, and only what is private comes out.
  *
  * What privacy rests on (sensitivities, clipping, coins) is in these modules. A server chooses the axes, sizes,
- * dilemmas and the epsilon that the voter is shown; privacy holds whatever they are. The study's fingerprint is computed
- * here: one that is only handed back could be a mark by which a server knows its visitor again.
+ * dilemmas and the epsilon that the voter is shown; privacy holds whatever they are. The study's fingerprint is
+ * computed here: one that is only handed back could be a mark by which a server knows its visitor again.
  */
 
 import { perturbedAbout } from "./about.js";
@@ -45,10 +45,9 @@ const ID_BYTES = 16;
 
 /** @type {Record<string, Mechanism>} */
 export const MECHANISMS = Object.fromEntries(
-  [algorithm2, algorithm3, algorithm3Choices, subsetSelection, score, randomisedResponse, oneChoice].map((mechanism) => [
-    mechanism.name,
-    mechanism,
-  ]),
+  [algorithm2, algorithm3, algorithm3Choices, subsetSelection, score, randomisedResponse, oneChoice].map(
+    (mechanism) => [mechanism.name, mechanism],
+  ),
 );
 
 /**
@@ -73,13 +72,14 @@ export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, 
     method: methodOf(poll.method, records[0].length),
     size: (most) => sizeOf(poll.levels, epsilon, most),
   });
+  const { questions, about_epsilon_micro: aboutEpsilon } = poll;
   return jsonText({
     format: FORMAT,
     study: fingerprint(poll.study),
     mechanism: poll.mechanism,
     epsilon_micro: epsilon,
     ...payload,
-    ...(poll.questions.length > 0 && { about: perturbedAbout(poll.questions, about ?? {}, poll.about_epsilon_micro, noise) }),
+    ...(questions.length > 0 && { about: perturbedAbout(questions, about ?? {}, aboutEpsilon, noise) }),
   });
 }
 

@@ -1,8 +1,8 @@
 /**
  * What a server tells of a study and of a poll, and the fingerprint that names a study.
  *
- * @typedef {"voter" | "record" | "choice"} Unit what is protected: everything of a voter, one dilemma with what was chosen
- *   in it, or only which side was chosen where the dilemma is public
+ * @typedef {"voter" | "record" | "choice"} Unit what is protected: everything of a voter, one dilemma with what was
+ *   chosen in it, or only which side was chosen where the dilemma is public
  * @typedef {"left" | "right"} Side
  * @typedef {{left: number[], right: number[]}} Dilemma two alternatives, in raw values
  * @typedef {Record<string, string>} Texts by language
@@ -100,10 +100,9 @@ function pythonFloat(value) {
 
 /** @param {string} a @param {string} b */
 function byCodePoints(a, b) {
-  const [first, second] = [[...a], [...b]];
+  const [first, second] = [a, b].map((text) => Array.from(text, (character) => Number(character.codePointAt(0))));
   for (let i = 0; i < first.length && i < second.length; i++) {
-    const difference = /** @type {number} */ (first[i].codePointAt(0)) - /** @type {number} */ (second[i].codePointAt(0));
-    if (difference !== 0) return difference;
+    if (first[i] !== second[i]) return first[i] - second[i];
   }
   return first.length - second.length;
 }

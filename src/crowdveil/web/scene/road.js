@@ -21,8 +21,11 @@ const WIDTH = 360;
 const HEIGHT = 326;
 const LANE = { left: 97, right: 263 }; // the middles of the lanes
 const KERB = { left: 9, right: 351 };
-/** By the number of people in the larger group: how tall a figure stands and how wide it sits. */
-const SIZES = /** @type {Record<number, [number, number]>} */ ({ 1: [96, 60], 2: [92, 54], 3: [72, 42], 4: [68, 39], 5: [68, 39] });
+/**
+ * By the number of people in the larger group: how tall a figure stands and how wide it sits.
+ * @type {Record<number, number[]>}
+ */
+const SIZES = { 1: [96, 60], 2: [92, 54], 3: [72, 42], 4: [68, 39], 5: [68, 39] };
 const SIDES = /** @type {const} */ (["left", "right"]);
 
 /** @param {Study} study @returns {boolean} whether a study has what the road needs */
@@ -49,7 +52,8 @@ export function fitsRoad(study, dilemma) {
  * @returns {Record<Side, Record<string, number>>}
  */
 export function groupsOf(study, dilemma) {
-  const named = (/** @type {number[]} */ values) => Object.fromEntries(study.features.map((feature, k) => [feature.name, values[k]]));
+  const named = (/** @type {number[]} */ values) =>
+    Object.fromEntries(study.features.map((feature, k) => [feature.name, values[k]]));
   return { left: named(dilemma.left), right: named(dilemma.right) };
 }
 
@@ -136,7 +140,8 @@ function barrier(x) {
  * @param {boolean} green
  */
 function light(x, green) {
-  const lamp = (/** @type {number} */ y, /** @type {boolean} */ on, /** @type {string} */ name) => svg("circle", { cx: x, cy: y, r: 6.6, class: on ? `lamp ${name}` : "lamp" });
+  const lamp = (/** @type {number} */ y, /** @type {boolean} */ on, /** @type {string} */ name) =>
+    svg("circle", { cx: x, cy: y, r: 6.6, class: on ? `lamp ${name}` : "lamp" });
   return svg(
     "g",
     { class: "light" },
@@ -215,7 +220,9 @@ function car(x, names, wide, side, tags, pick) {
     svg("path", { class: "tyre", d: "M-74 26h12v26h-12zM62 26h12v26h-12zM-75 88h13v30h-13zM62 88h13v30h-13z" }),
     svg("path", {
       class: "body",
-      d: "M-48 2C-30-4 30-4 48 2c14 4 20 14 21 30l3 68c0 12-8 20-22 21-32 3-68 3-100 0-14-1-22-9-22-21l3-68C-68 16-62 6-48 2z",
+      d:
+        "M-48 2C-30-4 30-4 48 2c14 4 20 14 21 30l3 68c0 12-8 20-22 21-32 3-68 3-100 0-14-1-22-9-22-21l3-68" +
+        "C-68 16-62 6-48 2z",
     }),
     svg("path", { class: "bonnet", d: "M-44 6C-28 1 28 1 44 6c7 2 10 5 12 9-36-6-76-6-112 0 2-4 5-7 12-9z" }),
     svg("path", { class: "glass", d: glass }),

@@ -39,7 +39,7 @@ export function done(page) {
 /**
  * The poll has changed after this device has sent something: the page says so, and stops.
  * @param {Page} page
- * @param {import("../store.js").Seal} seal
+ * @param {import("../store.js").Submission} submission
  */
 export function stopped(page, { id, day }) {
   const say = page.language.say.bind(page.language);

@@ -117,7 +117,9 @@ function picture(poll, language) {
       {},
       h("p", {}, language.say(tossesCoins(poll) ? "picture_coins" : `picture_${seen}`, values)),
       h("p", {}, language.say(`bet_${seen}`, values)),
-      poll.unit === "voter" ? null : h("p", {}, language.say(`together_${poll.unit}`, together(poll, epsilon, language))),
+      poll.unit === "voter"
+        ? null
+        : h("p", {}, language.say(`together_${poll.unit}`, together(poll, epsilon, language))),
     ),
   );
 }

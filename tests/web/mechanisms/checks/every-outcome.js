@@ -63,7 +63,8 @@ class Played {
   /** @param {[bigint, bigint, bigint, bigint]} odds @param {number} micro */
   toss([a, b, c, d], micro) {
     const q = ONE.over(expOf(micro));
-    const line = (/** @type {bigint} */ start, /** @type {bigint} */ slope) => new Fraction(start).plus(new Fraction(slope).times(q));
+    const line = (/** @type {bigint} */ start, /** @type {bigint} */ slope) =>
+      new Fraction(start).plus(new Fraction(slope).times(q));
     return this.#draw([true, false], [line(a, b).over(line(c, d)), line(c - a, d - b).over(line(c, d))]);
   }
 

@@ -110,7 +110,8 @@ function about(js, failures) {
  * @param {Failures} failures
  */
 function preference(js, failures) {
-  const run = (/** @type {number[][]} */ records) => (/** @type {any} */ noise) => js.algorithm2.report({ records, epsilon: EPSILON, noise, method: { normBound: 2 } });
+  const run = (/** @type {number[][]} */ records) => (/** @type {any} */ noise) =>
+    js.algorithm2.report({ records, epsilon: EPSILON, noise, method: { normBound: 2 } });
   const [one, other] = [[[1, 0, 0]], [[-1, 0, 0]]].map((records) => firstOutcome(run(records)));
   failures.same("Algorithm 2: asked", one.asked, [
     { norm: "l1", sensitivity: l1(one.result.values, other.result.values), micro: EPSILON, count: 3 },
@@ -223,7 +224,9 @@ function meanOf(law) {
   let means = [];
   for (const [result, probability] of law) {
     /** @type {Fraction[]} */
-    const values = JSON.parse(result).map((/** @type {number} */ value) => new Fraction(BigInt(value)).times(probability));
+    const values = JSON.parse(result).map((/** @type {number} */ value) => {
+      return new Fraction(BigInt(value)).times(probability);
+    });
     means = values.map((value, k) => value.plus(means[k] ?? zero));
   }
   return means;
