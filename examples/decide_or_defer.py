@@ -18,7 +18,7 @@ PATIENTS = [
 
 
 def act_on(decision: Decision) -> str:
-    """Say what a careful program does with a decision."""
+    """Return what a careful program does with a decision."""
     if decision.choice is None:
         return f"ask a person: {decision.reason}"
     return f"choose {decision.choice} (certain to {decision.certainty:.1%})"
@@ -30,8 +30,8 @@ def main() -> int:
         release = read_release(Path(sys.argv[1]))
         for left, right in ((0, 1), (0, 2), (1, 2)):
             pair = [PATIENTS[left], PATIENTS[right]]
-            print(f"{pair[0]['name']} or {pair[1]['name']}: {act_on(decide(release, release.study.dilemma(pair)))}")
-        everybody = decide(release, release.study.dilemma(PATIENTS), certainty=0.95)
+            print(f"{pair[0]['name']} or {pair[1]['name']}: {act_on(decide(release, pair))}")
+        everybody = decide(release, PATIENTS, certainty=0.95)
         print(f"All three, in order: {', '.join(ranked.name for ranked in everybody.ranking)}; {act_on(everybody)}")
     except CrowdveilError as error:
         print(f"cannot decide: {error}", file=sys.stderr)

@@ -18,14 +18,14 @@ def main(url: str, name: str) -> None:
         print(poll.study.title)
         for level in poll.levels:
             print(f"  {level.name}: epsilon {level.epsilon}")
-        level = input("Your level of privacy: ")
+        chosen = input("Your level of privacy: ")
 
         def choose(dilemma: Dilemma) -> str:
             left, right = dilemma.alternatives
             print(f"\n{poll.study.question}\n  1  {poll.study.describe(left)}\n  2  {poll.study.describe(right)}")
             return "left" if input("1 or 2: ") == "1" else "right"
 
-        submission = client.submission(poll, choose, level)
+        submission = client.submission(poll, choose, chosen)
         print("\nThis is all that will be sent:\n", submission.body.decode())
         receipt = client.send(submission)
     print(f"Stored as {receipt.id}. To withdraw, keep this token: {receipt.token}")

@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 
 import crowdveil
+from crowdveil.estimation import design
 from crowdveil.publish import release_for_experiments
 from crowdveil.sources.simulated import synthetic_crowd
+from crowdveil.sources.simulated_layout import write_public_layout
 
 HEAVY = {"matplotlib", "numba", "opendp", "polars", "pyarrow", "rich", "scipy"}
 PACKAGE = Path(crowdveil.__file__).parent
@@ -30,6 +32,32 @@ def test_every_public_name_is_the_one_of_its_module():
                 assert value.__doc__, f"{alias.name} has no docstring"
     assert crowdveil.__all__ == sorted(alias.name for statement in imports for alias in statement.names)
     assert set(crowdveil.__all__) <= set(dir(crowdveil))
+
+
+SIX_LINES = """
+import crowdveil as cv
+ballots = cv.read_moral_machine("answers.csv.gz")
+ledger = cv.Ledger.open("study.ledger", budget=3)
+release = cv.release(ballots, "vlcp", epsilon=1, ledger=ledger)
+release.save("release.json")
+print(cv.decide(release, [{"girl": 1}, {"dog": 2}]).choice)
+"""
+
+
+def test_from_a_file_to_a_decision_in_six_lines(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    study = crowdveil.load_study("moral-machine")
+    write_public_layout(tmp_path / "answers.csv.gz", study, 40, np.random.default_rng(1), dirty=0.0)
+    design.public_design.cache_clear()
+    monkeypatch.setattr(design, "SAMPLE", 2000)  # the estimate need not be good here
+    names = {}
+    exec(SIX_LINES, names)
+    design.public_design.cache_clear()
+    assert capsys.readouterr().out.strip() in {"A", "B", "None"}
+    assert len(names["ballots"]) == 40
+    assert crowdveil.read_release("release.json").digest == names["release"].digest
+    (account,) = crowdveil.Ledger.open("study.ledger", budget=3).statement().accounts
+    assert [entry.state for entry in account.entries] == ["delivered"]
 
 
 def test_no_public_name_is_a_module():

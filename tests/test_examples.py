@@ -1,0 +1,74 @@
+"""The examples run as they stand, and their types are right."""
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.axes
+import polars as pl
+import pytest
+
+import crowdveil as cv
+from crowdveil.estimation import design
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NOTEBOOK = EXAMPLES / "from-answers-to-decisions.ipynb"
+
+
+def cells():
+    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def run(cell, names):
+    """Run a cell as a notebook does, and return the value of its last expression."""
+    *statements, last = ast.parse(cell).body
+    if not isinstance(last, ast.Expr):
+        exec(cell, names)
+        return None
+    exec(compile(ast.Module(statements, []), NOTEBOOK.name, "exec"), names)
+    return eval(compile(ast.Expression(last.value), NOTEBOOK.name, "eval"), names)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The examples in a folder of their own, and estimates that need not be good."""
+    design.public_design.cache_clear()
+    monkeypatch.setattr(design, "SAMPLE", 2000)
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    monkeypatch.chdir(tmp_path / "examples")
+    yield tmp_path / "examples"
+    design.public_design.cache_clear()
+
+
+def test_the_notebook_runs_from_answers_to_decisions(folder, capsys):
+    names = {}
+    shown = [run(cell, names) for cell in cells()]
+    kinds = {type(value) for value in shown if value is not None}
+    assert {cv.Ballots, cv.Release, cv.Decision, pl.DataFrame, matplotlib.axes.Axes} <= kinds
+    for value in (names["ballots"], names["release"], names["decision"]):
+        assert "<" in value._repr_html_()
+    assert "remaining 3" in capsys.readouterr().out, "the second release was not refused"
+    assert cv.read_release("kidney.json").digest == names["release"].digest
+    assert "<html" in Path("kidney.html").read_text(encoding="utf-8")
+
+
+def test_the_notebook_is_stored_without_outputs():
+    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    assert all(not cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code")
+
+
+@pytest.mark.slow
+def test_the_types_of_all_examples_are_right(tmp_path):
+    (tmp_path / "notebook.py").write_text("\n".join(cells()), encoding="utf-8")
+    files = [*map(str, EXAMPLES.glob("*.py")), str(tmp_path / "notebook.py")]
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file", str(EXAMPLES.parent / "pyproject.toml"), *files],
+        cwd=EXAMPLES.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert checked.returncode == 0, checked.stdout
