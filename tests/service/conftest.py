@@ -12,9 +12,12 @@ import psycopg
 import pytest
 from fastapi.testclient import TestClient
 from psycopg import sql
+from sqlalchemy import delete
 
 from crowdveil.service.app import create_app
 from crowdveil.service.service import Service
+from crowdveil.service.settings import Settings
+from crowdveil.service.store import schema
 from crowdveil.service.store.store import Store, open_store
 
 
@@ -52,14 +55,30 @@ def store(address: str) -> Iterator[Store]:
         yield opened
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    """A service on SQLite."""
-    with open_store(f"sqlite:///{tmp_path / 'crowdveil.sqlite'}") as opened:
-        yield Service(opened)
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, TestClient]]:
+    """A service on SQLite that the tests of a module share: building the application takes longer than most tests."""
+    path = tmp_path_factory.mktemp("shared") / "crowdveil.sqlite"
+    with open_store(f"sqlite:///{path}") as opened:
+        made = Service(opened, Settings(requests_per_minute=1_000_000))
+        with TestClient(create_app(made), base_url="http://crowdveil.test") as client:
+            yield made, client
 
 
 @pytest.fixture
-def client(service: Service) -> Iterator[TestClient]:
-    with TestClient(create_app(service), base_url="http://crowdveil.test") as made:
-        yield made
+def service(running: tuple[Service, TestClient]) -> Service:
+    """A service in which nobody has done anything yet."""
+    shared, client = running
+    client.cookies.clear()
+    store = shared.store
+    with store.database.writing() as connection:
+        for table in reversed(schema.metadata.sorted_tables):
+            if table is not schema.installation:
+                connection.execute(delete(table))
+    store.polls._known.clear()
+    return shared
+
+
+@pytest.fixture
+def client(service: Service, running: tuple[Service, TestClient]) -> TestClient:
+    return running[1]

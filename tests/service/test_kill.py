@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import httpx
+import pytest
 from fastapi.testclient import TestClient
 from tests.service.running import Server
 from tests.service.voters import poll, reports
@@ -50,11 +51,12 @@ class Voters:
             thread.join()
 
 
+@pytest.mark.parametrize("address", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_every_acknowledged_report_survives_a_kill_and_none_is_there_twice(address: str, tmp_path: Path) -> None:
     workers = "1" if address.startswith("sqlite") else "2"
     server = Server(tmp_path / "log", "kidney", "--database", address, "--workers", workers)
     voters = Voters(server.url)
-    voters.wait_for(150)
+    voters.wait_for(80)
     server.kill()
     voters.gone()
     with open_store(address) as store:

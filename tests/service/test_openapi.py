@@ -70,6 +70,7 @@ def description(app: FastAPI) -> schemathesis.BaseSchema:
     return schemathesis.openapi.from_asgi("/api/openapi.json", app)
 
 
+@pytest.mark.parametrize("examples", [5, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("operation", "mode"),
     [
@@ -79,13 +80,13 @@ def description(app: FastAPI) -> schemathesis.BaseSchema:
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else given.value,
 )
 def test_every_answer_is_described(
-    description: schemathesis.BaseSchema, operation: tuple[str, str], mode: GenerationMode
+    description: schemathesis.BaseSchema, operation: tuple[str, str], mode: GenerationMode, examples: int
 ) -> None:
     method, path = operation
     described = description[path][method.lower()]
 
     @given(case=described.as_strategy(generation_mode=mode), exists=st.booleans(), poll=st.sampled_from("pc"))
-    @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     def check(case: schemathesis.Case, exists: bool, poll: str) -> None:
         # Names that are made up never exist.
         known = {"poll": poll, "release": "current", "language": "en"}

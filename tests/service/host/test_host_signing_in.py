@@ -28,9 +28,9 @@ def forget_cookies(site):
 
 
 @pytest.mark.parametrize(("method", "path"), [(method, path) for method, path, _ in _PAGES])
-def test_every_page_is_for_hosts_only(site, method, path):
+def test_every_page_is_for_hosts_only(shared_site, method, path):
     asked = "/host" + path.format(poll="trusted", file="ballots.csv", release="latest")
-    answer = site.browser.request(method, asked, follow_redirects=False)
+    answer = shared_site.browser.request(method, asked, follow_redirects=False)
     assert answer.status_code == 303
     assert answer.headers["Location"] == "/host/sign-in"
     assert answer.text == ""
