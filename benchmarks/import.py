@@ -22,16 +22,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 from memory import peak_memory
 
-from crowdveil.ballot_file import open_ballots
-from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.ballot_file import open_ballots, read_ballots
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.publish import publish
-from crowdveil.request import Request
+from crowdveil.publish import release
 from crowdveil.sources.moral_machine.importing import import_moral_machine
 from crowdveil.sources.moral_machine.layout import DILEMMA, GROUP, HIGHEST, SAVED, SIGNAL, SIZE, VOTER
 from crowdveil.sources.simulated_layout import write_public_layout
@@ -120,11 +116,10 @@ def to_a_release(source: str, target: str) -> None:
     beside = Path(target).parent
     for name in ("ledger", "release.json"):
         (beside / name).unlink(missing_ok=True)
-    ledger, request = (
-        Ledger.create(beside / "ledger", 1),
-        Request(PARADIGMS["vlcp"], Epsilon.of_millionths(10**6), "paper"),
+    made = release(
+        open_ballots(target), "vlcp", epsilon=1, mechanism="paper", ledger=Ledger.open(beside / "ledger", budget=1)
     )
-    publish(open_ballots(target), request, ledger, beside / "release.json")
+    made.save(beside / "release.json")
 
 
 WAYS = {
@@ -137,19 +132,20 @@ WAYS = {
 
 
 def fingerprint(path: Path) -> tuple[int, int, str]:
-    """Return voters, answers, and a hash of every voter's answers in which no order matters."""
-    table = pq.read_table(path)
-    voters, records = table.column(0).to_pylist(), table.column(1).combine_chunks()
-    if pa.types.is_binary(records.type):
-        ends = np.frombuffer(records.buffers()[1], np.int32)
-        values = np.frombuffer(records.buffers()[2], np.int8)
+    """Return voters, records, and a hash of every voter's differences in which no order matters."""
+    if b"crowdveil" in (pq.read_metadata(path).metadata or {}):
+        ballots = read_ballots(path)
+        voters, ends, values = ballots.voter_names(), ballots.offsets, ballots.differences
     else:
-        ends, values = records.offsets.to_numpy(), records.values.to_numpy().astype(np.int8)
-    d, total = len(HIGHEST), 0
+        table = pq.read_table(path)
+        records = table.column(1).combine_chunks()
+        voters, ends = table.column(0).to_pylist(), records.offsets.to_numpy() // len(HIGHEST)
+        values = records.values.to_numpy().astype(np.int8).reshape(-1, len(HIGHEST))
+    total = 0
     for name, start, stop in zip(voters, ends, ends[1:], strict=False):
-        answers = sorted(map(bytes, values[start:stop].reshape(-1, d)))
-        total += int.from_bytes(hashlib.blake2b(name.encode() + b"".join(answers), digest_size=8).digest())
-    return len(voters), int(ends[-1] - ends[0]) // d, f"{total % 2**64:016x}"
+        differences = sorted(map(bytes, values[start:stop]))
+        total += int.from_bytes(hashlib.blake2b(name.encode() + b"".join(differences), digest_size=8).digest())
+    return len(voters), int(ends[-1] - ends[0]), f"{total % 2**64:016x}"
 
 
 def measured(way: str, source: Path, target: Path) -> dict[str, float]:

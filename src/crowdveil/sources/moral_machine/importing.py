@@ -52,6 +52,7 @@ from crowdveil.sources.moral_machine.shards import (
 )
 from crowdveil.sources.table_file import TableFile, one_line
 from crowdveil.study.bundled import load_study
+from crowdveil.study.study import Study
 
 ENTRIES_PER_SHARD = 1 << 20
 CLAIMS_PER_BATCH = 1 << 21
@@ -233,7 +234,11 @@ class ScannedRows:
             texts.append(some_texts)
             entries.append(some_entries)
         told = np.concatenate(names), np.concatenate(texts)
-        return group(load_study("moral-machine"), np.concatenate(entries), told, contested, self.with_scenarios)
+        return group(self._study, np.concatenate(entries), told, contested, self.with_scenarios)
+
+    @cached_property
+    def _study(self) -> Study:
+        return load_study("moral-machine")
 
     def _claims(self, bucket: int) -> Iterator[WordArray]:
         """Read the claims on a bucket of dilemmas, of several shards at a time."""
