@@ -119,7 +119,7 @@ def test_what_is_no_release_or_certainty_is_refused(wrong, certainty):
 
 def test_a_decision_shows_itself():
     made = decide(release([1.0, -0.5]), {"stay & wait": {"x1": 1.0}, "swerve": {"x2": 1.0}})
-    assert repr(made).startswith("<decision: the crowd chooses stay & wait, certain to ")
+    assert repr(made).startswith("<decision: the crowd chooses stay & wait; privacy noise ")
     assert "<td>stay &amp; wait</td>" in made._repr_html_()
     unsure = decide(release([0.01, 0.0], scale=1.0), [{"x1": 1}, {}])
     assert "too close to call" in repr(unsure)

@@ -57,7 +57,7 @@ class Decision:
         return self.ranking[0].name if self.certainty >= self.threshold else None
 
     def __repr__(self) -> str:
-        return f"<decision: {self._verdict()}, certain to {self.certainty:.1%}: {self.reason}>"
+        return f"<decision: {self._verdict()}; {self.reason}>"
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -327,3 +327,11 @@ def test_a_budget_is_a_number(tmp_path: Path, budget: Any) -> None:
     with pytest.raises(CrowdveilError, match=r"a budget is a number from 0\.000001"):
         Ledger.create(tmp_path / "l", budget)
     assert not (tmp_path / "l").exists()
+
+
+def test_a_ledger_shows_itself_in_a_few_lines(ledger: Ledger) -> None:
+    post(ledger, CATS, 300_000, Unit.VOTER, 5, "first")
+    assert repr(ledger) == f"<ledger of epsilons in {ledger.path}>"
+    assert repr(ledger.statement()) == (
+        "<statement: epsilon 1 for each new dataset\n  <dataset cccccccccccc: 0.3 of 1 spent on 1 releases>>"
+    )

@@ -193,8 +193,8 @@ class Ledger:
         return Statement(self.id, created_at, default, tuple(raises_of[None]), accounts, self.delta)
 
     def __repr__(self) -> str:
-        promise = "" if self.delta is None else f", delta {self.delta:g}"
-        return f"<ledger {self.path}{promise}: see .statement()>"
+        kind = "of epsilons" if self.delta is None else f"of rhos at delta {self.delta:g}"
+        return f"<ledger {kind} in {self.path}>"
 
     def _cost(self, charge: Charge) -> Amount:
         """Return what a release costs in the ledger's measure: epsilon, or epsilon^2 / 2 rounded up, or its rho."""

@@ -135,6 +135,9 @@ class Account:
         """Charges of which no release is known: spent all the same, since noise may have been drawn."""
         return tuple(entry for entry in self.entries if entry.delivered_at is None)
 
+    def __repr__(self) -> str:
+        return f"<dataset {self.dataset[:12]}: {self.spent} of {self.budget} spent on {len(self.entries)} releases>"
+
     def as_dict(self) -> dict[str, Any]:
         """Return the account as plain data, amounts as numbers."""
         return {
@@ -165,6 +168,10 @@ class Statement:
     def measure(self) -> Measure:
         """The unit of the ledger's amounts."""
         return Measure.EPSILON if self.delta is None else Measure.RHO
+
+    def __repr__(self) -> str:
+        accounts = "".join(f"\n  {account!r}" for account in self.accounts)
+        return f"<statement: {self.measure} {self.default_budget} for each new dataset{accounts}>"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the statement as plain data, amounts as numbers."""
