@@ -3,8 +3,8 @@
 Each reads the same file, applies the same checks to every row, pairs rows by dilemma, groups pairs by voter and writes
 Parquet; the results are compared answer by answer. polars and duckdb get the shortest way that does this, with typed
 columns and their own streaming. Each runs in a process of its own, after one run that warms the file cache and the
-compiled code. ``polars, bare read`` only parses all columns: what reading alone costs. ``crowdveil, to a release`` goes on
-to a VLCP release by Algorithm 1.
+compiled code. ``polars, bare read`` only parses all columns: what reading alone costs. ``crowdveil, to a release`` goes
+on to a VLCP release by Algorithm 1.
 
 Run: python benchmarks/import.py [--voters 20000 100000] [--folder FOLDER] [--only NAME ...]
 

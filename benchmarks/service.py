@@ -3,7 +3,8 @@
 32 connections on the loopback send reports of simulated voters, each with a token of its own, to a real server process.
 The second server is the same in everything (the same parsing, checking, limits, headers and logs), but answers "stored"
 where the first one waits for its commit. The two take turns on the same machine, so that what else it does meets both;
-the median of the rounds' ratios is what is asked for. Afterwards every acknowledged report must be stored, and none twice.
+the median of the rounds' ratios is what is asked for. Afterwards every acknowledged report must be stored, and none
+twice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The documentation keeps its word: what it shows runs, what it links to exists, what it lists is what there is.
 
-How the pages are read: a fenced ``console`` block holds commands (``$ ...``) and their output, and is run with the other
-blocks of its page, from top to bottom, in one folder. A comment right above a block says more about it:
+How the pages are read: a fenced ``console`` block holds commands (``$ ...``) and their output, and is run with the
+other blocks of its page, from top to bottom, in one folder. A comment right above a block says more about it:
 
     <!-- not run: WHY -->     it is only shown
     <!-- exit code 2 -->      the command must be refused
@@ -150,7 +150,7 @@ def moral_machine_file(path, voters=40):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder as the pages assume it, and estimates that need not be good: from a small sample of the public design."""
+    """A folder as the pages assume it, and estimates that need not be good: a small sample of the public design."""
     design.public_design.cache_clear()
     monkeypatch.setattr(design, "SAMPLE", 2000)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

@@ -372,7 +372,7 @@ def census(source: BallotSource) -> Census:
 
 
 def check_one_record_each(study: Study, voters: int, records: int, confirmed: bool) -> None:
-    """Refuse a crowd in which nearly every voter has one record of many dilemmas, unless voters are confirmed as people.
+    """Refuse a crowd in which nearly every voter has one record of many dilemmas, unless that is confirmed.
 
     The column that names voters may number rows: what is promised to a voter would then protect one record.
     """

@@ -1,7 +1,7 @@
 """A Model Context Protocol server, so that an AI agent can ask the crowd.
 
-It offers three tools: what the study is about, a decision, and the list of releases. They read releases and nothing else;
-asking costs no privacy.
+It offers three tools: what the study is about, a decision, and the list of releases. They read releases and nothing
+else; asking costs no privacy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 INSTRUCTIONS = (
-    "These tools tell what a crowd of voters would choose in an ethical dilemma, from a release of their preferences under "
+    "These tools tell what a crowd of voters would choose in an ethical dilemma, from a release of their preferences "
+    "under "
     "differential privacy. Call describe_study first: it lists the features in which alternatives are described. Then "
     "call decide_dilemma with two or more alternatives. Where there are several polls, list_releases tells them, and "
     "the poll must be named. When it is too close to call, the privacy noise is larger than the crowd's margin: do not "

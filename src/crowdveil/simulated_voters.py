@@ -1,7 +1,7 @@
 """A simulated crowd that votes through the real API: for demonstrations, and to see what a server bears.
 
-Nobody in it exists. Each voter draws a preference around the study's lean, asks the server for dilemmas, answers them by
-the paper's model, and sends what a real voter's device would send, with real noise.
+Nobody in it exists. Each voter draws a preference around the study's lean, asks the server for dilemmas, answers them
+by the paper's model, and sends what a real voter's device would send, with real noise.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def release_file(tmp_path_factory):
 
 @pytest.fixture
 def talking():
-    """A client whose server is a list of answers (or exceptions), given one after the other; it notes what it was sent."""
+    """A client whose server is a list of answers (or exceptions), one after the other; it notes what it was sent."""
 
     def start(*answers):
         heard, left = [], list(answers)

@@ -60,7 +60,7 @@ def check_page(
     poll: Annotated[str, typer.Option(help="The poll whose page to compare.")],
     as_json: AsJson = False,
 ) -> None:
-    """Compare the voter's page of a website, with all its modules, with those of the installed crowdveil, byte for byte.
+    """Compare the voter's page of a website and its modules with those of the installed crowdveil, byte for byte.
 
     Example: `crowdveil check-page --url https://crowd.example --poll moral-machine`
 

@@ -123,13 +123,15 @@ def _print(
     say()
     rows.print()
     say(
-        f"\nEach release protects with epsilon {next(iter(released.values())).guarantee.epsilon}. Certainty: that the noise "
+        f"\nEach release protects with epsilon {next(iter(released.values())).guarantee.epsilon}. "
+        "Certainty: that the noise "
         "did not change the choice;\nbelow 90 % the release says so instead of guessing. Strongest: the largest\n"
         "preference found. Error bar: how far privacy moved a preference at most, 95 %\nof the time."
     )
     say(
         f"\nWrote {folder}/page.html (open it in a browser), the releases, and the ledger that was charged.\n\n"
-        f'Try next:\n  crowdveil decide {folder}/vlcp.json \'[{{"features": {{"dog": 2}}}}, {{"features": {{"cat": 1}}}}]\'\n'
+        f"Try next:\n  crowdveil decide {folder}/vlcp.json "
+        '\'[{"features": {"dog": 2}}, {"features": {"cat": 1}}]\'\n'
         f"  crowdveil ledger show {folder}/study.ledger\n"
         "  crowdveil plan --features 23 --bound 2 --epsilon 0.1 --confidence 0.95 --error 0.01\n"
         "  crowdveil --help"

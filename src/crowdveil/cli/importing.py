@@ -46,8 +46,8 @@ def moral_machine(
 
     An import that was interrupted goes on when the same command is given again.
 
-    Example: `crowdveil import moral-machine SharedResponses.csv.gz --out mm.parquet --refused refused.csv`, or by a cluster
-    `crowdveil import moral-machine SharedResponses.csv --out mm --engine spark --master spark://host:7077`
+    Example: `crowdveil import moral-machine SharedResponses.csv.gz --out mm.parquet --refused refused.csv`, or by a
+    cluster `crowdveil import moral-machine SharedResponses.csv --out mm --engine spark --master spark://host:7077`
     """
     from crowdveil.engines.engine import chosen_engine
     from crowdveil.sources.moral_machine.importing import import_moral_machine

@@ -69,8 +69,8 @@ def shuffle(
 
     A trusted shuffler hides whose report is whose.
 
-    The bound is numerical (Feldman, McMillan and Talwar 2021) and rounded up. It holds for every mechanism of vldp, with
-    one epsilon for all voters.
+    The bound is numerical (Feldman, McMillan and Talwar 2021) and rounded up. It holds for every mechanism of vldp,
+    with one epsilon for all voters.
 
     Example: `crowdveil plan shuffle --epsilon 1 --voters 10000 --delta 1e-8`
     """
@@ -152,12 +152,14 @@ def _print_repeated(compared: Repeated, voters: int) -> None:
         rows.add(name, promise, f"{unit} {bars.charge:.4g}", f"{bars.error_bar:.4g}", f"{bars.largest_error:.4g}")
     rows.print()
     say(
-        f"Both error bars hold with probability 95 %. Better here: {compared.better.capitalize()} noise. Gaussian noise has the smaller error bar from "
+        f"Both error bars hold with probability 95 %. Better here: {compared.better.capitalize()} noise. "
+        "Gaussian noise has the smaller error bar from "
         f"{compared.gaussian_better_from:,} releases on; below that, the pure promise is also the more accurate one."
     )
     if compared.better == "gaussian" and compared.rho_each:
         say(
-            f"To publish so: crowdveil ledger create L --budget {compared.epsilon} --delta {compared.delta}, then each time "
+            f"To publish so: crowdveil ledger create L --budget {compared.epsilon} --delta {compared.delta}, "
+            "then each time "
             f"crowdveil release BALLOTS --paradigm vlcp --rho {compared.rho_each} --ledger L --out FILE"
         )
     _warn_of_large_delta(compared.delta, voters)

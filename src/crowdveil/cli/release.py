@@ -156,7 +156,8 @@ def _maker(
         return make
     if account is None:
         raise CrowdveilError(
-            "a release must be charged to a ledger: give --ledger L (make one with: crowdveil ledger create L --budget 3)"
+            "a release must be charged to a ledger: give --ledger L "
+            "(make one with: crowdveil ledger create L --budget 3)"
         )
     return lambda source, request: publish(source, request, account, out_path)
 

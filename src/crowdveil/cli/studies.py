@@ -60,8 +60,8 @@ def simulate(
 ) -> None:
     """Write the ballots of simulated voters, to plan and to try things out.
 
-    `synthetic-D` is the generator of the paper's Section 5.1; other studies draw their own dilemmas, and the voters lean
-    as the study file says.
+    `synthetic-D` is the generator of the paper's Section 5.1; other studies draw their own dilemmas, and the voters
+    lean as the study file says.
 
     Example: `crowdveil simulate moral-machine --voters 1000 --out crowd.parquet`, or, as a file to try the import with,
     `crowdveil simulate moral-machine --voters 1000 --as-csv crowd.csv.gz --dirty 0.01`

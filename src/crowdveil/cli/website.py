@@ -43,8 +43,8 @@ def serve(
 
     Example: `crowdveil serve kidney --paradigm vldp`
 
-    Without arguments: the Moral Machine study, noise on every voter's device, SQLite in ./crowdveil-data. Every setting can
-    also be given by a file or by the environment (CROWDVEIL_PORT=8001).
+    Without arguments: the Moral Machine study, noise on every voter's device, SQLite in ./crowdveil-data. Every setting
+    can also be given by a file or by the environment (CROWDVEIL_PORT=8001).
     """
     from crowdveil.service.poll_file import find_poll
     from crowdveil.service.run import serve as run
@@ -83,8 +83,8 @@ def backup(
 
     Example: `crowdveil backup --data crowdveil-data --out monday.crowdveil.gz`
 
-    The file holds what the database holds: in a central poll, the exact answers. Nobody but you can read it; keep it so.
-    Sessions and sign-in links are left out.
+    The file holds what the database holds: in a central poll, the exact answers. Nobody but you can read it; keep it
+    so. Sessions and sign-in links are left out.
     """
     from crowdveil.service.store.backup import back_up
 

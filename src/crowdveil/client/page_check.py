@@ -1,8 +1,8 @@
 """Does a website serve the voter's page that crowdveil ships, byte for byte?
 
-A voter in a distributed poll has to trust the page that runs on the device, and a server could serve another one. Whoever
-watches can compare what is served with what is installed. It is evidence, not proof: a server may show one page to
-whoever watches and another one to a voter.
+A voter in a distributed poll has to trust the page that runs on the device, and a server could serve another one.
+Whoever watches can compare what is served with what is installed. It is evidence, not proof: a server may show one page
+to whoever watches and another one to a voter.
 """
 
 from __future__ import annotations

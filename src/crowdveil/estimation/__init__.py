@@ -1,1 +1,1 @@
-"""Estimation: the probit likelihood, each voter's fit, their mean, and the crowd's preference from scores or choices."""
+"""Estimation: the probit likelihood, each voter's fit, their mean, the crowd's preference from scores or choices."""

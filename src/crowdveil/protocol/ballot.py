@@ -26,8 +26,8 @@ def write_session(dilemmas: Iterable[Dilemma]) -> dict[str, Any]:
 def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
     """Read the dilemmas that a server drew, and refuse what the study cannot show.
 
-    Their number must be the study's, every value within its bounds, and no dilemma may come twice (on either side) where
-    the study has plenty of them: many noisy choices in one dilemma would tell what its voter chose.
+    Their number must be the study's, every value within its bounds, and no dilemma may come twice (on either side)
+    where the study has plenty of them: many noisy choices in one dilemma would tell what its voter chose.
     """
     try:
         shown = [

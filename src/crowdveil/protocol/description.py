@@ -89,7 +89,8 @@ def check_mechanism(poll: Poll) -> None:
     """Refuse a distributed poll whose mechanism does not run on a device, or does not keep what is promised."""
     if poll.mechanism not in DISTRIBUTED:
         raise CrowdveilError(
-            f"poll {poll.name} asks for {poll.mechanism!r}, which makes no report on a voter's device; do not vote in it"
+            f"poll {poll.name} asks for {poll.mechanism!r}, which makes no report on a voter's device; "
+            "do not vote in it"
         )
     if poll.paradigm.name not in DISTRIBUTED[poll.mechanism].paradigms:
         raise CrowdveilError(

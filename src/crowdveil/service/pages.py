@@ -1,4 +1,4 @@
-"""The pages that are the same for everybody: the voter's page, its modules, the list of polls, the API's description."""
+"""Pages that are the same for everybody: the voter's page, its modules, the list of polls, the API's description."""
 
 from __future__ import annotations
 

@@ -72,7 +72,8 @@ class ImportReport:
             reason, count = max(self.refused.items(), key=lambda item: item[1])
             raise CrowdveilError(
                 f"{wrong} of {rows} rows ({wrong / rows:.1%}) are refused, more than {allow_refused:.0%} "
-                f"({count} of them: {reason.value}): repair the file, or allow it with allow_refused={_above(wrong, rows)}"
+                f"({count} of them: {reason.value}): repair the file, "
+                f"or allow it with allow_refused={_above(wrong, rows)}"
                 f" (import --allow-refused {_above(wrong, rows)})"
             )
         check_one_record_each(study, self.voters, self.pairs, one_record_each)

@@ -59,7 +59,7 @@ def test_spread_is_the_normal_law():
 
 
 def cube_tail(x, scale, k):
-    """P(X > x) of one coordinate X = R U: (E[1 - x/R; R > x]) / 2 with R ~ Gamma(k + 1), whose E[1/R; R > x] is known."""
+    """P(X > x) of a coordinate X = R U: (E[1 - x/R; R > x]) / 2 with R ~ Gamma(k + 1), whose E[1/R; R > x] is known."""
     t = x / scale
     return (special.gammaincc(k + 1, t) - t / k * special.gammaincc(k, t)) / 2
 

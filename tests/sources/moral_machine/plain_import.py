@@ -47,7 +47,7 @@ def _size(row: str) -> int:
 
 
 def _is_open(row: str) -> bool:
-    """Tell whether a text ends inside a quoted cell: quotes in other cells mean nothing, two in a quoted one are one."""
+    """Tell whether a text ends in a quoted cell: quotes in other cells mean nothing, two in a quoted one are one."""
     rest = row
     while rest:
         cell = re.match(r'"(?:[^"]|"")*("?)' if rest.startswith('"') else r"()", rest)

@@ -120,7 +120,7 @@ def test_what_cannot_be_spread_is_refused(tmp_path: Path, answers: Path) -> None
 
 
 def test_rows_of_several_lines_are_shared_or_refused_by_name(tmp_path: Path) -> None:
-    """Cut anywhere: a cut between rows shares the file, one in the middle of a row is noticed by who reads before it."""
+    """Cut anywhere: a cut between rows shares the file, one within a row is noticed by who reads before it."""
     rows = [f'ann,{k},"fine,\nlater ""rain""\n"\n' if k % 3 == 0 else f"bob,{k},dry\n" for k in range(30)]
     path = tmp_path / "a.csv"
     path.write_text("a,b,c\n" + "".join(rows))

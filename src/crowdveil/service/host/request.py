@@ -1,7 +1,7 @@
 """One request to the host's pages: who comes, with what form, and the page that is shown.
 
-Two things are settled here for every page, so that no page can forget them: only a signed-in host sees it, and a form is
-accepted only with the token that its page carried (so that no other website can submit it in the host's name).
+Two things are settled here for every page, so that no page can forget them: only a signed-in host sees it, and a form
+is accepted only with the token that its page carried (so that no other website can submit it in the host's name).
 """
 
 from __future__ import annotations

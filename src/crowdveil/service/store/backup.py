@@ -69,7 +69,8 @@ def restore(path: Path, address: str) -> Backup:
                 if _version(connection) != backup.tables:
                     raise CrowdveilError(
                         f"{path} has tables of version {backup.tables}, this crowdveil has {_version(connection)}: "
-                        f"restore it with crowdveil {backup.version}, and then start this one, which brings it up to date"
+                        f"restore it with crowdveil {backup.version}, and then start this one, "
+                        "which brings it up to date"
                     )
                 _fill(connection, path)
     finally:

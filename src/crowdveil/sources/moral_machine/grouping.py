@@ -207,7 +207,7 @@ def _pair_rows(
 
 @compiled
 def _set_repeated_aside(rows: WordArray, refused: IntArray, refusals: int) -> tuple[int, int]:
-    """Bring rows that differ to the front, and return their number; of equal ones the first stays, others are doubled."""
+    """Bring rows that differ to the front and return their number; of equal ones the first stays."""
     order = np.arange(len(rows))
     merge_sort(rows, _BY_ROW, order, np.empty_like(order))
     given, different = rows.copy(), 0
@@ -387,7 +387,7 @@ def _claim_same_dilemma(one: WordArray, other: WordArray) -> bool:
 
 @inlined
 def _claim_same_row(one: WordArray, other: WordArray) -> bool:
-    """Tell whether two claims of one voter on a dilemma look the same. (Pairs may still differ: with one, all is doubled.)"""
+    """Tell whether two claims of one voter on a dilemma look the same. (Pairs may differ: with one, all is doubled.)"""
     flags = FIRST_SAVED | CLAIM_PAIR
     return bool(one[CLAIM_FIRST] == other[CLAIM_FIRST] and one[CLAIM_ROW] & flags == other[CLAIM_ROW] & flags)
 

@@ -127,7 +127,7 @@ class ShardFolder:
         return shards
 
     def read(self, number: int, *, known_good: bool = False) -> Shard | None:
-        """Return a shard as it was written; None if there is none, or not a good one (which takes reading all of it)."""
+        """Return a shard as it was written; None if there is none, or no good one (which takes reading all of it)."""
         try:
             words = np.memmap(self._path(number), np.int64, "r")
         except (OSError, ValueError):

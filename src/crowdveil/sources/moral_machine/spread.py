@@ -1,4 +1,5 @@
-"""Hands the three steps of an import to an engine's workers: each scans ranges of the file and groups buckets of voters.
+"""Hands the three steps of an import to an engine's workers: each scans ranges of the file and groups buckets of
+voters.
 
 Workers hand rows to each other by way of a folder that all of them see, in the shards that an import on one machine
 writes too. What comes back from them is counts. The ballots, a file for each bucket, are the same as those of an import
