@@ -109,8 +109,8 @@ def _print(
         decision = decided[name]
         rows.add(
             name.upper(),
-            f"each {paradigm.unit.value}",
-            "the host" if paradigm.place == "central" else "each device",
+            paradigm.unit.value,
+            "host" if paradigm.place == "central" else "device",
             decision.choice or "too close to call",
             f"{decision.certainty:.1%}",
             f"{abs(release.parameter).max():.3f}",
@@ -119,7 +119,7 @@ def _print(
     exact = society(crowd, study.norm_bound).parameter
     first, second = dilemma.alternatives
     choice = first if float(exact @ study.difference(first, second)) > 0 else second
-    rows.add("no privacy", "nobody", "nobody", choice.name, "", f"{abs(exact).max():.3f}", "")
+    rows.add("none", "nobody", "nobody", choice.name, "", f"{abs(exact).max():.3f}", "")
     say()
     rows.print()
     say(

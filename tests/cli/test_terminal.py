@@ -1,0 +1,90 @@
+"""What the program prints: tables for 80 columns whatever the terminal, help in panels, one line for a mistake."""
+
+import importlib
+
+import pytest
+from tests.program import crowdveil, refused
+
+from crowdveil.cli import app as program
+from crowdveil.cli.terminal import WIDTH, Table
+from crowdveil.estimation import design
+
+LONG = "a sentence that is much longer than its column may be, so that it has to be wrapped at its spaces"
+
+
+def printed(table, capsys):
+    table.print()
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_table_wraps_words_and_breaks_none(capsys):
+    table = Table("Title", "name", "words", "number", numbers=1)
+    table.add("algorithm-3-choices", LONG, "1,000,000")
+    title, heading, *rows = printed(table, capsys)
+    assert title == "Title"
+    assert heading.split() == ["name", "words", "number"]
+    assert max(map(len, rows)) == WIDTH
+    assert rows[0].endswith("1,000,000")
+    assert " ".join(" ".join(rows).replace("1,000,000", "").split()) == f"algorithm-3-choices {LONG}"
+
+
+def test_a_table_that_cannot_fit_is_wider_and_still_breaks_no_word(capsys):
+    table = Table(None, "a", "b")
+    table.add("x" * 60, "y" * 60)
+    assert printed(table, capsys)[1] == f"{'x' * 60}  {'y' * 60}"
+
+
+def test_wide_characters_take_two_columns(capsys):
+    table = Table(None, "a", "b")
+    table.add("日本", "1")
+    table.add("abcd", "2")
+    assert printed(table, capsys)[1:] == ["日本  1", "abcd  2"]
+
+
+def test_a_table_without_rows_is_left_out(capsys):
+    assert printed(Table("Title", "a"), capsys) == []
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_a_table_does_not_follow_the_terminal(monkeypatch, columns):
+    usual = crowdveil("studies", "moral-machine").stdout
+    monkeypatch.setenv("COLUMNS", columns)
+    assert crowdveil("studies", "moral-machine").stdout == usual
+
+
+def test_the_demo_fits_80_columns(tmp_path, monkeypatch):
+    design.public_design.cache_clear()
+    monkeypatch.setattr(design, "SAMPLE", 2000)  # the estimates need not be good here
+    monkeypatch.chdir(tmp_path)
+    done = crowdveil("demo", "--voters", 60)
+    design.public_design.cache_clear()
+    assert done.code == 0, done.stderr
+    (start,) = (i for i, line in enumerate(done.stdout.splitlines()) if line.startswith("paradigm"))
+    rows = done.stdout.splitlines()[start : start + 6]
+    assert [row.split()[0] for row in rows] == ["paradigm", "VLCP", "RLCP", "VLDP", "RLDP", "none"]
+    assert max(map(len, rows)) <= WIDTH
+    assert (tmp_path / "demo" / "page.html").exists()
+
+
+def test_help_lists_every_command_in_its_panel():
+    text = crowdveil("--help").stdout
+    for name, command in program.COMMANDS.items():
+        assert f"\n{command.panel}:\n" in text
+        assert f"\n  {name}" in text
+        assert command.line in text, f"the line of {name} is too long for one line"
+    assert crowdveil().stdout == text
+
+
+def test_every_command_is_where_the_table_says():
+    for command in program.COMMANDS.values():
+        assert hasattr(importlib.import_module(f"crowdveil.cli.{command.module}"), command.function)
+
+
+@pytest.mark.parametrize("words", [["relaese"], ["import", "morale-machine"], ["ledger", "shwo"]])
+def test_an_unknown_command_suggests_the_nearest(words):
+    refused(crowdveil(*words), "Did you mean")
+
+
+@pytest.mark.parametrize("group", ["import", "ledger"])
+def test_a_group_without_a_command_says_so(group):
+    refused(crowdveil(group), "Missing command", f"crowdveil {group} --help")
