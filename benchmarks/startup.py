@@ -15,12 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.guarantee import paradigm
-from crowdveil.publish import experiment
-from crowdveil.releases import save_release
-from crowdveil.request import Request
-from crowdveil.sources.simulated import synthetic_crowd
+import crowdveil as cv
 
 MOST = 4.0
 BOUNDED = ("--version", "--help", "decide")
@@ -30,8 +25,8 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "release.json"
-        crowd = synthetic_crowd(30, 10, 5, np.random.default_rng(1)).ballots
-        save_release(experiment(crowd, Request(paradigm("vlcp"), Epsilon(1)), 1), path)
+        crowd = cv.synthetic_crowd(30, 10, 5, np.random.default_rng(1)).ballots
+        cv.release_for_experiments(crowd, "vlcp", epsilon=1, seed=1).save(path)
         dilemma = json.dumps([{"features": {"x1": 1}}, {"features": {"x2": 1}}])
         crowdveil = [sys.executable, "-m", "crowdveil"]
         programs = {
