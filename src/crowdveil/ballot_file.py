@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,8 @@ class Header:
     """The labels of the scenarios' codes."""
     about: Mapping[str, tuple[str, ...]]
     """The labels of each question's codes."""
+    selection: str | None
+    """What the voters were selected by (``Ballots.filter``)."""
     origin: Mapping[str, Any] = field(compare=False)
 
     @classmethod
@@ -56,6 +58,7 @@ class Header:
             batch.dilemmas.dtype.name,
             None if batch.scenarios is None else batch.scenarios.labels,
             {question: said.labels for question, said in batch.about.items()},
+            batch.selection,
             origin,
         )
 
@@ -75,7 +78,9 @@ class Header:
         try:
             scenarios = None if data["scenarios"] is None else tuple(data["scenarios"])
             about = {str(question): tuple(labels) for question, labels in data["about"].items()}
-            header = cls(Study.from_dict(data["study"]), data["numbers"], scenarios, about, data["origin"])
+            header = cls(
+                Study.from_dict(data["study"]), data["numbers"], scenarios, about, data["selection"], data["origin"]
+            )
         except (KeyError, TypeError, AttributeError):
             raise damaged from None
         if header.numbers not in _NUMBERS:
@@ -91,6 +96,7 @@ class Header:
                 "study": self.study.as_dict(),
                 "scenarios": self.scenarios,
                 "about": self.about,
+                "selection": self.selection,
                 "origin": dict(self.origin),
             }
         ).encode()
@@ -305,7 +311,7 @@ def write_ballots(
             if writer is None or first is None:
                 raise CrowdveilError("there is not one usable record, so no ballot file was written")
             told = origin() if callable(origin) else origin
-            complete = Header(first.study, first.numbers, first.scenarios, first.about, told)
+            complete = replace(first, origin=told)
             writer.add_key_value_metadata({_METADATA: complete.as_bytes()})
         finally:
             if writer is not None:
@@ -358,6 +364,7 @@ def _ballots(header: Header, table: pa.Table) -> Ballots:
         None if header.scenarios is None else Categories(header.scenarios, arrays["scenarios"]),
         about,
         header.origin,
+        header.selection,
     )
 
 

@@ -22,7 +22,7 @@ from crowdveil.categories import Categories
 from crowdveil.errors import CrowdveilError
 from crowdveil.records import check_alternatives, check_choices, check_voters, dilemmas_between
 from crowdveil.study.study import Study
-from crowdveil.voter_names import DIGEST, as_digests, check_distinct, join_names
+from crowdveil.voter_names import DIGEST, as_digests, check_distinct, digest_bytes, join_names
 
 if TYPE_CHECKING:
     import polars
@@ -53,6 +53,8 @@ class Ballots:
     """The voters' own words about themselves, by question."""
     origin: Mapping[str, Any] = field(default_factory=dict)
     """The source of the records, in its own words."""
+    selection: str | None = None
+    """What the voters were selected by, if that may depend on their records or on what they said of themselves."""
 
     def __post_init__(self) -> None:
         if self.dilemmas.ndim != 2 or self.dilemmas.shape[1] != self.study.dimension:
@@ -212,21 +214,28 @@ class Ballots:
         """Return the ballots of the first voters."""
         return self[:voters]
 
-    def take(self, positions: IntArray) -> Ballots:
-        """Return the ballots of the voters at these positions, in this order; a position may come more than once."""
+    def take(self, positions: IntArray, label: str = "chosen positions") -> Ballots:
+        """Return the ballots of the voters at these positions, in this order; they are a selection (``filter``)."""
+        return replace(self._take(positions), selection=label)
+
+    def _take(self, positions: IntArray) -> Ballots:
         counts = self.counts[positions]
         offsets = _offsets(counts)
         rows = np.repeat(self.offsets[positions] - offsets[:-1], counts) + np.arange(offsets[-1])
         return self._select(offsets, rows, positions)
 
-    def filter(self, keep: BoolArray | Callable[[Ballots], BoolArray]) -> Ballots:
-        """Return the ballots of the voters for whom the mask is true: ``ballots.filter(lambda b: b.counts >= 5)``."""
+    def filter(self, keep: BoolArray | Callable[[Ballots], BoolArray], label: str = "a filter") -> Ballots:
+        """Return the ballots of the voters for whom the mask is true: ``ballots.filter(lambda b: b.counts >= 5)``.
+
+        Who is kept may depend on what a release has to protect. So a release of them is refused unless it declares
+        the label public, and then it says that belonging to this group is not protected.
+        """
         mask = np.asarray(keep(self) if callable(keep) else keep)
         if mask.dtype != np.bool_ or mask.shape != (self.voters,):
             raise CrowdveilError(
                 f"a filter needs a mask of {self.voters} booleans, one for each voter, got {mask.dtype}{mask.shape}"
             )
-        return self.take(np.flatnonzero(mask))
+        return self.take(np.flatnonzero(mask), label)
 
     def split(self, share: float, seed: int) -> tuple[Ballots, Ballots]:
         """Split the voters at random: this share of them, rounded, and the others, both in the order they had."""
@@ -234,7 +243,7 @@ class Ballots:
             raise CrowdveilError(f"a share is a number from 0 to 1, got {share}")
         order = np.random.default_rng(seed).permutation(self.voters)
         cut = round(share * self.voters)
-        return self.take(np.sort(order[:cut])), self.take(np.sort(order[cut:]))
+        return self._take(np.sort(order[:cut])), self._take(np.sort(order[cut:]))
 
     def batches(self) -> Iterator[Ballots]:
         """Walk the crowd in batches of bounded size."""
@@ -342,6 +351,7 @@ def join_batches(study: Study, batches: Sequence[Ballots]) -> Ballots:
         Categories.concatenate(scenarios) if scenarios else None,
         {question: Categories.concatenate([b.about[question] for b in batches]) for question in first.about},
         first.origin,
+        next((b.selection for b in batches if b.selection), None),
     )
 
 
@@ -355,20 +365,36 @@ class Census:
     most_records: int
     fingerprint: str
     """SHA-256 of the study and of every difference in order, the same however the crowd is cut into batches."""
+    digests: bytes | None = field(default=None, repr=False)
+    """A digest of each voter's name, 16 bytes each; None where not all voters have names."""
+    selection: str | None = None
+    """What the voters were selected by (``Ballots.filter``)."""
 
 
 def census(source: BallotSource) -> Census:
     """Walk the crowd once and count it."""
     counts, records = hashlib.sha256(), hashlib.sha256()
     each: list[IntArray] = []
+    digests: list[bytes | None] = []
+    selection: str | None = None
     for batch in source.batches():
         counts.update(np.ascontiguousarray(batch.counts).data)
         records.update(np.ascontiguousarray(batch.differences).data)
         each.append(np.array([batch.voters, batch.records, batch.counts.min(), batch.counts.max()]))
+        digests.append(None if batch.names is None else digest_bytes(batch.names))
+        selection = selection or batch.selection
     voters, total, fewest, most = np.array(each).T
     name = f"{source.study.fingerprint} {counts.hexdigest()} {records.hexdigest()}"
     fingerprint = hashlib.sha256(name.encode()).hexdigest()
-    return Census(int(voters.sum()), int(total.sum()), int(fewest.min()), int(most.max()), fingerprint)
+    return Census(
+        int(voters.sum()),
+        int(total.sum()),
+        int(fewest.min()),
+        int(most.max()),
+        fingerprint,
+        None if None in digests else b"".join(known for known in digests if known is not None),
+        selection,
+    )
 
 
 def check_one_record_each(study: Study, voters: int, records: int, confirmed: bool) -> None:

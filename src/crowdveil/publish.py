@@ -29,7 +29,7 @@ from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.zcdp import ZcdpBudget
 from crowdveil.releases import Release
-from crowdveil.request import Preview, Request, SomeEpsilon, level_of, preview_request
+from crowdveil.request import Preview, Request, SomeEpsilon, check_selection, level_of, preview_request
 from crowdveil.version import VERSION
 
 REPORTS_MADE_BY = "the holder of the ballots, as each voter's device would: the holder saw the records"
@@ -49,6 +49,7 @@ def release(
     equal_votes: bool = False,
     robust: float = 0.0,
     one_record_each: bool = False,
+    public_selection: str | None = None,
 ) -> Release:
     """Release the crowd's preference under differential privacy, with exact noise, charged to a ledger.
 
@@ -56,6 +57,8 @@ def release(
     ``epsilon`` is one number for all voters or, in distributed paradigms, a list of personal ones in the voters' order;
     ``zcdp`` asks for Gaussian noise instead. ``mechanism`` is the recommended one unless another is named, or "paper".
     ``one_record_each`` confirms that voters are people where nearly all of them have one record.
+    ``public_selection`` is needed for voters who were selected from a larger crowd (``Ballots.filter``): it names by
+    what, and declares that everybody may know who belongs to them.
     """
     request = Request(
         find_paradigm(paradigm),
@@ -67,6 +70,7 @@ def release(
         equal_votes,
         robust,
         one_record_each,
+        public_selection,
     )
     return _delivered_by(ledger, charged_release(ballots, request, ledger))
 
@@ -84,6 +88,7 @@ def preview(
     equal_votes: bool = False,
     robust: float = 0.0,
     one_record_each: bool = False,
+    public_selection: str | None = None,
 ) -> Preview:
     """Tell what a release would cost and how wide its error bars would be. Spends nothing and draws no noise."""
     request = Request(
@@ -96,8 +101,11 @@ def preview(
         equal_votes,
         robust,
         one_record_each,
+        public_selection,
     )
-    return preview_request(ballots, request)
+    asked = preview_request(ballots, request)
+    check_selection(asked)
+    return asked
 
 
 def release_for_experiments(
@@ -144,6 +152,7 @@ def charged_release(source: BallotSource, request: Request, ledger: ChargeableLe
     if not hasattr(ledger, "charge"):
         raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
     asked = preview_request(source, request)
+    check_selection(asked)
     if asked.guarantee.delta and ledger.delta not in (None, asked.guarantee.delta):
         raise CrowdveilError(
             f"the ledger's delta is {ledger.delta}, the release's {asked.guarantee.delta}: use the ledger's"
@@ -227,6 +236,7 @@ class _Devices:
 
 def _release(preview: Preview, noisy: _Noisy, ledger: Mapping[str, Any] | None) -> Release:
     made_by = {"reports_made_by": REPORTS_MADE_BY} if preview.mechanism in DISTRIBUTED else {}
+    selected = {} if preview.public_selection is None else {"selected_by": preview.public_selection}
     return Release(
         study=preview.settings.study,
         parameter=noisy.estimate.parameter,
@@ -235,7 +245,7 @@ def _release(preview: Preview, noisy: _Noisy, ledger: Mapping[str, Any] | None) 
         noise=noisy.estimate.noise,
         sampler=noisy.sampler,
         exact=noisy.exact,
-        facts={**noisy.estimate.facts, **made_by},
+        facts={**noisy.estimate.facts, **made_by, **selected},
         ledger=ledger,
         version=VERSION,
     )

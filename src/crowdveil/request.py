@@ -14,12 +14,13 @@ from crowdveil.ballots import BallotSource, Census, census, check_one_record_eac
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
-from crowdveil.privacy.ledger.charge import Charge
+from crowdveil.privacy.ledger.charge import Charge, Crowd
 from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, MECHANISMS, check_options, mechanism_name
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.zcdp import ZcdpBudget
 from crowdveil.releases import ERROR_BAR
+from crowdveil.voter_names import check_distinct, names_from_digests
 
 FEWEST_VOTERS = 2
 
@@ -44,6 +45,8 @@ class Request:
     robust: float = 0.0
     one_record_each: bool = False
     """Voters with one record each are confirmed as people (``check_one_record_each``)."""
+    public_selection: str | None = None
+    """What the voters were selected by, declared public: belonging to them is then not protected."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.paradigm, Paradigm):
@@ -75,6 +78,7 @@ class Preview:
     guarantee: Guarantee
     epsilons: Epsilons
     dataset: Census
+    public_selection: str | None = None
 
     @property
     def expected_noise(self) -> NoiseDistribution | None:
@@ -100,6 +104,7 @@ class Preview:
         guarantee = self.guarantee
         return Charge(
             dataset=self.dataset.fingerprint,
+            crowd=Crowd.of(self.settings.study.feature_names, self.dataset.voters, self.dataset.digests),
             unit=guarantee.paradigm.unit,
             epsilon=guarantee.epsilon.amount,
             records_per_voter=self.dataset.most_records,
@@ -138,6 +143,8 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
         )
     if request.paradigm.unit is Unit.VOTER:
         check_one_record_each(study, dataset.voters, dataset.records, request.one_record_each)
+    if dataset.digests is not None:
+        check_distinct(names_from_digests(dataset.digests), "these ballots")
     bound = float(study.norm_bound if request.norm_bound is None else request.norm_bound)
     epsilons = _everybodys(request.epsilon, dataset.voters)
     loss = Loss.RHO if isinstance(request.epsilon, ZcdpBudget) else Loss.EPSILON
@@ -153,7 +160,19 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
         guarantee=guarantee,
         epsilons=epsilons,
         dataset=dataset,
+        public_selection=request.public_selection,
     )
+
+
+def check_selection(preview: Preview) -> None:
+    """Refuse a crowd whose very membership may tell what is to be protected, unless that is declared public."""
+    selection = preview.dataset.selection
+    if selection is not None and selection != preview.public_selection:
+        raise CrowdveilError(
+            f"these voters were selected by {selection!r}: if that depends on their records or on what they said of "
+            "themselves, a release about them tells who is among them. If everybody may know who is, declare it with "
+            f"public_selection={selection!r} (--public-selection); else release the whole crowd, or a seeded split of it"
+        )
 
 
 def level_of(epsilon: SomeEpsilon | None, zcdp: ZcdpBudget | None) -> Epsilon | Epsilons | ZcdpBudget:

@@ -21,6 +21,19 @@ def as_digests(names: pa.Array) -> pa.Array:
     return pa.array([hashlib.blake2b(name.encode(), digest_size=16).digest() for name in names.to_pylist()], DIGEST)
 
 
+def digest_bytes(names: pa.Array) -> bytes:
+    """Return the digests of names, 16 bytes each, as one string of bytes."""
+    digests = as_digests(names)
+    start = digests.offset * DIGEST.byte_width
+    return bytes(digests.buffers()[1][start : start + len(digests) * DIGEST.byte_width])
+
+
+def names_from_digests(digests: bytes) -> pa.ChunkedArray:
+    """Return digests as names."""
+    count = len(digests) // DIGEST.byte_width
+    return pa.chunked_array([pa.Array.from_buffers(DIGEST, count, [None, pa.py_buffer(digests)])])
+
+
 def join_names(names: Sequence[pa.Array | None]) -> pa.ChunkedArray | None:
     """Join the names of batches, as digests where some have only those; None where no batch has names."""
     known = [each for each in names if each is not None]

@@ -15,7 +15,7 @@ from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.amount import NOTHING, Amount
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger.charge import Charge
+from crowdveil.privacy.ledger.charge import Charge, Crowd
 from crowdveil.service import poll_release
 from crowdveil.service.poll_release import make_release, preview_release
 from crowdveil.service.store.store import Store, open_store
@@ -24,7 +24,7 @@ TODAY = date(2026, 5, 4)
 
 
 def charge_of(micro: int, purpose: str) -> Charge:
-    return Charge("", Unit.VOTER, Amount(micro), 1, purpose)
+    return Charge("", Crowd("", 1), Unit.VOTER, Amount(micro), 1, purpose)
 
 
 def central(store: Store, voters: int = 5) -> None:

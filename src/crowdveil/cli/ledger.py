@@ -15,7 +15,7 @@ ledger = typer.Typer(
 )
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file (SQLite).")]
-Budget = Annotated[str, typer.Option("--budget", help="Epsilon that one dataset may spend in all, for example 3.")]
+Budget = Annotated[str, typer.Option("--budget", help="Epsilon that anybody may lose in all, for example 3.")]
 
 
 @ledger.command()
@@ -28,7 +28,7 @@ def create(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a ledger. Every dataset gets an account in it at its first release.
+    """Create a ledger, and beside it the key by which it recognises people: keep both, and publish neither.
 
     A plain ledger adds up epsilons: a pure promise. With `--delta`, the budget (epsilon, delta) becomes a rho, and each
     release is charged epsilon^2 / 2: more and better releases, for a promise that may fail with probability delta.
@@ -42,14 +42,14 @@ def create(
     made = Ledger.create(path, budget, delta)
     data = {"ledger": str(path), "id": made.id, "budget": budget}
     if delta is None:
-        show(data, as_json, lambda: say(f"{path}: each dataset may spend epsilon {budget} in all."))
+        show(data, as_json, lambda: say(f"{path}: nobody may lose more than epsilon {budget} in all."))
         return
-    rho = made.statement().default_budget
+    rho = made.statement().budget
     show(
         {**data, "delta": delta, "rho": rho.value},
         as_json,
         lambda: say(
-            f"{path}: all releases of a dataset together are ({budget}, {delta:g})-differentially private. "
+            f"{path}: all releases about anybody together are ({budget}, {delta:g})-differentially private. "
             f"They may spend rho {rho}; a pure release costs epsilon^2 / 2 of it."
         ),
     )
@@ -60,32 +60,25 @@ def raise_budget(
     path: LedgerPath,
     budget: Budget,
     note: Annotated[str, typer.Option(help="Why: it stays in the ledger.")],
-    ballots: Annotated[
-        Path | None, typer.Option(help="Only for this ballot file's data; default: for new data.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Raise a budget for good: a larger budget is a weaker promise.
+    """Raise the budget for good: a larger budget is a weaker promise to everybody in the ledger.
 
-    Example: `crowdveil ledger raise study.ledger --budget 4 --ballots mm.parquet --note "second wave of the study"`
+    Example: `crowdveil ledger raise study.ledger --budget 4 --note "second wave of the study"`
     """
-    from crowdveil.ballot_file import open_ballots
-    from crowdveil.ballots import census
     from crowdveil.privacy.ledger.ledger import Ledger
 
-    dataset = None if ballots is None else census(open_ballots(ballots)).fingerprint
-    Ledger.open(path).raise_budget(dataset, budget, note)
-    whom = "data without an account yet" if dataset is None else f"dataset {dataset[:12]}"
+    Ledger.open(path).raise_budget(budget, note)
     show(
-        {"ledger": str(path), "dataset": dataset, "budget": budget, "note": note},
+        {"ledger": str(path), "budget": budget, "note": note},
         as_json,
-        lambda: say(f"{path}: the budget of {whom} is now {budget}."),
+        lambda: say(f"{path}: the budget is now {budget}."),
     )
 
 
 @ledger.command("show")
 def show_ledger(path: LedgerPath, as_json: AsJson = False) -> None:
-    """Show every account: what was spent on what, and what remains.
+    """Show what was spent on which people, what remains for them, and why.
 
     Example: `crowdveil ledger show study.ledger`
     """
@@ -99,22 +92,24 @@ def _print(path: Path, statement: Statement) -> None:
     from crowdveil.privacy.zcdp import epsilon_of
 
     of_rho = "" if statement.delta is None else f"rho (zCDP, delta {statement.delta:g}) "
-    say(f"{bold(str(path))}: budget for new data {of_rho}{statement.default_budget}")
+    say(f"{bold(str(path))}: nobody may lose more than {of_rho}{statement.budget}.")
+    for raised in statement.raises:
+        say(f"Budget raised from {raised.old} to {raised.new} on {raised.raised_at[:10]}: {raised.note}")
     if not statement.accounts:
-        say("No dataset has spent anything yet.")
+        say("Nothing has been spent yet.")
     for account in statement.accounts:
         _print_account(account, statement.measure)
         if statement.delta is not None:
             spent = account.spent
             together = epsilon_of(spent.value, statement.delta) if spent else 0
-            say(f"Its releases so far are together ({together:.4g}, {statement.delta:g})-differentially private.")
+            say(f"All releases about them are together ({together:.4g}, {statement.delta:g})-differentially private.")
 
 
 def _print_account(account: Account, measure: Measure) -> None:
+    who = f"{account.voters:,} voters" if account.named else "voters without names: anybody of their study"
     say(
-        f"\nDataset {account.dataset[:12]}: {account.remaining} "
-        f"of {account.budget} remain. A whole voter lost at most "
-        f"{account.whole_voter}."
+        f"\nCrowd {account.crowd}, {who}: {account.remaining} of {account.budget} remain. "
+        f"A whole voter lost at most {account.whole_voter}."
     )
     entries = Table(None, "entry", "when (UTC)", "what", "unit", "state", measure.value, numbers=1)
     for entry in account.entries:
@@ -127,5 +122,5 @@ def _print_account(account: Account, measure: Measure) -> None:
             str(entry.charged),
         )
     entries.print()
-    for raised in account.raises:
-        say(f"Budget raised from {raised.old} to {raised.new} on {raised.raised_at[:10]}: {raised.note}")
+    for overlap in account.overlaps:
+        say(f"Also counted: {overlap}.")

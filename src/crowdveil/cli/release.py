@@ -77,6 +77,12 @@ def release(
     one_record_each: Annotated[
         bool, typer.Option("--one-record-each", help="Confirm that voters with one record each are people.")
     ] = False,
+    public_selection: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL", help="What these voters were selected by, if everybody may know who is among them."
+        ),
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="The ledger to charge (`crowdveil ledger create`).")] = None,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the release.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")] = False,
@@ -105,7 +111,7 @@ def release(
     from crowdveil.privacy.guarantee import paradigm as find_paradigm
     from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.privacy.personal_epsilons import read_personal_epsilons
-    from crowdveil.request import Request, preview_request
+    from crowdveil.request import Request, check_selection, preview_request
 
     # What can be refused is refused before a long import.
     protected = find_paradigm(paradigm)
@@ -127,13 +133,16 @@ def release(
             equal_votes=equal_votes,
             robust=robust,
             one_record_each=one_record_each,
+            public_selection=public_selection,
         )
         prepared = preview_request(source, request) if make is None else None
         made = None if make is None else make(source, request)
     if prepared is not None:
+        check_selection(prepared)
         _show_dry_run(prepared, account, as_json)
     if made is not None:
         show(made.as_dict(), as_json, lambda: _print_release(made, out_path))
+        _tell_if_nobody_is_known(made, account)
 
 
 def _maker(
@@ -207,9 +216,25 @@ def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> N
                 f"Remaining: {fits.remaining} of {fits.budget}"
                 + ("." if fits.fits else f", which is {fits.missing} too little.")
             )
+            for overlap in fits.overlaps:
+                say(f"Spent before: {overlap}.")
+            if fits.caution:
+                say(f"{_ANYBODY} Why: {fits.caution}.")
         say(expected_error_bar_sentence(prepared.expected_noise, prepared.settings.robust))
 
     show(data, as_json, in_words)
+
+
+def _tell_if_nobody_is_known(made: Release, account: Ledger | None) -> None:
+    """Warn where the ledger had to charge the crowd as if anybody could be in it."""
+    if account is None or made.ledger is None:
+        return
+    charged = next(a for a in account.statement().accounts if made.ledger["entry"] in [e.id for e in a.entries])
+    if not charged.named:
+        tell(f"{_ANYBODY} Why: the ballots have no voters' names, or the ledger's key is missing.")
+
+
+_ANYBODY = "The ledger cannot tell who these voters are, and charges as if anybody of this study could be among them."
 
 
 def _print_release(made: Release, path: Path | None) -> None:
@@ -224,7 +249,7 @@ def _print_release(made: Release, path: Path | None) -> None:
     for sentence in guarantee_sentences(made):
         say(sentence)
     for name, value in made.facts.items():
-        if name != "reports_made_by":  # said in a sentence above
+        if name not in ("reports_made_by", "selected_by"):  # said in sentences above
             say(f"{name.replace('_', ' ')}: {value}")
     if not made.exact:
         tell("Experiment: made with floating-point noise, this release protects nobody.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -127,7 +128,15 @@ def guarantee_sentences(release: Release) -> list[str]:
         _against_whom(noisemaker(release)),
         *_how_much(guarantee, noisemaker(release)),
         *(_personal(guarantee) if guarantee.personal else ()),
+        *(_selected(release.facts["selected_by"]) if "selected_by" in release.facts else ()),
     ]
+
+
+def _selected(label: str) -> Iterator[str]:
+    yield (
+        f"These voters were selected from a larger crowd by “{label}”, which was declared public: who is among them is "
+        "not protected."
+    )
 
 
 def _experiment(guarantee: Guarantee) -> str:

@@ -1,16 +1,26 @@
-"""Charges in a few words, amounts in millionths."""
+"""Charges in a few words, amounts in millionths. A dataset stands for a crowd of its own."""
+
+import hashlib
 
 from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger.charge import Charge
+from crowdveil.privacy.ledger.charge import Charge, Crowd
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.ledger.statement import Entry
+
+
+def crowd_of(*names: str, study: str = "s") -> Crowd:
+    """The crowd of the people with these names."""
+    digests = b"".join(hashlib.blake2b(name.encode(), digest_size=16).digest() for name in names)
+    return Crowd.of([study], len(names), digests)
 
 
 def charge_of(
     dataset: str, micro: int, unit: Unit, records: int = 5, purpose: str = "x", rho_micro: int | None = None
 ) -> Charge:
-    return Charge(dataset, unit, Amount(micro), records, purpose, None if rho_micro is None else Amount(rho_micro))
+    crowd = crowd_of(f"somebody in {dataset}")
+    rho = None if rho_micro is None else Amount(rho_micro)
+    return Charge(dataset, crowd, unit, Amount(micro), records, purpose, rho)
 
 
 def post(

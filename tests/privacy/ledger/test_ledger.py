@@ -34,7 +34,9 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def account(ledger: Ledger, dataset: str = CATS) -> Account:
-    (found,) = [account for account in ledger.statement().accounts if account.dataset == dataset]
+    (found,) = [
+        account for account in ledger.statement().accounts if {entry.dataset for entry in account.entries} == {dataset}
+    ]
     return found
 
 
@@ -69,22 +71,23 @@ def test_a_refusal_has_the_numbers_and_spends_nothing(ledger: Ledger) -> None:
     error = refusal.value
     assert (error.requested, error.remaining, error.missing) == (Decimal("0.5"), Decimal("0.3"), Decimal("0.2"))
     assert str(error) == (
-        "the budget of dataset cccccccccccc does not cover this release: requested epsilon 0.5, "
-        "remaining 0.3 of 1, difference 0.2; ask for at most 0.3, or raise the budget deliberately: "
-        f"crowdveil ledger raise {ledger.path} --budget 1.2 --ballots FILE --note WHY"
+        "the budget does not cover this release: requested epsilon 0.5, remaining 0.3 of 1, difference 0.2 "
+        "(spent before: 0.7 with 1 of these people (crowd 1)); ask for at most 0.3, or raise the budget deliberately: "
+        f"crowdveil ledger raise {ledger.path} --budget 1.2 --note WHY"
     )
     assert ledger.statement() == before
 
 
 def test_what_a_refusal_advises_works(ledger: Ledger) -> None:
-    with pytest.raises(BudgetExceeded, match=r"raise .*ledger --budget 2\.5 --ballots"):
+    with pytest.raises(BudgetExceeded, match=r"raise .*ledger --budget 2\.5 --note"):
         post(ledger, CATS, 2_500_000, Unit.VOTER, 5, "too much")
     assert ledger.statement().accounts == ()
-    ledger.raise_budget(CATS, Amount(2_500_000), "the board agreed")
+    ledger.raise_budget(Amount(2_500_000), "the board agreed")
     post(ledger, CATS, 2_500_000, Unit.VOTER, 5, "enough")
     with pytest.raises(BudgetExceeded) as refusal:
         post(ledger, CATS, 1, Unit.VOTER, 5, "one more")
-    assert "remaining 0 of 2.5, difference 0.000001; raise the budget deliberately" in str(refusal.value)
+    assert "remaining 0 of 2.5, difference 0.000001 (spent before: 2.5 with" in str(refusal.value)
+    assert "(crowd 1)); raise the budget deliberately" in str(refusal.value)
 
 
 def test_a_refusal_travels_between_processes(ledger: Ledger) -> None:
@@ -94,10 +97,11 @@ def test_a_refusal_travels_between_processes(ledger: Ledger) -> None:
     assert (str(copy), copy.missing) == (str(refusal.value), 1)
 
 
-def test_datasets_have_separate_budgets(ledger: Ledger) -> None:
+def test_disjoint_crowds_have_separate_budgets(ledger: Ledger) -> None:
     post(ledger, CATS, EPSILON, Unit.VOTER, 5, "all of it")
     post(ledger, DOGS, EPSILON, Unit.VOTER, 5, "all of it")
-    assert [one.dataset for one in ledger.statement().accounts] == [CATS, DOGS]
+    assert [[e.dataset for e in one.entries] for one in ledger.statement().accounts] == [[CATS], [DOGS]]
+    assert [one.overlaps for one in ledger.statement().accounts] == [(), ()]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +137,6 @@ def test_preview_agrees_with_charge_and_changes_nothing(ledger: Ledger) -> None:
     assert (over.fits, over.missing.micro, over.remaining_after.micro) == (False, 1, 300_000)
     assert (fresh.fits, fresh.remaining.micro, fresh.missing.micro) == (True, EPSILON, 0)
     assert over.as_dict() == {
-        "dataset": CATS,
         "unit": "voter",
         "fits": False,
         "requested": 0.300001,
@@ -141,6 +144,8 @@ def test_preview_agrees_with_charge_and_changes_nothing(ledger: Ledger) -> None:
         "remaining": 0.3,
         "remaining_after": 0.3,
         "missing": 0.000001,
+        "overlaps": [{"crowd": 1, "people_in_both": 1, "spent": 0.7}],
+        "caution": None,
     }
 
 
@@ -178,24 +183,14 @@ def test_budgets_only_rise_and_say_why(ledger: Ledger) -> None:
     post(ledger, CATS, 1, Unit.VOTER, 5, "first")
     for not_more in (EPSILON, EPSILON - 1):
         with pytest.raises(CrowdveilError, match="the budget is 1 and can only be raised, got "):
-            ledger.raise_budget(CATS, Amount(not_more), "oops")
+            ledger.raise_budget(Amount(not_more), "oops")
     with pytest.raises(CrowdveilError, match="needs a note"):
-        ledger.raise_budget(CATS, Amount(2 * EPSILON), " ")
-    ledger.raise_budget(CATS, Amount(2 * EPSILON), "second wave")
-    ledger.raise_budget(CATS, Amount(3 * EPSILON), "third wave")
-    steps = [(step.old.micro, step.new.micro, step.note) for step in account(ledger).raises]
+        ledger.raise_budget(Amount(2 * EPSILON), " ")
+    ledger.raise_budget(Amount(2 * EPSILON), "second wave")
+    ledger.raise_budget(Amount(3 * EPSILON), "third wave")
+    steps = [(step.old.micro, step.new.micro, step.note) for step in ledger.statement().raises]
     assert steps == [(EPSILON, 2 * EPSILON, "second wave"), (2 * EPSILON, 3 * EPSILON, "third wave")]
     assert account(ledger).budget.micro == 3 * EPSILON
-
-
-def test_a_raised_default_is_for_new_datasets_only(ledger: Ledger) -> None:
-    post(ledger, CATS, 1, Unit.VOTER, 5, "before")
-    ledger.raise_budget(None, Amount(5 * EPSILON), "new policy")
-    post(ledger, DOGS, 1, Unit.VOTER, 5, "after")
-    assert account(ledger, CATS).budget.micro == EPSILON
-    assert account(ledger, DOGS).budget.micro == 5 * EPSILON
-    (step,) = ledger.statement().default_raises
-    assert (step.dataset, step.old.micro, step.new.micro) == (None, EPSILON, 5 * EPSILON)
 
 
 @pytest.mark.parametrize("dataset", ["", "c" * 63, "C" * 64, "c" * 64 + "\n", f"sha256:{'c' * 57}"])
@@ -204,8 +199,6 @@ def test_a_fingerprint_has_one_spelling(ledger: Ledger, dataset: str) -> None:
         post(ledger, dataset, 1, Unit.VOTER, 5, "x")
     with pytest.raises(CrowdveilError, match="dataset must be"):
         ledger.preview(charge_of(dataset, 1, Unit.VOTER))
-    with pytest.raises(CrowdveilError, match="dataset must be"):
-        ledger.raise_budget(dataset, Amount(2 * EPSILON), "x")
     with pytest.raises(CrowdveilError, match="release digest must be"):
         ledger.deliver(1, dataset)
 
@@ -219,7 +212,7 @@ def test_amounts_are_positive_and_bounded(ledger: Ledger, tmp_path: Path, amount
     with pytest.raises(CrowdveilError, match="records per voter must be 1 or more"):
         post(ledger, CATS, 1, Unit.RECORD, amount, "x")
     with pytest.raises(CrowdveilError, match="the budget must be"):
-        ledger.raise_budget(CATS, Amount(amount), "x")
+        ledger.raise_budget(Amount(amount), "x")
     with pytest.raises(CrowdveilError, match="the budget must be"):
         Ledger.create(tmp_path / "other.ledger", Amount(amount))
     assert not (tmp_path / "other.ledger").exists()
@@ -251,22 +244,26 @@ def test_a_statement_in_plain_words(ledger: Ledger) -> None:
     entry = post(ledger, CATS, 400_000, Unit.RECORD, 3, "rlcp pooled score")
     ledger.deliver(entry.id, DIGEST)
     post(ledger, CATS, 100_000, Unit.VOTER, 3, "vlcp algorithm-1")
-    ledger.raise_budget(CATS, Amount(2 * EPSILON), "second wave")
+    ledger.raise_budget(Amount(2 * EPSILON), "second wave")
     statement = ledger.statement()
     (plain,) = statement.as_dict()["accounts"]
     first, second = plain.pop("entries")
-    (step,) = plain.pop("raises")
+    (step,) = statement.as_dict()["raises"]
     assert plain == {
-        "dataset": CATS,
+        "crowd": 1,
+        "voters": 1,
+        "known_by_name": True,
         "budget": 2.0,
         "spent": {"voter": 0.1, "record": 0.5, "choice": 0.5},
         "remaining": 1.5,
         "whole_voter_loses_at_most": 1.3,
         "charged_not_delivered": [2],
+        "overlaps": [],
     }
     assert first == {
         "ledger": ledger.id,
         "entry": 1,
+        "crowd": 1,
         "dataset": CATS,
         "unit": "record",
         "epsilon": 0.4,
@@ -279,21 +276,23 @@ def test_a_statement_in_plain_words(ledger: Ledger) -> None:
     }
     assert (second["state"], second["delivered_at"]) == ("charged, not delivered", None)
     assert (step["old_budget"], step["new_budget"], step["note"]) == (1.0, 2.0, "second wave")
-    assert json.loads(json.dumps(statement.as_dict()))["default_budget"] == 1.0
+    assert json.loads(json.dumps(statement.as_dict()))["budget"] == 2.0
 
 
 @pytest.mark.parametrize(
     "tampering",
     [
-        f"INSERT INTO entry VALUES (9, '{CATS}', 'voter', 600001, 5, 'over budget', 'now')",
-        f"INSERT INTO entry VALUES (9, '{DOGS}', 'voter', 1, 5, 'without an account', 'now')",
+        f"INSERT INTO entry VALUES (9, 1, '{CATS}', 'voter', 600001, 400000, 5, 'over budget', 'now')",
+        f"INSERT INTO entry VALUES (9, 1, '{CATS}', 'voter', 600000, 399999, 5, 'less than was spent', 'now')",
+        f"INSERT INTO entry VALUES (9, 2, '{DOGS}', 'voter', 1, 0, 5, 'without a crowd', 'now')",
         "UPDATE entry SET epsilon = 1",
         "DELETE FROM entry",
-        "UPDATE account SET opening_budget = 9000000",
-        "DELETE FROM account",
+        "UPDATE ledger SET opening_budget = 9000000",
+        "UPDATE crowd SET people = NULL",
+        "DELETE FROM crowd",
         "DELETE FROM delivery",
         f"INSERT INTO delivery VALUES (1, '{OTHER_DIGEST}', 'now')",
-        f"INSERT INTO budget_raise VALUES (9, '{CATS}', 1000000, 999999, 'lower', 'now')",
+        "INSERT INTO budget_raise VALUES (9, 1000000, 999999, 'lower', 'now')",
     ],
 )
 def test_the_tables_refuse_what_the_rules_forbid(ledger: Ledger, tampering: str) -> None:
@@ -311,7 +310,7 @@ def test_open_creates_once_and_checks_the_budget(tmp_path: Path) -> None:
     path = tmp_path / "study.ledger"
     made = Ledger.open(path, budget=0.3)
     assert Ledger.open(path) == Ledger.open(path, budget="0.3") == made
-    assert str(made.statement().default_budget) == "0.3"
+    assert str(made.statement().budget) == "0.3"
     with pytest.raises(CrowdveilError, match=r"has a budget of 0\.3, not 4: open it without a budget, or raise it"):
         Ledger.open(path, budget=4)
     with pytest.raises(CrowdveilError, match="adds up pure epsilons, not delta 1e-06"):
@@ -326,12 +325,12 @@ def test_open_creates_once_and_checks_the_budget(tmp_path: Path) -> None:
 def test_a_budget_is_a_number(tmp_path: Path, budget: Any) -> None:
     with pytest.raises(CrowdveilError, match=r"a budget is a number from 0\.000001"):
         Ledger.create(tmp_path / "l", budget)
-    assert not (tmp_path / "l").exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_ledger_shows_itself_in_a_few_lines(ledger: Ledger) -> None:
     post(ledger, CATS, 300_000, Unit.VOTER, 5, "first")
     assert repr(ledger) == f"<ledger of epsilons in {ledger.path}>"
     assert repr(ledger.statement()) == (
-        "<statement: epsilon 1 for each new dataset\n  <dataset cccccccccccc: 0.3 of 1 spent on 1 releases>>"
+        "<statement: nobody may lose more than epsilon 1\n  <crowd 1, 1 voters: 0.3 of 1 spent>>"
     )

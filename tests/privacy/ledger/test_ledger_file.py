@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
@@ -20,6 +21,7 @@ from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
 from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.privacy.ledger.people import key_path
 
 EPSILON = 1_000_000
 DATASET = "a" * 64
@@ -53,15 +55,17 @@ def test_a_commit_is_on_disk_when_it_returns(ledger: Ledger) -> None:
         assert book.execute("PRAGMA fullfsync").fetchone() == (1,)
 
 
-def test_a_ledger_at_rest_is_one_file(ledger: Ledger) -> None:
+def test_a_ledger_at_rest_is_one_file_and_its_key(ledger: Ledger) -> None:
     post(ledger, DATASET, 1, Unit.VOTER, 5, "x")
-    assert list(ledger.path.parent.iterdir()) == [ledger.path]
+    assert sorted(ledger.path.parent.iterdir()) == [ledger.path, key_path(ledger.path)]
+    assert stat.S_IMODE(key_path(ledger.path).stat().st_mode) == 0o600
+    assert key_path(ledger.path).read_bytes().strip() not in ledger.path.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["a b.ledger", "50%.ledger", "what?.ledger", "no#1.ledger", "välj.ledger"])
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     post(Ledger.create(tmp_path / name, Amount(EPSILON)), DATASET, 1, Unit.VOTER, 5, "x")
-    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [name, f"{name}.key"]
     assert len(Ledger.open(tmp_path / name).statement().accounts) == 1
 
 
@@ -124,10 +128,10 @@ def test_some_other_database(tmp_path: Path) -> None:
 
 def test_another_format(ledger: Ledger) -> None:
     other = sqlite3.connect(ledger.path)
-    other.execute("PRAGMA user_version = 3")
+    other.execute("PRAGMA user_version = 2")
     other.close()
     expected = (
-        f"ledger {ledger.path} has format 3, this crowdveil knows formats 1 and 2: use the crowdveil that made it"
+        f"ledger {ledger.path} has format 2, this crowdveil knows formats 3 and 4: use the crowdveil that made it"
     )
     assert complaint_of_open(ledger.path) == expected
     assert complaint_of_charge(ledger) == expected
@@ -149,6 +153,10 @@ def test_creation_needs_a_directory(tmp_path: Path) -> None:
 def test_replaced_while_in_use(ledger: Ledger) -> None:
     ledger.path.unlink()
     assert complaint_of_charge(ledger).startswith("there is no ledger at ")
+    with pytest.raises(CrowdveilError, match="already exists, the key of a ledger that was here"):
+        Ledger.create(ledger.path, Amount(EPSILON))
+    assert not ledger.path.exists()
+    key_path(ledger.path).unlink()
     Ledger.create(ledger.path, Amount(EPSILON))
     assert "was replaced by another ledger" in complaint_of_charge(ledger)
 
@@ -189,7 +197,7 @@ def test_sqlite_cannot_write(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, li
             Ledger.create(ledger.path.with_name("new.ledger"), Amount(EPSILON))
     assert str(refused.value) == f"cannot use ledger {ledger.path}: {complaint}"
     assert ledger.statement() == before
-    assert list(ledger.path.parent.iterdir()) == [ledger.path]
+    assert sorted(ledger.path.parent.iterdir()) == [ledger.path, key_path(ledger.path)]
 
 
 def test_damaged(ledger: Ledger) -> None:

@@ -25,10 +25,11 @@ from crowdveil.files import write_text
 from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
-from crowdveil.privacy.ledger.charge import Charge
+from crowdveil.privacy.ledger.charge import Charge, Crowd
 from crowdveil.privacy.ledger.ledger import Ledger
 
 DATASET = "a" * 64
+CROWD = Crowd("study", 1, b"somebody\0\0\0\0\0\0\0\0")
 STEP = 1_000
 BUDGET = 1_000_000
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -39,7 +40,7 @@ PROCESSES.set_forkserver_preload(
 
 def release(ledger: Ledger, folder: Path, reached: Callable[[str], None] = lambda step: None) -> None:
     """Do what every release does, in its order."""
-    entry = ledger.charge(Charge(DATASET, Unit.VOTER, Amount(STEP), 5, "kill test"))
+    entry = ledger.charge(Charge(DATASET, CROWD, Unit.VOTER, Amount(STEP), 5, "kill test"))
     reached("charged")
     text = json.dumps(entry.as_dict())
     write_text(folder / f"{entry.id}.json", text)

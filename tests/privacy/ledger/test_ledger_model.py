@@ -11,11 +11,12 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.privacy.ledger.posting import charge_of, post
+from tests.privacy.ledger.posting import crowd_of
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
+from crowdveil.privacy.ledger.charge import Charge, Crowd
 from crowdveil.privacy.ledger.ledger import Ledger
 
 POSTED = {
@@ -24,65 +25,75 @@ POSTED = {
     Unit.CHOICE: (Unit.CHOICE,),
 }
 
-datasets = st.sampled_from(["a" * 64, "b" * 64])
+DATASET = "a" * 64
+PEOPLE = "abcde"
 digests = st.sampled_from(["0" * 64, "1" * 64])
 units = st.sampled_from(Unit)
 amounts = st.integers(1, 20).map(lambda tenths: tenths * 100_000)
+crowds = st.sets(st.sampled_from(PEOPLE), min_size=1).map(lambda names: crowd_of(*sorted(names)))
+
+
+def names_in(crowd: Crowd) -> set[str]:
+    return {name for name in PEOPLE if crowd.digests is None or crowd_of(name).digests in blocks(crowd.digests)}
+
+
+def blocks(digests: bytes) -> set[bytes]:
+    return {digests[start : start + 16] for start in range(0, len(digests), 16)}
 
 
 class LedgerAgainstIntegers(RuleBasedStateMachine):
-    """The rule as it is stated: each line that a charge is posted to stays within the budget."""
+    """The model keeps what each of five people has lost. Who is in a crowd without names may be any of them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        self.budget: dict[str, int] = {}
         self.spent: dict[tuple[str, Unit], int] = defaultdict(int)
         self.whole_voter: dict[str, int] = defaultdict(int)
         self.delivered: dict[int, str | None] = {}
-        self.raises: dict[str | None, list[tuple[int, int]]] = defaultdict(list)
+        self.raises: list[tuple[int, int]] = []
+        self.charged: dict[frozenset[str] | None, int] = defaultdict(int)
 
     def teardown(self) -> None:
         shutil.rmtree(self.folder)
 
     @initialize(budget=amounts)
     def create(self, budget: int) -> None:
-        self.default = budget
+        self.budget = budget
         self.ledger = Ledger.create(self.folder / "ledger", Amount(budget))
 
-    def fits(self, dataset: str, epsilon: int, unit: Unit) -> bool:
-        budget = self.budget.get(dataset, self.default)
-        return all(self.spent[dataset, line] + epsilon <= budget for line in POSTED[unit])
-
-    @rule(dataset=datasets, epsilon=amounts, unit=units, records=st.integers(1, 9))
-    def charge(self, dataset: str, epsilon: int, unit: Unit, records: int) -> None:
-        fits = self.fits(dataset, epsilon, unit)
-        assert self.ledger.preview(charge_of(dataset, epsilon, unit)).fits == fits
+    @rule(
+        crowd=crowds | st.just(Crowd(crowd_of("a").study, 3)),
+        epsilon=amounts,
+        unit=units,
+        records=st.integers(1, 9),
+    )
+    def charge(self, crowd: Crowd, epsilon: int, unit: Unit, records: int) -> None:
+        names = names_in(crowd)
+        fits = all(self.spent[name, line] + epsilon <= self.budget for name in names for line in POSTED[unit])
+        charge = Charge(DATASET, crowd, unit, Amount(epsilon), records, "x")
+        assert self.ledger.preview(charge).fits == fits
         if not fits:
             with pytest.raises(BudgetExceeded):
-                post(self.ledger, dataset, epsilon, unit, records, "refused")
+                self.ledger.charge(charge)
             return
-        entry = post(self.ledger, dataset, epsilon, unit, records, "accepted")
+        entry = self.ledger.charge(charge)
         assert entry.id == len(self.delivered) + 1
-        self.budget.setdefault(dataset, self.default)
-        for line in POSTED[unit]:
-            self.spent[dataset, line] += epsilon
-        self.whole_voter[dataset] += epsilon * (1 if unit == "voter" else records)
+        for name in names:
+            for line in POSTED[unit]:
+                self.spent[name, line] += epsilon
+            self.whole_voter[name] += epsilon * (1 if unit == "voter" else records)
+        self.charged[None if crowd.digests is None else frozenset(names)] += epsilon
         self.delivered[entry.id] = None
 
-    @rule(dataset=st.none() | datasets, budget=st.integers(1, 60).map(lambda tenths: tenths * 100_000))
-    def raise_budget(self, dataset: str | None, budget: int) -> None:
-        old = self.default if dataset is None else self.budget.get(dataset, self.default)
-        if budget <= old:
+    @rule(budget=st.integers(1, 60).map(lambda tenths: tenths * 100_000))
+    def raise_budget(self, budget: int) -> None:
+        if budget <= self.budget:
             with pytest.raises(CrowdveilError, match="can only be raised"):
-                self.ledger.raise_budget(dataset, Amount(budget), "lower")
+                self.ledger.raise_budget(Amount(budget), "lower")
             return
-        self.ledger.raise_budget(dataset, Amount(budget), "higher")
-        self.raises[dataset].append((old, budget))
-        if dataset is None:
-            self.default = budget
-        else:
-            self.budget[dataset] = budget
+        self.ledger.raise_budget(Amount(budget), "higher")
+        self.raises.append((self.budget, budget))
+        self.budget = budget
 
     @precondition(lambda self: self.delivered)
     @rule(data=st.data(), digest=digests)
@@ -104,18 +115,22 @@ class LedgerAgainstIntegers(RuleBasedStateMachine):
     @invariant()
     def the_statement_is_the_model(self) -> None:
         statement = self.ledger.statement()
-        found = {account.dataset: account for account in statement.accounts}
-        assert statement.default_budget.micro == self.default
-        assert [(r.old.micro, r.new.micro) for r in statement.default_raises] == self.raises[None]
-        assert {dataset: account.budget.micro for dataset, account in found.items()} == self.budget
-        for dataset, account in found.items():
+        assert statement.budget.micro == self.budget
+        assert [(r.old.micro, r.new.micro) for r in statement.raises] == self.raises
+        assert sorted(sum(e.charged.micro for e in a.entries) for a in statement.accounts) == sorted(
+            self.charged.values()
+        )
+        for account in statement.accounts:
+            assert account.spent.micro <= account.budget.micro == self.budget
+        if statement.accounts:
+            # The one who lost most is in some crowd, and no crowd claims more than its people lost.
             for line in POSTED:
-                assert account.spent_on(line).micro == self.spent[dataset, line] <= account.budget.micro
-            assert account.whole_voter.micro == self.whole_voter[dataset]
-            assert [(r.old.micro, r.new.micro) for r in account.raises] == self.raises[dataset]
-        entries = [entry for account in found.values() for entry in account.entries]
+                most = max(self.spent[name, line] for name in PEOPLE)
+                assert max(a.spent_on(line).micro for a in statement.accounts) == most
+            assert max(a.whole_voter.micro for a in statement.accounts) == max(self.whole_voter.values())
+        entries = [entry for account in statement.accounts for entry in account.entries]
         assert {entry.id: entry.release_digest for entry in entries} == self.delivered
-        undelivered = {entry.id for account in found.values() for entry in account.undelivered}
+        undelivered = {entry.id for account in statement.accounts for entry in account.undelivered}
         assert undelivered == {entry for entry, digest in self.delivered.items() if digest is None}
 
 

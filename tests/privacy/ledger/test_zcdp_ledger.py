@@ -41,7 +41,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def test_the_budget_is_the_largest_rho_that_opendp_allows(ledger: Ledger) -> None:
-    budget = ledger.statement().default_budget.micro
+    budget = ledger.statement().budget.micro
     assert opendp_epsilon(budget / 1e6, DELTA) <= 1
     assert opendp_epsilon((budget + 1) / 1e6, DELTA) > 1
 
@@ -75,7 +75,7 @@ def test_charges_of_both_kinds_add_up(ledger: Ledger) -> None:
 
 
 def test_a_refusal_names_the_amounts_and_a_budget_that_is_enough(ledger: Ledger) -> None:
-    budget = ledger.statement().default_budget.micro
+    budget = ledger.statement().budget.micro
     post(ledger, DATASET, 1, Unit.VOTER, 5, "most of it", rho_micro=budget - 400)
     with pytest.raises(BudgetExceeded) as refused:
         post(ledger, DATASET, 30_000, Unit.VOTER, 5, "too much")
@@ -86,8 +86,8 @@ def test_a_refusal_names_the_amounts_and_a_budget_that_is_enough(ledger: Ledger)
     enough = round(float(said.split("--budget ")[1].split()[0]) * 1e6)
     assert len(ledger.statement().accounts[0].entries) == 1
     with pytest.raises(CrowdveilError, match="can only be raised"):
-        ledger.raise_budget(DATASET, Amount(999_999), "less")
-    ledger.raise_budget(DATASET, Amount(enough), "one more week")
+        ledger.raise_budget(Amount(999_999), "less")
+    ledger.raise_budget(Amount(enough), "one more week")
     post(ledger, DATASET, 30_000, Unit.VOTER, 5, "now it fits")
     spent = sum(entry.charged.micro for entry in ledger.statement().accounts[0].entries)
     assert opendp_epsilon(spent / 1e6, DELTA) <= enough / 1e6
@@ -138,7 +138,7 @@ def test_a_budget_too_small_for_any_rho(tmp_path: Path) -> None:
 
 def test_the_delta_cannot_be_changed_and_an_older_program_knows_the_format(ledger: Ledger) -> None:
     book = sqlite3.connect(ledger.path)
-    assert book.execute("PRAGMA user_version").fetchone() == (2,)
+    assert book.execute("PRAGMA user_version").fetchone() == (4,)
     for change in ("UPDATE zcdp SET delta = 0.5", "DELETE FROM zcdp"):
         with pytest.raises(sqlite3.IntegrityError, match="only ever added to"):
             book.execute(change)
@@ -161,7 +161,7 @@ def accepted_in_a_race(contestants: int, attempt: Callable[[], object]) -> int:
 
 
 def test_twenty_threads_share_five_steps(ledger: Ledger) -> None:
-    budget = ledger.statement().default_budget.micro
+    budget = ledger.statement().budget.micro
     step = budget // 5
     assert accepted_in_a_race(20, lambda: post(ledger, DATASET, 1, Unit.VOTER, 5, "race", rho_micro=step)) == 5
     (account,) = ledger.statement().accounts
@@ -184,7 +184,7 @@ def spend_until_refused(path: Path, pure: bool, step: int, start: ProcessBarrier
 
 def test_twelve_processes_with_pure_and_gaussian_releases_never_overspend_rho(ledger: Ledger, tmp_path: Path) -> None:
     """Half of them pay 450 millionths (epsilon 0.03, squared and halved), half a step of their own."""
-    budget = ledger.statement().default_budget.micro
+    budget = ledger.statement().budget.micro
     context = multiprocessing.get_context("forkserver")
     start = context.Barrier(12)
     results = [tmp_path / f"accepted-{number}" for number in range(12)]
@@ -209,7 +209,7 @@ def test_twelve_processes_with_pure_and_gaussian_releases_never_overspend_rho(le
 @settings(max_examples=20, deadline=None)
 def test_any_history_stays_within_the_budget(tmp_path_factory: pytest.TempPathFactory, history) -> None:
     ledger = Ledger.create(tmp_path_factory.mktemp("ledger") / "ledger", Amount(1_000_000), DELTA)
-    budget, spent = ledger.statement().default_budget.micro, Fraction(0)
+    budget, spent = ledger.statement().budget.micro, Fraction(0)
     for pure, amount in history:
         exact = Fraction(amount) ** 2 / 2 / 10**6 if pure else Fraction(amount)
         try:

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Whose records a release is about."""
+
+    study: str
+    """Tells studies apart by their features alone: another title, order or bound is the same study."""
+    voters: int
+    digests: bytes | None = field(default=None, repr=False)
+    """A digest of each voter's name, 16 bytes each; None where there are no names."""
+
+    @classmethod
+    def of(cls, features: Iterable[str], voters: int, digests: bytes | None) -> Crowd:
+        """Describe the voters of a study with these features."""
+        return cls(hashlib.sha256("\0".join(sorted(features)).encode()).hexdigest(), voters, digests)
 
 
 @dataclass(frozen=True)
@@ -15,6 +33,7 @@ class Charge:
 
     dataset: str
     """The fingerprint of the ballots."""
+    crowd: Crowd
     unit: Unit
     """The unit that the release protects."""
     epsilon: Amount

@@ -25,12 +25,13 @@ from pathlib import Path
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.ledger.people import create_key, key_path
 
 PATIENCE_SECONDS = 30.0
 """How long to wait for another process that is writing to the ledger."""
 
 APPLICATION_ID = int.from_bytes(b"crvl", "big")
-PURE_FORMAT, ZCDP_FORMAT = 1, 2
+PURE_FORMAT, ZCDP_FORMAT = 3, 4
 """A ledger that adds up epsilons, and one that adds up rhos."""
 
 _HOW_TO_CREATE = "create one with: crowdveil ledger create PATH --budget 3"
@@ -39,48 +40,47 @@ _TABLES = (
     """CREATE TABLE ledger (
         id TEXT NOT NULL,
         created_at TEXT NOT NULL,
-        opening_budget INTEGER NOT NULL CHECK (opening_budget > 0))""",
-    """CREATE TABLE account (
-        id INTEGER PRIMARY KEY,
-        dataset TEXT NOT NULL UNIQUE,
-        opening_budget INTEGER NOT NULL CHECK (opening_budget > 0))""",
+        opening_budget INTEGER NOT NULL CHECK (opening_budget > 0),
+        key_recognised_by TEXT NOT NULL)""",
     """CREATE TABLE budget_raise (
         id INTEGER PRIMARY KEY,
-        dataset TEXT REFERENCES account (dataset),
         old_budget INTEGER NOT NULL,
         new_budget INTEGER NOT NULL CHECK (new_budget > old_budget),
         note TEXT NOT NULL,
         raised_at TEXT NOT NULL)""",
+    # people: the sorted numbers of a crowd's people, 8 bytes each; NULL where it is not known who they are.
+    """CREATE TABLE crowd (
+        id INTEGER PRIMARY KEY,
+        digest TEXT NOT NULL UNIQUE,
+        study TEXT NOT NULL,
+        voters INTEGER NOT NULL CHECK (voters > 0),
+        people BLOB CHECK (people IS NULL OR length(people) > 0))""",
     """CREATE TABLE entry (
         id INTEGER PRIMARY KEY,
-        dataset TEXT NOT NULL REFERENCES account (dataset),
+        crowd INTEGER NOT NULL REFERENCES crowd,
+        dataset TEXT NOT NULL,
         unit TEXT NOT NULL,
         epsilon INTEGER NOT NULL CHECK (epsilon > 0),
+        spent_before INTEGER NOT NULL CHECK (spent_before >= 0),
         records_per_voter INTEGER NOT NULL CHECK (records_per_voter > 0),
         purpose TEXT NOT NULL,
         charged_at TEXT NOT NULL)""",
-    "CREATE INDEX entry_dataset ON entry (dataset, epsilon)",
+    "CREATE INDEX entry_crowd ON entry (crowd, epsilon)",
     """CREATE TABLE delivery (
         entry INTEGER PRIMARY KEY REFERENCES entry,
         release_digest TEXT NOT NULL,
         delivered_at TEXT NOT NULL)""",
-    """CREATE VIEW default_budget AS
-        SELECT coalesce((SELECT max(new_budget) FROM budget_raise WHERE dataset IS NULL), opening_budget)
-            AS budget FROM ledger""",
-    """CREATE VIEW balance AS
-        SELECT id, dataset,
-            coalesce((SELECT max(new_budget) FROM budget_raise r WHERE r.dataset = a.dataset), opening_budget)
-                AS budget,
-            (SELECT coalesce(sum(epsilon), 0) FROM entry e WHERE e.dataset = a.dataset) AS spent
-        FROM account a""",
-    # The second wall: a program that forgets to ask cannot overspend either.
+    """CREATE VIEW budget AS
+        SELECT coalesce((SELECT max(new_budget) FROM budget_raise), opening_budget) AS budget FROM ledger""",
+    # The second wall: a program that forgets to ask cannot overspend on a crowd, nor understate what was spent on it.
     """CREATE TRIGGER within_budget AFTER INSERT ON entry
-        WHEN (SELECT spent > budget FROM balance WHERE dataset = NEW.dataset)
+        WHEN NEW.spent_before + NEW.epsilon > (SELECT budget FROM budget)
+          OR NEW.spent_before + NEW.epsilon < (SELECT sum(epsilon) FROM entry WHERE crowd = NEW.crowd)
         BEGIN SELECT RAISE(ABORT, 'the budget does not cover this entry'); END""",
     *(
         f"""CREATE TRIGGER {table}_no_{action} BEFORE {action} ON {table}
         BEGIN SELECT RAISE(ABORT, 'a ledger is only ever added to'); END"""
-        for table in ("ledger", "account", "budget_raise", "entry", "delivery")
+        for table in ("ledger", "budget_raise", "crowd", "entry", "delivery")
         for action in ("UPDATE", "DELETE")
     ),
 )
@@ -114,18 +114,26 @@ def create(path: Path, budget: Amount, delta: float | None) -> None:
     except OSError as error:
         raise CrowdveilError(f"cannot create ledger {path}: {error.strerror}") from None
     try:
+        recognised_by = create_key(path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    try:
         with _in_plain_words(path), closing(_connect(path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _TABLES if delta is None else _TABLES + _ZCDP_TABLES:
                 connection.execute(statement)
             if delta is not None:
                 connection.execute("INSERT INTO zcdp VALUES (?)", (delta,))
-            connection.execute("INSERT INTO ledger VALUES (?, ?, ?)", (str(uuid.uuid4()), now(), budget.micro))
+            connection.execute(
+                "INSERT INTO ledger VALUES (?, ?, ?, ?)", (str(uuid.uuid4()), now(), budget.micro, recognised_by)
+            )
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {PURE_FORMAT if delta is None else ZCDP_FORMAT}")
             connection.execute("COMMIT")
     except BaseException:
         path.unlink(missing_ok=True)
+        key_path(path).unlink(missing_ok=True)
         raise
 
 

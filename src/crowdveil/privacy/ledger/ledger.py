@@ -1,9 +1,11 @@
-"""The privacy budget: what has been released about each dataset, and what may still be.
+"""The privacy budget: what has been released about whom, and what may still be.
 
 Theorem (sequential composition). Releases that are eps_1-, ..., eps_k-differentially private for one unit of
 protection, each chosen after seeing the earlier ones, are together (eps_1 + ... + eps_k)-differentially
 private for that unit: the probability of what was seen is a product of k factors, and the i-th changes by at
-most e^eps_i. The ledger therefore adds epsilons up, and refuses the charge that would exceed the budget.
+most e^eps_i. The ledger therefore adds epsilons up for each person (``people``), and refuses the charge with which
+somebody would exceed the budget. What counts is who is in a crowd: another order of the voters, other display texts, a
+subset, a superset or a later wave meets what the same people have lost before.
 
 A zCDP ledger, made with a delta, adds up rhos instead (``zcdp``). Its budget (epsilon, delta) becomes a rho once, when
 it is set, rounded down; a pure epsilon is charged as epsilon^2 / 2, and a Gaussian release as its rho, rounded up to a
@@ -25,21 +27,26 @@ SQLite relies on file locks that network file systems often get wrong.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import operator
 import re
 import sqlite3
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.amount import MICROS_PER_UNIT, NOTHING, Amount, AmountLike
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
-from crowdveil.privacy.ledger.charge import Charge
-from crowdveil.privacy.ledger.statement import Account, ChargePreview, Entry, Measure, Raise, Statement
+from crowdveil.privacy.ledger.charge import Charge, Crowd
+from crowdveil.privacy.ledger.people import KnownCrowd, PersonArray, key_path, most_spent, people_of, read_key
+from crowdveil.privacy.ledger.statement import LINES, Account, ChargePreview, Entry, Measure, Overlap, Raise, Statement
 from crowdveil.privacy.zcdp import epsilon_of, rho_of
 
 MOST = Amount(10**18)
@@ -56,13 +63,15 @@ class Ledger:
     """A random UUID, made at creation."""
     delta: float | None = None
     """Of a zCDP ledger; None for a pure one."""
+    key_recognised_by: str = field(default="", repr=False)
 
     @classmethod
     def create(cls, path: str | PathLike[str], budget: AmountLike, delta: float | None = None) -> Ledger:
-        """Make a new ledger in which every dataset may spend the budget, an epsilon; never overwrites a file.
+        """Make a new ledger in which nobody may lose more than the budget, an epsilon; never overwrites a file.
 
-        With a ``delta`` it is a zCDP ledger: all releases about a dataset are (epsilon, delta)-differentially
-        private together, with the budget's epsilon.
+        With a ``delta`` it is a zCDP ledger: all releases about a person are (epsilon, delta)-differentially
+        private together, with the budget's epsilon. Beside the ledger a key is made, by which it recognises people
+        and which nobody else should have.
         """
         ledger_file.create(Path(path), _budget(budget, delta), delta)
         return cls.open(path)
@@ -74,9 +83,9 @@ class Ledger:
         if budget is not None and not path.exists():
             return cls.create(path, budget, delta)
         with ledger_file.transaction(path, writes=False) as connection:
-            (ledger,) = connection.execute("SELECT id FROM ledger").fetchone()
-            opened = cls(path.absolute(), ledger, ledger_file.delta_of(connection))
-            found = _default_budget(connection)
+            ledger, recognised_by = connection.execute("SELECT id, key_recognised_by FROM ledger").fetchone()
+            opened = cls(path.absolute(), ledger, ledger_file.delta_of(connection), recognised_by)
+            found = _budget_of(connection)
         if delta is not None and delta != opened.delta:
             kind = "adds up pure epsilons" if opened.delta is None else f"has delta {opened.delta:g}"
             raise CrowdveilError(f"ledger {path} {kind}, not delta {delta:g}: open it without a delta")
@@ -102,24 +111,41 @@ class Ledger:
         cost = self._cost(charge)
         if not 1 <= (records := operator.index(charge.records_per_voter)) <= MOST_RECORDS:
             raise CrowdveilError(f"records per voter must be 1 or more, got {records}")
+        people, _ = self._people(charge.crowd)
         with ledger_file.transaction(self.path, self.id, writes=True) as connection:
-            budget, spent = _balance(connection, charge.dataset)
-            if cost > budget - spent:
-                raise self._refusal(charge.dataset, cost, budget, spent)
-            _open_account(connection, charge.dataset)
+            balance = _balance(connection, charge.crowd, people)
+            if cost > balance.remaining:
+                raise self._refusal(cost, balance)
+            crowd = _number_of(connection, balance.crowd)
             (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM entry").fetchone()
             unit = Unit(charge.unit).value
-            row = (last + 1, charge.dataset, unit, cost.micro, records, charge.purpose, ledger_file.now())
-            connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        return self._entry(*row)
+            now = ledger_file.now()
+            connection.execute(
+                "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    last + 1,
+                    crowd,
+                    charge.dataset,
+                    unit,
+                    cost.micro,
+                    balance.spent.micro,
+                    records,
+                    charge.purpose,
+                    now,
+                ),
+            )
+        return self._entry(last + 1, crowd, charge.dataset, unit, cost.micro, records, charge.purpose, now)
 
     def preview(self, charge: Charge) -> ChargePreview:
         """Tell whether a charge would fit; changes nothing, and promises nothing about a later charge."""
         _check_digest("dataset", charge.dataset)
         cost = self._cost(charge)
+        people, caution = self._people(charge.crowd)
         with ledger_file.transaction(self.path, self.id, writes=False) as connection:
-            budget, spent = _balance(connection, charge.dataset)
-        return ChargePreview(charge.dataset, charge.unit, cost, budget, budget - spent, self.measure)
+            balance = _balance(connection, charge.crowd, people)
+        return ChargePreview(
+            charge.unit, cost, balance.budget, balance.remaining, balance.overlaps, caution, self.measure
+        )
 
     def deliver(self, entry: int, release_digest: str) -> None:
         """Note that the release of ``entry`` is durably in place; saying so again changes nothing."""
@@ -140,57 +166,38 @@ class Ledger:
                     f"not {release_digest[:12]}: every release needs a charge of its own"
                 )
 
-    def raise_budget(self, dataset: str | None, budget: AmountLike, note: str) -> None:
-        """Raise a dataset's budget for good, or (None) the one that datasets without an account will get.
-
-        A dataset may have its budget raised before its first charge. The budget is an epsilon in a zCDP ledger too.
-        """
+    def raise_budget(self, budget: AmountLike, note: str) -> None:
+        """Raise the budget of everybody in the ledger for good. It is an epsilon in a zCDP ledger too."""
         wanted = _budget(budget, self.delta)
         if not note.strip():
             raise CrowdveilError("a raise of the budget needs a note that says why")
-        if dataset is not None:
-            _check_digest("dataset", dataset)
         with ledger_file.transaction(self.path, self.id, writes=True) as connection:
-            old = _default_budget(connection) if dataset is None else _balance(connection, dataset)[0]
+            old = _budget_of(connection)
             if not wanted > old:
                 measure = "" if self.delta is None else "rho "
                 raise CrowdveilError(
                     f"the budget is {measure}{old} and can only be raised, got {measure}{wanted}: give a larger one"
                 )
-            if dataset is not None:
-                _open_account(connection, dataset)
             connection.execute(
-                "INSERT INTO budget_raise (dataset, old_budget, new_budget, note, raised_at) VALUES (?, ?, ?, ?, ?)",
-                (dataset, old.micro, wanted.micro, note, ledger_file.now()),
+                "INSERT INTO budget_raise (old_budget, new_budget, note, raised_at) VALUES (?, ?, ?, ?)",
+                (old.micro, wanted.micro, note, ledger_file.now()),
             )
 
     def statement(self) -> Statement:
         """Read the whole ledger as it is at one moment."""
         with ledger_file.transaction(self.path, self.id, writes=False) as connection:
             (created_at,) = connection.execute("SELECT created_at FROM ledger").fetchone()
-            default = _default_budget(connection)
-            budgets = connection.execute("SELECT dataset, budget FROM balance ORDER BY id").fetchall()
-            raises = connection.execute(
-                "SELECT dataset, old_budget, new_budget, note, raised_at FROM budget_raise ORDER BY id"
-            ).fetchall()
-            entries = connection.execute(
-                "SELECT id, dataset, unit, epsilon, records_per_voter, purpose, charged_at,"
+            budget = _budget_of(connection)
+            raises = connection.execute("SELECT old_budget, new_budget, note, raised_at FROM budget_raise ORDER BY id")
+            raised = tuple(Raise(Amount(old), Amount(new), *said) for old, new, *said in raises)
+            rows = connection.execute(
+                "SELECT id, crowd, dataset, unit, epsilon, records_per_voter, purpose, charged_at,"
                 " delivered_at, release_digest FROM entry LEFT JOIN delivery ON entry = id ORDER BY id"
-            ).fetchall()
-        raises_of: dict[str | None, list[Raise]] = {None: []}
-        entries_of: dict[str, list[Entry]] = {}
-        for dataset, _ in budgets:
-            raises_of[dataset], entries_of[dataset] = [], []
-        for row in raises:
-            dataset, old, new, *said = row
-            raises_of[dataset].append(Raise(dataset, Amount(old), Amount(new), *said))
-        for row in entries:
-            entries_of[row[1]].append(self._entry(*row))
-        accounts = tuple(
-            Account(dataset, Amount(budget), tuple(entries_of[dataset]), tuple(raises_of[dataset]))
-            for dataset, budget in budgets
-        )
-        return Statement(self.id, created_at, default, tuple(raises_of[None]), accounts, self.delta)
+            )
+            entries = [self._entry(*row) for row in rows]
+            crowds = _crowds(connection)
+        accounts = tuple(_account(crowd, crowds, entries, budget) for crowd in crowds)
+        return Statement(self.id, created_at, budget, raised, accounts, self.delta)
 
     def __repr__(self) -> str:
         kind = "of epsilons" if self.delta is None else f"of rhos at delta {self.delta:g}"
@@ -210,11 +217,20 @@ class Ledger:
             return _positive("rho", charge.rho)
         return _positive("the charge in rho", Amount(-(-(epsilon.micro**2) // (2 * MICROS_PER_UNIT))))
 
-    def _entry(self, number: int, dataset: str, unit: str, micro: int, *rest: Any) -> Entry:
-        return replace(Entry(self.id, number, dataset, Unit(unit), Amount(micro), *rest), measure=self.measure)
+    def _people(self, crowd: Crowd) -> tuple[PersonArray | None, str | None]:
+        """Return the numbers of a crowd's people, or None and why nobody can know them."""
+        if crowd.digests is None:
+            return None, "the ballots do not name their voters: import them with names or digests"
+        key = read_key(self.path, self.key_recognised_by)
+        if key is None:
+            return None, f"the ledger's key {key_path(self.path)} is missing: bring it back"
+        return people_of(crowd, key), None
 
-    def _refusal(self, dataset: str, requested: Amount, budget: Amount, spent: Amount) -> BudgetExceeded:
-        remaining = budget - spent
+    def _entry(self, number: int, crowd: int, dataset: str, unit: str, micro: int, *rest: Any) -> Entry:
+        return replace(Entry(self.id, number, crowd, dataset, Unit(unit), Amount(micro), *rest), measure=self.measure)
+
+    def _refusal(self, requested: Amount, balance: _Balance) -> BudgetExceeded:
+        budget, spent, remaining = balance.budget, balance.spent, balance.remaining
         ask = f"ask for at most {remaining}, or " if remaining else ""
         enough = spent + requested
         if self.delta is not None:
@@ -222,11 +238,9 @@ class Ledger:
             ask = f"ask for at most rho {remaining} (epsilon {pure} of a pure release), or " if ask else ""
             enough = _epsilon_for(enough, self.delta)
         return BudgetExceeded(
-            f"the budget of dataset {dataset[:12]} does not cover this release: "
-            f"requested {self.measure} {requested}, remaining {remaining} "
-            f"of {budget}, difference {requested - remaining}; "
-            f"{ask}raise the budget deliberately: crowdveil ledger raise {self.path} "
-            f"--budget {enough} --ballots FILE --note WHY",
+            f"the budget does not cover this release: requested {self.measure} {requested}, remaining {remaining} "
+            f"of {budget}, difference {requested - remaining}{balance.reason}; "
+            f"{ask}raise the budget deliberately: crowdveil ledger raise {self.path} --budget {enough} --note WHY",
             requested.decimal,
             remaining.decimal,
         )
@@ -248,23 +262,100 @@ def _epsilon_for(rho: Amount, delta: float) -> Amount:
     return Amount(micro)
 
 
-def _default_budget(connection: sqlite3.Connection) -> Amount:
-    (budget,) = connection.execute("SELECT budget FROM default_budget").fetchone()
+def _budget_of(connection: sqlite3.Connection) -> Amount:
+    (budget,) = connection.execute("SELECT budget FROM budget").fetchone()
     return Amount(budget)
 
 
-def _balance(connection: sqlite3.Connection, dataset: str) -> tuple[Amount, Amount]:
-    """Return the budget of a dataset and what is spent on its weakest, fullest line."""
-    row = connection.execute("SELECT budget, spent FROM balance WHERE dataset = ?", (dataset,)).fetchone()
-    if row is None:
-        return _default_budget(connection), NOTHING
-    budget, spent = row
-    return Amount(budget), Amount(spent)
+@dataclass(frozen=True)
+class _Balance:
+    """What a crowd's people may still lose."""
+
+    crowd: KnownCrowd
+    """Its id is 0 if it was never charged."""
+    budget: Amount
+    spent: Amount
+    """By the one who has lost most."""
+    overlaps: tuple[Overlap, ...]
+
+    @property
+    def remaining(self) -> Amount:
+        return self.budget - self.spent
+
+    @property
+    def reason(self) -> str:
+        return f" (spent before: {'; '.join(map(str, self.overlaps))})" if self.overlaps else ""
 
 
-def _open_account(connection: sqlite3.Connection, dataset: str) -> None:
-    """Give a dataset the default budget unless it has an account."""
-    connection.execute("INSERT OR IGNORE INTO account SELECT NULL, ?, budget FROM default_budget", (dataset,))
+def _balance(connection: sqlite3.Connection, crowd: Crowd, people: PersonArray | None) -> _Balance:
+    crowds = _crowds(connection)
+    same = (known for known in crowds if known.study == crowd.study and _same_people(known.people, people))
+    known = next(same, KnownCrowd(0, crowd.study, crowd.voters, people))
+    spent_on = {
+        number: int(amount)
+        for number, amount in connection.execute("SELECT crowd, sum(epsilon) FROM entry GROUP BY crowd")
+    }
+    spent = Amount(most_spent(known, spent_on, crowds))
+    return _Balance(known, _budget_of(connection), spent, _overlaps(known, crowds, spent_on))
+
+
+def _same_people(known: PersonArray | None, given: PersonArray | None) -> bool:
+    if known is None or given is None:
+        return known is given
+    return np.array_equal(known, given)
+
+
+def _overlaps(crowd: KnownCrowd, crowds: Sequence[KnownCrowd], spent_on: Mapping[int, int]) -> tuple[Overlap, ...]:
+    return tuple(
+        Overlap(other.id, crowd.shared_with(other), Amount(spent_on[other.id]))
+        for other in crowds
+        if other.id in spent_on and crowd.meets(other)
+    )
+
+
+def _crowds(connection: sqlite3.Connection) -> list[KnownCrowd]:
+    return [
+        KnownCrowd(number, study, voters, None if people is None else np.frombuffer(people, "<u8"))
+        for number, study, voters, people in connection.execute(
+            "SELECT id, study, voters, people FROM crowd ORDER BY id"
+        )
+    ]
+
+
+def _number_of(connection: sqlite3.Connection, crowd: KnownCrowd) -> int:
+    """Return the number of a crowd, giving it one if it has none."""
+    if crowd.id:
+        return crowd.id
+    people = None if crowd.people is None else crowd.people.astype("<u8").tobytes()
+    digest = hashlib.sha256(crowd.study.encode() + (b"" if people is None else people)).hexdigest()
+    row = (digest, crowd.study, crowd.voters, people)
+    number = connection.execute("INSERT INTO crowd (digest, study, voters, people) VALUES (?, ?, ?, ?)", row).lastrowid
+    assert number is not None  # a row was inserted
+    return number
+
+
+def _account(crowd: KnownCrowd, crowds: Sequence[KnownCrowd], entries: Sequence[Entry], budget: Amount) -> Account:
+    def spent(amount: Callable[[Entry], int]) -> dict[int, int]:
+        totals = dict.fromkeys((known.id for known in crowds), 0)
+        for entry in entries:
+            totals[entry.crowd] += amount(entry)
+        return totals
+
+    def on_line(line: Unit) -> Amount:
+        posted = LINES[: LINES.index(line) + 1]
+        return Amount(most_spent(crowd, spent(lambda e: e.charged.micro if e.unit in posted else 0), crowds))
+
+    others = [known for known in crowds if known.id != crowd.id]
+    return Account(
+        crowd=crowd.id,
+        voters=crowd.voters,
+        named=crowd.people is not None,
+        budget=budget,
+        entries=tuple(entry for entry in entries if entry.crowd == crowd.id),
+        spent_by_line={line: on_line(line) for line in LINES},
+        whole_voter=Amount(most_spent(crowd, spent(lambda e: e.whole_voter.micro), crowds)),
+        overlaps=_overlaps(crowd, others, spent(lambda e: e.charged.micro)),
+    )
 
 
 def _positive(what: str, amount: Amount) -> Amount:

@@ -5,6 +5,7 @@ Amounts are exact, so that ten charges of 0.1 are 1. In a zCDP ledger every amou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -30,6 +31,8 @@ class Entry:
     ledger: str
     """The random id of the ledger that holds the entry; with ``id`` it traces a release to its charge."""
     id: int
+    crowd: int
+    """The number of the crowd that it was charged to."""
     dataset: str
     unit: Unit
     charged: Amount
@@ -64,6 +67,7 @@ class Entry:
         return {
             "ledger": self.ledger,
             "entry": self.id,
+            "crowd": self.crowd,
             "dataset": self.dataset,
             "unit": self.unit.value,
             self.measure.value: self.charged.value,
@@ -80,8 +84,6 @@ class Entry:
 class Raise:
     """A budget that somebody raised on purpose, and why."""
 
-    dataset: str | None
-    """None: the default budget, for datasets that had no account yet."""
     old: Amount
     new: Amount
     note: str
@@ -98,22 +100,46 @@ class Raise:
 
 
 @dataclass(frozen=True)
-class Account:
-    """The releases about one dataset, and what remains of its budget."""
+class Overlap:
+    """Another crowd that was charged, and how many people are in both."""
 
-    dataset: str
+    crowd: int
+    shared: int | None
+    """None: nobody knows who is in one of the two, so anybody may be in both."""
+    spent: Amount
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the overlap as plain data, amounts as numbers."""
+        return {"crowd": self.crowd, "people_in_both": self.shared, "spent": self.spent.value}
+
+    def __str__(self) -> str:
+        shared = "perhaps the same people" if self.shared is None else f"{self.shared:,} of these people"
+        return f"{self.spent} with {shared} (crowd {self.crowd})"
+
+
+@dataclass(frozen=True)
+class Account:
+    """What has been released about the people of one crowd, by itself or as part of others, and what may still be."""
+
+    crowd: int
+    voters: int
+    named: bool
+    """Whether the ledger knows who is in it. If not, it may be anybody of its study."""
     budget: Amount
     entries: tuple[Entry, ...]
-    raises: tuple[Raise, ...]
+    """The charges to this very crowd."""
+    spent_by_line: Mapping[Unit, Amount]
+    whole_voter: Amount
+    """What all releases together can cost somebody in the crowd as a whole, including those that protect less."""
+    overlaps: tuple[Overlap, ...]
 
     def spent_on(self, line: Unit) -> Amount:
-        """The most that one voter or one record has lost, by sequential composition.
+        """What somebody in the crowd, or one of their records, has lost at most, by sequential composition.
 
         A release that protects voters with epsilon protects their records with the same epsilon, so an entry
         is posted to the line of its own unit and to every weaker one.
         """
-        posted = LINES[: LINES.index(line) + 1]
-        return sum((entry.charged for entry in self.entries if entry.unit in posted), NOTHING)
+        return self.spent_by_line[line]
 
     @property
     def remaining(self) -> Amount:
@@ -126,11 +152,6 @@ class Account:
         return self.spent_on(LINES[-1])
 
     @property
-    def whole_voter(self) -> Amount:
-        """The most that all releases together can cost a voter as a whole, including those that protect less."""
-        return sum((entry.whole_voter for entry in self.entries), NOTHING)
-
-    @property
     def undelivered(self) -> tuple[Entry, ...]:
         """Charges of which no release is known: spent all the same, since noise may have been drawn."""
         return tuple(entry for entry in self.entries if entry.delivered_at is None)
@@ -141,14 +162,16 @@ class Account:
     def as_dict(self) -> dict[str, Any]:
         """Return the account as plain data, amounts as numbers."""
         return {
-            "dataset": self.dataset,
+            "crowd": self.crowd,
+            "voters": self.voters,
+            "known_by_name": self.named,
             "budget": self.budget.value,
             "spent": {line.value: self.spent_on(line).value for line in LINES},
             "remaining": self.remaining.value,
             "whole_voter_loses_at_most": self.whole_voter.value,
             "charged_not_delivered": [entry.id for entry in self.undelivered],
             "entries": [entry.as_dict() for entry in self.entries],
-            "raises": [step.as_dict() for step in self.raises],
+            "overlaps": [overlap.as_dict() for overlap in self.overlaps],
         }
 
 
@@ -158,8 +181,9 @@ class Statement:
 
     ledger: str
     created_at: str
-    default_budget: Amount
-    default_raises: tuple[Raise, ...]
+    budget: Amount
+    """What everybody in the ledger may lose."""
+    raises: tuple[Raise, ...]
     accounts: tuple[Account, ...]
     delta: float | None = None
     """Of a zCDP ledger, whose amounts are rhos; None for a pure one, whose amounts are epsilons."""
@@ -179,8 +203,8 @@ class Statement:
             "ledger": self.ledger,
             "created_at": self.created_at,
             **({} if self.delta is None else {"measure": self.measure.value, "delta": self.delta}),
-            "default_budget": self.default_budget.value,
-            "default_raises": [step.as_dict() for step in self.default_raises],
+            "budget": self.budget.value,
+            "raises": [step.as_dict() for step in self.raises],
             "accounts": [account.as_dict() for account in self.accounts],
         }
 
@@ -189,12 +213,15 @@ class Statement:
 class ChargePreview:
     """The effect of a charge, if it were made now."""
 
-    dataset: str
     unit: Unit
     requested: Amount
     budget: Amount
     remaining: Amount
-    """Before the charge."""
+    """Before the charge, for the person in the crowd who has lost most."""
+    overlaps: tuple[Overlap, ...] = ()
+    """Where these people have lost something already."""
+    caution: str | None = None
+    """Why the crowd is charged as if anybody could be in it; None where its people are known."""
     measure: Measure = Measure.EPSILON
 
     @property
@@ -215,7 +242,6 @@ class ChargePreview:
     def as_dict(self) -> dict[str, Any]:
         """Return the preview as plain data, amounts as numbers."""
         return {
-            "dataset": self.dataset,
             "unit": self.unit.value,
             "fits": self.fits,
             **({} if self.measure is Measure.EPSILON else {"measure": self.measure.value}),
@@ -224,4 +250,6 @@ class ChargePreview:
             "remaining": self.remaining.value,
             "remaining_after": self.remaining_after.value,
             "missing": self.missing.value,
+            "overlaps": [overlap.as_dict() for overlap in self.overlaps],
+            "caution": self.caution,
         }

@@ -1,0 +1,136 @@
+"""Who is in a crowd, and how much the person in it who has lost most has lost already.
+
+A ledger knows people by numbers that only its key can make of their names: AES under the key, over the 16-byte digest
+of a name, cut to 8 bytes. Without the key nobody can look a name up in a ledger. Two people with the same number (for
+ten million people this happens with probability 3e-6) would be charged as one, which is too much and never too little.
+
+Theorem (who pays for what). Let each release be eps_i-differentially private for the voters of its crowd, and let
+membership in the crowds not depend on anything that is protected. Then everything that was released is together
+E-differentially private for a voter v, where E is the sum of the eps_i over the crowds that v is in: what was released
+about other crowds does not change at all when v's records do, and the rest is sequential composition. The same holds
+for rhos. So a release may be made if, for everybody in its crowd, E and the new epsilon stay within the budget.
+
+A crowd without names, or one that was charged while the key was missing, may hold anybody of its study. All other
+crowds of the study then count as overlapping it as much as they can.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.ledger.charge import Crowd
+
+PersonArray = npt.NDArray[np.uint64]
+
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class KnownCrowd:
+    """A crowd as a ledger knows it."""
+
+    id: int
+    study: str
+    voters: int
+    people: PersonArray | None = field(repr=False, compare=False)
+    """The numbers of its people, sorted; None where it is not known who they are."""
+
+    def shared_with(self, other: KnownCrowd) -> int | None:
+        """Count the people who are in both crowds; None where that is not known."""
+        if self.people is None or other.people is None:
+            return None
+        return len(np.intersect1d(self.people, other.people, assume_unique=True))
+
+    def meets(self, other: KnownCrowd) -> bool:
+        """Tell whether somebody may be in both crowds."""
+        shared = self.shared_with(other)
+        return self.study == other.study if shared is None else shared > 0
+
+
+def most_spent(crowd: KnownCrowd, spent_on: Mapping[int, int], crowds: Iterable[KnownCrowd]) -> int:
+    """Return what the person in a crowd who has lost most has lost, given what was spent on each crowd, by its id."""
+    charged = [(other, spent_on[other.id]) for other in crowds if spent_on.get(other.id)]
+    # Whoever is in a crowd without names may have been in any other one of the study.
+    anywhere = sum(amount for other, amount in charged if other.people is None and other.study == crowd.study)
+    if crowd.people is None:
+        named = [(o.people, amount) for o, amount in charged if o.people is not None and o.study == crowd.study]
+        everybody = np.unique(np.concatenate([people for people, _ in named])) if named else np.zeros(0, np.uint64)
+    else:
+        named = [(o.people, amount) for o, amount in charged if o.people is not None]
+        everybody = crowd.people
+    exact = np.int64 if sum(amount for _, amount in named) < 2**63 else object
+    spent = np.zeros(len(everybody), exact)
+    for people, amount in named:
+        spent[_in_both(everybody, people)] += amount
+    return anywhere + (int(spent.max()) if len(spent) else 0)
+
+
+def _in_both(everybody: PersonArray, some: PersonArray) -> npt.NDArray[np.intp]:
+    """Return the positions in the first array of those who are in both; both are sorted."""
+    if everybody is some:
+        return np.arange(len(some))
+    _, positions, _ = np.intersect1d(everybody, some, assume_unique=True, return_indices=True)
+    return positions
+
+
+def people_of(crowd: Crowd, key: bytes) -> PersonArray | None:
+    """Return the sorted numbers of a crowd's people; None if it has no names."""
+    # Loaded here: a program that only looks at a ledger needs no cipher.
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    if crowd.digests is None:
+        return None
+    # One block a voter: no two digests are equal, so the same block never comes twice, and ECB tells nothing more.
+    cipher = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()
+    numbers = np.frombuffer(cipher.update(crowd.digests) + cipher.finalize(), "<u8")[::2]
+    return np.unique(numbers)
+
+
+def key_path(ledger: Path) -> Path:
+    """Return where the key of a ledger is kept."""
+    return ledger.with_name(f"{ledger.name}.key")
+
+
+def create_key(ledger: Path) -> str:
+    """Make the key of a new ledger, readable by its owner alone, and return what recognises it."""
+    path = key_path(ledger)
+    key = os.urandom(KEY_BYTES)
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        raise CrowdveilError(
+            f"{path} already exists, the key of a ledger that was here: move it back to its ledger, or remove it"
+        ) from None
+    except OSError as error:
+        raise CrowdveilError(f"cannot create {path}: {error.strerror}") from None
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(f"{key.hex()}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return _recognise(key)
+
+
+def read_key(ledger: Path, recognised_by: str) -> bytes | None:
+    """Read the key of a ledger; None if it is missing. Another ledger's key is refused."""
+    path = key_path(ledger)
+    try:
+        key = bytes.fromhex(path.read_text(encoding="ascii"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CrowdveilError(f"cannot read {path}, the key of the ledger: {error}") from None
+    if _recognise(key) != recognised_by:
+        raise CrowdveilError(f"{path} is not the key of {ledger}: bring its own key back, or move this one away")
+    return key
+
+
+def _recognise(key: bytes) -> str:
+    return hashlib.sha256(b"crowdveil ledger key " + key).hexdigest()
