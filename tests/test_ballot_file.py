@@ -160,7 +160,15 @@ def parquet(path: Path, columns: dict[str, Any], header: bytes | None) -> Path:
 
 
 HEADER = json.dumps(
-    {"format": 3, "numbers": "int8", "study": STUDY.as_dict(), "scenarios": None, "about": {}, "origin": {}}
+    {
+        "format": 3,
+        "numbers": "int8",
+        "study": STUDY.as_dict(),
+        "scenarios": None,
+        "about": {},
+        "selection": None,
+        "origin": {},
+    }
 ).encode()
 CELLS = pa.array([b"\1\2"], pa.binary())
 GOOD = {"voter": ["a"], "dilemmas": CELLS, "choices": pa.array([b"\1"], pa.binary())}

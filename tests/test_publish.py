@@ -59,7 +59,7 @@ def test_the_ledger_is_charged_and_told(crowd, ledger, tmp_path):
     made = publish(crowd, Request(PARADIGMS["vlcp"], ONE), ledger, tmp_path / "r.json")
     (account,) = ledger.statement().accounts
     (entry,) = account.entries
-    assert account.dataset == census(crowd).fingerprint
+    assert entry.dataset == census(crowd).fingerprint
     assert entry.charged.micro == 1_000_000
     assert entry.release_digest == made.digest == read_release(tmp_path / "r.json").digest
     assert made.ledger == {"id": ledger.id, "entry": entry.id}
