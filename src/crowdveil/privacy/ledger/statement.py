@@ -157,7 +157,8 @@ class Account:
         return tuple(entry for entry in self.entries if entry.delivered_at is None)
 
     def __repr__(self) -> str:
-        return f"<dataset {self.dataset[:12]}: {self.spent} of {self.budget} spent on {len(self.entries)} releases>"
+        who = f"{self.voters:,} voters" if self.named else "voters without names"
+        return f"<crowd {self.crowd}, {who}: {self.spent} of {self.budget} spent>"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the account as plain data, amounts as numbers."""
@@ -195,7 +196,7 @@ class Statement:
 
     def __repr__(self) -> str:
         accounts = "".join(f"\n  {account!r}" for account in self.accounts)
-        return f"<statement: {self.measure} {self.default_budget} for each new dataset{accounts}>"
+        return f"<statement: nobody may lose more than {self.measure} {self.budget}{accounts}>"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the statement as plain data, amounts as numbers."""
