@@ -171,7 +171,7 @@ def check_selection(preview: Preview) -> None:
         raise CrowdveilError(
             f"these voters were selected by {selection!r}: if that depends on their records or on what they said of "
             "themselves, a release about them tells who is among them. If everybody may know who is, declare it with "
-            f"public_selection={selection!r} (--public-selection); else release the whole crowd, or a seeded split of it"
+            f"public_selection={selection!r} (--public-selection); else release the whole crowd or a seeded split"
         )
 
 
