@@ -44,10 +44,10 @@ Cells = dict[str, Any]
 @pytest.fixture
 def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make everything go through several blocks, shards, buckets and batches, small as it is."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 700)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(blocks, "ROWS_PER_BLOCK", 5)
     monkeypatch.setattr(importing, "ENTRIES_PER_SHARD", 7)
-    monkeypatch.setattr(shards, "BYTES_PER_BUCKET", 500)
+    monkeypatch.setattr(shards, "BYTES_PER_BUCKET", 2500)
     monkeypatch.setattr(importing, "CLAIMS_PER_BATCH", 3)
 
 
@@ -109,7 +109,7 @@ ROWS = st.lists(
 
 
 @pytest.mark.usefixtures("cut_small")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS)
 def test_few_names_and_many_rows(tmp_path: Path, rows: list[Cells]) -> None:
     path = tmp_path / "answers.csv"
@@ -123,7 +123,7 @@ DIRT = st.sampled_from(
 
 
 @pytest.mark.usefixtures("cut_small")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(0, 59), st.sampled_from(COLUMNS), DIRT), max_size=10),
     st.lists(st.integers(0, 59), max_size=4),
@@ -162,7 +162,7 @@ STRAY = st.sampled_from(['"', '""', 'x"y', '"x"y', '"x" ', '"x\ny"z', '"a,b', '"
 
 
 @pytest.mark.usefixtures("cut_small")
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(0, 29), st.sampled_from(COLUMNS), QUOTED), max_size=12),
     st.lists(st.tuples(st.integers(0, 29), st.sampled_from(COLUMNS), STRAY), max_size=3),

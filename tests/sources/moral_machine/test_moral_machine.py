@@ -293,7 +293,7 @@ JUNK = st.sampled_from(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.sampled_from(HEADER), JUNK), max_size=8),
     st.lists(st.integers(0, 30), max_size=4),
