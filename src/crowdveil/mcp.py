@@ -27,11 +27,10 @@ T = TypeVar("T")
 
 INSTRUCTIONS = (
     "These tools tell what a crowd of voters would choose in an ethical dilemma, from a release of their preferences "
-    "under "
-    "differential privacy. Call describe_study first: it lists the features in which alternatives are described. Then "
-    "call decide_dilemma with two or more alternatives. Where there are several polls, list_releases tells them, and "
-    "the poll must be named. When it is too close to call, the privacy noise is larger than the crowd's margin: do not "
-    "present the first of the ranking as the crowd's choice."
+    "under differential privacy. Call describe_study first: it lists the features in which alternatives are described. "
+    "Then call decide_dilemma with two or more alternatives. Where there are several polls, list_releases tells them, "
+    "and the poll must be named. When it is too close to call, the privacy noise is larger than the crowd's margin: do "
+    "not present the first of the ranking as the crowd's choice."
 )
 
 PollName = Annotated[

@@ -26,7 +26,7 @@ SPREAD = 0.3
 
 @dataclass(frozen=True)
 class Turnout:
-    """What became of a simulated crowd."""
+    """The votes of a simulated crowd, and their fate."""
 
     poll: str
     stored: int

@@ -1,8 +1,8 @@
 """Does a website serve the voter's page that crowdveil ships, byte for byte?
 
 A voter in a distributed poll has to trust the page that runs on the device, and a server could serve another one.
-Whoever watches can compare what is served with what is installed. It is evidence, not proof: a server may show one page
-to whoever watches and another one to a voter.
+Whoever watches can compare what is served with what is installed. It is evidence, not proof: a server may show one
+page to whoever watches and another one to a voter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from crowdveil.errors import CrowdveilError
 
 @dataclass(frozen=True)
 class PageCheck:
-    """What was compared, and what is not as it should be."""
+    """The files that were compared, and those that are not as they should be."""
 
     same: tuple[str, ...]
     different: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""What travels between a voter's device and the server, defined once for both."""
+"""Everything that travels between a voter's device and the server, defined once for both."""

@@ -19,7 +19,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 
 
 class Kind(StrEnum):
-    """What a submission holds."""
+    """The two kinds of submission: private already, or exact."""
 
     REPORT = "report"
     BALLOT = "ballot"
@@ -36,7 +36,7 @@ class Submission:
 
 
 class Status(StrEnum):
-    """What a receipt says."""
+    """The two outcomes that have a receipt."""
 
     STORED = "stored"
     ALREADY_STORED = "already-stored"
@@ -44,7 +44,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Receipt:
-    """What the server says of a submission that it has stored."""
+    """The server's word that a submission is stored."""
 
     id: str
     """The report id, which follows from the token."""

@@ -43,12 +43,12 @@ class HostedPoll(Poll):
 
     @cached_property
     def settings(self) -> Settings:
-        """What the mechanism runs with."""
+        """The mechanism's public settings."""
         return Settings(self.study, self.study.norm_bound)
 
     @cached_property
     def terms(self) -> Terms:
-        """What reports have to keep to."""
+        """The terms that reports have to keep to."""
         return Terms(self.mechanism, self.settings, frozenset(level.epsilon for level in self.levels))
 
     def state(self, today: date, closed_by_host: bool, participants: int) -> State:

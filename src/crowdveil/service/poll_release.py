@@ -28,7 +28,7 @@ from crowdveil.service.store.store import Store
 
 @dataclass(frozen=True)
 class ReleasePreview:
-    """What a release would cost and tell. Nothing is spent, and nothing here came from a record."""
+    """The cost of a release and the noise it would carry. Nothing is spent, and nothing here came from a record."""
 
     poll: str
     voters: int
@@ -36,7 +36,7 @@ class ReleasePreview:
     cost: Amount
     """Nothing for a distributed poll."""
     remaining: Amount | None
-    """What is left of the budget before it, of a central poll."""
+    """The rest of a central poll's budget before it."""
     noise: NoiseDistribution | None
     """The noise that the society would carry, where it is known beforehand."""
 

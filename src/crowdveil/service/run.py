@@ -31,7 +31,7 @@ from crowdveil.service.store.store import Store, open_store
 
 @dataclass(frozen=True)
 class Setup:
-    """What whoever starts the service is told."""
+    """News for whoever starts the service."""
 
     sign_in_token: str
     """For the host, once."""

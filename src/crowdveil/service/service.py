@@ -1,4 +1,4 @@
-"""What every request needs: the store, the settings, the clock, and the releases that were read already."""
+"""The service that every request works with: store, settings, clock, and the releases that were read already."""
 
 from __future__ import annotations
 

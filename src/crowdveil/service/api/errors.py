@@ -14,7 +14,7 @@ from crowdveil.errors import CrowdveilError, Reason, Refusal
 
 
 class Problem(BaseModel):
-    """What went wrong."""
+    """A fault, by its reason and in words."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -87,7 +87,7 @@ def error_response(
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Answer every request at fault in the one shape. (``middleware.failures`` does so where the service is.)"""
+    """Answer every request that is at fault in the one shape; ``middleware.failures`` does so where the service is."""
 
     @app.exception_handler(Refusal)
     def refused(_: Request, error: Refusal) -> Response:

@@ -19,7 +19,7 @@ def health_routes(service: Service) -> APIRouter:
 
     @routes.get("/healthz", response_model=Health, responses={**documented(), **unwell})
     def healthz() -> JSONResponse:
-        """Say whether the database answers."""
+        """Tell whether the database answers."""
         if service.store.database.responds():
             return JSONResponse({"status": "ok", "database": "ok"})
         return JSONResponse({"status": "unavailable", "database": "does-not-answer"}, 503)

@@ -38,7 +38,7 @@ class LevelOfPrivacy(Model):
 
 
 class Method(Model):
-    """What a device needs to make a report. Its privacy depends on none of it."""
+    """The numbers with which a device makes a report. Its privacy depends on none of it."""
 
     norm_bound: float
     record_bound: float
@@ -68,7 +68,7 @@ class Budget(Model):
 
 
 class PollDescription(Model):
-    """What everybody may know of a poll."""
+    """A poll as everybody may know it."""
 
     id: str
     state: Annotated[State, BY_VALUE]
@@ -94,7 +94,7 @@ class PollDescription(Model):
 
 
 class WordsOfFeature(Model):
-    """What a feature is called, and its phrases by value."""
+    """A feature's name, and its phrases by value."""
 
     label: str
     words: dict[str, str] | None
@@ -140,7 +140,7 @@ class ReportBody(Model):
 
 
 class BallotRecord(Model):
-    """What was shown, and which was chosen."""
+    """A dilemma as it was shown, and which side was chosen."""
 
     left: list[float]
     right: list[float]
@@ -221,7 +221,7 @@ class RankedAlternative(Model):
 
 
 class DecisionGuarantee(Model):
-    """What the release promises its voters."""
+    """The promise of the release to its voters."""
 
     paradigm: str
     epsilon: float
@@ -229,7 +229,7 @@ class DecisionGuarantee(Model):
 
 
 class DecisionBody(Model):
-    """What the crowd would choose, how likely, and how sure despite the noise."""
+    """The crowd's choice, how likely it is, and how sure despite the noise."""
 
     choice: str | None
     too_close_to_call: bool

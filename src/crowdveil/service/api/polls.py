@@ -1,4 +1,4 @@
-"""What a voter's page asks before anybody answers."""
+"""Polls, their words and their dilemmas, as a voter's page asks for them."""
 
 from __future__ import annotations
 

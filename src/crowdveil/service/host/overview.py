@@ -1,4 +1,4 @@
-"""What a host sees of a poll: its state, who took part, and how good the reports are."""
+"""A host's view of a poll: its state, who took part, and how good the reports are."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Live:
-    """What changes while voters take part."""
+    """The numbers that change while voters take part."""
 
     status: PollStatus
     state: str
@@ -79,7 +79,7 @@ class Live:
 
     @property
     def remaining(self) -> Amount:
-        """What is left of a central poll's budget."""
+        """The rest of a central poll's budget."""
         budget = self.status.poll.budget
         return NOTHING if budget is None else Amount.of(str(budget)) - self.status.spent
 

@@ -219,6 +219,6 @@ def _epsilon(poll: HostedPoll, given: str) -> Epsilon | None:
 
 
 def _spent(request: HostRequest, poll: HostedPoll) -> str:
-    """Say what has been spent so far, by which a form knows whether it is still the newest."""
+    """Return what has been spent so far, by which a form knows whether it is still the newest."""
     account = request.store.releases.account(poll.name)
     return "" if account is None else str(account.spent)

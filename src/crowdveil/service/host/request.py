@@ -53,7 +53,7 @@ TEMPLATES.filters.update(
 
 @dataclass(frozen=True)
 class HostPages:
-    """What the host's pages work with."""
+    """Everything that the host's pages work with."""
 
     store: Store
     now: Callable[[], int]
@@ -83,7 +83,7 @@ class HostRequest:
     http: Request
     host: str | None
     secret: str
-    """What the cookie holds: of the session, or of the browser before signing in."""
+    """The content of the cookie: of the session, or of the browser before signing in."""
     form: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -1,1 +1,1 @@
-"""What stands between the network and the application: limits, headers and logs."""
+"""Layers between the network and the application: limits, headers and logs."""

@@ -33,7 +33,7 @@ TABLES = tuple(table for table in schema.metadata.sorted_tables if table not in 
 
 @dataclass(frozen=True)
 class Backup:
-    """What a backup file holds."""
+    """The contents of a backup file."""
 
     version: str
     """The crowdveil that made it."""
@@ -69,8 +69,7 @@ def restore(path: Path, address: str) -> Backup:
                 if _version(connection) != backup.tables:
                     raise CrowdveilError(
                         f"{path} has tables of version {backup.tables}, this crowdveil has {_version(connection)}: "
-                        f"restore it with crowdveil {backup.version}, and then start this one, "
-                        "which brings it up to date"
+                        f"restore it with crowdveil {backup.version}, and start this one then, to bring it up to date"
                     )
                 _fill(connection, path)
     finally:

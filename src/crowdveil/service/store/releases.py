@@ -40,7 +40,7 @@ class StoredRelease:
 
 @dataclass(frozen=True)
 class StoredCharge:
-    """What was spent, on what, and which release came of it (None: none did)."""
+    """A sum that was spent, on what, and which release came of it (None: none did)."""
 
     ledger: str
     id: int
@@ -63,7 +63,7 @@ class Account:
 
     @property
     def remaining(self) -> Amount:
-        """What may still be spent."""
+        """The rest, which may still be spent."""
         return self.budget - self.spent
 
 

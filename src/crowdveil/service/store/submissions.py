@@ -1,4 +1,4 @@
-"""What voters submit, kept once: one report or ballot for each token, decided by the database."""
+"""Submissions, kept once: one report or ballot for each token, decided by the database."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS_AT_ONCE = 4096
 MOST_LINKS = 100_000
 
 Outcome = Status | Reason
-"""What became of a submission: it is stored, or was refused for a reason."""
+"""The fate of a submission: it is stored, or was refused for a reason."""
 Refusals = Mapping[tuple[str, str], int]
 """(poll, reason) -> how often something was refused for it."""
 
@@ -90,7 +90,7 @@ class RefusalCount:
 
 @dataclass(frozen=True)
 class Submissions:
-    """What was submitted to which poll, by report id and nothing else."""
+    """The submissions to each poll, by report id and nothing else."""
 
     database: Database
     polls: Polls
