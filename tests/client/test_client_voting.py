@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from dataclasses import replace
 from datetime import date
 
@@ -12,8 +11,8 @@ import numpy as np
 import pytest
 from mcp import Client as McpClient
 from tests.client.running import running
+from tests.program import answer
 
-from crowdveil.cli.app import main
 from crowdveil.client import Client, Refusal
 from crowdveil.client.voting import _perturbed, make_submission
 from crowdveil.errors import CrowdveilError
@@ -293,25 +292,8 @@ def test_which_poll_must_be_said_where_there_are_many(client):
         tokens_of_links(["voter,link"])
 
 
-def test_the_crowd_command(site, monkeypatch, capsys):
-    words = [
-        "crowdveil",
-        "crowd",
-        "--url",
-        site[1],
-        "--voters",
-        "5",
-        "--poll",
-        "algorithm-3",
-        "--level",
-        "light",
-        "--json",
-    ]
-    monkeypatch.setattr(sys, "argv", words)
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 0
-    said = json.loads(capsys.readouterr().out)
+def test_the_crowd_command(site):
+    said = answer("crowd", "--url", site[1], "--voters", "5", "--poll", "algorithm-3", "--level", "light")
     assert (said["stored"], said["levels"], said["refused"]) == (5, {"light": 5}, {})
 
 

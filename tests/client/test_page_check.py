@@ -1,14 +1,13 @@
 """A changed page is noticed, whichever of its files was changed."""
 
-import sys
 from importlib import resources
 from pathlib import Path
 
 import httpx
 import pytest
 from tests.client.running import running
+from tests.program import crowdveil
 
-from crowdveil.cli.app import main
 from crowdveil.client.page_check import check_page
 from crowdveil.errors import CrowdveilError
 from crowdveil.service.poll_file import poll_from_dict
@@ -60,9 +59,7 @@ def test_a_poll_that_is_not_there_and_a_server_that_is_not(address):
             check_page(http, "http://127.0.0.1:1", "kidney")
 
 
-def test_the_command(address, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["crowdveil", "check-page", "--url", address, "--poll", "kidney"])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 0
-    assert f"{len(FILES) + 1} files, all as this crowdveil ships them" in capsys.readouterr().out
+def test_the_command(address):
+    done = crowdveil("check-page", "--url", address, "--poll", "kidney")
+    assert done.code == 0, done.stderr
+    assert f"{len(FILES) + 1} files, all as this crowdveil ships them" in done.stdout

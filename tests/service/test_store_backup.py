@@ -4,14 +4,13 @@ import gzip
 import hashlib
 import json
 import stat
-import sys
 from datetime import date
 
 import pytest
 from sqlalchemy import select
+from tests.program import answer, crowdveil, refused
 from tests.service.host.website import CENTRAL, DISTRIBUTED
 
-from crowdveil.cli.app import main
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.epsilon import Epsilon
@@ -159,35 +158,16 @@ def test_a_backup_of_other_tables_is_refused(backup_file, tmp_path):
         restore(backup_file, f"sqlite:///{tmp_path / 'new.sqlite'}")
 
 
-@pytest.fixture
-def crowdveil(monkeypatch, capsys):
-    """The program, in this process: its exit code and what it said."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["crowdveil", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        said = capsys.readouterr()
-        return end.value.code, said.out + said.err
-
-    return run
-
-
-def test_the_commands(tmp_path, crowdveil):
-    folder = tmp_path / "data"
+def test_the_commands(tmp_path):
+    folder, file = tmp_path / "data", tmp_path / "b.crowdveil.gz"
     folder.mkdir()
     with open_store(f"sqlite:///{folder / 'crowdveil.sqlite'}") as store:
         fill(store)
         before = contents(store)
-        code, said = crowdveil(
-            "backup", "--data", folder, "--out", tmp_path / "b.crowdveil.gz", "--json"
-        )  # while it is open
-    assert code == 0, said
-    assert json.loads(said)["rows"]["report"] == 2499
-    assert crowdveil("restore", tmp_path / "b.crowdveil.gz", "--data", tmp_path / "new")[0] == 0
+        made = answer("backup", "--data", folder, "--out", file)  # while it is open
+    assert made["rows"]["report"] == 2499
+    assert crowdveil("restore", file, "--data", tmp_path / "new").code == 0
     with open_store(f"sqlite:///{tmp_path / 'new' / 'crowdveil.sqlite'}") as restored:
         assert contents(restored) == before
-    code, said = crowdveil("restore", tmp_path / "b.crowdveil.gz", "--data", tmp_path / "new")
-    assert (code, "not empty" in said) == (2, True)
-    code, said = crowdveil("backup", "--data", tmp_path / "nothing", "--out", tmp_path / "c.crowdveil.gz")
-    assert (code, "there is no database" in said) == (2, True)
+    refused(crowdveil("restore", file, "--data", tmp_path / "new"), "not empty")
+    refused(crowdveil("backup", "--data", tmp_path / "nothing", "--out", file), "there is no database")
