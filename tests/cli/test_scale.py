@@ -38,10 +38,11 @@ def test_from_answers_to_a_release_in_one_command(folder: Path) -> None:
     assert "Imported" in done.stderr
     made = read_release(folder / "r.json")
     assert made.guarantee.voters == VOTERS
-    assert {p.name for p in folder.iterdir()} == {"a.csv", "l", "r.json"}, "private answers lie beside the release"
+    left = {p.name for p in folder.iterdir()}
+    assert left == {"a.csv", "l", "l.key", "r.json"}, "private answers lie beside the release"
     assert crowdveil("import", "moral-machine", folder / "a.csv", "--out", folder / "b").code == 0
-    (account,) = Ledger.open(folder / "l").statement().accounts
-    assert account.dataset == census(open_ballots(folder / "b")).fingerprint, "other answers than those of an import"
+    ((entry,),) = (account.entries for account in Ledger.open(folder / "l").statement().accounts)
+    assert entry.dataset == census(open_ballots(folder / "b")).fingerprint, "other answers than those of an import"
 
 
 def test_a_look_at_the_cost_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +51,7 @@ def test_a_look_at_the_cost_leaves_nothing(folder: Path, monkeypatch: pytest.Mon
     private = ("--paradigm", "vlcp", "--epsilon", "1", "--ledger", folder / "l", "--dry-run", "--json")
     done = crowdveil("release", folder / "a.csv", *private)
     assert json.loads(done.stdout)["guarantee"]["voters"] == VOTERS
-    assert {p.name for p in folder.iterdir()} == {"a.csv", "l", "temporary"}
+    assert {p.name for p in folder.iterdir()} == {"a.csv", "l", "l.key", "temporary"}
     assert list((folder / "temporary").iterdir()) == []
     assert Ledger.open(folder / "l").statement().accounts == ()
 
@@ -101,4 +102,4 @@ def test_the_same_by_spark(folder: Path) -> None:
     assert here == there
     done = release(folder, "a.csv", *spark)
     assert done.code == 0, done.stderr
-    assert {p.name for p in folder.iterdir()} == {"a.csv", "l", "r.json", "many"}
+    assert {p.name for p in folder.iterdir()} == {"a.csv", "l", "l.key", "r.json", "many"}
