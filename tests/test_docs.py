@@ -11,6 +11,7 @@ other blocks of its page, from top to bottom, in one folder. A comment right abo
 
 import contextlib
 import csv
+import gzip
 import importlib
 import importlib.util
 import io
@@ -155,6 +156,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(design, "SAMPLE", 2000)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     moral_machine_file(tmp_path / "SharedResponses.csv")
+    (tmp_path / "answers.csv.gz").write_bytes(gzip.compress((tmp_path / "SharedResponses.csv").read_bytes()))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", WIDTH)
     yield tmp_path
