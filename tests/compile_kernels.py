@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.program import answer
 
 from crowdveil.estimation import design
+from crowdveil.privacy.mechanisms.mechanism import Loss
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 
 
@@ -21,12 +22,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         answer("simulate", "moral-machine", "--voters", 20, "--as-csv", folder / "mm.csv", "--dirty", 0.2)
-        answer("import", "moral-machine", folder / "mm.csv", "--out", folder / "mm", "--shards")
+        answer("import", "moral-machine", folder / "mm.csv", "--out", folder / "mm", "--shards", "--allow-refused", 0.9)
         answer("simulate", "synthetic-3", "--voters", 20, "--records", 5, "--out", folder / "synthetic")
         answer("ledger", "create", folder / "ledger", "--budget", 1000)
         for ballots in ("mm", "synthetic"):
             answer("fit", folder / ballots)
-            for mechanism in (*CENTRAL.values(), *DISTRIBUTED.values()):
+            pure = (mechanism for mechanism in CENTRAL.values() if mechanism.takes is Loss.EPSILON)
+            for mechanism in (*pure, *DISTRIBUTED.values()):
                 for paradigm in mechanism.paradigms:
                     asked = ("--paradigm", paradigm, "--mechanism", mechanism.name, "--epsilon", 1)
                     place = ("--ledger", folder / "ledger", "--out", folder / "release.json")
