@@ -81,8 +81,11 @@ class AskedAlternative(BaseModel):
     name: str | None = Field(default=None, description="What to call it in the answer. Default: A, B, C ...")
 
 
-def mcp_server(source: Releases) -> MCPServer:
-    """Make the server; ``run()`` then speaks over standard input and output."""
+def mcp_server(source: Releases, usual_poll: str | None = None) -> MCPServer:
+    """Make the server; ``run()`` then speaks over standard input and output.
+
+    ``usual_poll`` is asked where the agent names none.
+    """
     server = MCPServer(
         "crowdveil", title="Ask the crowd", instructions=INSTRUCTIONS, version=VERSION, log_level="WARNING"
     )
@@ -91,7 +94,7 @@ def mcp_server(source: Releases) -> MCPServer:
     @server.tool(title="What the study is about", annotations=reading)
     def describe_study(poll: PollName = None, release: ReleaseId = CURRENT) -> dict[str, Any]:
         """Describe the study behind a release: its question, the features with their ranges, and what is promised."""
-        return _describe(_told(source.release, release, poll=poll))
+        return _describe(_told(source.release, release, poll=poll or usual_poll))
 
     @server.tool(title="Ask the crowd to decide", annotations=reading)
     def decide_dilemma(
@@ -106,7 +109,7 @@ def mcp_server(source: Releases) -> MCPServer:
 
         ``choice`` is null where it is too close to call; ``reason`` says why.
         """
-        return _told(_decide, _told(source.release, release, poll=poll), alternatives, certainty)
+        return _told(_decide, _told(source.release, release, poll=poll or usual_poll), alternatives, certainty)
 
     @server.tool(title="Releases to ask", annotations=reading)
     def list_releases() -> dict[str, Any]:

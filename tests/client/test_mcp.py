@@ -7,9 +7,11 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from tests.program import crowdveil, refused
 
 from crowdveil.decision import decide
-from crowdveil.mcp import INSTRUCTIONS
+from crowdveil.mcp import INSTRUCTIONS, OneRelease, mcp_server
+from crowdveil.protocol.decisions import CURRENT
 from crowdveil.releases import read_release
 
 DILEMMA = [
@@ -92,3 +94,21 @@ def test_mistakes_are_told_to_the_agent(told):
     assert all(answers[name].is_error for name in ("misspelt", "unknown", "alone"))
     assert "did you mean life_years_gained" in answers["misspelt"].content[0].text
     assert "there is no release" in answers["unknown"].content[0].text
+
+
+def test_the_usual_poll_is_asked_where_the_agent_names_none(release_file):
+    asked = []
+
+    class Website(OneRelease):
+        def release(self, id=CURRENT, *, poll=None):
+            asked.append(poll)
+            return super().release(id)
+
+    server = mcp_server(Website(read_release(release_file)), "cats")
+    anyio.run(server.call_tool, "describe_study", {})
+    anyio.run(server.call_tool, "describe_study", {"poll": "dogs"})
+    assert asked == ["cats", "dogs"]
+
+
+def test_a_poll_is_a_websites():
+    refused(crowdveil("mcp", "--release", "r.json", "--poll", "cats"), "--poll cats names a poll of a website")

@@ -84,6 +84,9 @@ def check_page(
 def mcp(
     url: Annotated[str | None, typer.Option(help="Ask the releases of a website.")] = None,
     release: Annotated[Path | None, typer.Option(help="Ask one release file.")] = None,
+    poll: Annotated[
+        str | None, typer.Option(help="The website's poll to ask, where the agent names none and there are several.")
+    ] = None,
 ) -> None:
     """Offer the crowd's decisions to an AI agent as a Model Context Protocol tool, over standard input and output.
 
@@ -93,10 +96,12 @@ def mcp(
     """
     if (url is None) == (release is None):
         raise CrowdveilError("say whom to ask: either --url (a website's releases) or --release (one file)")
+    if poll is not None and url is None:
+        raise CrowdveilError(f"--poll {poll} names a poll of a website: give --url with it")
     from crowdveil.mcp import OneRelease, mcp_server
     from crowdveil.releases import read_release
 
-    mcp_server(_website(str(url)) if release is None else OneRelease(read_release(release))).run()
+    mcp_server(_website(str(url)) if release is None else OneRelease(read_release(release)), poll).run()
 
 
 def _website(url: str) -> Releases:
