@@ -22,7 +22,6 @@ from crowdveil.privacy.mechanisms.registry import ALL
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 
 ONE = Epsilon("1")
-pytestmark = pytest.mark.xdist_group("audit")
 
 
 @pytest.fixture(scope="module")
