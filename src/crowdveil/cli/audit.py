@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show
+from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
     from crowdveil.audit.audit import Audit
+    from crowdveil.audit.surroundings import SurroundingsTest
 
 NOT_CLEAN = 1
 
@@ -23,6 +26,10 @@ def audit(
     quick: Annotated[bool, typer.Option("--quick", help="Half a minute: fewer draws, a shorter search.")] = False,
     mechanism: Annotated[str | None, typer.Option(help="Audit one mechanism only.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the result here (.svg, .png or .pdf).")] = None,
+    surroundings: Annotated[
+        bool, typer.Option("--surroundings", help="Attack the ledger and the import instead of the mechanisms.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="With --surroundings: another seed tries other cases.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Attack crowdveil's own promises: how much epsilon can somebody who sees the outputs prove?
@@ -31,8 +38,17 @@ def audit(
     counted on a fresh one. Mistakes made on purpose must be caught, and the noise must follow its law. Exit code 1 if a
     promise is violated, a mistake missed or a law broken (a false alarm: less than once in a million runs).
 
+    With `--surroundings`, disguised crowds are brought before the ledger and dirty files before the import instead.
+
     Example: `crowdveil audit --quick --plot audit.svg`
     """
+    if surroundings:
+        if quick or draws is not None or mechanism is not None or plot is not None:
+            raise CrowdveilError(
+                "--surroundings attacks no mechanism: of the other options, give --seed or --json only"
+            )
+        _attack_surroundings(seed, as_json)
+        return
     from crowdveil.audit.audit import Order, tasks
     from crowdveil.audit.audit import audit as run_audit
     from crowdveil.audit.picture import check_format, save_picture
@@ -51,6 +67,39 @@ def audit(
     show(done.as_dict() | ({"plot": str(plot)} if plot is not None else {}), as_json, lambda: _print(done, plot))
     if not done.clean:
         raise typer.Exit(NOT_CLEAN)
+
+
+def _attack_surroundings(seed: int, as_json: bool) -> None:
+    from crowdveil.audit.surroundings import ATTACKS, ELSEWHERE
+    from crowdveil.audit.surroundings import surroundings as attack_all
+
+    with progress("attacking", len(ATTACKS), "attacks") as advance:
+        tests = attack_all(seed, advance)
+    clean = all(test.passed for test in tests)
+    data = {"clean": clean, "seed": seed, "attacks": [test.as_dict() for test in tests], "elsewhere": ELSEWHERE}
+    show(data, as_json, lambda: _print_surroundings(tests, ELSEWHERE, clean))
+    if not clean:
+        raise typer.Exit(NOT_CLEAN)
+
+
+def _print_surroundings(tests: Sequence[SurroundingsTest], elsewhere: Mapping[str, str], clean: bool) -> None:
+    own = Table("The surroundings under attack", "attack", "verdict", "cases", numbers=1)
+    mistakes = Table("Mistakes made on purpose", "attack", "mistake", "verdict", "cases", numbers=1)
+    for test in tests:
+        cases = f"{test.cases:,}"
+        if test.mistake is None:
+            own.add(test.attack, "holds" if test.passed else "BROKEN", cases, loud=not test.passed)
+        else:
+            mistakes.add(test.attack, test.mistake, "caught" if test.passed else "MISSED", cases, loud=not test.passed)
+    tested = Table("Attacked by `make test`", "attack", "in")
+    for attack, where in elsewhere.items():
+        tested.add(attack, where)
+    for shown in (own, mistakes, tested):
+        shown.print()
+        say()
+    for finding in (finding for test in tests if test.mistake is None for finding in test.findings):
+        say(finding)
+    say(bold("Nothing was found, all mistakes were caught." if clean else "This audit FAILED."))
 
 
 def _print(done: Audit, plot: Path | None) -> None:

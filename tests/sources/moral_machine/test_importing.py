@@ -21,10 +21,10 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plain_import import FEATURES, column, plain_import
 
+from crowdveil.audit.dirty_csv import COLUMNS, apply_rules, outcome_of, plain_rows
 from crowdveil.ballot_file import open_ballots, read_ballots
-from crowdveil.ballots import Ballots, census
+from crowdveil.ballots import census
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import Refusal
 from crowdveil.sources.moral_machine import blocks, importing, shards
@@ -37,7 +37,6 @@ from crowdveil.sources.moral_machine.importing import (
 from crowdveil.sources.simulated_layout import write_public_layout
 from crowdveil.study.bundled import load_study
 
-COLUMNS = ["ResponseID", "ExtendedSessionID", "Weather", "NumberOfCharacters", "Saved", *map(column, FEATURES)]
 Cells = dict[str, Any]
 
 
@@ -61,11 +60,6 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "CLAIMS_PER_BATCH", 50)
 
 
-def answers_of(ballots: Ballots) -> dict[str, list[list[int]]]:
-    split = np.split(ballots.differences, ballots.offsets[1:-1]) if ballots.voters else []
-    return {name: sorted(v.tolist()) for name, v in zip(ballots.voter_names(), split, strict=True)}
-
-
 def as_csv(rows: list[Cells]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS)
@@ -77,10 +71,9 @@ def as_csv(rows: list[Cells]) -> str:
 def check(path: Path, text: str) -> None:
     """Import a file and compare with the plain rules applied to its text."""
     imported = load_moral_machine(path)
-    refused, answers = plain_import(text, blocks.BLOCK_BYTES)
-    assert answers_of(imported.ballots) == answers
-    told = zip(imported.refused_rows["refused row"], imported.refused_rows["refused because"], strict=True)
-    assert dict(told) == {number: reason.value for number, reason in refused.items()}
+    plain = apply_rules(plain_rows(text, blocks.BLOCK_BYTES))
+    assert outcome_of(imported) == plain
+    refused = plain.refused
     assert imported.refused_rows["refused row"].is_sorted()
     assert imported.report.refused == {r: list(refused.values()).count(r) for r in Refusal if r in refused.values()}
 

@@ -1,0 +1,323 @@
+"""Attacks on what surrounds the mechanisms: whom a ledger charges for a release, and what an import makes of a file.
+
+An attack is a series of random cases from a seed. Each is judged by something that shares no code with what is judged:
+a dictionary of what every person has lost, and a plain reader of CSV (``dirty_csv``). What they find is a fact, so that
+there are no false alarms. Parts with a mistake made on purpose must be caught.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+from crowdveil.audit.dirty_csv import (
+    Outcome,
+    dirty_file,
+    import_file,
+    import_in_silence,
+    import_line_by_line,
+    import_plainly,
+)
+from crowdveil.ballot_file import open_ballots, read_ballots, write_ballots
+from crowdveil.ballots import Ballots, BallotSource, join_batches
+from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import paradigm
+from crowdveil.privacy.ledger.charge import Charge, ChargeableLedger, Crowd, PostedCharge
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.privacy.ledger.people import key_path
+from crowdveil.publish import charged_release
+from crowdveil.request import Request
+from crowdveil.study.bundled import load_study
+
+PEOPLE = ("ann", "bob", "cleo", "dan", "eve", "fay")
+BUDGET = 10
+"""What nobody may lose more than, in tenths."""
+HISTORIES, STEPS = 40, 15
+FILES = 100
+MOST_FINDINGS = 5
+"""An attack ends when it has found so much."""
+
+
+@dataclass(frozen=True)
+class SurroundingsTest:
+    """What came of one attack."""
+
+    attack: str
+    mistake: str | None
+    """Made on purpose in what was attacked; None for our own parts."""
+    cases: int
+    findings: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found, or, of a mistake, something."""
+        return bool(self.findings) == (self.mistake is not None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "attack": self.attack,
+            "mistake": self.mistake,
+            "cases": self.cases,
+            "findings": list(self.findings),
+            "passed": self.passed,
+        }
+
+
+@dataclass(frozen=True)
+class Handover:
+    """A crowd as it is handed in for a release, and the truth about it."""
+
+    manner: str
+    source: Callable[[], BallotSource]
+    people: tuple[str, ...]
+    """Whose ballots they are, one name a ballot."""
+    hidden: bool = False
+    """Whether nobody can know from it who they are."""
+    forbidden: bool = False
+    """Whether it must be refused, whatever was spent."""
+    keyless: bool = False
+    """Whether the ledger's key is away meanwhile."""
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """Who may be in it, for all that a ledger can know."""
+        return PEOPLE if self.hidden or self.keyless else self.people
+
+
+class FingerprintLedger:
+    """A ledger that goes by the bytes of a file: a mistake made on purpose."""
+
+    delta = None
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def charge(self, charge: Charge) -> PostedCharge:
+        """Charge a crowd that nobody else is in, as long as no byte changes."""
+        digest = blake2b(charge.dataset.encode(), digest_size=16).digest()
+        return self._ledger.charge(replace(charge, crowd=Crowd(charge.crowd.study, charge.crowd.voters, digest)))
+
+
+class ForgetfulLedger(FingerprintLedger):
+    """A ledger that takes crowds without names for people it has never met: a mistake made on purpose."""
+
+    def charge(self, charge: Charge) -> PostedCharge:
+        """Charge named crowds as they are."""
+        return self._ledger.charge(charge) if charge.crowd.digests is not None else super().charge(charge)
+
+
+def open_by_position(folder: Path) -> BallotSource:
+    """Open a folder and take every ballot for another voter's: a mistake made on purpose."""
+    shards = [read_ballots(path) for path in sorted(folder.glob("*.parquet"))]
+    joined = join_batches(shards[0].study, [replace(shard, names=None) for shard in shards])
+    return replace(joined, names=pa.array([str(position) for position in range(joined.voters)]))
+
+
+Case = Iterator[str | None]
+"""A finding for each case, or None."""
+
+
+def crowds_against_ledger(
+    seed: int,
+    wrap: Callable[[Ledger], ChargeableLedger] = lambda ledger: ledger,
+    open_folder: Callable[[Path], BallotSource] = open_ballots,
+) -> Case:
+    """Ask for releases about crowds of a few people, in ever other disguises, and keep account of what each lost.
+
+    ``lost`` is what a person really lost. ``charged`` is what a ledger must take for granted: whoever hands in a crowd
+    without names may hand in anybody. More lost than the budget is a finding, and so is a refusal without a reason.
+    """
+    for history in range(HISTORIES):
+        random = Random(f"{seed} {history}")
+        lost, charged = Counter[str](), Counter[str]()
+        with TemporaryDirectory() as folder:
+            ledger = Ledger.create(Path(folder) / "ledger", BUDGET / 10)
+            for step in range(STEPS):
+                crowd = _handover(random, Path(folder) / f"step {step}", open_folder)
+                tenths = random.randint(1, 5)
+                request = Request(paradigm(random.choice(("vlcp", "rlcp", "alcp"))), Epsilon(tenths / 10))
+                where = f"history {history}, step {step}: {crowd.manner}"
+                try:
+                    with _key_away(ledger.path, crowd.keyless):
+                        charged_release(crowd.source(), request, wrap(ledger))
+                except BudgetExceeded:
+                    needless = not crowd.forbidden and max(charged[name] for name in crowd.suspects) + tenths <= BUDGET
+                    yield f"{where}: refused though everybody has {tenths / 10} left" if needless else None
+                    continue
+                except CrowdveilError as error:
+                    yield None if crowd.forbidden else f"{where}: refused: {error}"
+                    continue
+                for name in crowd.people:
+                    lost[name] += tenths
+                for name in crowd.suspects:
+                    charged[name] += tenths
+                name, most = lost.most_common(1)[0]
+                if most > BUDGET:
+                    yield f"{where}: {name} has lost {most / 10} of {BUDGET / 10}"
+                    break
+                yield f"{where}: released, and must not be" if crowd.forbidden else None
+
+
+def dirty_files_against_import(seed: int, read: Callable[[Path], Outcome] = import_file) -> Case:
+    """Import files as people write them, and compare with a reader that shares no code with the import."""
+    random = Random(seed)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "answers.csv"
+        for number in range(FILES):
+            path.write_bytes(dirty_file(random))
+            expected = import_plainly(path)
+            try:
+                found = read(path)
+            except CrowdveilError as error:
+                yield f"file {number}: refused as a whole: {error}"
+                continue
+            yield None if found == expected else f"file {number}: {_difference(found, expected)}"
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attack on one of our parts, or on a copy with a mistake in it."""
+
+    name: str
+    mistake: str | None
+    cases: Callable[[int], Case]
+
+    def run(self, seed: int) -> SurroundingsTest:
+        """Try case after case, until enough is found; of a mistake, one finding is enough."""
+        cases = 0
+        findings = list[str]()
+        enough = MOST_FINDINGS if self.mistake is None else 1
+        for finding in self.cases(seed):
+            cases += 1
+            if finding is not None:
+                findings.append(finding)
+            if len(findings) == enough:
+                break
+        return SurroundingsTest(self.name, self.mistake, cases, tuple(findings))
+
+
+_CROWDS = "crowds against the ledger"
+_FILES = "dirty files against the import"
+ATTACKS = (
+    Attack(_CROWDS, None, crowds_against_ledger),
+    Attack(_FILES, None, dirty_files_against_import),
+    Attack(_CROWDS, "a ledger that goes by the bytes", lambda seed: crowds_against_ledger(seed, FingerprintLedger)),
+    Attack(_CROWDS, "a ledger that forgets unnamed crowds", lambda seed: crowds_against_ledger(seed, ForgetfulLedger)),
+    Attack(
+        _CROWDS,
+        "a folder that takes ballots for voters",
+        lambda seed: crowds_against_ledger(seed, open_folder=open_by_position),
+    ),
+    Attack(_FILES, "every line break ends a row", lambda seed: dirty_files_against_import(seed, import_line_by_line)),
+    Attack(_FILES, "refused rows are not told", lambda seed: dirty_files_against_import(seed, import_in_silence)),
+)
+
+ELSEWHERE = {
+    "a lying server before a real browser": "tests/web/page/test_lying_server.py",
+    "a lying server before the Python client": "tests/client/test_client_voting.py",
+}
+"""What needs a browser or a server to attack is attacked by tests, which ``make test`` runs."""
+
+
+def surroundings(seed: int, tell: Callable[[int], None] = lambda done: None) -> tuple[SurroundingsTest, ...]:
+    """Do all attacks; ``tell`` is called after every one."""
+    tests = list[SurroundingsTest]()
+    for attack in ATTACKS:
+        tests.append(attack.run(seed))
+        tell(1)
+    return tuple(tests)
+
+
+def _ballots(random: Random, names: Sequence[str]) -> Ballots:
+    """Make up the records of people: always others, as in a later wave."""
+    study = load_study("synthetic-2")
+    whose = [name for name in names for _ in range(random.randint(1, 2))]
+    left, right = ([[random.uniform(-1, 1) for _ in study.features] for _ in whose] for _ in range(2))
+    return Ballots.from_arrays(study, whose, left, right, [random.choice((1, -1)) for _ in whose])
+
+
+def _handover(random: Random, folder: Path, open_folder: Callable[[Path], BallotSource]) -> Handover:
+    """Choose some people, and a manner of handing in their ballots."""
+    people = tuple(random.sample(PEOPLE, random.randint(2, len(PEOPLE))))
+    ballots = _ballots(random, people)
+
+    def shards(*parts: Ballots) -> Callable[[], BallotSource]:
+        folder.mkdir()
+        for number, part in enumerate(parts):
+            write_ballots(folder / f"{number}.parquet", part.study, [part], {})
+        return lambda: open_folder(folder)
+
+    def in_memory(given: Ballots) -> Callable[[], BallotSource]:
+        return lambda: given
+
+    # All but the first manner must make no difference to the budget, or be refused.
+    manners: tuple[Callable[[], Handover], ...] = (
+        lambda: Handover("as they are", in_memory(ballots), people),
+        lambda: Handover(
+            "another title",
+            in_memory(replace(ballots, study=replace(ballots.study, title=f"Title {random.random()}"))),
+            people,
+        ),
+        lambda: Handover("digests for names", in_memory(ballots.with_digests()), people),
+        lambda: Handover("without names", in_memory(replace(ballots, names=None)), people, hidden=True),
+        lambda: Handover("without the ledger's key", in_memory(ballots), people, keyless=True),
+        lambda: Handover("a folder", shards(ballots[:1], ballots[1:].with_digests()), people),
+        lambda: Handover("a folder with all voters twice", shards(ballots, ballots), people * 2, forbidden=True),
+        lambda: Handover(
+            "a folder with a voter twice, once as a digest",
+            shards(ballots, ballots[:1].with_digests()),
+            (*people, people[0]),
+            forbidden=True,
+        ),
+        lambda: Handover(
+            "a folder with names and without",
+            shards(ballots, replace(ballots[:1], names=None)),
+            (*people, people[0]),
+            forbidden=True,
+        ),
+        lambda: Handover(
+            "a voter twice",
+            in_memory(join_batches(ballots.study, [ballots, ballots[:1]])),
+            (*people, people[0]),
+            forbidden=True,
+        ),
+        lambda: Handover(
+            "selected by their choices", in_memory(ballots.filter(lambda b: b.counts >= 1)), people, forbidden=True
+        ),
+    )
+    return random.choice(manners)()
+
+
+@contextmanager
+def _key_away(ledger: Path, away: bool) -> Iterator[None]:
+    """Keep a ledger's key somewhere else for a while."""
+    key = key_path(ledger)
+    hidden = key.with_suffix(".away")
+    if away:
+        key.rename(hidden)
+    try:
+        yield
+    finally:
+        if away:
+            hidden.rename(key)
+
+
+def _difference(found: Outcome, expected: Outcome) -> str:
+    """Tell in a few words where two readers disagree."""
+
+    def told(outcome: Outcome) -> str:
+        records = sum(map(len, outcome.records.values()))
+        return f"{len(outcome.records)} voters, {records} records, {len(outcome.refused)} rows refused"
+
+    return f"imported as {told(found)}; a plain reader finds {told(expected)}"

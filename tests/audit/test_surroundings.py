@@ -1,0 +1,114 @@
+"""Attacks on the ledger and the import: ours hold, mistakes are caught, and what is found is told."""
+
+from random import Random
+
+import pytest
+from tests.program import answer, crowdveil, refused
+
+from crowdveil.audit import surroundings
+from crowdveil.audit.dirty_csv import COLUMNS, Outcome, dirty_file, import_file, import_plainly
+from crowdveil.audit.surroundings import ATTACKS, Attack, crowds_against_ledger, dirty_files_against_import
+from crowdveil.errors import BudgetExceeded
+from crowdveil.sources.import_report import Refusal
+
+pytestmark = pytest.mark.xdist_group("audit")
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.mistake or attack.name)
+def test_ours_holds_and_every_mistake_is_caught(attack):
+    test = attack.run(1)
+    assert test.passed, test.findings
+
+
+def test_the_mistakes_are_those_of_old():
+    assert {attack.mistake for attack in ATTACKS} >= {
+        "a ledger that goes by the bytes",
+        "a ledger that forgets unnamed crowds",
+        "a folder that takes ballots for voters",
+        "every line break ends a row",
+        "refused rows are not told",
+    }
+
+
+class TooStrict:
+    """A ledger that allows nothing."""
+
+    delta = None
+
+    def __init__(self, ledger):
+        pass
+
+    def charge(self, charge):
+        raise BudgetExceeded("no", 1, 0)
+
+
+def test_a_ledger_that_refuses_without_a_reason_is_found_out():
+    first = next(finding for finding in crowds_against_ledger(1, TooStrict) if finding is not None)
+    assert "refused though everybody has" in first
+
+
+def test_a_voter_who_is_left_out_is_found_out():
+    def without_a_voter(path):
+        outcome = import_file(path)
+        return Outcome(outcome.refused, dict(list(outcome.records.items())[1:]))
+
+    assert next(dirty_files_against_import(1, without_a_voter)).startswith("file 0: imported as")
+
+
+def test_the_plain_reader_on_a_file_that_was_read_by_hand(tmp_path):
+    """One pair with a broken line, a doubled quote and a blank line in it; one row alone; one that is cut short."""
+
+    def row(dilemma, voter, remark, saved, man, cat):
+        values = {"Saved": saved, "Man": man, "Cat": cat, "NumberOfCharacters": man + cat}
+        words = {"ResponseID": dilemma, "ExtendedSessionID": voter, "Weather": remark}
+        return ",".join(str((words | values).get(name, 0)) for name in COLUMNS)
+
+    lines = [
+        ",".join(COLUMNS),
+        row("d1", "ann", '"fine,\n""later"" rain"', 1, 2, 0),
+        "",
+        row("d2", "bob", "fine", 1, 1, 0),
+        "d3,ann,fine",
+        row("d1", "ann", "fine", 0, 0, 3),
+    ]
+    path = tmp_path / "answers.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    man, cat = (COLUMNS.index(name) - 5 for name in ("Man", "Cat"))
+    difference = [0] * 23
+    difference[man], difference[cat] = 2, -3
+    expected = Outcome({2: Refusal.UNPAIRED, 3: Refusal.RAGGED}, {"ann": [difference]})
+    assert import_plainly(path) == expected
+    assert import_file(path) == expected
+
+
+def test_dirty_files_hold_all_kinds_of_dirt():
+    """Otherwise the attack proves less than it says."""
+    files = [dirty_file(Random(seed)) for seed in range(40)]
+    kinds = (b"\xef\xbb\xbf", b"\r\n", b'""no""', b",\nlater rain", b"\n\n", b'"Saved"')
+    for kind in kinds:
+        assert any(kind in file for file in files), kind
+    assert any(b"\r" not in file.replace(b'"\r\n"', b"") for file in files)
+
+
+def test_the_command_tells_what_was_attacked_and_where_else(monkeypatch):
+    monkeypatch.setattr(surroundings, "HISTORIES", 5)
+    monkeypatch.setattr(surroundings, "FILES", 3)
+    told = answer("audit", "--surroundings", "--seed", "2")
+    assert (told["clean"], told["seed"], len(told["attacks"])) == (True, 2, len(ATTACKS))
+    assert "tests/web/page/test_lying_server.py" in told["elsewhere"].values()
+
+
+def test_a_finding_is_told_and_ends_with_code_1(monkeypatch):
+    found = Attack("crowds", None, lambda seed: iter(["step 1: ann has lost 2 of 1", None]))
+    missed = Attack("crowds", "a mistake that nobody finds", lambda seed: iter([None]))
+    monkeypatch.setattr(surroundings, "ATTACKS", (found, missed))
+    result = crowdveil("audit", "--surroundings")
+    assert result.code == 1
+    for said in ("BROKEN", "MISSED", "step 1: ann has lost 2 of 1", "This audit FAILED."):
+        assert said in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("option", [["--quick"], ["--draws", "20000"], ["--mechanism", "score"], ["--plot", "a.svg"]])
+def test_options_of_the_other_audit_are_refused(option):
+    refused(crowdveil("audit", "--surroundings", *option), "attacks no mechanism")
