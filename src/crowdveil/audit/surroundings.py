@@ -225,7 +225,7 @@ ATTACKS = (
 
 ELSEWHERE = {
     "a lying server before a real browser": "tests/web/page/test_lying_server.py",
-    "a lying server before the Python client": "tests/client/test_client_voting.py",
+    "a lying server before the Python client": "tests/client/test_client_lied_to.py",
 }
 """What needs a browser or a server to attack is attacked by tests, which ``make test`` runs."""
 

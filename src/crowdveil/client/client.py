@@ -167,13 +167,16 @@ class Client:
         """Send a submission. It may be sent again, and counts once."""
         path = f"/api/polls/{quote(submission.poll, safe='')}/{submission.kind}"
         told = self._connection.ask("PUT", path, body=submission.body, token=submission.token)
-        return VoterReceipt(
-            id=told["id"],
-            status=Status(told["status"]),
-            completion_code=told["completion_code"],
-            return_url=told["return_url"],
-            token=submission.token,
-        )
+        try:
+            return VoterReceipt(
+                id=told["id"],
+                status=Status(told["status"]),
+                completion_code=told["completion_code"],
+                return_url=told["return_url"],
+                token=submission.token,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise CrowdveilError(f"the server's receipt cannot be read: {type(error).__name__} {error}") from None
 
     def withdraw(self, poll: str, token: str) -> bool:
         """Have a vote deleted; False if there was none. The token cannot be used again."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import Poll
-from crowdveil.study.drawing import count_repeats, has_plenty
+from crowdveil.study.drawing import count_repeats, has_plenty, may_show
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Dilemma, Study
 
@@ -26,7 +26,7 @@ def write_session(dilemmas: Iterable[Dilemma]) -> dict[str, Any]:
 def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
     """Read the dilemmas that a server drew, and refuse what the study cannot show.
 
-    Their number must be the study's, every value within its bounds, and no dilemma may come twice (on either side)
+    Their number must be the study's, every value one that it shows, and no dilemma may come twice (on either side)
     where the study has plenty of them: many noisy choices in one dilemma would tell what its voter chose.
     """
     try:
@@ -44,6 +44,13 @@ def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
         Dilemma(tuple(study.alternative(values, side) for side, values in zip(SIDES, pair, strict=True)))
         for pair in shown
     ]
+    for alternative in (alternative for dilemma in dilemmas for alternative in dilemma.alternatives):
+        for feature, value in zip(study.features, alternative.values, strict=True):
+            if not may_show(study, feature, value):
+                raise CrowdveilError(
+                    f"the server shows {value:g} for {feature.name}, which study {study.name} never shows; "
+                    "do not vote in this poll"
+                )
     if has_plenty(study) and count_repeats(dilemmas):
         raise CrowdveilError(
             f"the server shows a dilemma of study {study.name} more than once, which would tell more of a voter than "

@@ -9,6 +9,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, ValueArray
 from crowdveil.errors import CrowdveilError
+from crowdveil.study.features import Feature
 from crowdveil.study.moral_machine_sessions import draw_moral_machine
 from crowdveil.study.study import Alternative, Dilemma, Study
 
@@ -51,6 +52,17 @@ def has_plenty(study: Study) -> bool:
         return True
     alternatives = math.prod(len(set(feature.levels)) for feature in study.features)
     return alternatives * (alternatives - 1) // 2 >= 2 * study.drawing.dilemmas
+
+
+def may_show(study: Study, feature: Feature, value: float) -> bool:
+    """Whether a study's drawing could come up with a value that is within the feature's range."""
+    match study.drawing.method:
+        case "independent":
+            return value in feature.levels
+        case "moral-machine":
+            return value.is_integer()
+        case _:
+            return True
 
 
 def count_repeats(dilemmas: Sequence[Dilemma]) -> int:

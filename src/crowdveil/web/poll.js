@@ -87,8 +87,10 @@ export function checkedSession(study, dilemmas) {
       for (const values of [dilemma.left, dilemma.right]) {
         row("an alternative", values, features.length).forEach((value, k) => {
           const { name, low, high, levels } = features[k];
+          // Values in between would let one dilemma come again and again, each time a little different.
+          const whole = drawing.method !== "moral-machine" || Number.isInteger(value);
           const drawn = drawing.method !== "independent" || levels?.includes(value);
-          demand(drawn && value >= low && value <= high, `${value} is no value of ${name}`);
+          demand(whole && drawn && value >= low && value <= high, `${value} is no value of ${name}`);
         });
       }
     }

@@ -143,6 +143,7 @@ UNTRUE_SESSIONS = {
     "twice as many dilemmas": ("algorithm-2", lambda d: d + [turned(one) for one in d]),
     "a value beyond its range": ("algorithm-2", lambda d: with_value(d, 2)),
     "a value between the levels": ("kidney", lambda d: with_value(d, 0.5)),
+    "a part of a person": ("algorithm-2", lambda d: with_value(d, 0.5)),
     "a value that is none": ("algorithm-2", lambda d: with_value(d, None)),
     "an alternative of another study": ("algorithm-2", lambda d: [{"left": [0], "right": [1]}] * len(d)),
 }
