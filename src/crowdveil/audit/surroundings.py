@@ -140,9 +140,12 @@ def crowds_against_ledger(
     """
     for history in range(HISTORIES):
         random = Random(f"{seed} {history}")
-        lost, charged = Counter[str](), Counter[str]()
         with TemporaryDirectory() as folder:
             ledger = Ledger.create(Path(folder) / "ledger", BUDGET / 10)
+            # All are known in the first study: who is only there without a name, nobody can recognise in another one.
+            charged_release(_ballots(random, PEOPLE), Request(paradigm("vlcp"), Epsilon(1 / 10)), ledger)
+            lost = Counter(PEOPLE)
+            charged = Counter(PEOPLE)
             for step in range(STEPS):
                 crowd = _handover(random, Path(folder) / f"step {step}", open_folder)
                 tenths = random.randint(1, 5)
@@ -239,9 +242,9 @@ def surroundings(seed: int, tell: Callable[[int], None] = lambda done: None) -> 
     return tuple(tests)
 
 
-def _ballots(random: Random, names: Sequence[str]) -> Ballots:
+def _ballots(random: Random, names: Sequence[str], study_name: str = "synthetic-2") -> Ballots:
     """Make up the records of people: always others, as in a later wave."""
-    study = load_study("synthetic-2")
+    study = load_study(study_name)
     whose = [name for name in names for _ in range(random.randint(1, 2))]
     left, right = ([[random.uniform(-1, 1) for _ in study.features] for _ in whose] for _ in range(2))
     return Ballots.from_arrays(study, whose, left, right, [random.choice((1, -1)) for _ in whose])
@@ -269,6 +272,7 @@ def _handover(random: Random, folder: Path, open_folder: Callable[[Path], Ballot
             in_memory(replace(ballots, study=replace(ballots.study, title=f"Title {random.random()}"))),
             people,
         ),
+        lambda: Handover("in another study", in_memory(_ballots(random, people, "synthetic-3")), people),
         lambda: Handover("digests for names", in_memory(ballots.with_digests()), people),
         lambda: Handover("without names", in_memory(replace(ballots, names=None)), people, hidden=True),
         lambda: Handover("without the ledger's key", in_memory(ballots), people, keyless=True),

@@ -25,7 +25,7 @@ def crowd(names, seed=1, study=None):
     study = study or load_study("synthetic-3")
     rng = np.random.default_rng(seed)
     whose = [name for name in names for _ in range(2)]
-    shown = rng.normal(size=(2, len(whose), 3)).clip(-1, 1)
+    shown = rng.normal(size=(2, len(whose), study.dimension)).clip(-1, 1)
     return Ballots.from_arrays(study, whose, *shown, rng.choice([1, -1], len(whose)))
 
 
@@ -123,6 +123,21 @@ def test_another_study_without_names_is_another_crowd(ledger):
     level = np.array([[f.high for f in other.features]] * 4, float)
     low = np.array([[f.low for f in other.features]] * 4, float)
     spend(ledger, nameless(Ballots.from_arrays(other, list("aabb"), level, low, [1, -1, 1, 1])), 1)
+
+
+def test_a_crowd_without_names_meets_what_people_of_its_study_have_lost_in_others(ledger):
+    """In both orders: somebody who is known in a study may be in its crowd without names."""
+    first = crowd(NAMES)
+    other = load_study("synthetic-2")
+    second = crowd(NAMES, study=other)
+    spend(ledger, first, "0.4")
+    spend(ledger, second, "0.3")
+    with pytest.raises(BudgetExceeded, match=r"remaining 0\.3 of 1.*0\.3 with perhaps the same people \(crowd 2\)"):
+        spend(ledger, nameless(first), "0.4")
+    spend(ledger, nameless(first), "0.2")
+    with pytest.raises(BudgetExceeded, match=r"remaining 0\.1 of 1.*0\.2 with perhaps the same people \(crowd 3\)"):
+        spend(ledger, second, "0.2")
+    spend(ledger, crowd([f"stranger {i}" for i in range(4)], study=other), 1)
 
 
 def test_named_people_count_against_a_nameless_crowd(ledger):

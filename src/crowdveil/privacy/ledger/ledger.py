@@ -309,7 +309,7 @@ def _overlaps(crowd: KnownCrowd, crowds: Sequence[KnownCrowd], spent_on: Mapping
     return tuple(
         Overlap(other.id, crowd.shared_with(other), Amount(spent_on[other.id]))
         for other in crowds
-        if other.id in spent_on and crowd.meets(other)
+        if other.id in spent_on and crowd.meets(other, crowds)
     )
 
 

@@ -10,15 +10,16 @@ E-differentially private for a voter v, where E is the sum of the eps_i over the
 about other crowds does not change at all when v's records do, and the rest is sequential composition. The same holds
 for rhos. So a release may be made if, for everybody in its crowd, E and the new epsilon stay within the budget.
 
-A crowd without names, or one that was charged while the key was missing, may hold anybody of its study. All other
-crowds of the study then count as overlapping it as much as they can.
+A crowd without names, or one that was charged while the key was missing, may hold anybody of its study: all other
+crowds of the study count as overlapping it as much as they can, and so do crowds of other studies for those people
+whom the ledger knows in both.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,28 +50,34 @@ class KnownCrowd:
             return None
         return len(np.intersect1d(self.people, other.people, assume_unique=True))
 
-    def meets(self, other: KnownCrowd) -> bool:
+    def meets(self, other: KnownCrowd, crowds: Sequence[KnownCrowd]) -> bool:
         """Tell whether somebody may be in both crowds."""
-        shared = self.shared_with(other)
-        return self.study == other.study if shared is None else shared > 0
+        if self.study == other.study and (self.people is None or other.people is None):
+            return True
+        return len(_in_both(_candidates(self, crowds), _candidates(other, crowds))) > 0
 
 
-def most_spent(crowd: KnownCrowd, spent_on: Mapping[int, int], crowds: Iterable[KnownCrowd]) -> int:
+def most_spent(crowd: KnownCrowd, spent_on: Mapping[int, int], crowds: Sequence[KnownCrowd]) -> int:
     """Return what the person in a crowd who has lost most has lost, given what was spent on each crowd, by its id."""
     charged = [(other, spent_on[other.id]) for other in crowds if spent_on.get(other.id)]
-    # Whoever is in a crowd without names may have been in any other one of the study.
-    anywhere = sum(amount for other, amount in charged if other.people is None and other.study == crowd.study)
-    if crowd.people is None:
-        named = [(o.people, amount) for o, amount in charged if o.people is not None and o.study == crowd.study]
-        everybody = np.unique(np.concatenate([people for people, _ in named])) if named else np.zeros(0, np.uint64)
-    else:
-        named = [(o.people, amount) for o, amount in charged if o.people is not None]
-        everybody = crowd.people
-    exact = np.int64 if sum(amount for _, amount in named) < 2**63 else object
+    everybody = _candidates(crowd, crowds)
+    exact = np.int64 if sum(amount for _, amount in charged) < 2**63 else object
     spent = np.zeros(len(everybody), exact)
-    for people, amount in named:
-        spent[_in_both(everybody, people)] += amount
+    anywhere = 0
+    for other, amount in charged:
+        if other.people is None and other.study == crowd.study:  # also people whom the ledger has never met
+            anywhere += amount
+        else:
+            spent[_in_both(everybody, _candidates(other, crowds))] += amount
     return anywhere + (int(spent.max()) if len(spent) else 0)
+
+
+def _candidates(crowd: KnownCrowd, crowds: Iterable[KnownCrowd]) -> PersonArray:
+    """Return the people who may be in a crowd: its own or, if it has no names, whoever is known in its study."""
+    if crowd.people is not None:
+        return crowd.people
+    known = [other.people for other in crowds if other.people is not None and other.study == crowd.study]
+    return np.unique(np.concatenate(known)) if known else np.zeros(0, np.uint64)
 
 
 def _in_both(everybody: PersonArray, some: PersonArray) -> npt.NDArray[np.intp]:
