@@ -73,7 +73,7 @@ def test_workers_draw_their_own_noise(tmp_path: Path, crowd: Ballots, spark: Spa
     widest = np.asarray(made.noise.half_widths(1 - 1e-9))
     assert (np.abs(made.parameter - society(crowd, BOUND).parameter) <= widest).all()
     (account,) = ledger.statement().accounts
-    assert account.dataset == census(crowd).fingerprint
+    assert account.entries[0].dataset == census(crowd).fingerprint
 
 
 def test_what_goes_wrong_is_said_in_one_line(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:

@@ -48,6 +48,12 @@ def complaint_of_charge(ledger: Ledger) -> str:
     return str(refused.value)
 
 
+def complaint_of_statement(ledger: Ledger) -> str:
+    with pytest.raises(CrowdveilError) as refused:
+        ledger.statement()
+    return str(refused.value)
+
+
 def test_a_commit_is_on_disk_when_it_returns(ledger: Ledger) -> None:
     with ledger_file.transaction(ledger.path, writes=True) as book:
         assert book.execute("PRAGMA journal_mode").fetchone() == ("delete",)
@@ -158,7 +164,8 @@ def test_replaced_while_in_use(ledger: Ledger) -> None:
     assert not ledger.path.exists()
     key_path(ledger.path).unlink()
     Ledger.create(ledger.path, Amount(EPSILON))
-    assert "was replaced by another ledger" in complaint_of_charge(ledger)
+    assert "is not the key of" in complaint_of_charge(ledger)
+    assert "was replaced by another ledger" in complaint_of_statement(ledger)
 
 
 def test_locked_for_too_long(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ ROWS = st.lists(
 
 
 @pytest.mark.usefixtures("cut_small")
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS)
 def test_few_names_and_many_rows(tmp_path: Path, rows: list[Cells]) -> None:
     path = tmp_path / "answers.csv"
@@ -116,7 +116,7 @@ DIRT = st.sampled_from(
 
 
 @pytest.mark.usefixtures("cut_small")
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(0, 59), st.sampled_from(COLUMNS), DIRT), max_size=10),
     st.lists(st.integers(0, 59), max_size=4),
@@ -155,7 +155,7 @@ STRAY = st.sampled_from(['"', '""', 'x"y', '"x"y', '"x" ', '"x\ny"z', '"a,b', '"
 
 
 @pytest.mark.usefixtures("cut_small")
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(0, 29), st.sampled_from(COLUMNS), QUOTED), max_size=12),
     st.lists(st.tuples(st.integers(0, 29), st.sampled_from(COLUMNS), STRAY), max_size=3),
