@@ -155,8 +155,11 @@ def crowds_against_ledger(
                     with _key_away(ledger.path, crowd.keyless):
                         charged_release(crowd.source(), request, wrap(ledger))
                 except BudgetExceeded:
-                    needless = not crowd.forbidden and max(charged[name] for name in crowd.suspects) + tenths <= BUDGET
-                    yield f"{where}: refused though everybody has {tenths / 10} left" if needless else None
+                    needless = max(charged[name] for name in crowd.suspects) + tenths <= BUDGET
+                    if crowd.forbidden:
+                        yield f"{where}: refused for want of budget only"
+                    else:
+                        yield f"{where}: refused though everybody has {tenths / 10} left" if needless else None
                     continue
                 except CrowdveilError as error:
                     yield None if crowd.forbidden else f"{where}: refused: {error}"
