@@ -17,14 +17,16 @@ import numpy as np
 
 from crowdveil.estimation.design import public_design
 from crowdveil.evaluation.toolkit.accuracy import mean
-from crowdveil.privacy.mechanisms.mechanism import Reports, Settings
+from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.reports import Reports
 from crowdveil.privacy.mechanisms.score import ScoreReports
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.sources.simulated import synthetic_crowd
 
 VOTERS, RECORDS, FEATURES, CROWDS = 2000, 50, 10, 20
-LIARS, ROBUST, EPSILON = 0.01, 0.02, 1_000_000
+LIARS, ROBUST, EPSILON = 0.01, 0.02, 1
 Lie = Callable[[Any, np.ndarray, int, Settings], Any]
 
 
@@ -94,11 +96,12 @@ def lie_about_scores(reports: ScoreReports, against: np.ndarray, liars: int, set
     return replace(reports, values=values)
 
 
-def lie_in_answers(reports: Any, against: np.ndarray, liars: int, settings: Settings) -> Any:
-    """Answer every dilemma against the crowd (randomised response, of all answers or of a few)."""
-    answers, end = reports.answers.copy(), reports.offsets[liars]
-    answers[:end] = np.where(reports.dilemmas[:end] @ against >= 0, 1, -1)
-    return replace(reports, answers=answers)
+def lie_in_choices(reports: Any, against: np.ndarray, liars: int, settings: Settings) -> Any:
+    """Choose against the crowd in every dilemma (randomised response, of all choices or of a few)."""
+    choices = reports.choices.copy()
+    end = reports.offsets[liars]
+    choices[:end] = np.where(reports.dilemmas[:end] @ against >= 0, 1, -1)
+    return replace(reports, choices=choices)
 
 
 ATTACKS: dict[str, Lie] = {
@@ -107,21 +110,22 @@ ATTACKS: dict[str, Lie] = {
     "algorithm-3": lie_about_coefficients,
     "score": lie_about_scores,
     "algorithm-3-choices": lie_about_slopes,
-    "randomised-response": lie_in_answers,
-    "one-choice": lie_in_answers,
+    "randomised-response": lie_in_choices,
+    "one-choice": lie_in_choices,
 }
 
 
 def main() -> None:
     rng = np.random.default_rng(1)
     pairs = rng.normal(size=(4000, FEATURES))
+    epsilons = Epsilons.same(EPSILON, VOTERS)
     results: dict[tuple[str, str], list[float]] = {}
     for run in range(CROWDS):
         crowd = synthetic_crowd(VOTERS, RECORDS, FEATURES, rng)
         plain = Settings(crowd.ballots.study, 2.0)
         for name, lie in ATTACKS.items():
             mechanism = DISTRIBUTED[name]
-            honest = mechanism.report(crowd.ballots, plain, np.full(VOTERS, EPSILON), FloatNoiseForExperiments(run))
+            honest = mechanism.report(crowd.ballots, plain, epsilons, FloatNoiseForExperiments(run))
             lied = lie(honest, -crowd.social, round(LIARS * VOTERS), plain)
             assert mechanism.acceptable(lied, plain).all()
             cases = {"honest": (honest, plain), "1 % liars": (lied, plain)}

@@ -64,10 +64,10 @@ def by_distinct_epsilons() -> None:
     rows = 100_000
     print(f"\n{'distinct epsilons':>22} {'bulk ns':>9}    ({rows} rows x {COLUMNS}, scales from 2^31)")
     for distinct in (1, 10, 100, 1_000):
-        epsilons = Epsilons(Epsilons(EPSILON - np.arange(rows) % distinct))
+        epsilons = Epsilons.of_millionths(EPSILON - np.arange(rows) % distinct)
         took = nanoseconds(partial(BulkNoise().laplace, 2**31, epsilons, COLUMNS), rows * COLUMNS)
         print(f"{distinct:>22} {took:>9.1f}")
-    epsilons = Epsilons(Epsilons(EPSILON + np.arange(2_000)))
+    epsilons = Epsilons.of_millionths(EPSILON + np.arange(2_000))
     start = time.perf_counter_ns()
     BulkNoise().laplace(2**31, epsilons, COLUMNS)
     took = (time.perf_counter_ns() - start) / len(epsilons)
