@@ -34,7 +34,7 @@ STEP = 1_000
 BUDGET = 1_000_000
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
-    ["pytest", "crowdveil.files", "crowdveil.privacy.ledger.ledger"]
+    ["pytest", "crowdveil.files", "crowdveil.privacy.ledger.ledger", "cryptography.hazmat.primitives.ciphers"]
 )  # quick to start, quick to kill
 
 
@@ -84,7 +84,13 @@ def release_until_killed(path: Path, folder: Path, ready: Event) -> None:
 def test_kills_at_random_moments(tmp_path: Path) -> None:
     path = Ledger.create(tmp_path / "ledger", Amount(BUDGET)).path
     moment = random.Random(20)
-    for _ in range(60):
+    patience = 0.04
+    rounds = 0
+    # On a slow machine nobody may live long enough to deliver: then they are left alone longer.
+    while rounds < 60 or check_books(path, tmp_path)[1] == 0:
+        rounds += 1
+        if rounds > 60:
+            patience *= 2
         ready = [PROCESSES.Event() for _ in range(2)]  # two at a time: the survivor recovers for the other
         pair = [PROCESSES.Process(target=release_until_killed, args=(path, tmp_path, event)) for event in ready]
         for process in pair:
@@ -92,14 +98,14 @@ def test_kills_at_random_moments(tmp_path: Path) -> None:
         for event in ready:
             assert event.wait(60)
         for process in pair:
-            time.sleep(moment.uniform(0, 0.04))
+            time.sleep(moment.uniform(0, patience))
             process.kill()
             process.join()
             assert process.exitcode in (-signal.SIGKILL, 0)
         check_books(path, tmp_path)
     entries, delivered, _ = check_books(path, tmp_path)
-    assert delivered > 0, "no process lived long enough to be a test"
-    assert entries - delivered <= 120
+    assert delivered > 0
+    assert entries - delivered <= 2 * rounds
 
 
 def release_once_and_die(path: Path, folder: Path, fatal: str) -> None:
