@@ -82,7 +82,7 @@ class WholeBudgetForEach(BulkNoise):
 
     def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Toss with twice the epsilon."""
-        return super().tosses(odds, Epsilons.of_millionths(2 * epsilons.micro), columns)
+        return super().tosses(odds, Epsilons.of(2 * epsilons.values), columns)
 
 
 class SeededOnce:

@@ -56,7 +56,9 @@ CONTEXT = part(-2, -1, above=0, counts=False)
     ((YES, UNCLEAR), Verdict.PARTLY),
     ((YES, NO), Verdict.PARTLY),
     ((UNCLEAR, NO), Verdict.FAILS),
-    ((UNCLEAR,), Verdict.FAILS),
+    ((NO, NO), Verdict.FAILS),
+    ((UNCLEAR, UNCLEAR), Verdict.UNCLEAR),
+    ((UNCLEAR, CONTEXT), Verdict.UNCLEAR),
 ])  # fmt: skip
 def test_verdicts(parts, verdict):
     assert Claim("n", "s", "q", parts, "w").verdict is verdict

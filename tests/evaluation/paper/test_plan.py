@@ -16,11 +16,11 @@ def test_the_papers_defaults():
 @pytest.mark.parametrize("groups", [g for panel in (plan.CONSERVATIVE_FRACTIONS, plan.CONSERVATIVE_EPSILONS,
                                                     plan.MODERATE_EPSILONS) for _, g in panel])  # fmt: skip
 def test_every_setting_of_the_paper(groups):
-    epsilons = groups.draw(1000, np.random.default_rng(1)).micro
+    epsilons = groups.draw(1000, np.random.default_rng(1)).values
     conservative, moderate, liberal = groups.sizes(1000)
     assert conservative + moderate + liberal == 1000
-    assert (epsilons % 10_000 == 0).all(), "rounded to hundredths"
-    ordered = np.sort(epsilons) / 1e6
+    assert np.allclose(100 * epsilons, np.rint(100 * epsilons), atol=1e-9), "rounded to hundredths"
+    ordered = np.sort(epsilons)
     assert ordered[0] >= groups.epsilon_c - 1e-9
     assert (ordered[:conservative] <= groups.epsilon_m + 1e-9).all()
     assert (ordered[conservative : conservative + moderate] >= groups.epsilon_m - 1e-9).all()

@@ -22,6 +22,7 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     PARTLY = "holds partly"
     FAILS = "does not hold"
+    UNCLEAR = "not shown"
 
 
 class Outcome(StrEnum):
@@ -76,7 +77,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of the paper. It holds where every part does, and does not hold where no part does."""
+    """One sentence of the paper.
+
+    It holds where every part does, partly where some do. Where none does, it does not hold, unless no part is refuted.
+    """
 
     name: str
     section: str
@@ -87,10 +91,10 @@ class Claim:
     @property
     def verdict(self) -> Verdict:
         """The verdict, computed from the parts that count."""
-        shown = [part.outcome is Outcome.YES for part in self.parts if part.counts]
-        if all(shown):
-            return Verdict.HOLDS
-        return Verdict.PARTLY if any(shown) else Verdict.FAILS
+        outcomes = {part.outcome for part in self.parts if part.counts}
+        if Outcome.YES in outcomes:
+            return Verdict.HOLDS if len(outcomes) == 1 else Verdict.PARTLY
+        return Verdict.FAILS if Outcome.NO in outcomes else Verdict.UNCLEAR
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -15,8 +15,9 @@ from crowdveil.pages.markup import text
 
 HOW_TO_READ = (
     "A claim holds where every measured part that counts has its whole interval where it is wanted, holds partly where "
-    "some have, and does not hold where none has. “Not shown” means that the interval reaches both sides: more crowds "
-    "make it narrower. “Context” does not count."
+    "some have, and does not hold where none has and at least one lies wholly elsewhere. A part whose interval reaches "
+    "both sides is “not shown”, and so is a claim of nothing but such parts: more crowds make intervals narrower. "
+    "“Context” does not count."
 )
 WHAT_REACHES = (
     "The paper's headline is that its algorithms keep more than 80 % of the accuracy without privacy when ε > 0.3, and "
@@ -25,8 +26,8 @@ WHAT_REACHES = (
     "beyond. The ε itself and the paper's mechanism are context. None of this counts among the paper's claims above."
 )
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_KINDS = {Verdict.HOLDS: "holds", Verdict.PARTLY: "partly", Verdict.FAILS: "fails"}
-_MARKS = {Verdict.HOLDS: "✓", Verdict.PARTLY: "◐", Verdict.FAILS: "✗"}
+_KINDS = {Verdict.HOLDS: "holds", Verdict.PARTLY: "partly", Verdict.FAILS: "fails", Verdict.UNCLEAR: "unclear"}
+_MARKS = {Verdict.HOLDS: "✓", Verdict.PARTLY: "◐", Verdict.FAILS: "✗", Verdict.UNCLEAR: "?"}
 
 
 def reproduction_page(made: Reproduction) -> str:
@@ -111,8 +112,8 @@ def number(part: Part) -> str:
 
 
 def _plural(verdict: Verdict, count: int) -> str:
-    words = {Verdict.HOLDS: ("holds", "hold"), Verdict.PARTLY: ("holds partly", "hold partly")}
-    return words.get(verdict, ("does not hold", "do not hold"))[count != 1]
+    plural = {Verdict.HOLDS: "hold", Verdict.PARTLY: "hold partly", Verdict.FAILS: "do not hold"}
+    return verdict.value if count == 1 else plural.get(verdict, verdict.value)
 
 
 def _claim(claim: Claim) -> str:
