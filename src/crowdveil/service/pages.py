@@ -6,6 +6,7 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
@@ -47,15 +48,13 @@ def add_pages(app: FastAPI, service: Service) -> None:
     @routes.get("/p/{poll}", response_model=None)
     def without_slash(poll: str) -> Response:
         """Go to the page, whose modules are named relative to it."""
-        known = service.store.polls.definition(poll)
-        return _no_poll(poll) if known is None else RedirectResponse(f"/p/{known.name}/", 307)
+        return RedirectResponse(f"/p/{quote(poll, safe='')}/", 307)
 
     @routes.get("/p/{poll}/", response_model=None)
     def voters_page(poll: str) -> Response:
-        """Give the voter's page."""
-        if service.store.polls.definition(poll) is None:
-            return _no_poll(poll)
-        return FileResponse(WEB / "index.html", headers=REVALIDATE)
+        """Give the voter's page; where there is no such poll, it says so in the visitor's language."""
+        status = 404 if service.store.polls.definition(poll) is None else 200
+        return FileResponse(WEB / "index.html", status, REVALIDATE)
 
     @routes.get("/api", response_class=HTMLResponse)
     def api_description() -> HTMLResponse:
@@ -79,16 +78,10 @@ def _operations(description: dict[str, Any]) -> str:
     return "".join(parts)
 
 
-def _no_poll(name: str) -> HTMLResponse:
-    words = f"<p>There is no poll called “{escape(name)}” here. Check the address that you were given.</p>"
-    return _page("No such poll", f'{words}<p><a href="/">All polls</a></p>', 404)
-
-
-def _page(title: str, content: str, status: int = 200) -> HTMLResponse:
+def _page(title: str, content: str) -> HTMLResponse:
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="/web/icon.svg"><title>{title}</title></head>'
-        f"<body><main><h1>{title}</h1>{content}</main></body></html>",
-        status,
+        f"<body><main><h1>{title}</h1>{content}</main></body></html>"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -20,15 +20,7 @@ def draw_dilemmas(study: Study, voters: int, rng: np.random.Generator) -> tuple[
     Returns the left and the right alternatives, each (voters * dilemmas, features) in the features' raw
     values; one voter's dilemmas are consecutive rows.
     """
-    match study.drawing.method:
-        case "moral-machine":
-            return draw_moral_machine(study, voters, rng)
-        case "independent":
-            return _draw_independent(study, voters * study.drawing.dilemmas, rng)
-        case "gaussian":
-            return _draw_gaussian(study, voters * study.drawing.dilemmas, rng)
-        case method:
-            raise NotImplementedError(f"drawing method {method}")
+    return _METHODS[study.drawing.method](study, voters, rng)
 
 
 def draw_session(study: Study, rng: np.random.Generator) -> list[Dilemma]:
@@ -81,20 +73,22 @@ def _draw_one(study: Study, rng: np.random.Generator) -> list[Dilemma]:
     ]
 
 
-def _draw_gaussian(study: Study, dilemmas: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def _draw_gaussian(study: Study, voters: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Draw every feature from N(0, 1), cut off at its public bounds (the paper's Section 5.1)."""
+    dilemmas = voters * study.drawing.dilemmas
     low, high = (np.array([getattr(f, end) for f in study.features]) for end in ("low", "high"))
     left, right = np.clip(rng.standard_normal((2, dilemmas, study.dimension)), low, high)
     return left, right
 
 
-def _draw_independent(study: Study, dilemmas: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def _draw_independent(study: Study, voters: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Draw every feature uniformly from its levels, given that the two alternatives are not the same."""
     if all(len(set(f.levels)) < 2 for f in study.features):
         raise CrowdveilError(
             f"study {study.name!r} has no dilemma to draw: every feature has a single level; "
             "give at least one feature two levels"
         )
+    dilemmas = voters * study.drawing.dilemmas
     pairs = np.empty((dilemmas, 2, study.dimension))
     same = np.arange(dilemmas)
     while len(same):
@@ -102,3 +96,10 @@ def _draw_independent(study: Study, dilemmas: int, rng: np.random.Generator) -> 
             pairs[same, :, k] = rng.choice(feature.levels, (len(same), 2))
         same = same[(pairs[same, 0] == pairs[same, 1]).all(axis=1)]
     return pairs[:, 0], pairs[:, 1]
+
+
+_METHODS: Mapping[str, Callable[[Study, int, np.random.Generator], tuple[ValueArray, ValueArray]]] = {
+    "moral-machine": draw_moral_machine,
+    "independent": _draw_independent,
+    "gaussian": _draw_gaussian,
+}

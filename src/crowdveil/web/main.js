@@ -77,9 +77,14 @@ function rememberLink(poll, token) {
 /** The interface's and the study's words in a language. @param {string} poll @param {string} tag */
 async function spoken(poll, tag) {
   const [language, words] = await Promise.all([Language.load(tag), getWords(poll, tag)]);
-  document.documentElement.lang = tag;
-  document.documentElement.dir = words.direction;
+  setLanguage(tag, words.direction);
   return { language, words };
+}
+
+/** @param {string} tag @param {string} direction */
+function setLanguage(tag, direction) {
+  document.documentElement.lang = tag;
+  document.documentElement.dir = direction;
 }
 
 /** @param {Page} page @param {string} tag */
@@ -107,7 +112,9 @@ function header(page, tag) {
 
 /** Say that the poll could not be opened, if possible in the voter's language. @param {unknown} problem */
 async function apologise(problem) {
-  const language = await Language.load(pickLanguage(Object.keys(LANGUAGES), wanted())).catch(() => null);
+  const tag = pickLanguage(Object.keys(LANGUAGES), wanted());
+  const language = await Language.load(tag).catch(() => null);
+  if (language) setLanguage(tag, language.say("direction"));
   main.replaceChildren(
     h(
       "section",

@@ -72,7 +72,8 @@ def test_a_refusal_has_the_numbers_and_spends_nothing(ledger: Ledger) -> None:
     assert (error.requested, error.remaining, error.missing) == (Decimal("0.5"), Decimal("0.3"), Decimal("0.2"))
     assert str(error) == (
         "the budget does not cover this release: requested epsilon 0.5, remaining 0.3 of 1, difference 0.2 "
-        "(spent before: 0.7 with 1 of these people (crowd 1)); ask for at most 0.3, or raise the budget deliberately: "
+        "(spent before: 0.7 on crowd 1, which has 1 of these people); ask for at most 0.3, "
+        "or raise the budget deliberately: "
         f"crowdveil ledger raise {ledger.path} --budget 1.2 --note WHY"
     )
     assert ledger.statement() == before
@@ -86,7 +87,7 @@ def test_what_a_refusal_advises_works(ledger: Ledger) -> None:
     post(ledger, CATS, 2_500_000, Unit.VOTER, 5, "enough")
     with pytest.raises(BudgetExceeded) as refusal:
         post(ledger, CATS, 1, Unit.VOTER, 5, "one more")
-    assert "remaining 0 of 2.5, difference 0.000001 (spent before: 2.5 with" in str(refusal.value)
+    assert "remaining 0 of 2.5, difference 0.000001 (spent before: 2.5 on crowd 1," in str(refusal.value)
     assert "(crowd 1)); raise the budget deliberately" in str(refusal.value)
 
 

@@ -110,7 +110,7 @@ def nameless(ballots):
 def test_a_crowd_without_names_may_be_anybody_of_its_study(ledger):
     spend(ledger, nameless(crowd(NAMES[:10])))
     for again in (nameless(crowd(NAMES[10:], seed=5)), crowd(NAMES[10:], seed=5)):
-        with pytest.raises(BudgetExceeded, match="perhaps the same people"):
+        with pytest.raises(BudgetExceeded, match="counted as the same people because not all are known by name"):
             spend(ledger, again)
     asked = ledger.preview(preview(nameless(crowd(NAMES)), "vlcp", epsilon=1).charge)
     assert asked.caution == "the ballots do not name their voters: import them with names or digests"
@@ -132,10 +132,10 @@ def test_a_crowd_without_names_meets_what_people_of_its_study_have_lost_in_other
     second = crowd(NAMES, study=other)
     spend(ledger, first, "0.4")
     spend(ledger, second, "0.3")
-    with pytest.raises(BudgetExceeded, match=r"remaining 0\.3 of 1.*0\.3 with perhaps the same people \(crowd 2\)"):
+    with pytest.raises(BudgetExceeded, match=r"remaining 0\.3 of 1.*0\.3 on crowd 2, counted as the same people"):
         spend(ledger, nameless(first), "0.4")
     spend(ledger, nameless(first), "0.2")
-    with pytest.raises(BudgetExceeded, match=r"remaining 0\.1 of 1.*0\.2 with perhaps the same people \(crowd 3\)"):
+    with pytest.raises(BudgetExceeded, match=r"remaining 0\.1 of 1.*0\.2 on crowd 3, counted as the same people"):
         spend(ledger, second, "0.2")
     spend(ledger, crowd([f"stranger {i}" for i in range(4)], study=other), 1)
 
@@ -152,7 +152,7 @@ def test_without_its_key_a_ledger_knows_nobody(ledger):
     key = key_path(ledger.path)
     hidden = key.rename(key.with_suffix(".hidden"))
     strangers = crowd([f"stranger {i}" for i in range(4)])
-    with pytest.raises(BudgetExceeded, match="perhaps the same people"):
+    with pytest.raises(BudgetExceeded, match="counted as the same people because not all are known by name"):
         spend(ledger, strangers)
     assert "key" in ledger.preview(preview(strangers, "vlcp", epsilon=1).charge).caution
     hidden.rename(key)

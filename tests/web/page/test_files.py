@@ -40,7 +40,16 @@ def test_every_language_says_everything(code):
 def test_nothing_was_left_in_english(code):
     """Words that are the same in two languages are few and short."""
     same = {key for key, text in strings(code).items() if text == ENGLISH[key]}
-    assert same <= {"comma", "tag_left", "tag_right", "receipt_protection", "in_words", "dilemma_of", "row_crowd"}
+    assert same <= {
+        "direction",
+        "comma",
+        "tag_left",
+        "tag_right",
+        "receipt_protection",
+        "in_words",
+        "dilemma_of",
+        "row_crowd",
+    }
 
 
 def test_every_key_that_the_page_asks_for_is_there_and_no_other():

@@ -165,3 +165,19 @@ def test_another_language_loses_nothing(language, visit):
     body = voter.shown_body()
     speak(language)
     assert voter.shown_body() == body
+
+
+@pytest.mark.parametrize(
+    ("locale", "direction", "words"),
+    [
+        ("en-GB", "ltr", "There is no poll at this address."),
+        ("ar", "rtl", "لا يوجد استطلاع في هذا العنوان"),
+        ("pt-BR", "ltr", "Não há pesquisa neste endereço."),
+    ],
+)
+def test_an_address_without_a_poll_says_so_in_the_visitors_language(visit, locale, direction, words):
+    voter = visit("nobody", locale=locale)
+    assert words in voter.page.locator("main").inner_text()
+    root = voter.page.locator("html")
+    assert (root.get_attribute("lang"), root.get_attribute("dir")) == (locale[:2], direction)
+    voter.complaints.clear()  # The browser reports the missing poll itself.

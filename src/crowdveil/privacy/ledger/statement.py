@@ -113,8 +113,9 @@ class Overlap:
         return {"crowd": self.crowd, "people_in_both": self.shared, "spent": self.spent.value}
 
     def __str__(self) -> str:
-        shared = "perhaps the same people" if self.shared is None else f"{self.shared:,} of these people"
-        return f"{self.spent} with {shared} (crowd {self.crowd})"
+        if self.shared is None:
+            return f"{self.spent} on crowd {self.crowd}, counted as the same people because not all are known by name"
+        return f"{self.spent} on crowd {self.crowd}, which has {self.shared:,} of these people"
 
 
 @dataclass(frozen=True)
