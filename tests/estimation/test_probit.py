@@ -6,7 +6,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import erfcx, ndtr
 from scipy.stats import norm
 
-from crowdveil.estimation.probit import gradient, log_likelihood, mills, mills_and_weight
+from crowdveil.estimation.probit import gradient, log_likelihood, mills, mills_and_weight, slopes_and_weights
 
 EVERYWHERE = np.concatenate([np.linspace(-45, 37.5, 3001), [-1e300, -1e12, -1e9, -1e8, -3e4, -1e3, -1e-9, 0.0, 1e-300]])
 
@@ -67,3 +67,12 @@ def test_gradient_agrees_with_finite_differences():
     differences, beta = rng.normal(size=(9, 4)), rng.normal(size=4)
     numerical = approx_fprime(beta, lambda b: log_likelihood(differences, b), 1e-7)
     np.testing.assert_allclose(gradient(differences, beta), numerical, rtol=1e-5, atol=1e-5)
+
+
+def test_arrays_get_the_same_slopes_and_weights():
+    far = np.array([-1e12, -2000.0, -999.0, *np.linspace(-30, 37, 500)])
+    slopes, weights = slopes_and_weights(far)
+    # t^2 / 2 = 685 in the exponent is rounded to 1e-16 of itself.
+    np.testing.assert_allclose(slopes, [reference_mills(t) for t in far], rtol=1e-12)
+    # mills + t loses digits in the lower tail: |t| eps in a sum of size 1 / |t|, so t^2 eps of a weight near 1.
+    np.testing.assert_allclose(weights, [mills_and_weight(float(t))[1] for t in far], rtol=1e-8, atol=1e-300)

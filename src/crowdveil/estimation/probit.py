@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.kernel import bits_of_double, double_of_bits, inlined
@@ -106,7 +106,15 @@ def log_likelihood(differences: NDArray[Any], beta: FloatArray) -> float:
 
 def gradient(differences: NDArray[Any], beta: FloatArray) -> FloatArray:
     """The gradient of Eq. (2) in beta: V' mills(V beta)."""
-    t = differences @ beta
-    inverse_mills = np.exp(-0.5 * t * t - log_ndtr(t)) * _INV_SQRT_2PI
-    result: FloatArray = differences.T @ inverse_mills
+    slopes, _ = slopes_and_weights(differences @ beta)
+    result: FloatArray = differences.T @ slopes
     return result
+
+
+def slopes_and_weights(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``mills_and_weight`` of a whole array, by SciPy: phi(t) / Phi(t) = sqrt(2 / pi) / erfcx(-t / sqrt(2)).
+
+    Its last digit may differ between machines: for estimates that are not promised bit for bit.
+    """
+    slopes = np.sqrt(2 / np.pi) / erfcx(-t / np.sqrt(2))
+    return slopes, np.where(t > -1000.0, slopes * (slopes + t), 1.0)

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
-from scipy.special import log_ndtr
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.estimation.l1_ball import largest_difference
+from crowdveil.estimation.probit import slopes_and_weights
 
 _RANK_TOLERANCE = 1e-10
 _GAIN_TOLERANCE = 1e-20
@@ -63,7 +63,7 @@ def fit_unbounded(differences: NDArray[Any], offsets: IntArray) -> UnboundedFit:
         left, singular, right = np.linalg.svd(records, full_matrices=False)
         rank = int(np.count_nonzero(singular > _RANK_TOLERANCE * singular[0]))
         if not _separable(records, left[:, :rank]):
-            x, converged = _newton(left[:, :rank], _probit, stop=lambda t: False)
+            x, converged = _newton(left[:, :rank], slopes_and_weights, stop=lambda t: False)
             if converged:
                 values[i] = right[:rank].T @ (x / singular[:rank])
                 unique[i] = rank == features
@@ -129,11 +129,6 @@ def _newton(
             length /= 2.0
         x = x + length * step
     return x, False
-
-
-def _probit(t: FloatArray) -> tuple[FloatArray, FloatArray]:
-    inverse_mills = np.exp(-0.5 * t * t - log_ndtr(t)) / np.sqrt(2.0 * np.pi)
-    return inverse_mills, inverse_mills * (inverse_mills + t)
 
 
 def _slow(t: FloatArray) -> tuple[FloatArray, FloatArray]:

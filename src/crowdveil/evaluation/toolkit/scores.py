@@ -1,0 +1,214 @@
+"""How good stated probabilities are, judged by what people chose: right how often, how sharp, how honest.
+
+A forecast is a stated probability that a person picks the first side of a dilemma; the choice is +1 for the first
+side and -1 for the second. Records in which neither was chosen (0) say nothing about it and are left out.
+
+Answers of one voter resemble each other. So every interval here takes voters, not answers, for the independent draws
+(a sandwich estimate clustered by voter, Student's t with one degree of freedom less than there are voters).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri, stdtrit
+
+from crowdveil.arrays import BoolArray, FloatArray, IntArray
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.probit import slopes_and_weights
+from crowdveil.evaluation.toolkit.accuracy import CONFIDENCE, Interval
+
+Weighting = Literal["voters", "choices"]
+"""Every voter counts once (a choice weighs one over her number of choices), or every choice does."""
+
+_SURE = 2.0**-53
+"""A stated 0 or 1 is taken to be this far from it, all that a double can tell: nobody is infinitely wrong."""
+_MOST_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Bin:
+    """A point of the calibration curve: forecasts that stated about the same for the side they predict."""
+
+    low: float
+    high: float
+    stated: float
+    """The mean of what was stated."""
+    right: Interval
+    """The share that came true, with Wilson's interval for as many choices as the weights are worth."""
+    choices: int
+
+
+@dataclass(frozen=True, eq=False)
+class Forecasts:
+    """Stated probabilities beside what was chosen; make them with ``forecasts``, which checks them."""
+
+    stated: FloatArray
+    """The stated probability of the first side."""
+    choices: FloatArray
+    """+1 or -1."""
+    voters: IntArray
+    """Whose choice each is, numbered from 0 without gaps."""
+    weighting: Weighting
+
+    def __len__(self) -> int:
+        return len(self.choices)
+
+    def where(self, kept: BoolArray) -> Forecasts:
+        """Return the forecasts where the mask is true; a voter weighs the same whatever is left of her choices."""
+        return forecasts(self.stated[kept], self.choices[kept], self.voters[kept], self.weighting)
+
+    @cached_property
+    def voter_count(self) -> int:
+        """How many voters the choices are from."""
+        return int(self.voters.max()) + 1
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """What each choice weighs; they add up to one."""
+        if self.weighting == "choices":
+            return np.full(len(self), 1 / len(self))
+        return 1 / (np.bincount(self.voters)[self.voters] * self.voter_count)
+
+    @property
+    def share_predicted(self) -> Interval:
+        """The share of choices that went to the likelier side; a stated half is half right, as a coin would be."""
+        return self._mean(self._right)
+
+    @property
+    def brier(self) -> Interval:
+        """The mean squared distance of the stated probability from what happened: 0 at best, 1/4 for a coin."""
+        return self._mean((self.stated - (self.choices > 0)) ** 2)
+
+    @property
+    def log_loss(self) -> Interval:
+        """The mean of -ln of what was stated for the side that was chosen: 0 at best, ln 2 for a coin."""
+        return self._mean(-np.log(np.where(self.choices > 0, self.stated, 1 - self.stated)))
+
+    @property
+    def overstatement(self) -> Interval:
+        """The mean of what was stated for the predicted side, less the share that was right: above 0, too sure."""
+        return self._mean(self._confidence - self._right)
+
+    @cached_property
+    def slope(self) -> Interval | None:
+        """The calibration slope b: choices follow Phi(b Phi^-1(stated)). Honest is 1; above it, too timid.
+
+        It is the maximum likelihood of a probit regression of the choices on Phi^-1(stated) without intercept. There
+        is none if every choice went to the predicted side, or none did, or nothing but one half was ever stated.
+        """
+        margins = self.choices * ndtri(self.stated)
+        if margins.min() >= 0 or margins.max() <= 0:
+            return None
+        slope = 1.0
+        for _ in range(_MOST_STEPS):
+            marginal, curvature = self._slope_derivatives(margins, slope)
+            step = marginal / curvature
+            # A Newton step of a concave function may jump over the top to where its slope is steeper: halve it.
+            while abs(self._slope_derivatives(margins, slope + step)[0]) > abs(marginal):
+                step /= 2
+            slope += step
+            if abs(step) <= 1e-12 * max(1.0, abs(slope)):
+                break
+        slopes, _ = slopes_and_weights(slope * margins)
+        _, curvature = self._slope_derivatives(margins, slope)
+        return self._interval(slope, self.weights * margins * slopes / curvature)
+
+    def curve(self, bins: int = 10) -> tuple[Bin, ...]:
+        """Sort forecasts into bins of equal width by what they stated for the predicted side, from 1/2 to 1.
+
+        Bins that nothing fell into are left out.
+        """
+        edges = np.linspace(0.5, 1.0, bins + 1)
+        places = np.clip(np.searchsorted(edges, self._confidence, "right") - 1, 0, bins - 1)
+        found = []
+        for place in range(bins):
+            inside = places == place
+            weights = self.weights[inside]
+            if not len(weights):
+                continue
+            total = weights.sum()
+            right = min(1.0, float(weights @ self._right[inside] / total))
+            found.append(
+                Bin(
+                    low=float(edges[place]),
+                    high=float(edges[place + 1]),
+                    stated=float(weights @ self._confidence[inside] / total),
+                    right=wilson(right, float(total**2 / (weights @ weights))),
+                    choices=len(weights),
+                )
+            )
+        return tuple(found)
+
+    @cached_property
+    def _confidence(self) -> FloatArray:
+        return np.maximum(self.stated, 1 - self.stated)
+
+    @cached_property
+    def _right(self) -> FloatArray:
+        return (1 + np.sign(self.stated - 0.5) * self.choices) / 2
+
+    def _slope_derivatives(self, margins: FloatArray, slope: float) -> tuple[float, float]:
+        """Return the first and the negated second derivative of the mean log-likelihood in the slope."""
+        slopes, curvatures = slopes_and_weights(slope * margins)
+        return float(self.weights @ (slopes * margins)), float(self.weights @ (curvatures * margins**2))
+
+    def _mean(self, values: FloatArray) -> Interval:
+        estimate = float(self.weights @ values)
+        return self._interval(estimate, self.weights * (values - estimate))
+
+    def _interval(self, estimate: float, influences: FloatArray) -> Interval:
+        """Return the interval of an estimate from what each choice moved it by."""
+        if self.voter_count == 1:
+            return Interval(estimate, -np.inf, np.inf)
+        by_voter = np.bincount(self.voters, influences)
+        freedom = self.voter_count - 1
+        deviation = np.sqrt(by_voter @ by_voter * self.voter_count / freedom)
+        half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2) * deviation)
+        return Interval(estimate, estimate - half, estimate + half)
+
+
+def forecasts(
+    stated: ArrayLike, choices: ArrayLike, voters: ArrayLike | None = None, weighting: Weighting = "voters"
+) -> Forecasts:
+    """Put stated probabilities of the first side beside the choices (+1, -1; 0, a tie, is left out).
+
+    ``voters`` numbers the voter of each choice, in any way; without it every choice is its own voter's.
+
+    >>> honest = forecasts([0.8, 0.8, 0.8, 0.2, 0.8], [1, 1, 1, -1, -1])
+    >>> honest.share_predicted.estimate, round(honest.slope.estimate, 9)
+    (0.8, 1.0)
+    """
+    probabilities: FloatArray = np.asarray(stated, np.float64)
+    signs: FloatArray = np.asarray(choices, np.float64)
+    numbers: Any = np.arange(signs.size) if voters is None else np.asarray(voters)
+    if not (probabilities.ndim == 1 and probabilities.shape == signs.shape == numbers.shape):
+        raise CrowdveilError(
+            f"{probabilities.shape} stated probabilities, {signs.shape} choices and {numbers.shape} voters: "
+            "give as many of each, in one dimension"
+        )
+    if not np.all((probabilities >= 0) & (probabilities <= 1)):
+        raise CrowdveilError("some stated probabilities are not numbers from 0 to 1")
+    if not np.isin(signs, (-1, 0, 1)).all():
+        raise CrowdveilError("a choice is 1 (the first side), -1 (the second) or 0 (neither), and some are not")
+    if weighting not in ("voters", "choices"):
+        raise CrowdveilError(f"the weighting is {weighting!r}: use 'voters' or 'choices'")
+    decided = signs != 0
+    if not decided.any():
+        raise CrowdveilError("there is no choice to judge a probability by: all are ties, or there are none")
+    _, whose = np.unique(numbers[decided], return_inverse=True)
+    return Forecasts(
+        np.clip(probabilities[decided], _SURE, 1 - _SURE), signs[decided], whose.astype(np.int64), weighting
+    )
+
+
+def wilson(share: float, number: float, confidence: float = CONFIDENCE) -> Interval:
+    """Return Wilson's score interval of a share of so many independent draws."""
+    z2 = float(ndtri((1 + confidence) / 2)) ** 2
+    centre = (share + z2 / (2 * number)) / (1 + z2 / number)
+    half = float(np.sqrt(z2 / number * (share * (1 - share) + z2 / (4 * number)))) / (1 + z2 / number)
+    return Interval(share, max(0.0, centre - half), min(1.0, centre + half))
