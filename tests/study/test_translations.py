@@ -1,11 +1,13 @@
 import re
 import tomllib
+from dataclasses import replace
 from importlib import resources
 
 import pytest
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study
+from crowdveil.study.factors import Factor
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Drawing, Study
 from crowdveil.study.translations import INTERFACE_LANGUAGES, languages, load_translation, read_translation, words
@@ -64,6 +66,8 @@ def test_a_bundled_study_speaks_every_language(name, code):
     assert said["language"] == code
     assert said["direction"] == ("rtl" if code == "ar" else "ltr")
     assert set(said["features"]) == set(study.feature_names)
+    assert list(said["factors"]) == [factor.name for factor in study.factors]
+    assert all(len(set(factor["poles"])) == 2 for factor in said["factors"].values())
     assert said["parts"] == list(study.parts)
     assert said["title"] != study.title
 
@@ -203,11 +207,40 @@ def test_a_language_that_is_not_there_is_refused_with_those_that_are():
         (replaced(FRENCH, "eau", "features", "depth"), "feature depth: must look like"),
         (replaced(FRENCH, 1, "features", "residents", "low"), "unknown setting 'low'; known are label, words"),
         (replaced(FRENCH, 3.0, "norm_bound"), "unknown setting 'norm_bound'"),
+        (replaced(FRENCH, {"depth": {}}, "factors"), "study flood has no factor 'depth'"),
     ],
 )
 def test_a_translation_that_does_not_fit_is_refused_by_name(data, told):
     with pytest.raises(CrowdveilError, match=told):
         read_translation(data, FLOOD, "flood.fr.toml")
+
+
+NAMED = replace(FLOOD, named_factors=(Factor("water", "Water", ("dry", "wet"), {"depth": 1}),))
+NAMED_IN_FRENCH = {**FRENCH, "factors": {"water": {"title": "Eau", "poles": ["sec", "mouillé"]}}}
+
+
+def test_a_translation_says_the_factors_that_a_study_names():
+    said = read_translation(NAMED_IN_FRENCH, NAMED, "flood.fr.toml").as_dict(NAMED)
+    assert said["factors"] == {"water": {"title": "Eau", "poles": ["sec", "mouillé"]}}
+    assert words(NAMED, "en")["factors"] == {"water": {"title": "Water", "poles": ["dry", "wet"]}}
+    assert words(FLOOD, "en")["factors"] == {}
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (FRENCH, r"the table \[factors\] is missing"),
+        (without(NAMED_IN_FRENCH, "factors", "water"), "there are no words for water"),
+        (replaced(NAMED_IN_FRENCH, {}, "factors", "depth"), "study flood has no factor 'depth'"),
+        (replaced(NAMED_IN_FRENCH, "eau", "factors", "water"), "factor water: must look like"),
+        (without(NAMED_IN_FRENCH, "factors", "water", "title"), "factor water: 'title' must be a text"),
+        (replaced(NAMED_IN_FRENCH, ["sec"], "factors", "water", "poles"), "'poles' must be two different texts"),
+        (replaced(NAMED_IN_FRENCH, {"depth": 2}, "factors", "water", "weights"), "unknown setting 'weights'"),
+    ],
+)
+def test_a_translation_of_factors_that_does_not_fit_is_refused_by_name(data, told):
+    with pytest.raises(CrowdveilError, match=told):
+        read_translation(data, NAMED, "flood.fr.toml")
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path):

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.arrays import FloatArray
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.errors import CrowdveilError
+from crowdveil.study.factors import Factor, check_factors, weight_matrix
 from crowdveil.study.features import Feature
 from crowdveil.study.plain_data import canonical_json, check_keys, need, number, optional
 
@@ -76,6 +77,8 @@ class Study:
     """Largest l2 norm of a record's difference that Algorithm 3 keeps; longer ones are scaled down to it."""
     parts: tuple[str, ...] = ()
     """The order in which the parts of a description are said."""
+    named_factors: tuple[Factor, ...] = ()
+    """The factors that the study names; where it names none, its features are its factors."""
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -98,6 +101,8 @@ class Study:
                     f"study {self.name!r}: feature {feature.name} has part {feature.part!r}, "
                     f"which is not among parts = {list(self.parts)}"
                 )
+        if self.named_factors:
+            check_factors(self.named_factors, names, f"study {self.name!r}")
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
@@ -129,9 +134,51 @@ class Study:
         return widest if self.record_norm is None else min(self.record_norm, widest)
 
     @cached_property
+    def factors(self) -> tuple[Factor, ...]:
+        """The respects in which alternatives differ: those that the study names, or else its features."""
+        return self.named_factors or tuple(Factor.of_feature(feature) for feature in self.features)
+
+    @cached_property
+    def factor_matrix(self) -> IntArray:
+        """A: a row of weights for each feature, a column for each factor. A'V is what a difference V shows of each."""
+        return weight_matrix(self.factors, self.feature_names)
+
+    @cached_property
+    def factor_map(self) -> FloatArray:
+        """The linear map from beta to theta, a row for each factor: beta is nearest to A theta (least squares)."""
+        return np.linalg.pinv(self.factor_matrix.astype(np.float64))
+
+    def split(self, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Split a preference beta = A theta + rest into theta and a rest that is orthogonal to every factor."""
+        theta = self.factor_map @ preference
+        return theta, preference - self.factor_matrix @ theta
+
+    @cached_property
+    def pole_steps(self) -> FloatArray:
+        """The step from the negative pole to the positive one, a row of differences for each factor.
+
+        It changes this factor and no other, by as much as one unit of one feature at either pole does: one person
+        against one pet, crossing on green against crossing on red.
+        """
+        low, high = np.array([(f.low / f.unit, f.high / f.unit) for f in self.features]).T
+        weights = self.factor_matrix.T
+        one_unit = np.hstack([weights * np.clip(low, -1, 0), weights * np.clip(high, 0, 1)])
+        lengths: FloatArray = one_unit.max(axis=1) - one_unit.min(axis=1)
+        return self.factor_map * lengths[:, None]
+
+    @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the study's whole definition: two studies are the same iff this is."""
-        return hashlib.sha256(canonical_json(self.as_dict()).encode(errors="surrogatepass")).hexdigest()
+        """SHA-256 of all that is asked and estimated: two studies are the same iff this is.
+
+        It knows the factors' names and weights, and not the words for them. Factors that are the features are left out.
+        """
+        definition = self.as_dict()
+        definition.pop("factors", None)
+        if [(f.name, f.weights) for f in self.named_factors] not in ([], [(n, {n: 1}) for n in self.feature_names]):
+            columns = self.factor_matrix.T.tolist()
+            named = zip(self.named_factors, columns, strict=True)
+            definition["factors"] = [{"name": factor.name, "weights": weights} for factor, weights in named]
+        return hashlib.sha256(canonical_json(definition).encode(errors="surrogatepass")).hexdigest()
 
     def alternative(self, features: Mapping[str, Any], name: str) -> Alternative:
         """Check the values of one alternative against the study and put them in order.
@@ -199,6 +246,7 @@ class Study:
             **({"parts": list(self.parts)} if self.parts else {}),
             "drawing": {"method": self.drawing.method, "dilemmas": self.drawing.dilemmas},
             "features": [f.as_dict() for f in self.features],
+            **({"factors": [f.as_dict() for f in self.named_factors]} if self.named_factors else {}),
         }
 
     @classmethod
@@ -207,7 +255,7 @@ class Study:
         where = f"study {data.get('name', '?')!r}"
         check_keys(
             data,
-            {"name", "title", "question", "norm_bound", "record_norm", "parts", "drawing", "features"},
+            {"name", "title", "question", "norm_bound", "record_norm", "parts", "drawing", "features", "factors"},
             where,
         )
         drawing = need(data, "drawing", dict, where)
@@ -221,6 +269,7 @@ class Study:
             norm_bound=number(data, "norm_bound", where, 2.0),
             record_norm=number(data, "record_norm", where) if "record_norm" in data else None,
             parts=tuple(str(part) for part in optional(data, "parts", [], where)),
+            named_factors=tuple(Factor.from_dict(entry, where) for entry in optional(data, "factors", [], where)),
         )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import BUNDLED, load_study
+from crowdveil.study.factors import read_poles
 from crowdveil.study.features import Feature
 from crowdveil.study.plain_data import check_keys, text
 from crowdveil.study.study import Study
@@ -39,6 +40,14 @@ class FeatureWords:
 
 
 @dataclass(frozen=True)
+class FactorWords:
+    """The title of one factor, and its negative and positive pole."""
+
+    title: str
+    poles: tuple[str, str]
+
+
+@dataclass(frozen=True)
 class Translation:
     """A study's words in one language."""
 
@@ -47,6 +56,8 @@ class Translation:
     title: str
     question: str
     features: Mapping[str, FeatureWords]
+    factors: Mapping[str, FactorWords]
+    """Of the factors that the study names."""
 
     @property
     def direction(self) -> str:
@@ -64,6 +75,10 @@ class Translation:
             "features": {
                 f.name: {"label": self.features[f.name].label, "words": _with_unsaid(f, self.features[f.name].words)}
                 for f in study.features
+            },
+            "factors": {
+                f.name: {"title": self.factors[f.name].title, "poles": list(self.factors[f.name].poles)}
+                for f in study.named_factors
             },
         }
 
@@ -103,28 +118,43 @@ def load_translation(path: str | Path, study: Study) -> Translation:
 
 def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Translation:
     """Check the plain data of a translation against its study; ``where`` names it in what is said of it."""
-    check_keys(data, ("study", "language", "title", "question", "features"), where)
+    check_keys(data, ("study", "language", "title", "question", "features", "factors"), where)
     if text(data, "study", where) != study.name:
         raise CrowdveilError(f"{where} translates the study {data['study']!r}, not {study.name!r}")
     language = text(data, "language", where)
     if not _TAG.fullmatch(language):
         raise CrowdveilError(f"{where}: language {language!r} is not a language tag such as fr or pt-BR")
-    given = data.get("features")
-    if not isinstance(given, dict):
-        raise CrowdveilError(f"{where}: the table [features] is missing")
-    unknown = [name for name in given if name not in study.feature_names]
-    if unknown:
-        raise CrowdveilError(f"{where}: study {study.name} has no feature {unknown[0]!r}")
-    missing = [name for name in study.feature_names if name not in given]
-    if missing:
-        raise CrowdveilError(f"{where}: there are no words for {', '.join(missing)}")
+    features = _table(data, "feature", study.feature_names, study, where)
+    factors = _table(data, "factor", [f.name for f in study.named_factors], study, where)
     return Translation(
         study=study.name,
         language=language,
         title=text(data, "title", where),
         question=text(data, "question", where),
-        features={f.name: _feature_words(f, given[f.name], f"{where}, feature {f.name}") for f in study.features},
+        features={f.name: _feature_words(f, features[f.name], f"{where}, feature {f.name}") for f in study.features},
+        factors={f.name: _factor_words(factors[f.name], f"{where}, factor {f.name}") for f in study.named_factors},
     )
+
+
+def _table(data: Mapping[str, Any], kind: str, names: Sequence[str], study: Study, where: str) -> dict[str, Any]:
+    """Return the table of the words for exactly these features or factors."""
+    given = data.get(f"{kind}s", None if names else {})
+    if not isinstance(given, dict):
+        raise CrowdveilError(f"{where}: the table [{kind}s] is missing")
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise CrowdveilError(f"{where}: study {study.name} has no {kind} {unknown[0]!r}")
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise CrowdveilError(f"{where}: there are no words for {', '.join(missing)}")
+    return given
+
+
+def _factor_words(given: Any, where: str) -> FactorWords:
+    if not isinstance(given, dict):
+        raise CrowdveilError(f"{where}: must look like {{ title = ..., poles = [..., ...] }}, got {given!r}")
+    check_keys(given, ("title", "poles"), where)
+    return FactorWords(text(given, "title", where), read_poles(given, where))
 
 
 def _feature_words(feature: Feature, given: Any, where: str) -> FeatureWords:
@@ -169,6 +199,7 @@ def _own_words(study: Study) -> Translation:
         title=study.title,
         question=study.question,
         features={f.name: FeatureWords(f.label, f.words) for f in study.features},
+        factors={f.name: FactorWords(f.title, f.poles) for f in study.named_factors},
     )
 
 

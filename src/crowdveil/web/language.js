@@ -7,6 +7,7 @@
  * @property {string} title
  * @property {string} question
  * @property {Record<string, FeatureWords>} features
+ * @property {Record<string, {title: string, poles: [string, string]}>} factors those that the study names
  * @property {string[]} parts
  *
  * @typedef {{label: string, words: Record<string, string> | null}} FeatureWords

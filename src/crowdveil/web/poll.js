@@ -17,8 +17,10 @@ import { canonicalJson, digest, fingerprint } from "./mechanisms/study.js";
 
 const UNITS = ["voter", "record", "choice"];
 const PLACES = ["central", "distributed"];
-const STUDY_FIELDS = ["name", "title", "question", "norm_bound", "record_norm", "parts", "drawing", "features"];
+const STUDY_FIELDS = ["name", "title", "question", "norm_bound", "record_norm", "parts", "drawing", "features", "factors"];
 const FEATURE_FIELDS = ["name", "label", "low", "high", "unit", "levels", "words", "part", "lean"];
+const FACTOR_FIELDS = ["name", "title", "poles", "weights"];
+const LARGEST_WEIGHT = 1000;
 const MOST_DILEMMAS = 1000;
 
 /** A study that can show this many times the dilemmas of a session, or more, never shows one twice. */
@@ -53,7 +55,7 @@ export function checkedPoll(described) {
 /** @param {any} study */
 function checkStudy(study) {
   onlyFields(study, STUDY_FIELDS, "a study");
-  const { features, drawing } = study;
+  const { features, factors = [], drawing } = study;
   demand(Array.isArray(features) && features.length > 0, "a study needs features");
   const names = features.map((/** @type {any} */ { name }) => name);
   demand(new Set(names).size === names.length, "two features have one name");
@@ -68,6 +70,14 @@ function checkStudy(study) {
     demand(Number.isFinite(low) && Number.isFinite(high) && low < high, `feature ${name} has no range`);
     positive(`the unit of feature ${name}`, feature.unit);
     for (const level of levels) demand(level >= low && level <= high, `level ${level} of ${name} is out of its range`);
+  }
+  for (const factor of factors) {
+    onlyFields(factor, FACTOR_FIELDS, "a factor");
+    onlyFields(factor.weights, names, "the weights of a factor");
+    for (const weight of Object.values(factor.weights)) {
+      const whole = Number.isInteger(weight) && weight !== 0 && Math.abs(weight) <= LARGEST_WEIGHT;
+      demand(whole, `${weight} is no weight of a factor`);
+    }
   }
 }
 

@@ -21,6 +21,7 @@ from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports
 from crowdveil.sources.simulated import simulate_answers
 from crowdveil.study.bundled import BUNDLED, load_study
+from crowdveil.study.factors import Factor
 from crowdveil.study.study import Drawing, Feature, Study
 
 HERE = Path(__file__).parent
@@ -122,6 +123,10 @@ def test_a_study_has_the_same_fingerprint_here_and_in_python(node):
     feature = Feature("f", "a label", -1.7e308, 1.7e308, 1e-7, tuple(LEVELS), words, "part", -2.5e-5)
     drawing = Drawing("independent", 3)
     studies.append(Study("s", "t", "q", (feature,), drawing, norm_bound=1e22, record_norm=1e-9, parts=("part",)))
+    bare = tuple(Feature(name, name, 0, 1, levels=(0, 1)) for name in ("low", "unit", "constructor"))
+    named = (Factor("levels", "\u4e16", ("a", "b"), {"low": 2, "unit": -3}), Factor("f", "f", ("a", "b"), {"unit": 1}))
+    own = tuple(Factor(f.name, "f", ("a", "b"), {f.name: 1}) for f in bare)
+    studies += [Study("s", "t", "q", bare, drawing, named_factors=factors) for factors in ((), named, named[::-1], own)]
     script = f"import {{ fingerprint }} from {json.dumps((MODULES / 'study.js').as_uri())};"
     script += "import { readFileSync } from 'node:fs'; const studies = JSON.parse(readFileSync(0, 'utf8'));"
     script += "console.log(JSON.stringify(studies.map(fingerprint)));"

@@ -100,6 +100,13 @@ class WordsOfFeature(Model):
     words: dict[str, str] | None
 
 
+class WordsOfFactor(Model):
+    """A factor's title, and its negative and positive pole."""
+
+    title: str
+    poles: list[str]
+
+
 class Words(Model):
     """A study's words in one language."""
 
@@ -108,6 +115,7 @@ class Words(Model):
     title: str
     question: str
     features: dict[str, WordsOfFeature]
+    factors: dict[str, WordsOfFactor] = Field(description="Empty where the study names none: its features are they.")
     parts: list[str]
 
 

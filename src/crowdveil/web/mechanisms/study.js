@@ -27,6 +27,9 @@
  * @property {string[]} [parts]
  * @property {{method: string, dilemmas: number}} drawing
  * @property {Feature[]} features
+ * @property {Factor[]} [factors] without them the features are the factors
+ *
+ * @typedef {{name: string, title: string, poles: [string, string], weights: Record<string, number>}} Factor
  *
  * @typedef {{id: string, text: Texts, options: {id: string, text: Texts}[]}} Question
  * @typedef {{name: string, epsilon_micro: number, size: number | null}} Level
@@ -56,9 +59,21 @@ import { sha256 } from "./sha256.js";
 /** The numbers of a study that Python holds as floats, and so writes with a point or an exponent. */
 const FLOATS = ["norm_bound", "record_norm", "low", "high", "unit", "levels", "lean"];
 
-/** SHA-256 of the study's whole definition, as `Study.fingerprint` in Python. @param {Study} study @returns {string} */
-export function fingerprint(study) {
-  return digest(canonicalJson(study));
+/**
+ * SHA-256 of all that is asked and estimated, as `Study.fingerprint` in Python: of the factors, names and weights and
+ * not the words for them, and nothing where they are the features.
+ * @param {Study} study
+ * @returns {string}
+ */
+export function fingerprint({ factors = [], ...study }) {
+  const names = study.features.map((feature) => feature.name);
+  const weighed = factors.map(({ name, weights }) => ({
+    name,
+    weights: names.map((feature) => (Object.hasOwn(weights, feature) ? weights[feature] : 0)),
+  }));
+  const features = names.map((name, k) => ({ name, weights: names.map((_, j) => (j === k ? 1 : 0)) }));
+  const named = weighed.length > 0 && canonicalJson(weighed) !== canonicalJson(features);
+  return digest(canonicalJson(named ? { ...study, factors: weighed } : study));
 }
 
 /** @param {string} text @returns {string} SHA-256 of it, in 64 hexadecimal digits */
