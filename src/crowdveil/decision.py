@@ -108,7 +108,7 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
     if not (isinstance(certainty, int | float) and 0.5 <= certainty < 1):
         raise CrowdveilError(f"the certainty asked for must be at least 0.5 and below 1, got {certainty}")
     if not isinstance(dilemma, Dilemma):
-        dilemma = release.study.dilemma(_alternatives(dilemma))
+        dilemma = release.study.dilemma(dilemma)
     points = np.array([a.values for a in dilemma.alternatives]) / release.study.units
     scores = points @ release.parameter
     order = np.argsort(-scores, kind="stable")
@@ -133,21 +133,6 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
         paradigm=release.guarantee.paradigm.name,
         delta=release.guarantee.delta,
     )
-
-
-def _alternatives(given: Any) -> list[Any]:
-    """Return alternatives as the study reads them, each with its features apart from its name."""
-    if isinstance(given, Mapping):
-        return [{"name": name, "features": features} for name, features in given.items()]
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise CrowdveilError(
-            f'the dilemma is {given!r:.80}: give a list of alternatives, like [{{"girl": 1}}, {{"dog": 2}}]'
-        )
-    named = (isinstance(one, Mapping) and isinstance(one.get("features"), Mapping) for one in given)
-    return [
-        one if is_named or not isinstance(one, Mapping) else {"features": one}
-        for one, is_named in zip(given, named, strict=True)
-    ]
 
 
 def _reason(sure: float, asked: float, identical: bool) -> str:

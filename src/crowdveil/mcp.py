@@ -6,19 +6,26 @@ else; asking costs no privacy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ParamSpec, Protocol, TypeVar
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, WithJsonSchema
 
 from crowdveil.decision import DEFAULT_CERTAINTY, decide
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import guarantee_sentences
-from crowdveil.protocol.decisions import CURRENT, LATEST, summarise_release, write_decision
+from crowdveil.protocol.decisions import (
+    ALTERNATIVES_SCHEMA,
+    CURRENT,
+    LATEST,
+    read_dilemma,
+    summarise_release,
+    write_decision,
+)
 from crowdveil.releases import Release
 from crowdveil.version import VERSION
 
@@ -70,17 +77,6 @@ class OneRelease:
         return self.only
 
 
-class AskedAlternative(BaseModel):
-    """One possible outcome, as an agent describes it."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    features: dict[str, float] = Field(
-        description="The study's features by name, with their values. What is left out counts as 0 where 0 is possible."
-    )
-    name: str | None = Field(default=None, description="What to call it in the answer. Default: A, B, C ...")
-
-
 def mcp_server(source: Releases, usual_poll: str | None = None) -> MCPServer:
     """Make the server; ``run()`` then speaks over standard input and output.
 
@@ -98,7 +94,7 @@ def mcp_server(source: Releases, usual_poll: str | None = None) -> MCPServer:
 
     @server.tool(title="Ask the crowd to decide", annotations=reading)
     def decide_dilemma(
-        alternatives: Annotated[list[AskedAlternative], Field(min_length=2, description="Two or more outcomes.")],
+        alternatives: Annotated[Any, WithJsonSchema(ALTERNATIVES_SCHEMA)],
         poll: PollName = None,
         release: ReleaseId = CURRENT,
         certainty: Annotated[
@@ -127,8 +123,8 @@ def _told(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         raise ToolError(str(error)) from None
 
 
-def _decide(release: Release, alternatives: Sequence[AskedAlternative], certainty: float) -> dict[str, Any]:
-    dilemma = release.study.dilemma([asked.model_dump(exclude_none=True) for asked in alternatives])
+def _decide(release: Release, alternatives: Any, certainty: float) -> dict[str, Any]:
+    dilemma = read_dilemma(release.study, alternatives)
     return write_decision(decide(release, dilemma, certainty), release.digest)
 
 

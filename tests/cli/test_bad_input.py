@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.program import crowdveil, refused
+from tests.program import answer, crowdveil, refused
 
 from crowdveil.ballot_file import write_ballots
 from crowdveil.ballots import Ballots
@@ -148,7 +148,10 @@ def test_dilemmas_that_are_none(folder):
     refused(crowdveil("decide", made, '[{"features": {"x1": 99}}, {"features": {}}]'), "-8 to 8")
     refused(crowdveil("decide", made, '[{"features": {"x1": NaN}}, {"features": {}}]'), "-8 to 8")
     refused(crowdveil("decide", made, '[{"features": {"x1": "many"}}, {"features": {}}]'), "number")
-    refused(crowdveil("decide", made, '{"question": "?"}'), "alternatives")
+    refused(crowdveil("decide", made, '{"question": "?"}'), "alternative 1 of the dilemma must look like")
+    refused(crowdveil("decide", made, '{"alternatives": 5}'), "list of alternatives")
+    plain, named = '[{"x1": 1}, {}]', '{"alternatives": [{"features": {"x1": 1}}, {"features": {}}]}'
+    assert answer("decide", made, plain) == answer("decide", made, named)
     refused(crowdveil("decide", made, '[{"features": {}}, {"features": {}}]', "--certainty", "2"), "certainty")
     text = json.loads(made.read_text())
     text["parameter"]["x1"] = 9.0

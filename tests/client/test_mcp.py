@@ -44,8 +44,9 @@ def told(release_file):
         ("decide_dilemma", {"alternatives": [{"features": {"life_yeers_gained": 20}}, DILEMMA[1]]}),
         ("decide_dilemma", {"alternatives": DILEMMA, "release": "0" * 64}),
         ("decide_dilemma", {"alternatives": DILEMMA[:1]}),
+        ("decide_dilemma", {"alternatives": {one["name"]: one["features"] for one in DILEMMA}}),
     )
-    names = ("list", "describe", "decided", "close", "misspelt", "unknown", "alone")
+    names = ("list", "describe", "decided", "close", "misspelt", "unknown", "alone", "by name")
     return tools, dict(zip(names, answers, strict=True))
 
 
@@ -57,6 +58,7 @@ def test_the_tools_say_what_they_are_for(told):
         assert tool.annotations.read_only_hint is True
     (decide_tool,) = (tool for tool in tools if tool.name == "decide_dilemma")
     assert decide_tool.input_schema["required"] == ["alternatives"]
+    assert "a list of their features" in decide_tool.input_schema["properties"]["alternatives"]["description"]
 
 
 def test_the_instructions_name_only_tools_that_there_are(told):
@@ -71,6 +73,7 @@ def test_the_decision_is_the_releases(told, release_file):
     assert not said.is_error
     assert said.structured_content == {**local.as_dict(), "release": release.digest}
     assert said.structured_content["choice"] == "Ana"
+    assert told[1]["by name"].structured_content == said.structured_content
 
 
 def test_too_close_to_call_is_said(told):

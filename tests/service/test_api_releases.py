@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 
 import pytest
@@ -111,6 +112,13 @@ def test_a_decision_is_the_librarys(client: TestClient, released: Release) -> No
     assert answer.json() == {**expected, "release": released.digest}
 
 
+def test_a_dilemma_is_given_as_python_takes_it(client: TestClient, released: Release) -> None:
+    first, second = (one["features"] for one in some_dilemma(released))
+    for form in ([first, second], {"stay": first, "swerve": second}):
+        answer = client.post("/api/releases/current/decisions", json={"alternatives": form})
+        assert answer.json() == {**decide(released, form).as_dict(), "release": released.digest}
+
+
 def test_many_decisions_at_once(client: TestClient, released: Release) -> None:
     asked = some_dilemma(released)
     many = {
@@ -132,9 +140,13 @@ def test_many_decisions_at_once(client: TestClient, released: Release) -> None:
     ("body", "reason"),
     [
         ({}, "malformed"),
-        ({"alternatives": []}, "malformed"),
+        ({"alternatives": []}, "wrong-dilemma"),
+        ({"alternatives": [{}] * 101}, "wrong-dilemma"),
+        ({"alternatives": {str(number): {} for number in range(101)}}, "wrong-dilemma"),
+        ({"alternatives": json.loads("[" * 300 + "]" * 300)}, "wrong-dilemma"),
+        ({"alternatives": [{"age": json.loads("[" * 300 + "]" * 300)}, {}]}, "wrong-dilemma"),
         ({"alternatives": [{"features": {}}, {"features": {"shoe": 1}}]}, "wrong-dilemma"),
-        ({"alternatives": [{"features": {"age": "30"}}, {"features": {}}]}, "malformed"),
+        ({"alternatives": [{"features": {"age": "30"}}, {"features": {}}]}, "wrong-dilemma"),
         ({"alternatives": [{"features": {"age": 1e9}}, {"features": {}}]}, "wrong-dilemma"),
         ({"alternatives": DILEMMA, "certainty": 1}, "malformed"),
         ({"alternatives": DILEMMA, "certainty": 0.4}, "malformed"),
@@ -149,10 +161,21 @@ def test_dilemmas_that_the_study_does_not_have(client: TestClient, body: dict[st
 
 
 @pytest.mark.usefixtures("released")
-@pytest.mark.parametrize("raw", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"alternatives": "\\ud800"}'])
-def test_what_is_no_json(client: TestClient, raw: bytes) -> None:
-    answer = client.post("/api/releases/current/decisions", content=raw)
-    assert (answer.status_code, answer.json()["error"]["reason"]) == (422, "malformed")
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"", "malformed"),
+        (b"{", "malformed"),
+        (b"\xff\xfe", "malformed"),
+        (b"[" * 100_000, "malformed"),
+        (b'{"alternatives": "\\ud800"}', "wrong-dilemma"),
+        (b'{"alternatives": {"\\ud800": {}, "b": {}}}', "wrong-dilemma"),
+    ],
+)
+def test_what_is_no_json_or_no_text(client: TestClient, raw: bytes, reason: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = client.post("/api/releases/current/decisions", content=raw, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["reason"]) == (422, reason)
 
 
 def test_nothing_to_decide_from(client: TestClient, service: Service) -> None:

@@ -190,17 +190,36 @@ def test_a_dilemma_names_its_alternatives() -> None:
     assert [a.name for a in dilemma.alternatives] == ["A", "me"]
 
 
+def test_a_dilemma_may_be_given_in_several_forms() -> None:
+    sides = {"A": {"age": 20}, "B": {"age": 30}}
+    forms = [
+        [{"age": 20}, {"age": 30}],
+        [{"features": {"age": 20}}, {"name": None, "features": {"age": 30}}],
+        sides,
+        {"alternatives": list(sides.values())},
+        {"alternatives": sides},
+    ]
+    expected = Dilemma((TOY.alternative({"age": 20}, "A"), TOY.alternative({"age": 30}, "B")))
+    assert [TOY.dilemma(form) for form in forms] == [expected] * len(forms)
+
+
 @pytest.mark.parametrize(
     ("alternatives", "message"),
     [
         ([], "two or more alternatives"),
         ([{"features": {"age": 20}}], "two or more alternatives"),
         ([{"features": {"age": 20}}, {"name": "A", "features": {"age": 20}}], "same name"),
-        ([{"age": 20}, {"age": 30}], "alternative 1 of the dilemma must look like"),
+        ([{"features": {"age": 20}, "peeple": 3}, {}], "has no feature 'features'"),
+        ([{"name": "", "features": {"age": 20}}, {}], "a name is a text of 1 to 200 characters"),
+        ([{"name": 5, "features": {"age": 20}}, {}], "a name is a text of 1 to 200 characters"),
+        ({"\ud800": {"age": 20}, "b": {"age": 20}}, r"the name '\\ud800'"),
+        ({"a" * 201: {"age": 20}, "b": {"age": 20}}, "a name is a text of 1 to 200 characters"),
+        ({"a": 5, "b": 6}, "alternative 1 of the dilemma must look like"),
+        ("stay", "give a list of alternatives"),
         ([5, 6], "alternative 1 of the dilemma must look like"),
     ],
 )
-def test_a_dilemma_that_is_none_is_refused(alternatives: list[Any], message: str) -> None:
+def test_a_dilemma_that_is_none_is_refused(alternatives: Any, message: str) -> None:
     with pytest.raises(CrowdveilError, match=message):
         TOY.dilemma(alternatives)
 

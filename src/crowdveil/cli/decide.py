@@ -32,14 +32,14 @@ def decide(
 ) -> None:
     """Ask a release to decide a dilemma of two or more alternatives.
 
-    Example: `crowdveil decide release.json '[{"name": "stay", "features": {"girl": 1}}, {"name": "swerve", "features":
-    {"dog": 2, "intervention": 1}}]'`. An example for any study: `crowdveil studies moral-machine --example`.
+    Example: `crowdveil decide release.json '[{"girl": 1}, {"dog": 2, "intervention": 1}]'`, or with names `'{"stay":
+    {"girl": 1}, "swerve": {"dog": 2}}'`. An example for any study: `crowdveil studies moral-machine --example`.
     """
     from crowdveil.decision import decide as decide_dilemma
     from crowdveil.releases import read_release
 
     loaded = read_release(release_path, allow_experiment=allow_experiment)
-    decision = decide_dilemma(loaded, loaded.study.dilemma(_alternatives(dilemma)), certainty)
+    decision = decide_dilemma(loaded, _read_dilemma(dilemma), certainty)
     show(decision.as_dict(), as_json, lambda: _print_decision(loaded, decision))
 
 
@@ -63,28 +63,21 @@ def page(
     show({"page": str(target)}, as_json, lambda: say(f"Wrote {target}: open it in a browser."))
 
 
-def _alternatives(given: str) -> Any:
-    """Read the alternatives of a dilemma from a file, from stdin or from the argument itself."""
+def _read_dilemma(given: str) -> Any:
+    """Read a dilemma from a file, from stdin or from the argument itself."""
     text = given
     try:
         if given == "-":
             text = sys.stdin.read()
         elif not given.lstrip().startswith(("[", "{")):
             text = Path(given).read_text(encoding="utf-8")
-        data = json.loads(text)
+        return json.loads(text)
     except OSError as error:
         raise CrowdveilError(f"cannot read the dilemma {given}: {error.strerror or error}") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise CrowdveilError(f"the dilemma is not JSON: {error}") from None
     except RecursionError:
         raise CrowdveilError("the dilemma is not a list of alternatives: it is nested too deeply") from None
-    alternatives = data.get("alternatives") if isinstance(data, dict) else data
-    if not isinstance(alternatives, list):
-        raise CrowdveilError(
-            'a dilemma is a JSON list of alternatives, or {"alternatives": [...]}; '
-            "see an example with: crowdveil studies moral-machine --example"
-        )
-    return alternatives
 
 
 def _print_decision(loaded: Release, decision: Decision) -> None:

@@ -2,7 +2,7 @@
 
 >>> from crowdveil.client import Client
 >>> client = Client("https://crowd.example")  # doctest: +SKIP
->>> client.decide([{"features": {"girl": 1}}, {"features": {"dog": 2}}]).choice  # doctest: +SKIP
+>>> client.decide([{"girl": 1}, {"dog": 2}]).choice  # doctest: +SKIP
 'A'
 """
 
@@ -17,7 +17,7 @@ from urllib.parse import quote
 import httpx
 
 from crowdveil.client.connection import FIRST_PAUSE, Connection
-from crowdveil.decision import DEFAULT_CERTAINTY
+from crowdveil.decision import DEFAULT_CERTAINTY, Alternatives
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.ballot import read_session
 from crowdveil.protocol.decisions import CURRENT, RemoteDecision, read_decision
@@ -28,9 +28,6 @@ from crowdveil.study.study import Dilemma
 
 if TYPE_CHECKING:
     from crowdveil.client.voting import Choose
-
-Alternatives = Sequence[Mapping[str, Any]]
-"""Two or more of ``{"name": ..., "features": {...}}``; names are optional."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class Client:
     ) -> RemoteDecision:
         """Ask what the crowd would choose, how likely, and how sure that is despite the noise."""
         path = f"{_releases(poll)}/{quote(release, safe='')}/decisions"
-        return read_decision(self._post(path, {"alternatives": list(alternatives), "certainty": certainty}))
+        return read_decision(self._post(path, {"alternatives": _plain(alternatives), "certainty": certainty}))
 
     def decide_many(
         self,
@@ -102,7 +99,7 @@ class Client:
     ) -> list[RemoteDecision]:
         """Decide up to 1,000 dilemmas from one release, in their order."""
         path = f"{_releases(poll)}/{quote(release, safe='')}/decisions/batch"
-        asked = {"dilemmas": [{"alternatives": list(given)} for given in dilemmas], "certainty": certainty}
+        asked = {"dilemmas": [{"alternatives": _plain(given)} for given in dilemmas], "certainty": certainty}
         return [read_decision(made) for made in self._post(path, asked)["decisions"]]
 
     # --- Taking part
@@ -201,3 +198,7 @@ class Client:
 
 def _releases(poll: str | None) -> str:
     return "/api/releases" if poll is None else f"/api/polls/{quote(poll, safe='')}/releases"
+
+
+def _plain(alternatives: Alternatives) -> Any:
+    return dict(alternatives) if isinstance(alternatives, Mapping) else list(alternatives)

@@ -7,12 +7,41 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdveil.decision import Decision, Ranked
+from crowdveil.errors import CrowdveilError
 from crowdveil.releases import Release
+from crowdveil.study.study import LONGEST_NAME, Dilemma, Study
 
 CURRENT = "current"
 """Stands for the release that a poll's decisions use: the one that its host has marked, or else the newest."""
 LATEST = "latest"
 """Stands for the newest release of a poll."""
+
+_FEATURES: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "number"}}
+_NAMED: dict[str, Any] = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}, "features": _FEATURES},
+    "required": ["features"],
+    "additionalProperties": False,
+}
+MOST_ALTERNATIVES = 100
+"""Of one dilemma that is asked over the network."""
+ALTERNATIVES_SCHEMA: dict[str, Any] = {
+    "description": (
+        'Two or more outcomes: a list of their features, as in [{"girl": 1}, {"dog": 2}], with names where wanted, as '
+        'in {"name": "stay", "features": {"girl": 1}}, or an object of names with features. A feature that is left out '
+        "counts as 0 where 0 is possible."
+    ),
+    "anyOf": [
+        {
+            "type": "array",
+            "items": {"anyOf": [_NAMED, _FEATURES]},
+            "minItems": 2,
+            "maxItems": MOST_ALTERNATIVES,
+        },
+        {"type": "object", "additionalProperties": _FEATURES, "minProperties": 2, "maxProperties": MOST_ALTERNATIVES},
+    ],
+}
+"""The forms of a dilemma, as API and tools announce them to programs; ``Study.dilemma`` reads them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +50,16 @@ class RemoteDecision(Decision):
 
     release: str
     """The checksum of the release that decided: keep it with the decision."""
+
+
+def read_dilemma(study: Study, alternatives: Any) -> Dilemma:
+    """Read a dilemma that came over the network, where it may not be of any size."""
+    dilemma = study.dilemma(alternatives)
+    if len(dilemma.alternatives) > MOST_ALTERNATIVES:
+        raise CrowdveilError(
+            f"the dilemma has {len(dilemma.alternatives)} alternatives: at most {MOST_ALTERNATIVES} are decided at once"
+        )
+    return dilemma
 
 
 def write_decision(decision: Decision, release: str) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from crowdveil.study.factors import Factor, check_factors, weight_matrix
 from crowdveil.study.features import Feature
 from crowdveil.study.plain_data import canonical_json, check_keys, need, number, optional
 
+LONGEST_NAME = 200
+"""Of an alternative, in characters."""
 DRAWING_METHODS = ("moral-machine", "independent", "gaussian")
 
 
@@ -203,23 +205,47 @@ class Study:
         if isinstance(given, bool) or not isinstance(given, int | float) or not feature.low <= given <= feature.high:
             raise CrowdveilError(
                 f"alternative {name!r}: feature {feature.name} must be a number from "
-                f"{feature.low:g} to {feature.high:g}, got {given!r}"
+                f"{feature.low:g} to {feature.high:g}, got {shortened(given)}"
             )
         return float(given)
 
-    def dilemma(self, alternatives: Sequence[Mapping[str, Any]]) -> Dilemma:
-        """Make a dilemma from plain data: ``[{"name": ..., "features": {...}}, ...]``; names are optional."""
-        made = []
-        for position, alternative in enumerate(alternatives):
-            if not isinstance(alternative, Mapping) or not isinstance(alternative.get("features"), Mapping):
-                raise CrowdveilError(
-                    f"alternative {position + 1} of the dilemma must look like "
-                    '{"name": "...", "features": {"feature": number, ...}}, '
-                    f"got {json.dumps(alternative, default=str)[:120]}"
-                )
-            name = alternative.get("name", chr(ord("A") + position) if position < 26 else str(position + 1))
-            made.append(self.alternative(alternative["features"], str(name)))
-        return Dilemma(tuple(made))
+    def dilemma(self, given: Any) -> Dilemma:
+        """Make a dilemma from plain data, in any of the forms that decisions are asked in.
+
+        These are a list of alternatives, each given by its features (``{"girl": 1}``, then called A, B, ...) or with a
+        name (``{"name": "stay", "features": {"girl": 1}}``), and a mapping of names to features. Either may stand under
+        the key ``alternatives``.
+        """
+        if isinstance(given, Mapping):
+            given = given.get("alternatives", given)
+        if isinstance(given, Mapping):
+            given = [{"name": name, "features": features} for name, features in given.items()]
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise CrowdveilError(
+                f'the dilemma is {given!r:.80}: give a list of alternatives, like [{{"girl": 1}}, {{"dog": 2}}]; '
+                f"see an example with: crowdveil studies {self.name} --example"
+            )
+        return Dilemma(tuple(self._alternative(position, one) for position, one in enumerate(given)))
+
+    def _alternative(self, position: int, given: Any) -> Alternative:
+        """Read one alternative of a dilemma: its features, or an object of its name and its features."""
+        name = chr(ord("A") + position) if position < 26 else str(position + 1)
+        features = given
+        if isinstance(given, Mapping) and "features" in given and set(given) <= {"name", "features"}:
+            features = given["features"]
+            name = name if given.get("name") is None else given["name"]
+        if not isinstance(features, Mapping):
+            raise CrowdveilError(
+                f"alternative {position + 1} of the dilemma must look like "
+                '{"feature": number, ...} or {"name": "...", "features": {"feature": number, ...}}, '
+                f"got {shortened(given)}"
+            )
+        if not (isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and _is_text(name)):
+            raise CrowdveilError(
+                f"alternative {position + 1} of the dilemma has the name {name!r:.80}: "
+                f"a name is a text of 1 to {LONGEST_NAME} characters"
+            )
+        return self.alternative(features, name)
 
     def difference(self, chosen: Alternative, other: Alternative) -> FloatArray:
         """V = X - Z in model units."""
@@ -275,3 +301,8 @@ class Study:
 
 def _join(phrases: Sequence[str]) -> str:
     return phrases[0] if len(phrases) == 1 else f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+
+
+def _is_text(given: str) -> bool:
+    """Whether a string can be written down: half of a surrogate pair cannot."""
+    return given.encode(errors="replace").decode() == given

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from crowdveil.privacy.guarantee import Place, Unit
+from crowdveil.protocol.decisions import ALTERNATIVES_SCHEMA
 from crowdveil.protocol.polls import Entry, PollSummary, State
 
 MICRO = Field(description="In millionths.")
@@ -191,17 +192,10 @@ class ReleaseList(Model):
     releases: list[ReleaseSummary]
 
 
-class AlternativeBody(Model):
-    """One outcome, in the study's feature names; what is not named counts as 0."""
-
-    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    features: dict[str, float]
-
-
 class DilemmaBody(Model):
-    """Two or more alternatives."""
+    """Two or more alternatives, in any of the forms of a dilemma."""
 
-    alternatives: Annotated[list[AlternativeBody], Field(min_length=2, max_length=100)]
+    alternatives: Annotated[Any, WithJsonSchema(ALTERNATIVES_SCHEMA)]
 
 
 Certainty = Annotated[float, Field(ge=0.5, lt=1, description="Below this certainty the answer is: too close to call.")]

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError, Reason, Refusal
-from crowdveil.protocol.decisions import CURRENT, LATEST, summarise_release, write_decision
+from crowdveil.protocol.decisions import CURRENT, LATEST, read_dilemma, summarise_release, write_decision
 from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import (
     BatchAnswer,
@@ -121,9 +121,8 @@ def _find(service: Service, poll: str | None, release: str) -> StoredRelease:
 
 def _decide(service: Service, stored: StoredRelease, asked: DilemmaBody, certainty: float) -> dict[str, Any]:
     release = service.read(stored)
-    alternatives = [alternative.model_dump(exclude_none=True) for alternative in asked.alternatives]
     try:
-        dilemma = release.study.dilemma(alternatives)
+        dilemma = read_dilemma(release.study, asked.alternatives)
     except CrowdveilError as error:
         raise Refusal(Reason.WRONG_DILEMMA, str(error)) from None
     return write_decision(decide(release, dilemma, certainty), stored.id)
