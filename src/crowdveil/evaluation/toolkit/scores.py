@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,11 +19,9 @@ from scipy.special import ndtri, stdtrit
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.crowd_preference import Weighting
 from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.evaluation.toolkit.accuracy import CONFIDENCE, Interval
-
-Weighting = Literal["voters", "choices"]
-"""Every voter counts once (a choice weighs one over her number of choices), or every choice does."""
 
 _SURE = 2.0**-53
 """A stated 0 or 1 is taken to be this far from it, all that a double can tell: nobody is infinitely wrong."""
