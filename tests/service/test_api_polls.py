@@ -35,6 +35,8 @@ def test_a_distributed_poll_is_described(client: TestClient, service: Service) -
     assert [level["epsilon_micro"] for level in told["levels"]] == [500_000, 1_000_000, 2_000_000]
     np.testing.assert_array_equal(told["method"]["axes"], public_design(study).axes)
     assert (told["method"]["norm_bound"], told["method"]["record_bound"]) == (study.norm_bound, study.record_bound)
+    assert [factor["name"] for factor in told["factors"]] == [factor.name for factor in study.factors]
+    np.testing.assert_allclose([factor["step"] for factor in told["factors"]], study.pole_steps, atol=1e-9)
 
 
 def test_a_central_poll_is_described(client: TestClient, service: Service) -> None:
@@ -50,6 +52,7 @@ def test_words(client: TestClient, service: Service) -> None:
     arabic = client.get("/api/polls/p/words/ar").json()
     assert (arabic["language"], arabic["direction"]) == ("ar", "rtl")
     assert set(arabic["features"]) == set(poll(study="moral-machine").study.feature_names)
+    assert arabic["factors"]["species"]["poles"] == ["حيوانات أليفة", "بشر"]
     missing = client.get("/api/polls/p/words/tlh")
     assert (missing.status_code, missing.json()["error"]["reason"]) == (404, "unknown-language")
 

@@ -15,6 +15,8 @@ from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.polls import Entry, Level, Option, Poll, Question, State
 from crowdveil.study.study import Study
 
+_DECIMALS = 9
+
 
 def describe_poll(poll: Poll, languages: Sequence[str], state: State, release: str | None) -> dict[str, Any]:
     """Describe a poll as it stands: its terms, what a device needs of it, its state and the release that decides."""
@@ -47,6 +49,10 @@ def _terms(poll: Poll) -> dict[str, Any]:
             "axes": public_design(study).axes.tolist() if scored else None,
             "clip": CLIP if scored else None,
         },
+        "factors": [
+            {"name": factor.name, "step": step}
+            for factor, step in zip(study.factors, study.pole_steps.round(_DECIMALS).tolist(), strict=True)
+        ],
         "scene": "road" if study.drawing.method == "moral-machine" else "cards",
         "entry": poll.entry.value,
         "questions": [question.as_dict() for question in poll.questions],

@@ -1,5 +1,5 @@
 /**
- * A voter beside the crowd: what each would choose between two outcomes that differ in one respect.
+ * A voter beside the crowd: what each would choose between two outcomes that differ in one of the study's factors.
  *
  * A preference beta chooses the first of two outcomes with probability Phi(beta . v), where v is their difference. The
  * voter's own beta is fitted here, on the device, and stays here; the crowd's is public.
@@ -7,36 +7,6 @@
 
 import { fit, mills } from "./mechanisms/fit.js";
 import { recordsOf } from "./mechanisms/records.js";
-
-const WOMEN = ["woman", "old_woman", "girl", "large_woman", "female_executive", "female_athlete", "female_doctor"];
-const MEN = ["man", "old_man", "boy", "large_man", "male_executive", "male_athlete", "male_doctor"];
-const PETS = ["dog", "cat"];
-const PEOPLE = [...WOMEN, ...MEN, "pregnant", "stroller", "homeless", "criminal"];
-
-/**
- * Respects in which outcomes on the road differ: who is on the one side, and who on the other.
- * @type {{name: string, more: Record<string, number>, less: Record<string, number>}[]}
- */
-const ON_THE_ROAD = [
-  { name: "number", more: average(PEOPLE), less: {} },
-  { name: "species", more: average(PEOPLE), less: average(PETS) },
-  { name: "age", more: average(["boy", "girl"]), less: average(["old_man", "old_woman"]) },
-  { name: "gender", more: average(WOMEN), less: average(MEN) },
-  { name: "fitness", more: average(["female_athlete", "male_athlete"]), less: average(["large_woman", "large_man"]) },
-  {
-    name: "status",
-    more: average(["male_executive", "female_executive", "male_doctor", "female_doctor"]),
-    less: average(["homeless", "criminal"]),
-  },
-  { name: "law", more: { legality: 1 }, less: { legality: -1 } },
-  { name: "passengers", more: { barrier: 1 }, less: {} },
-  { name: "course", more: { intervention: 1 }, less: {} },
-];
-
-/** @param {string[]} names */
-function average(names) {
-  return Object.fromEntries(names.map((name) => [name, 1 / names.length]));
-}
 
 /**
  * @typedef {object} Release what the page reads of a published result
@@ -46,37 +16,35 @@ function average(names) {
  */
 
 /**
- * @typedef {{name: string, label: string | null, crowd: number, low: number, high: number, own: number | null}} Row
- * Shares from 0 to 1: how often the first of the two outcomes is chosen; low and high are what the noise leaves open.
+ * @typedef {object} Row one factor; shares from 0 to 1 say how often the outcome at its positive pole is chosen
+ * @property {string} title
+ * @property {[string, string] | null} poles in the study's words, if it has any
+ * @property {number} crowd
+ * @property {number} low with high, what the noise leaves open
+ * @property {number} high
+ * @property {number | null} own
  */
 
 /**
- * @param {import("./mechanisms/study.js").Study} study
+ * @param {import("./mechanisms/study.js").Poll} poll
  * @param {import("./language.js").Words} words
  * @param {Release} release
  * @param {number[] | null} preference the voter's own, by feature
- * @param {boolean} onRoad
  * @returns {Row[]}
  */
-export function compare(study, words, release, preference, onRoad) {
+export function compare({ study, factors }, words, release, preference) {
   const names = study.features.map((feature) => feature.name);
-  const respects = onRoad
-    ? ON_THE_ROAD.map(({ name, more, less }) => ({
-        name,
-        label: null,
-        v: names.map((f) => (more[f] ?? 0) - (less[f] ?? 0)),
-      }))
-    : names.map((name, k) => ({ name, label: words.features[name].label, v: names.map((_, i) => (i === k ? 1 : 0)) }));
-  return respects.map(({ name, label, v }) => {
-    const crowd = sum(v, (k) => release.parameter[names[k]]);
-    const reach = v.reduce((total, weight, k) => total + Math.abs(weight) * release.error_bars[names[k]], 0);
+  return factors.map(({ name, step }) => {
+    const { title, poles } = study.factors ? words.factors[name] : { title: words.features[name].label, poles: null };
+    const crowd = sum(step, (k) => release.parameter[names[k]]);
+    const reach = step.reduce((total, change, k) => total + Math.abs(change) * release.error_bars[names[k]], 0);
     return {
-      name,
-      label,
+      title,
+      poles,
       crowd: normalShare(crowd),
       low: normalShare(crowd - reach),
       high: normalShare(crowd + reach),
-      own: preference && normalShare(sum(v, (k) => preference[k])),
+      own: preference && normalShare(sum(step, (k) => preference[k])),
     };
   });
 }
@@ -98,7 +66,7 @@ export function normalShare(t) {
   return Math.exp((-t * t) / 2) / Math.sqrt(2 * Math.PI) / mills(t);
 }
 
-/** @param {number[]} v @param {(k: number) => number} value */
-function sum(v, value) {
-  return v.reduce((total, weight, k) => (weight === 0 ? total : total + weight * value(k)), 0);
+/** @param {number[]} step @param {(k: number) => number} value */
+function sum(step, value) {
+  return step.reduce((total, change, k) => total + change * value(k), 0);
 }

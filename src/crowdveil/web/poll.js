@@ -47,6 +47,7 @@ export function checkedPoll(described) {
     positive("the norm bound", described.method.norm_bound);
     positive("the record bound", described.method.record_bound);
     checkStudy(study);
+    checkSteps(study, described.factors);
     demand(fingerprint(study) === described.study_fingerprint, "the study is not the one that its fingerprint names");
     return described;
   });
@@ -78,6 +79,15 @@ function checkStudy(study) {
       const whole = Number.isInteger(weight) && weight !== 0 && Math.abs(weight) <= LARGEST_WEIGHT;
       demand(whole, `${weight} is no weight of a factor`);
     }
+  }
+}
+
+/** @param {any} study @param {any} steps one for each factor, in their order */
+function checkSteps({ features, factors = features }, steps) {
+  demand(Array.isArray(steps) && steps.length === factors.length, `${steps?.length} factors are not the study's`);
+  for (const [k, { name, step }] of steps.entries()) {
+    demand(name === factors[k].name, `${name} is no factor of the study, or not in its place`);
+    row(`the step of ${name}`, step, features.length);
   }
 }
 

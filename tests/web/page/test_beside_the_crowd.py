@@ -8,6 +8,8 @@ from crowdveil.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_session
+from crowdveil.study.study import Study
+from crowdveil.study.translations import words
 
 
 @pytest.fixture(scope="module")
@@ -27,37 +29,45 @@ def test_a_share_is_the_normal_distribution(page):
     np.testing.assert_allclose(shares, ndtr(at), rtol=1e-12, atol=1e-16)
 
 
-def test_the_crowds_shares_are_those_of_two_outcomes_that_differ_in_one_respect(page, service):
+COMPARE = """async ([poll, words, release]) => {
+  const { compare } = await import('/web/comparison.js');
+  return compare(poll, words, release, null);
+}"""
+
+
+def test_the_crowds_shares_are_those_of_two_outcomes_that_differ_in_one_factor(page, address, service):
     (stored,) = service.store.releases.all("released")
     release = service.read(stored)
     study, beta = release.study, dict(zip(release.study.feature_names, release.parameter, strict=True))
     bars = dict(zip(study.feature_names, release.error_bars, strict=True))
-    rows = page.evaluate(
-        """async ([study, release]) => {
-          const { compare } = await import('/web/comparison.js');
-          return compare(study, null, release, null, true);
-        }""",
-        [study.as_dict(), release.as_dict()],
-    )
-    crowd = {row["name"]: row for row in rows}
+    described = page.request.get(f"{address}/api/polls/released").json()
+    rows = page.evaluate(COMPARE, [described, words(study, "fr"), release.as_dict()])
+    said = words(study, "fr")["factors"]
+    assert [(row["title"], row["poles"]) for row in rows] == [(f["title"], f["poles"]) for f in said.values()]
+    crowd = dict(zip(said, rows, strict=True))
 
-    def mean(*names):
-        return float(np.mean([beta[name] for name in names]))
+    theta, *_ = np.linalg.lstsq(study.factor_matrix, release.parameter)
+    lengths = {"number": 1, "intervention": 1, "passenger": 1}  # the others have somebody at either pole
+    for k, name in enumerate(said):
+        assert crowd[name]["crowd"] == pytest.approx(ndtr(lengths.get(name, 2) * theta[k]), abs=1e-6)
+    assert crowd["law"]["crowd"] == pytest.approx(ndtr(2 * beta["legality"]), abs=1e-6)
+    assert crowd["law"]["high"] == pytest.approx(ndtr(2 * beta["legality"] + 2 * bars["legality"]), abs=1e-6)
+    assert crowd["law"]["low"] == pytest.approx(ndtr(2 * beta["legality"] - 2 * bars["legality"]), abs=1e-6)
+    pairs = [("woman", "man"), ("old_woman", "old_man"), ("girl", "boy"), ("large_woman", "large_man")]
+    pairs += [(f"female_{who}", f"male_{who}") for who in ("executive", "athlete", "doctor")]
+    gender = np.mean([beta[woman] - beta[man] for woman, man in pairs])
+    assert crowd["gender"]["crowd"] == pytest.approx(ndtr(gender), abs=1e-6)
 
-    expected = {
-        "law": 2 * beta["legality"],
-        "passengers": beta["barrier"],
-        "course": beta["intervention"],
-        "age": mean("boy", "girl") - mean("old_man", "old_woman"),
-        "fitness": mean("male_athlete", "female_athlete") - mean("large_man", "large_woman"),
-    }
-    for name, utility in expected.items():
-        assert crowd[name]["crowd"] == pytest.approx(ndtr(utility), abs=1e-12)
-    people = [f.name for f in study.features if f.part == "characters" and f.name not in ("dog", "cat")]
-    assert crowd["number"]["crowd"] == pytest.approx(ndtr(mean(*people)), abs=1e-12)
-    assert crowd["species"]["crowd"] == pytest.approx(ndtr(mean(*people) - mean("dog", "cat")), abs=1e-12)
-    assert crowd["law"]["high"] == pytest.approx(ndtr(2 * beta["legality"] + 2 * bars["legality"]), abs=1e-12)
-    assert crowd["law"]["low"] == pytest.approx(ndtr(2 * beta["legality"] - 2 * bars["legality"]), abs=1e-12)
+
+def test_without_named_factors_the_features_are_compared(page):
+    study = Study.from_dict({key: given for key, given in load_study("kidney").as_dict().items() if key != "factors"})
+    steps = [{"name": name, "step": step} for name, step in zip(study.feature_names, np.eye(5).tolist(), strict=True)]
+    numbers = dict(zip(study.feature_names, [0.25, -0.5, 0.0, 1.0, -2.0], strict=True))
+    release = {"parameter": numbers, "error_bars": dict.fromkeys(numbers, 0.1)}
+    rows = page.evaluate(COMPARE, [{"study": study.as_dict(), "factors": steps}, words(study, "en"), release])
+    assert [row["title"] for row in rows] == [feature.label for feature in study.features]
+    assert [row["poles"] for row in rows] == [None] * 5
+    assert [row["crowd"] for row in rows] == pytest.approx(ndtr(list(numbers.values())), abs=1e-12)
 
 
 def test_the_voters_own_values_are_the_preference_that_python_fits(page):

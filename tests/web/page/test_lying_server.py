@@ -71,6 +71,19 @@ UNTRUE = {
     ),
     "a range upside down": ("kidney", lambda poll: poll["study"]["features"][0].update(low=9, high=3)),
     "a unit of nothing": ("kidney", lambda poll: poll["study"]["features"][0].update(unit=0)),
+    "a factor's field that marks the visitor": ("kidney", lambda poll: poll["study"]["factors"][0].update(visitor=17)),
+    "a weight that is not whole": (
+        "algorithm-2",
+        lambda poll: poll["study"]["factors"][6]["weights"].update(legality=0.5),
+    ),
+    "a weight of no feature": ("algorithm-2", lambda poll: poll["study"]["factors"][6]["weights"].update(visitor=1)),
+    "other weights than its fingerprint names": (
+        "algorithm-2",
+        lambda poll: poll["study"]["factors"][6]["weights"].update(legality=2),
+    ),
+    "no factors": ("algorithm-2", lambda poll: poll.pop("factors")),
+    "factors that are not the study's": ("algorithm-2", lambda poll: poll["factors"].reverse()),
+    "a step that is too short": ("algorithm-2", lambda poll: poll["factors"][0]["step"].pop()),
     "a million dilemmas": ("kidney", lambda poll: as_study(poll, drawing={"method": "gaussian", "dilemmas": 10**6})),
 }
 

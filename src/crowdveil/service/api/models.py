@@ -47,6 +47,13 @@ class Method(Model):
     clip: float | None
 
 
+class FactorStep(Model):
+    """One respect in which alternatives differ."""
+
+    name: str
+    step: list[float] = Field(description="From its negative pole to its positive one, a difference for each feature.")
+
+
 class OptionText(Model):
     """One answer to an about-you question."""
 
@@ -82,6 +89,7 @@ class PollDescription(Model):
     mechanism: str
     levels: list[LevelOfPrivacy]
     method: Method
+    factors: list[FactorStep] = Field(description="Those that the study names, or its features.")
     scene: Literal["road", "cards"]
     entry: Annotated[Entry, BY_VALUE]
     questions: list[QuestionText]

@@ -158,7 +158,7 @@ function crowd(page, say) {
 /** @param {Page} page @param {import("../comparison.js").Release} release @param {Say} say */
 function comparison(page, release, say) {
   const { poll, words, language, preference } = page;
-  const rows = compare(poll.study, words, release, preference, page.road);
+  const rows = compare(poll, words, release, preference);
   return [
     h(
       "p",
@@ -187,8 +187,7 @@ function comparison(page, release, say) {
  */
 function comparisonRow(row, language, direction) {
   const say = language.say.bind(language);
-  const [less, more] =
-    row.label === null ? [say(`less_${row.name}`), say(`more_${row.name}`)] : [say("less"), say("more")];
+  const [less, more] = row.poles ?? [say("less"), say("more")];
   const percent = (/** @type {number} */ share) => language.number(share, { style: "percent" });
   const x = (/** @type {number} */ share) => (direction === "rtl" ? 100 - 100 * share : 100 * share);
   const [from, to] = [x(row.low), x(row.high)].sort((a, b) => a - b);
@@ -196,7 +195,7 @@ function comparisonRow(row, language, direction) {
   return h(
     "li",
     {},
-    row.label === null ? null : h("p", { class: "row-label" }, row.label),
+    h("p", { class: "row-label" }, row.title),
     h("div", { class: "ends", "aria-hidden": "true" }, h("span", {}, less), h("span", {}, more)),
     svg(
       "svg",
