@@ -6,7 +6,14 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from crowdveil.estimation import flipped_choices
-from crowdveil.estimation.flipped_choices import DISAGREEMENT, FlippedChoices, _evaluate, _reaches, fit_flipped_choices
+from crowdveil.estimation.flipped_choices import (
+    DISAGREEMENT,
+    FlippedChoices,
+    _evaluate,
+    _information,
+    _reaches,
+    fit_flipped_choices,
+)
 
 
 def answers(voters, records, beta, flip, rng, spread=DISAGREEMENT):
@@ -42,10 +49,12 @@ def objective(preference):
 
 @pytest.mark.parametrize("preference", [np.zeros(3), np.array([0.7, -1.1, 0.2])])
 def test_objective_and_slope_against_differences(preference):
-    slope, _, _, value = _evaluate(groups(), _reaches(groups()), preference)
+    value, slope, curvature = _evaluate(groups(), _reaches(groups()), preference)
     assert value == pytest.approx(objective(preference), rel=1e-12)
     for k in range(3):
         step = 1e-5 * np.eye(3)[k]
+        ahead, behind = (_evaluate(groups(), _reaches(groups()), preference + s)[1] for s in (step, -step))
+        assert curvature[k] == pytest.approx((behind - ahead) / 2e-5, rel=1e-6, abs=1e-6)
         assert slope[k] == pytest.approx((objective(preference + step) - objective(preference - step)) / 2e-5, rel=1e-6)
 
 
@@ -54,6 +63,15 @@ def test_a_general_solver_finds_nothing_better():
     fit = fit_flipped_choices(groups())
     assert fit.preference == pytest.approx(found.x, abs=1e-5)
     assert objective(fit.preference) >= -found.fun - 1e-9
+
+
+def test_fisher_scoring_arrives_where_newton_does(monkeypatch):
+    """Both stop within 1e-10 of a step; Fisher's steps shrink by a factor, so that it may be a few of them away."""
+    newton = fit_flipped_choices(groups())
+    monkeypatch.setattr(flipped_choices, "_CONCAVE", np.inf)
+    fisher = fit_flipped_choices(groups())
+    assert fisher.preference == pytest.approx(newton.preference, abs=1e-8)
+    assert fisher.covariance == pytest.approx(newton.covariance, abs=1e-7)
 
 
 @pytest.mark.parametrize("flip", [0.0, 0.27, 0.45])
@@ -82,7 +100,7 @@ def test_error_bars_cover_although_a_voters_answers_are_alike():
     for _ in range(runs):
         made = answers(60, 30, b, 0.1, rng)
         fit = fit_flipped_choices([made])
-        _, information, _, _ = _evaluate([made], _reaches([made]), fit.preference)
+        information, _ = _information([made], _reaches([made]), fit.preference)
         miss = np.abs(fit.preference - beta)
         covered += miss < 1.96 * np.sqrt(np.diag(fit.covariance))
         naive += miss < 1.96 * np.sqrt(np.diag(np.linalg.inv(information)))

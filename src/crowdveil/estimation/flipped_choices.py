@@ -8,7 +8,7 @@ finds too, only less exactly. So a side is reported as chosen with probability
     f + (1 - 2f) Phi(r beta . v),    r = sqrt((1 + tau^2 l^2) / (1 + tau^2 |v|^2)),
 
 where f is the chance of a flip. The likelihood of all reported choices, with a weak prior N(0, 1) on each coordinate,
-is maximised by Fisher scoring.
+is maximised by Newton steps; where it is not concave, by Fisher scoring.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ DISAGREEMENT = 0.5
 """tau: how far voters' own preferences are assumed to lie from the common one. It affects accuracy only."""
 _ROUNDS = 100
 _SETTLED = 1e-10
+_ROUNDING = 1e-13
+_CONCAVE = 1e-3
+"""Least curvature along any direction, of which the prior alone has 1, for a Newton step to be trusted."""
+_LEAST = 1e-300
 
 
 @dataclass(frozen=True)
@@ -50,18 +54,21 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices]) -> PooledFit:
     """Fit one preference to the choices of all groups."""
     preference = np.zeros(groups[0].chosen.shape[1])
     reaches = _reaches(groups)
-    slope, information, _, current = _evaluate(groups, reaches, preference)
+    objective, slope, curvature = _evaluate(groups, reaches, preference)
     for _ in range(_ROUNDS):
-        step = np.linalg.solve(information, slope)
+        if np.linalg.eigvalsh(curvature)[0] < _CONCAVE:
+            curvature, _ = _information(groups, reaches, preference)
+        step = np.linalg.solve(curvature, slope)
         reached = _evaluate(groups, reaches, preference + step)
-        while reached[3] < current and np.abs(step).max() > _SETTLED:
+        # What rounding takes from a sum of so many terms is no fall.
+        while reached[0] < objective - _ROUNDING * abs(objective) and np.abs(step).max() > _SETTLED:
             step = step / 2
             reached = _evaluate(groups, reaches, preference + step)
         preference = preference + step
-        slope, information, _, current = reached
+        objective, slope, curvature = reached
         if np.abs(step).max() <= _SETTLED:
             break
-    _, information, spread, _ = _evaluate(groups, reaches, preference)
+    information, spread = _information(groups, reaches, preference)
     inverse = np.linalg.inv(information)
     return PooledFit(preference, np.asarray(inverse @ spread @ inverse, np.float64))
 
@@ -75,20 +82,41 @@ def _reaches(groups: Sequence[FlippedChoices]) -> list[FloatArray]:
 
 def _evaluate(
     groups: Sequence[FlippedChoices], reaches: Sequence[FloatArray], preference: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Return slope, expected information, spread of the voters' slopes, and the objective itself."""
-    slope, information = -preference, np.eye(len(preference))
-    spread, objective = np.zeros_like(information), -0.5 * float(preference @ preference)
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return the objective, its slope and its negated second derivative."""
+    objective, slope, curvature = -0.5 * float(preference @ preference), -preference, np.eye(len(preference))
     for group, reach in zip(groups, reaches, strict=True):
-        margins = reach * (group.chosen @ preference)
-        honest = 1 - 2 * group.flip
-        probability = group.flip + honest * ndtr(margins)
-        density = reach * honest * np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
-        objective += float(group.weight @ np.log(np.maximum(probability, 1e-300)))
-        pull = group.weight * density / np.maximum(probability, 1e-300)
-        curve = group.weight * density**2 / np.maximum(probability * (1 - probability), 1e-300)
-        information = information + (group.chosen * curve[:, None]).T @ group.chosen
-        slopes = np.add.reduceat(group.chosen * pull[:, None], group.offsets[:-1], axis=0)
-        slope = slope + slopes.sum(axis=0)
+        chosen = group.chosen.astype(np.float64)
+        margins, probability, density = _probabilities(group, reach, chosen, preference)
+        objective += float(group.weight @ np.log(probability))
+        pull = density / probability
+        slope = slope + (group.weight * pull) @ chosen
+        curvature += (chosen * (group.weight * pull * (reach * margins + pull))[:, None]).T @ chosen
+    return objective, slope, curvature
+
+
+def _information(
+    groups: Sequence[FlippedChoices], reaches: Sequence[FloatArray], preference: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the expected curvature, and the spread of the voters' slopes."""
+    information, spread = np.eye(len(preference)), np.zeros((len(preference), len(preference)))
+    for group, reach in zip(groups, reaches, strict=True):
+        chosen = group.chosen.astype(np.float64)
+        _, probability, density = _probabilities(group, reach, chosen, preference)
+        expected = group.weight * density**2 / np.maximum(probability * (1 - probability), _LEAST)
+        information += (chosen * expected[:, None]).T @ chosen
+        pulled = chosen * (group.weight * density / probability)[:, None]
+        slopes = np.add.reduceat(pulled, group.offsets[:-1], axis=0)
         spread += slopes.T @ slopes
-    return slope, information, spread, objective
+    return information, spread
+
+
+def _probabilities(
+    group: FlippedChoices, reach: FloatArray, chosen: FloatArray, preference: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return each report's margin and probability, and the derivative of the latter in beta . v."""
+    margins = reach * (chosen @ preference)
+    honest = 1 - 2 * group.flip
+    probability = np.maximum(group.flip + honest * ndtr(margins), _LEAST)
+    density = reach * honest * np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
+    return margins, probability, density
