@@ -3,6 +3,12 @@
 Which dilemmas a study draws is public (its generator is in the study file). So whatever is computed here costs no
 privacy: the covariance of the differences, axes in which they are uncorrelated and of unit size, and what a
 crowd of a given preference would choose on average.
+
+A record is looked at along one axis for each factor of the study: the factor's contrast, made uncorrelated with the
+others and of unit size over the study's dilemmas, and as near to the factor itself as that allows. The axes are vectors
+of integers, and so are the values of a dilemma: a record's score along an axis is an integer, the same in every
+language and on every machine. The remaining directions, in which features differ and no factor does, have axes of
+their own, uncorrelated with the factors.
 """
 
 from __future__ import annotations
@@ -13,78 +19,129 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy.special import ndtr
 
-from crowdveil.arrays import FloatArray, ValueArray
+from crowdveil.arrays import FloatArray, IntArray, ValueArray
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Study
 
 SAMPLE = 40_000
+GRID = 2**20
+"""Integer steps to a unit of an axis: scores of differences are uncorrelated and of mean square GRID^2."""
 CLIP = 0.7
-"""Scores are kept within this many standard deviations of the design along each axis."""
+"""Scores of single records are kept within this many standard deviations of the design along each axis."""
 _SEED = 20_190_606
-_DECIMALS = 9
 _ROWS = 1024
 """Dilemmas multiplied at once: what a processor keeps close. All at once takes longer."""
+_DEAD = 1e-6
+"""A direction with less than this part of the largest one's variance never varies, but for rounding."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """A public sample of a study's dilemmas, and the axes (columns) on which records are scored."""
+    """A sample of dilemmas that are public, and the axes (columns) on which records are scored."""
 
     differences: FloatArray
-    axes: FloatArray
+    """In model units, a row a dilemma."""
+    axes: IntArray
+    """A row a feature: of raw integer values x - z, the score along each axis is (x - z) @ axes."""
+    rest: IntArray
+    """The same for the directions that no factor looks at."""
+    units: FloatArray
 
     @property
     def directions(self) -> int:
-        """The number of axes: one for each feature, less those that the study never varies."""
+        """The number of axes: one for each factor, less those that the study never varies."""
         return len(self.axes.T)
+
+    @cached_property
+    def basis(self) -> FloatArray:
+        """The axes in model units: a preference gamma along the axes is beta = basis @ gamma over the features."""
+        return self.axes * self.units[:, None] / GRID
+
+    @cached_property
+    def rest_basis(self) -> FloatArray:
+        """The axes of the remaining directions, in model units."""
+        return self.rest * self.units[:, None] / GRID
+
+    @cached_property
+    def along(self) -> FloatArray:
+        """The sample along the axes, in units of an axis."""
+        return self.differences @ self.basis
 
     def scores(self, differences: ValueArray) -> FloatArray:
         """Look at records along the axes: one number in [-1, 1] per record and axis."""
-        return np.clip(differences @ (self.axes / CLIP), -1.0, 1.0)
+        return np.clip(differences @ (self.basis / CLIP), -1.0, 1.0)
 
-    def expected_scores(self, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mean score of a record in a crowd of this preference, and its derivative.
+    def expected_scores(self, preference: FloatArray, clip: float = CLIP) -> tuple[FloatArray, FloatArray]:
+        """Return the mean clipped score of a record in a crowd of preference gamma along the axes, and its derivative.
 
         Of a dilemma with difference v the chosen side is v or -v, so its score is z(v) or -z(v), and on average
-        z(v) (2 Phi(beta . v) - 1). Averaged over the design this corrects for clipping, for the curvature of
-        the probit and for features that vary together, all at once.
+        z(v) (2 Phi(gamma . x) - 1), where x is v along the axes. Averaged over the design this corrects for clipping,
+        for the curvature of the probit and for contrasts that vary together, all at once.
         """
-        margins = self.differences @ preference
-        scores = self._sample_scores
+        margins = self.along @ preference
+        scores = np.clip(self.along / clip, -1.0, 1.0)
         slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
         mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
-        derivative = np.zeros((self.directions, len(preference)))
+        derivative = np.zeros((self.directions, self.directions))
         for start in range(0, len(margins), _ROWS):
             rows = slice(start, start + _ROWS)
-            derivative += (scores[rows] * slopes[rows, None]).T @ self.differences[rows]
+            derivative += (scores[rows] * slopes[rows, None]).T @ self.along[rows]
         return mean, derivative / len(margins)
 
     @cached_property
     def score_size(self) -> float:
         """The mean square of a score, over records and axes."""
-        return float(np.mean(self._sample_scores**2))
+        return float(np.mean(np.clip(self.along / CLIP, -1.0, 1.0) ** 2))
 
     @cached_property
     def score_signal(self) -> float:
         """The part of a small preference along an axis that shows in its score; 1 without clipping."""
-        return float(np.mean(self._sample_scores * (self.differences @ self.axes)))
-
-    @cached_property
-    def _sample_scores(self) -> FloatArray:
-        return self.scores(self.differences)
+        return float(np.mean(np.clip(self.along / CLIP, -1.0, 1.0) * self.along))
 
 
 @lru_cache(maxsize=32)
 def public_design(study: Study) -> Design:
-    """Draw the study's own dilemmas, always the same, and take the principal axes of their differences.
-
-    The axes are rounded and their signs fixed, so that everybody who computes them gets the same ones.
-    """
+    """Draw the study's own dilemmas, always the same, and take the axes of its factors and of the rest."""
     ballots = -(-SAMPLE // study.drawing.dilemmas)
     left, right = draw_dilemmas(study, ballots, np.random.default_rng(_SEED))
     differences = (left - right).astype(np.float64) / study.units
-    sizes, vectors = np.linalg.eigh(differences.T @ differences / len(differences))
-    kept = sizes > 1e-6 * sizes[-1]
-    axes = (vectors[:, kept] / np.sqrt(sizes[kept]))[:, ::-1]
+    moments = differences.T @ differences / len(differences)
+    factors = study.factor_matrix.astype(np.float64)
+    basis = factors @ _uncorrelated(factors.T @ moments @ factors)
+    everything = _principal(moments)
+    # Of all directions that vary, those that are uncorrelated with every axis of a factor.
+    left_out = everything @ _complement(everything.T @ moments @ basis)
+    return Design(differences, _integers(basis, study), _integers(left_out, study), study.units)
+
+
+def _uncorrelated(moments: FloatArray) -> FloatArray:
+    """Return the map to contrasts that are uncorrelated, of unit size, and correlate best with the given ones.
+
+    That is the inverse root of their correlations (Kessy, Lewin and Strimmer 2018: ZCA-cor). Where one of them never
+    varies, or follows from the others, principal axes take its place.
+    """
+    sizes = np.sqrt(np.diag(moments))
+    if (sizes > 0).all():
+        values, vectors = np.linalg.eigh(moments / np.outer(sizes, sizes))
+        if values[0] > _DEAD * values[-1]:
+            return np.asarray((vectors / np.sqrt(values)) @ vectors.T / sizes[:, None], np.float64)
+    return _principal(moments)
+
+
+def _principal(moments: FloatArray) -> FloatArray:
+    """Return the principal axes that vary, each scaled to unit size and with its largest entry positive."""
+    values, vectors = np.linalg.eigh(moments)
+    kept = values > _DEAD * values[-1]
+    axes = (vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1]
     largest = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
-    return Design(differences, np.round(axes * np.sign(largest), _DECIMALS))
+    return np.asarray(axes * np.sign(largest), np.float64)
+
+
+def _complement(columns: FloatArray) -> FloatArray:
+    """Return an orthonormal basis of what is orthogonal to these orthonormal columns."""
+    vectors, sizes, _ = np.linalg.svd(columns, full_matrices=True)
+    return np.asarray(vectors[:, np.count_nonzero(sizes > 0.5) :], np.float64)
+
+
+def _integers(basis: FloatArray, study: Study) -> IntArray:
+    return np.rint(basis / study.units[:, None] * GRID).astype(np.int64)

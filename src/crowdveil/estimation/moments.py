@@ -36,7 +36,7 @@ class MomentFit:
 def preference_from_scores(design: Design, scores: FloatArray, covariance: FloatArray) -> MomentFit:
     """Fit a preference to mean scores whose error has the given covariance."""
     precision = np.linalg.inv(covariance)
-    prior = np.eye(design.differences.shape[1]) / PRIOR_DEVIATION**2
+    prior = np.eye(design.directions) / PRIOR_DEVIATION**2
     preference = np.zeros(len(prior))
 
     def evaluate(candidate: FloatArray) -> tuple[float, FloatArray, FloatArray]:
@@ -58,4 +58,5 @@ def preference_from_scores(design: Design, scores: FloatArray, covariance: Float
         if np.abs(step).max() <= _SETTLED:
             break
     curvature = derivative.T @ precision @ derivative + prior
-    return MomentFit(preference, np.asarray(np.linalg.solve(curvature, derivative.T @ precision), np.float64))
+    gain = np.linalg.solve(curvature, derivative.T @ precision)
+    return MomentFit(design.basis @ preference, design.basis @ gain)

@@ -46,7 +46,7 @@ def _terms(poll: Poll) -> dict[str, Any]:
         "method": {
             "norm_bound": study.norm_bound,
             "record_bound": study.record_bound,
-            "axes": public_design(study).axes.tolist() if scored else None,
+            "axes": public_design(study).basis.tolist() if scored else None,
             "clip": CLIP if scored else None,
         },
         "factors": [

@@ -49,7 +49,7 @@ class PooledScore:
 
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
         """Add up every voter's scores (integers: the order cannot matter)."""
-        return measured(source, partial(sum_of_scores, public_design(settings.study).axes, None))
+        return measured(source, partial(sum_of_scores, public_design(settings.study).basis, None))
 
     def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
         """Add the noise and find the preference that explains the mean score."""
@@ -83,7 +83,7 @@ class PooledChoices:
 
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
         """Add up all scores; keep the dilemmas (some, if they are many), which are public."""
-        measurement = measured(source, partial(sum_of_scores, public_design(settings.study).axes, None))
+        measurement = measured(source, partial(sum_of_scores, public_design(settings.study).basis, None))
         shown: list[FloatArray] = []
         kept = 0
         for ballots in source.batches():
@@ -96,7 +96,7 @@ class PooledChoices:
     def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
         """Add the noise and find the preference that explains the mean score on these dilemmas."""
         assert measurement.shown is not None
-        design = Design(measurement.shown, public_design(settings.study).axes)
+        design = replace(public_design(settings.study), differences=measurement.shown)
         return estimate_from_pool(measurement, design, loss, noise)
 
     def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> CubeNoise:
@@ -131,7 +131,7 @@ class VoterScore:
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
         """Clip every voter's score and add up."""
         clip, _ = voter_clip(settings, source.voters, loss.value)
-        return measured(source, partial(sum_of_scores, public_design(settings.study).axes, clip))
+        return measured(source, partial(sum_of_scores, public_design(settings.study).basis, clip))
 
     def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
         """Add the noise and find the preference that explains the mean score."""

@@ -29,7 +29,7 @@ DISAGREEMENT = 0.15
 
 def voter_scores(ballots: Ballots, settings: Settings) -> IntArray:
     """Sum the integer scores of each voter's records."""
-    return _scores(ballots, ballots.offsets, public_design(settings.study).axes)
+    return _scores(ballots, ballots.offsets, public_design(settings.study).basis)
 
 
 def sum_of_scores(axes: FloatArray, clip: int | None, ballots: Ballots) -> IntArray:
