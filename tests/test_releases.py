@@ -13,7 +13,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.noise.distribution import LaplaceSum, Spread
 from crowdveil.releases import Release, read_release, release_from_dict
-from crowdveil.study.bundled import synthetic_study
+from crowdveil.study.bundled import load_study, synthetic_study
 
 
 def example(**changes):
@@ -135,3 +135,15 @@ def test_a_release_shows_itself_in_a_line_a_table_and_a_figure(tmp_path):
     assert made.plot(axes) is axes
     made.page(tmp_path / "page.html")
     assert made.study.title in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_figure_shows_the_factors_above_the_features():
+    study = load_study("moral-machine")
+    theta = np.array([0.3, 0.1, 0.4, 0.0, 0.02, 0.2, 0.5, -0.05, -0.1])
+    made = example(study=study, parameter=study.factor_matrix @ theta)
+    assert made.factor_values == pytest.approx(theta, abs=1e-9)
+    axes = made.plot()
+    widths = [bar.get_width() for bar in axes.patches]
+    assert widths == pytest.approx([*sorted(made.parameter), *sorted(theta)], abs=1e-9)
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels[-2:] == ["Age: children", "Law: crossing on green"]

@@ -60,6 +60,11 @@ class Release:
         """The most by which the noise moved each coordinate, with 95 % probability."""
         return np.broadcast_to(np.asarray(self.noise.half_widths(ERROR_BAR)), self.parameter.shape)
 
+    @cached_property
+    def factor_values(self) -> FloatArray:
+        """The parameter along the study's factors: theta, where A theta is nearest to the parameter."""
+        return self.study.factor_map @ self.parameter
+
     def as_dict(self) -> dict[str, Any]:
         """Return the release as the plain data of its file, checksum included."""
         content = {
@@ -115,14 +120,20 @@ class Release:
             raise CrowdveilError("pandas is not installed: pip install pandas, or use to_polars()") from None
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the crowd's weight on each feature with its error bar, the largest at the top."""
+        """Draw the crowd's weight on each factor, then on each feature with its error bar, the largest at the top."""
         import matplotlib.pyplot as plt
 
         order = np.argsort(self.parameter, kind="stable")
-        if axes is None:
-            _, axes = plt.subplots(figsize=(7, 1 + 0.3 * len(order)), layout="constrained")
         labels = [self.study.features[i].label for i in order]
-        axes.barh(labels, self.parameter[order], xerr=self.error_bars[order], color="#4477aa", ecolor="#333333")
+        factors = [] if self.study.factors_are_features else np.argsort(self.factor_values, kind="stable").tolist()
+        labels += [f"{self.study.factors[i].title}: {self.study.factors[i].poles[1]}" for i in factors]
+        if axes is None:
+            _, axes = plt.subplots(figsize=(7, 1 + 0.3 * len(labels)), layout="constrained")
+        places = np.arange(len(labels))
+        below = places[: len(order)]
+        axes.barh(below, self.parameter[order], xerr=self.error_bars[order], color="#4477aa", ecolor="#333333")
+        axes.barh(places[len(order) :], self.factor_values[factors], color="#aa3377")
+        axes.set_yticks(places, labels)
         axes.axvline(0, color="#333333", linewidth=0.8)
         axes.set_xlabel("the crowd's weight, with what the noise may have moved it by (95 %)")
         axes.set_title(self._summary())

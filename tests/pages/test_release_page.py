@@ -114,6 +114,19 @@ def test_table_shows_the_release_in_order(make_release: MakeRelease) -> None:
     assert [row[3] for row in rows] == ["81.6%", "54.9%", "noise", "noise", "42.1%"]
 
 
+def test_factors_come_first_where_a_study_names_them(make_release: MakeRelease) -> None:
+    study = load_study("moral-machine")
+    theta = [-0.3, 0.1, 0.4, 0.0, 0.02, 0.2, 0.5, -0.05, -0.1]
+    html = release_page([make_release(parameter=study.factor_matrix @ np.array(theta))])
+    (table,) = re.findall(r'<table class="factors".*?<tbody[^>]*>(.*?)</tbody>', html, re.DOTALL)
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.strip().splitlines()]
+    assert [row[0] for row in rows[:3]] == ["Law", "Age", "Species"]
+    assert rows[2] == ["Species", "pets", "people", "−0.300"]
+    assert [row[3] for row in rows].count("0.000") == 1
+    assert html.index('class="factors"') < html.index('class="readings"')
+    assert 'class="factors"' not in release_page([make_release(study=load_study("kidney"), parameter=np.zeros(5))])
+
+
 def test_every_feature_is_in_the_pictures_and_in_the_table(make_release: MakeRelease) -> None:
     release = make_release()
     html = release_page([release])
@@ -168,7 +181,7 @@ def test_headings_go_down_one_step_at_a_time(page_of_four: str, make_release: Ma
 def test_tables_have_captions_and_scopes(page_of_four: str) -> None:
     page = Page(page_of_four)
     tables = sum(tag == "table" for tag, _ in page.tags)
-    assert tables == 5
+    assert tables == 9  # factors and features of four releases, and their comparison
     assert sum(tag == "caption" for tag, _ in page.tags) == tables
     assert all(attrs.get("scope") in ("row", "col") for tag, attrs in page.tags if tag == "th")
     assert ("html", {"lang": "en"}) in page.tags

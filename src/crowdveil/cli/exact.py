@@ -11,12 +11,20 @@ from crowdveil.cli.terminal import AsJson, Table, say, show, tell
 from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crowdveil.arrays import IntArray, ValueArray
     from crowdveil.estimation.society import Society
     from crowdveil.study.study import Study
 
+_DECIMALS = 9
+"""Weighted sums of fractions are told from zero after this many."""
+
 
 def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
-    """Count a ballot file: voters, records, and what the chosen side had more of. Exact, so not for publishing.
+    """Count a ballot file: voters, records, and what the chosen side had more of, by factor and by feature.
+
+    Exact, so not for publishing.
 
     Example: `crowdveil describe mm.parquet`
     """
@@ -27,19 +35,17 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
 
     with watched_ballots(ballots, "counting", walks=2) as source:
         counted = census(source)
+        study = source.study
         clipped = 0
-        more = np.zeros(source.study.dimension, np.int64)
-        differ = np.zeros(source.study.dimension, np.int64)
+        features = np.zeros((2, study.dimension), np.int64)
+        factors = np.zeros((2, len(study.factors)), np.int64)
+        weights = study.factor_matrix.astype(np.float64)
         for batch in source.batches():
-            more += (batch.differences > 0).sum(axis=0)
-            differ += (batch.differences != 0).sum(axis=0)
-            clipped += clipped_records(batch, source.study)
-    shares = {
-        name: {"pairs_that_differ": int(d), "chosen_had_more": None if d == 0 else float(m / d)}
-        for name, m, d in zip(source.study.feature_names, more, differ, strict=True)
-    }
+            features += _count(batch.differences)
+            factors += _count((batch.differences @ weights).round(_DECIMALS))
+            clipped += clipped_records(batch, study)
     data = {
-        "study": source.study.name,
+        "study": study.name,
         "voters": counted.voters,
         "pairs": counted.records,
         "fewest_per_voter": counted.fewest_records,
@@ -47,23 +53,45 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
         "records_beyond_record_bound": clipped,
         "fingerprint": counted.fingerprint,
         "private": True,
-        "features": shares,
+        "factors": _shares([factor.name for factor in study.factors], factors),
+        "features": _shares(study.feature_names, features),
     }
 
     def in_words() -> None:
         spread = f"{counted.fewest_records} to {counted.most_records}"
-        say(f"{source.study.title}: {counted.voters} voters, {counted.records} records ({spread} each).")
+        say(f"{study.title}: {counted.voters} voters, {counted.records} records ({spread} each).")
         say(
-            f"{clipped} records are longer than the study's record bound {source.study.record_bound:.4g}: "
+            f"{clipped} records are longer than the study's record bound {study.record_bound:.4g}: "
             "Algorithm 3 scales them down."
         )
-        rows = Table(None, "feature", "pairs that differ", "chosen had more", numbers=2)
-        for feature, m, d in zip(source.study.features, more, differ, strict=True):
-            rows.add(feature.label, str(d), "" if d == 0 else f"{m / d:.1%}")
-        rows.print()
+        if not study.factors_are_features:
+            poles = [f"{factor.title}: {factor.poles[1]}" for factor in study.factors]
+            _print_counts("factor", poles, factors)
+        _print_counts("feature", [feature.label for feature in study.features], features)
         tell("These counts are exact: they protect nobody. Publish a release instead.")
 
     show(data, as_json, in_words)
+
+
+def _count(differences: ValueArray) -> IntArray:
+    """Count in how many records the chosen side had more, and in how many the sides differ, column by column."""
+    import numpy as np
+
+    return np.stack([(differences > 0).sum(axis=0), (differences != 0).sum(axis=0)])
+
+
+def _shares(names: Sequence[str], counts: IntArray) -> dict[str, dict[str, float | None]]:
+    return {
+        name: {"pairs_that_differ": differ, "chosen_had_more": None if differ == 0 else more / differ}
+        for name, (more, differ) in zip(names, counts.T.tolist(), strict=True)
+    }
+
+
+def _print_counts(kind: str, labels: Sequence[str], counts: IntArray) -> None:
+    rows = Table(None, kind, "pairs that differ", "chosen had more", numbers=2)
+    for label, (more, differ) in zip(labels, counts.T.tolist(), strict=True):
+        rows.add(label, str(differ), "" if differ == 0 else f"{more / differ:.1%}")
+    rows.print()
 
 
 def fit(

@@ -28,7 +28,7 @@ def studies(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """List the bundled studies, or show one: its question, its features and their public bounds.
+    """List the bundled studies, or show one: its question, its features and their public bounds, and its factors.
 
     Example: `crowdveil studies moral-machine`, or `crowdveil studies moral-machine --example > dilemma.json`
     """
@@ -148,6 +148,10 @@ def _print_study(study: Study) -> None:
     for f in study.features:
         rows.add(f.name, f.label, f"{f.low:g}", f"{f.high:g}", f"{f.unit:g}")
     rows.print()
+    factors = Table(None, "factor", "title", "from", "to")
+    for factor in study.named_factors:
+        factors.add(factor.name, factor.title, *factor.poles)
+    factors.print()
     say(
         f"Norm bound B = {study.norm_bound:g}, record bound {study.record_bound:.4g}, "
         f"{study.drawing.dilemmas} dilemmas a ballot ({study.drawing.method}).\nFingerprint {study.fingerprint}"

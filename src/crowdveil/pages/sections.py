@@ -16,6 +16,7 @@ from crowdveil.pages.reading import (
     decimals,
     error_bar_sentence,
     finding_sentences,
+    one_line,
     readings,
     signed,
 )
@@ -87,6 +88,7 @@ def picture_section(view: ReleaseView, level: int) -> str:
     return f"""<section class="part">
 <h{level}>What the crowd prefers</h{level}>
 {paragraphs([" ".join(findings)])}
+{_factor_table(view)}
 <p>A positive value means that people tend to prefer alternatives with more of this, a negative one that they prefer
 alternatives with less of it. Where the dot is hollow and grey, the error bar reaches zero: the value cannot be told
 from noise.</p>
@@ -98,6 +100,31 @@ from noise.</p>
 {_table(all_readings, places)}
 </div>
 </section>"""
+
+
+def _factor_table(view: ReleaseView) -> str:
+    """Show the release along the study's factors, the strongest first; nothing where those are the features."""
+    release = view.release
+    if release.study.factors_are_features:
+        return ""
+    shown = sorted(
+        zip(release.study.factors, release.factor_values.tolist(), strict=True), key=lambda row: -abs(row[1])
+    )
+    rows = "\n".join(
+        f'<tr role="row"><th role="rowheader" scope="row">{text(one_line(factor.title))}</th>'
+        + "".join(f'<td role="cell">{text(one_line(pole))}</td>' for pole in factor.poles)
+        + f'<td role="cell" class="number">{signed(value, view.places)}</td></tr>'
+        for factor, value in shown
+    )
+    heads = "".join(f'<th role="columnheader" scope="col">{head}</th>' for head in ("Factor", "From −", "To +"))
+    return f"""<table class="factors" role="table">
+<caption>Along the study’s factors. A positive value leans to the pole under +, a negative one to the pole under −.
+These values are computed from those of the features below, whose error bars say what the noise may have done.</caption>
+<thead role="rowgroup"><tr role="row">{heads}<th role="columnheader" scope="col" class="number">Value</th></tr></thead>
+<tbody role="rowgroup">
+{rows}
+</tbody>
+</table>"""
 
 
 def _table(shown: tuple[Reading, ...], places: int) -> str:

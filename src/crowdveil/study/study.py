@@ -141,6 +141,11 @@ class Study:
         return self.named_factors or tuple(Factor.of_feature(feature) for feature in self.features)
 
     @cached_property
+    def factors_are_features(self) -> bool:
+        """Whether each feature is a factor of its own, whatever the words for its poles."""
+        return [(f.name, f.weights) for f in self.factors] == [(name, {name: 1}) for name in self.feature_names]
+
+    @cached_property
     def factor_matrix(self) -> IntArray:
         """A: a row of weights for each feature, a column for each factor. A'V is what a difference V shows of each."""
         return weight_matrix(self.factors, self.feature_names)
@@ -176,7 +181,7 @@ class Study:
         """
         definition = self.as_dict()
         definition.pop("factors", None)
-        if [(f.name, f.weights) for f in self.named_factors] not in ([], [(n, {n: 1}) for n in self.feature_names]):
+        if not self.factors_are_features:
             columns = self.factor_matrix.T.tolist()
             named = zip(self.named_factors, columns, strict=True)
             definition["factors"] = [{"name": factor.name, "weights": weights} for factor, weights in named]
