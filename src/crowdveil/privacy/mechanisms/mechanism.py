@@ -20,6 +20,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import Tally, add_up
+from crowdveil.estimation.unknown import Unknown
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums
 from crowdveil.privacy.mechanisms.reports import R, WireFormat
@@ -73,12 +74,14 @@ OPTIONS: Mapping[str, Any] = {"repair": True, "sensitivity": "tight", "equal_vot
 
 @dataclass(frozen=True)
 class Estimate:
-    """The society's parameter as a mechanism lets it out, with the law of its noise."""
+    """The parameter as a mechanism lets it out, with the law of its noise (over the features)."""
 
     parameter: FloatArray
     noise: NoiseDistribution
     facts: Mapping[str, Any] = field(default_factory=dict)
     """More that may be said in public: computed from private output or public settings only."""
+    unknown: Unknown | None = None
+    """Of a crowd's preference, all else that is not known; None for the paper's society."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,145 @@
+"""All that a release of a crowd's preference does not know, apart by cause.
+
+A release estimates gamma, the crowd's preference along the axes of a study's public design (``Design``), and from it
+beta = basis @ gamma over the features. Four things stand between the estimate and the truth:
+
+- the privacy **noise**, whose law is known (``privacy.noise.distribution``; kept beside this, over the features);
+- the **sampling** of voters: another crowd from the same population would have said something else;
+- **doubt**: clipping, the model of how loud voters are, and dilemmas drawn otherwise than the study's generator does,
+  as a bound along each axis;
+- the **rest**: directions in which features differ and no factor does. They were not measured. A priori they move the
+  margin of a dilemma, all together, by ``REST`` of what the factors may move it by.
+
+The unshrunk ``center`` serves error bars and certainty: around it the noise is symmetric, whatever the truth. The
+posterior mean and covariance serve the probability: what is not known makes it less sure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from crowdveil.arrays import FloatArray
+from crowdveil.estimation.design import Design
+
+MARGIN = 1.0
+"""A priori, the margin of a dilemma (gamma . x) has about this size: people agree in three of four choices."""
+REST = 0.25
+"""A priori, the directions that factors leave out move a margin by this part of it."""
+REACH = 3.0
+"""No crowd's preference along an axis of unit size is larger: there, nobody disagrees with anybody."""
+REST_CONFIDENCE = 0.999
+"""The rest is taken to lie in the ellipsoid that its prior gives this probability."""
+
+
+def prior_deviation(directions: int) -> float:
+    """Return the prior standard deviation of gamma along each axis: margins have the size MARGIN in all."""
+    return MARGIN / math.sqrt(max(directions, 1))
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The posterior of a crowd's preference along k axes, its unshrunk estimate, and what that does not know."""
+
+    basis: FloatArray
+    """A row a feature, a column an axis: beta = basis @ gamma."""
+    rest: FloatArray
+    """A row a feature, a column a direction left out, scaled by its prior standard deviation."""
+    mean: FloatArray
+    covariance: FloatArray
+    center: FloatArray
+    sampling: FloatArray
+    """Covariance of the center over the draw of voters; where a bound, at least that."""
+    doubt: FloatArray
+    """A bound along each axis."""
+    freedom: int | None = None
+    """Degrees of freedom, where the sampling covariance was estimated from that many reports and one more."""
+
+    @classmethod
+    def along(
+        cls,
+        design: Design,
+        *,
+        mean: FloatArray,
+        covariance: FloatArray,
+        center: FloatArray,
+        sampling: FloatArray,
+        doubt: FloatArray,
+        freedom: int | None = None,
+    ) -> Unknown:
+        """Say what is known along the axes of a design; the directions it leaves out keep their prior."""
+        left_out = design.rest_basis.shape[1]
+        rest = design.rest_basis * (REST * MARGIN / math.sqrt(max(left_out, 1)))
+        return cls(design.basis, rest, mean, covariance, center, sampling, doubt, freedom)
+
+    def predictive_probability(self, difference: FloatArray) -> float:
+        """Return the probability that a voter prefers x to z, given x - z and all that is known and not known.
+
+        Of gamma . x + noise > 0 with gamma ~ N(mean, covariance) and standard normal noise, that is
+        Phi(mean . x / sqrt(1 + x' covariance x)).
+        """
+        x, left_out = difference @ self.basis, difference @ self.rest
+        spread = 1 + float(x @ self.covariance @ x) + float(left_out @ left_out)
+        return NormalDist().cdf(float(self.mean @ x) / math.sqrt(spread))
+
+    def margin(self, difference: FloatArray) -> float:
+        """Return the unshrunk estimate of the margin of a dilemma."""
+        return float(self.center @ (difference @ self.basis))
+
+    def bias_bound(self, difference: FloatArray) -> float:
+        """Return how far doubt and the rest may have moved the margin of a dilemma."""
+        x, left_out = difference @ self.basis, difference @ self.rest
+        return float(self.doubt @ np.abs(x)) + self._rest_reach * math.sqrt(float(left_out @ left_out))
+
+    def sampling_deviation(self, difference: FloatArray) -> float:
+        """Return the standard deviation of the margin over the draw of voters."""
+        x = difference @ self.basis
+        return math.sqrt(max(float(x @ self.sampling @ x), 0.0))
+
+    def whole_range(self, difference: FloatArray) -> float:
+        """Return the largest margin that any crowd could have along the axes."""
+        x = difference @ self.basis
+        return REACH * math.sqrt(float(x @ x))
+
+    @property
+    def _rest_reach(self) -> float:
+        """The radius of the ellipsoid of the rest (Laurent and Massart 2000: chi-squared tails)."""
+        dimensions, tail = self.rest.shape[1], -math.log(1 - REST_CONFIDENCE)
+        return math.sqrt(dimensions + 2 * math.sqrt(dimensions * tail) + 2 * tail) if dimensions else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "basis": self.basis.tolist(),
+            "rest": self.rest.tolist(),
+            "mean": self.mean.tolist(),
+            "covariance": self.covariance.tolist(),
+            "center": self.center.tolist(),
+            "sampling": self.sampling.tolist(),
+            "doubt": self.doubt.tolist(),
+            "freedom": self.freedom,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], dimension: int) -> Unknown:
+        """Read it from a release file, and check that its parts fit together."""
+        arrays = {
+            name: np.array(data[name], np.float64)
+            for name in ("basis", "rest", "mean", "covariance", "center", "sampling", "doubt")
+        }
+        arrays["rest"] = arrays["rest"].reshape(dimension, -1)
+        k = len(arrays["mean"])
+        shapes = {"basis": (dimension, k), "mean": (k,), "center": (k,), "doubt": (k,)}
+        shapes |= {"covariance": (k, k), "sampling": (k, k)}
+        wrong = [name for name, shape in shapes.items() if arrays[name].shape != shape]
+        if wrong or not all(np.isfinite(array).all() for array in arrays.values()):
+            raise ValueError(
+                f"what is not known has the wrong shape, or is not finite: {', '.join(wrong) or 'numbers'}"
+            )
+        freedom = data["freedom"]
+        return cls(**arrays, freedom=None if freedom is None else int(freedom))
