@@ -16,7 +16,7 @@ from crowdveil.privacy.guarantee import paradigm as find_paradigm
 
 if TYPE_CHECKING:
     from crowdveil.evaluation.comparison.compare import Comparison
-    from crowdveil.evaluation.comparison.runs import Source
+    from crowdveil.evaluation.comparison.sources import Source
 
 VOTERS, RECORDS, FEATURES = 50, 100, 10
 CROWDS, SPLITS = 40, 8
@@ -60,6 +60,11 @@ def compare(
     is the share of the others' own answers that it predicts (ties count half). Ratio is to no privacy on the same
     crowds: the mean of the bounded fits (society) for synthetic crowds, one fit to all answers (pooled) for a file. Low
     and high are its 95 % interval.
+
+    Stated probabilities Phi(beta . (x - z)) are judged by the held-out choices, or by those of fresh voters drawn as
+    the synthetic crowd was. Brier is the mean squared distance from what was chosen (a coin: 0.25). Slope is that of a
+    probit regression of the choices on Phi^-1(stated): 1 is honest, below it the release is too sure. Stated - right is
+    the mean probability stated for the predicted side, less the share predicted.
 
     Squared error is the mean of |release - target|^2. The target is the mean of the bounded fits for algorithms 1 to 3
     and subset selection; for the others their own estimate at epsilon 50 with the noise switched off.
@@ -110,7 +115,7 @@ def _source(
     crowds: int | None,
     splits: int | None,
 ) -> tuple[Source, int]:
-    from crowdveil.evaluation.comparison.runs import of_file, synthetic
+    from crowdveil.evaluation.comparison.sources import of_file, synthetic
 
     if ballots is None:
         if splits is not None:
@@ -143,6 +148,7 @@ def _print(made: Comparison, plot: Path | None) -> None:
     for paradigm in made.order.paradigms:
         _table(made, paradigm).print()
     say("* recommended")
+    _calibration(made).print()
     if made.order.whole_curves:
         _print_epsilon_needed(made)
     if made.order.count_voters:
@@ -170,6 +176,19 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
                 str(made.ratio(entry)),
                 f"{made.measured[entry].squared_error.mean():.3g}",
             )
+    return rows
+
+
+def _calibration(made: Comparison) -> Table:
+    rows = Table("\nStated probabilities", "mechanism", "epsilon", "Brier", "slope", "stated - right", numbers=4)
+    private = dict.fromkeys(contender.entry for contender in made.shown)
+    for entry in (*made.order.source.baselines, *private):
+        votes = "equal votes" if entry.equal_votes else "weighted votes"
+        level = "no privacy" if entry not in private else votes if entry.epsilon is None else str(entry.epsilon)
+        found = made.calibration(entry)
+        formats = {"brier": "{:.4f}", "slope": "{:.2f}", "overstatement": "{:+.3f}"}
+        cells = ("-" if found[name] is None else form.format(found[name]) for name, form in formats.items())
+        rows.add(entry.mechanism, level, *cells)
     return rows
 
 

@@ -12,19 +12,20 @@ from crowdveil.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
 from crowdveil.evaluation.comparison import compare as compare_module
+from crowdveil.evaluation.comparison import runs as runs_module
 from crowdveil.evaluation.comparison.compare import CURVE, Order, compare
-from crowdveil.evaluation.comparison.entries import Entry
 from crowdveil.evaluation.comparison.runs import (
     POOLED,
     SOCIETY,
     TEST_PAIRS,
+    Entry,
+    HeldOut,
     OnSplit,
     OnSyntheticCrowd,
     Task,
     collect,
-    of_file,
-    synthetic,
 )
+from crowdveil.evaluation.comparison.sources import of_file, synthetic
 from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs
 from crowdveil.evaluation.toolkit.seeds import generator
 from crowdveil.privacy.epsilon import Epsilon
@@ -70,7 +71,7 @@ def test_accuracy_is_against_the_social_parameter():
 
 @pytest.mark.parametrize(
     ("name", "variance", "draws"),
-    [("algorithm-1", 2 * (4 / 20 / 2) ** 2, 64), ("algorithm-2", 2 * (4 / 2) ** 2 / 20, 16)],
+    [("algorithm-1", 2 * (4 / 20 / 2) ** 2, 16), ("algorithm-2", 2 * (4 / 2) ** 2 / 20, 16)],
 )
 def test_the_squared_error_of_laplace_noise_is_its_known_variance(name, variance, draws):
     """N = 20, epsilon = 2, B = 2: scale 2B / (N epsilon) once, or 2B / epsilon from each voter, averaged."""
@@ -79,6 +80,40 @@ def test_the_squared_error_of_laplace_noise_is_its_known_variance(name, variance
     kurtosis = 6 if name == "algorithm-1" else 6 / 20 + 3
     relative = np.sqrt((kurtosis + 2) / (3 * draws))
     assert error == pytest.approx(3 * variance, rel=5.5 * relative)
+
+
+def test_probabilities_are_judged_by_what_was_chosen_pooled_over_draws():
+    """Four voters are asked the same; three choose the first side, to which a release of 1 gives Phi(1)."""
+    held_out = HeldOut(np.ones((4, 1)), np.ones((4, 1)), np.array([1, 1, 1, -1]), np.arange(4))
+    stated = stats.norm.cdf(1)
+    one = held_out.scores(np.array([[1.0]]), np.array([0.5]))
+    assert one["quality"] == 1
+    assert one["squared_error"] == 0.25
+    assert one["brier"] == pytest.approx(0.75 * (1 - stated) ** 2 + 0.25 * stated**2)
+    assert one["overstatement"] == pytest.approx(stated - 0.75)
+    assert one["slope"] == pytest.approx(stats.norm.ppf(0.75))
+    # With a draw that says the opposite, as much speaks for one side as for the other.
+    both = held_out.scores(np.array([[1.0], [-1.0]]), np.array([0.0]))
+    assert both["quality"] == 0.5
+    assert both["overstatement"] == pytest.approx(stated - 0.5)
+    assert both["slope"] == pytest.approx(0, abs=1e-9)
+
+
+def test_fresh_voters_choose_as_the_crowd_was_drawn(monkeypatch):
+    """Preferences N(m, I): in a pair v the first side is chosen with probability Phi(m . v / sqrt(1 + |v|^2))."""
+    seen = []
+    monkeypatch.setattr(runs_module, "_measure", lambda run, ballots, held_out: seen.append(held_out))
+    run = OnSyntheticCrowd(4, 3, 2, 0, 0, ())
+    run.measure(ONE)
+    (held_out,) = seen
+    social = synthetic_crowd(4, 3, 2, generator(run.name)).social
+    pairs = held_out.pairs[: len(held_out.choices)]
+    chance = stats.norm.cdf(pairs @ social / np.sqrt(1 + (pairs**2).sum(axis=1)))
+    deviation = np.sqrt((chance * (1 - chance)).sum())
+    assert (held_out.choices == 1).sum() == pytest.approx(chance.sum(), abs=5.5 * deviation)
+    assert (held_out.choices * np.sign(chance - 0.5)).mean() == pytest.approx(
+        np.abs(2 * chance - 1).mean(), abs=5.5 * 2 * deviation / len(chance)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +169,17 @@ def test_rows_say_what_they_are_about(small):
         assert row["low"] <= row["ratio"] <= row["high"]
         assert row["squared_error"] > 0
     assert data["no_privacy"]["estimate"] == "society"
-    assert {"accuracy", "low", "high"} == set(data["no_privacy"]["pooled"])
+    assert {"accuracy", "low", "high", "brier", "slope", "overstatement"} == set(data["no_privacy"]["pooled"])
+
+
+def test_probabilities_are_judged_where_they_were_asked_for(small):
+    for row in small.as_dict()["rows"]:
+        assert 0 < row["brier"] < 1
+        assert -1 < row["overstatement"] < 1
+    points = [entry for entry in small.measured if entry.epsilon is not None and entry.epsilon not in small.order.asked]
+    assert points
+    for entry in points:
+        assert np.isnan(small.measured[entry].brier).all()
 
 
 def test_intervals_are_students_over_the_crowds(small):

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdveil.evaluation.comparison import needed
-from crowdveil.evaluation.comparison.entries import Entry
-from crowdveil.evaluation.comparison.needed import crossing, voters_needed
-from crowdveil.evaluation.comparison.runs import SOCIETY, EntryResult, synthetic
+from crowdveil.evaluation.comparison import compare
+from crowdveil.evaluation.comparison.compare import crossing, voters_needed
+from crowdveil.evaluation.comparison.runs import SOCIETY, EntryResult
+from crowdveil.evaluation.comparison.sources import synthetic
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 
@@ -43,6 +43,12 @@ def unwatched(task, total):
     yield lambda done: None
 
 
+def result(quality):
+    """The quality is all that a point of a curve has."""
+    unknown = np.full(3, np.nan)
+    return EntryResult(np.full(3, quality), unknown, unknown, unknown, unknown)
+
+
 def test_crowds_are_doubled_until_every_curve_has_reached_its_goal(monkeypatch):
     """Invented curves: no privacy is 0.9 everywhere; a release is right in 0.5 + 0.4 (1 - k / N) of cases."""
     simulated = []
@@ -52,10 +58,10 @@ def test_crowds_are_doubled_until_every_curve_has_reached_its_goal(monkeypatch):
         entries = [task.entry for task in runs[0].tasks]
         simulated.append((voters, len(runs), {(e.mechanism, e.epsilon) for e in entries}))
         hard = {"algorithm-1": 60.0, "pooled-score": 10.0}
-        found = {e: EntryResult(np.full(3, 0.5 + 0.4 * (1 - hard[e.mechanism] / voters)), np.zeros(3)) for e in entries}
-        return {**found, SOCIETY: EntryResult(np.full(3, 0.9), np.zeros(3))}
+        found = {e: result(0.5 + 0.4 * (1 - hard[e.mechanism] / voters)) for e in entries}
+        return {**found, SOCIETY: result(0.9)}
 
-    monkeypatch.setattr(needed, "carry_out", invented)
+    monkeypatch.setattr(compare, "carry_out", invented)
     epsilons = [Epsilon(1)]
     found = voters_needed(synthetic(50, 4, 2), [PARADIGMS["rlcp"]], epsilons, 20, 0, 1, unwatched)
     # Reached where 0.4 k / N = 0.045: the paper's at N = 533, between 400 and 800; the recommended at 89.
@@ -73,13 +79,9 @@ def test_crowds_are_doubled_until_every_curve_has_reached_its_goal(monkeypatch):
 def test_what_is_never_reached_is_none_and_ends(monkeypatch):
     def hopeless(runs, workers, tell):
         entries = [task.entry for task in runs[0].tasks]
-        return {e: EntryResult(np.full(2, 0.5), np.zeros(2)) for e in (*entries, Entry("society", None))} | {
-            SOCIETY: EntryResult(np.full(2, 0.9), np.zeros(2))
-        }
+        return {**dict.fromkeys(entries, result(0.5)), SOCIETY: result(0.9)}
 
-    monkeypatch.setattr(needed, "carry_out", hopeless)
-    found = voters_needed(
-        synthetic(50, 1000, 10), [PARADIGMS["vldp"]], [Epsilon.of_millionths(100_000)], 4, 0, 1, unwatched
-    )
+    monkeypatch.setattr(compare, "carry_out", hopeless)
+    found = voters_needed(synthetic(50, 1000, 10), [PARADIGMS["vldp"]], [Epsilon("0.1")], 4, 0, 1, unwatched)
     assert [v.voters for v in found] == [None, None]
     assert {v.simulated_up_to for v in found} == {3200}  # 3200 x 1000 x 10 is the last below 2^25

@@ -2,23 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
+import numpy as np
+
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.comparison.entries import Contender, Entry, contenders, personal_contenders
-from crowdveil.evaluation.comparison.needed import VotersNeeded, crossing, voters_needed
-from crowdveil.evaluation.comparison.runs import EntryResult, Source, Task, Watch, carry_out
+from crowdveil.evaluation.comparison.runs import Entry, EntryResult, Task, Watch, carry_out
+from crowdveil.evaluation.comparison.sources import Source
 from crowdveil.evaluation.toolkit.accuracy import Interval, mean, ratio
 from crowdveil.evaluation.toolkit.crowds import Groups
 from crowdveil.evaluation.toolkit.seeds import generator
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place
+from crowdveil.privacy.mechanisms.registry import PAPERS_MECHANISM, PURE, recommended
+from crowdveil.study.study import Study
 
 CURVE = tuple(Epsilon(e) for e in ("0.003", "0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30"))
 """Where else than at the epsilons asked for whole curves are measured."""
 SHARES = (0.8, 0.9, 0.95)
+WANTED = 0.95
+"""Share of the accuracy without privacy that counts as enough voters."""
+_FIRST_SIZE = 25
+_MOST_VALUES = 2**25
+"""Largest crowd that is simulated, in voters times records times features."""
+_FEWEST_CROWDS = 8
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An entry in the race of a paradigm."""
+
+    paradigm: Paradigm
+    entry: Entry
+    paper: bool
+    recommended: bool
+
+
+def contenders(
+    paradigms: Iterable[Paradigm], study: Study, levels: Sequence[Epsilons], everything: bool
+) -> list[Contender]:
+    """List who competes at each level: the paper's mechanism and the recommended one, or all that serve the paradigm.
+
+    A level holds everybody's epsilon, the same for all.
+    """
+    return [
+        Contender(paradigm, Entry(name, everybody.common), name == papers, name == best)
+        for paradigm in paradigms
+        for everybody in levels
+        for name, papers, best in _serving(paradigm, study, everybody, everything)
+    ]
+
+
+def personal_contenders(
+    paradigms: Iterable[Paradigm], study: Study, epsilons: Epsilons, everything: bool
+) -> list[Contender]:
+    """List who competes with personal epsilons: each twice, all votes equal, and weighted by what their noise leaves.
+
+    ``epsilons`` is an example of everybody's, by which mechanisms are recommended.
+    """
+    return [
+        Contender(paradigm, Entry(name, None, equal_votes), name == papers, name == best)
+        for paradigm in paradigms
+        for name, papers, best in _serving(paradigm, study, epsilons, everything)
+        for equal_votes in (True, False)
+    ]
+
+
+def _serving(
+    paradigm: Paradigm, study: Study, epsilons: Epsilons, everything: bool
+) -> list[tuple[str, str | None, str]]:
+    papers, best = PAPERS_MECHANISM.get(paradigm.name), recommended(paradigm, study, epsilons)
+    return [
+        (name, papers, best)
+        for name, mechanism in PURE.items()
+        if paradigm.name in mechanism.paradigms and (everything or name in (papers, best))
+    ]
 
 
 @dataclass(frozen=True)
@@ -82,6 +144,12 @@ class Comparison:
         """Return the same as a share of that without privacy, on the same crowds."""
         return ratio(self.measured[entry].quality, self.base.quality)
 
+    def calibration(self, entry: Entry) -> dict[str, float | None]:
+        """Return how good its stated probabilities are, means over the crowds; None where nothing can be told."""
+        measured = self.measured[entry]
+        found = {name: float(getattr(measured, name).mean()) for name in ("brier", "slope", "overstatement")}
+        return {name: None if np.isnan(value) else value for name, value in found.items()}
+
     @property
     def shown(self) -> list[Contender]:
         """Who competes at the epsilons that were asked for; the others are points of curves."""
@@ -137,9 +205,14 @@ class Comparison:
             **({"voters_needed": [v.as_dict() for v in self.voters_needed]} if self.order.count_voters else {}),
         }
 
-    def _interval(self, entry: Entry) -> dict[str, float]:
+    def _interval(self, entry: Entry) -> dict[str, float | None]:
         found = self.quality(entry)
-        return {self.order.source.quality: found.estimate, "low": found.low, "high": found.high}
+        return {
+            self.order.source.quality: found.estimate,
+            "low": found.low,
+            "high": found.high,
+            **self.calibration(entry),
+        }
 
     def _row(self, contender: Contender) -> dict[str, Any]:
         entry, share = contender.entry, self.ratio(contender.entry)
@@ -155,6 +228,7 @@ class Comparison:
             "low": share.low,
             "high": share.high,
             "squared_error": float(self.measured[entry].squared_error.mean()),
+            **self.calibration(entry),
         }
 
 
@@ -182,3 +256,92 @@ def compare(order: Order, watch: Watch) -> Comparison:
 
 def _names(competing: Sequence[Contender]) -> list[str]:
     return list(dict.fromkeys(contender.entry.mechanism for contender in competing))
+
+
+@dataclass(frozen=True)
+class VotersNeeded:
+    """The number of voters that a choice of mechanism needs at an epsilon."""
+
+    paradigm: str
+    choice: str
+    """The paper's mechanism or the recommended one."""
+    epsilon: Epsilon
+    voters: int | None
+    """None: more than were simulated."""
+    simulated_up_to: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "paradigm": self.paradigm,
+            "choice": self.choice,
+            "epsilon": self.epsilon.value,
+            "voters": self.voters,
+            "simulated_up_to": self.simulated_up_to,
+        }
+
+
+def crossing(points: Sequence[float], ratios: Sequence[float], share: float) -> float | None:
+    """Return where a curve first reaches ``share``, interpolated on the logarithm of the points; None if nowhere.
+
+    A curve that begins above gives its first point: what is needed is at most that.
+    """
+    for i, (point, height) in enumerate(zip(points, ratios, strict=True)):
+        if height >= share:
+            if i == 0:
+                return point
+            before, below = points[i - 1], ratios[i - 1]
+            return math.exp(math.log(before) + math.log(point / before) * (share - below) / (height - below))
+    return None
+
+
+def voters_needed(
+    source: Source,
+    paradigms: Sequence[Paradigm],
+    epsilons: Sequence[Epsilon],
+    number: int,
+    seed: int,
+    workers: int,
+    watch: Watch,
+) -> list[VotersNeeded]:
+    """Simulate crowds of 25, 50, 100, ... voters until every curve has reached 95 %, or crowds become too large."""
+    sizes: list[int] = []
+    ratios: dict[tuple[str, str, Epsilon], list[float]] = {
+        (paradigm.name, choice, epsilon): []
+        for paradigm, choice, epsilon in product(paradigms, ("paper", "recommended"), epsilons)
+    }
+    size = _FIRST_SIZE
+    while size * source.records * source.study.dimension <= _MOST_VALUES or not sizes:
+        levels = [Epsilons.same(epsilon, size) for epsilon in epsilons]
+        competing = {
+            (c.paradigm.name, choice, c.entry.epsilon): c.entry
+            for c in contenders(paradigms, source.study, levels, everything=False)
+            for choice, is_it in (("paper", c.paper), ("recommended", c.recommended))
+            if is_it
+        }
+        ratios = {key: values for key, values in ratios.items() if key in competing}
+        open_still = {key: competing[key] for key, values in ratios.items() if max(values, default=0.0) < WANTED}
+        if not open_still:
+            break
+        sizes.append(size)
+        tasks = [Task(entry, thorough=False) for entry in dict.fromkeys(open_still.values())]
+        runs = source.runs(max(_FEWEST_CROWDS, min(number, number * source.voters // size)), seed, tasks, size)
+        with watch(f"{size} voters", len(runs)) as tell:
+            measured = carry_out(runs, workers, tell)
+        base = float(measured[source.baselines[0]].quality.mean())
+        for key, entry in open_still.items():
+            ratios[key].append(float(measured[entry].quality.mean()) / base)
+        size *= 2
+    found = []
+    for (paradigm_name, choice, epsilon), values in ratios.items():
+        needed = crossing(sizes[: len(values)], values, WANTED)
+        found.append(
+            VotersNeeded(
+                paradigm_name,
+                choice,
+                epsilon,
+                None if needed is None else math.ceil(needed),
+                sizes[-1],
+            )
+        )
+    return found

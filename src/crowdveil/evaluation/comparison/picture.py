@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from crowdveil.evaluation.comparison.compare import Comparison
-from crowdveil.evaluation.comparison.entries import Entry
+from crowdveil.evaluation.comparison.runs import Entry
 from crowdveil.evaluation.toolkit.drawing import png, svg
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 
