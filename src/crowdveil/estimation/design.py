@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
 from crowdveil.arrays import FloatArray, IntArray, ValueArray
 from crowdveil.study.drawing import draw_dilemmas
@@ -71,22 +71,14 @@ class Design:
         """Look at records along the axes: one number in [-1, 1] per record and axis."""
         return np.clip(differences @ (self.basis / CLIP), -1.0, 1.0)
 
-    def expected_scores(self, preference: FloatArray, clip: float = CLIP) -> tuple[FloatArray, FloatArray]:
-        """Return the mean clipped score of a record in a crowd of preference gamma along the axes, and its derivative.
+    @cached_property
+    def sample(self) -> AxisSample:
+        """The sample along the axes."""
+        return AxisSample(self.along)
 
-        Of a dilemma with difference v the chosen side is v or -v, so its score is z(v) or -z(v), and on average
-        z(v) (2 Phi(gamma . x) - 1), where x is v along the axes. Averaged over the design this corrects for clipping,
-        for the curvature of the probit and for contrasts that vary together, all at once.
-        """
-        margins = self.along @ preference
-        scores = np.clip(self.along / clip, -1.0, 1.0)
-        slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
-        mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
-        derivative = np.zeros((self.directions, self.directions))
-        for start in range(0, len(margins), _ROWS):
-            rows = slice(start, start + _ROWS)
-            derivative += (scores[rows] * slopes[rows, None]).T @ self.along[rows]
-        return mean, derivative / len(margins)
+    def expected_scores(self, preference: FloatArray, clip: float = CLIP) -> tuple[FloatArray, FloatArray]:
+        """Return the mean clipped score of a record in a crowd of this preference, and its derivative."""
+        return self.sample.expected_scores(preference, clip)
 
     @cached_property
     def score_size(self) -> float:
@@ -97,6 +89,58 @@ class Design:
     def score_signal(self) -> float:
         """The part of a small preference along an axis that shows in its score; 1 without clipping."""
         return float(np.mean(np.clip(self.along / CLIP, -1.0, 1.0) * self.along))
+
+
+@dataclass(frozen=True)
+class AxisSample:
+    """Dilemmas along the axes of a design, and what a crowd of a given preference gamma would choose in them."""
+
+    along: FloatArray
+    """A row a dilemma: x, in units of an axis."""
+
+    def expected_means(self, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the mean of the chosen side along each axis, and its derivative.
+
+        Of a dilemma x the chosen side is x or -x, and on average x (2 Phi(gamma . x) - 1).
+        """
+        return self._instrumented(self.along, preference)
+
+    def expected_scores(self, preference: FloatArray, clip: float = CLIP) -> tuple[FloatArray, FloatArray]:
+        """Return the mean of the chosen side clipped to ``clip``, in units of it, and its derivative.
+
+        Averaged over the design this corrects for clipping, for the curvature of the probit and for contrasts that
+        vary together, all at once.
+        """
+        return self._instrumented(np.clip(self.along / clip, -1.0, 1.0), preference)
+
+    def information(self, preference: FloatArray) -> FloatArray:
+        """Return what one record tells of gamma (Fisher): the mean of x x' phi^2 / (Phi (1 - Phi))."""
+        margins = self.along @ preference
+        weights = mills(margins) * mills(-margins)
+        return np.asarray((self.along * weights[:, None]).T @ self.along / len(margins), np.float64)
+
+    def stretched(self, ratios: FloatArray) -> AxisSample:
+        """Return dilemmas whose mean square along each axis is so many times as large."""
+        return AxisSample(self.along * np.sqrt(ratios))
+
+    def head(self, dilemmas: int) -> AxisSample:
+        """Return the first of them."""
+        return AxisSample(self.along[:dilemmas])
+
+    def _instrumented(self, scores: FloatArray, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
+        margins = self.along @ preference
+        slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
+        mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
+        derivative = np.zeros((scores.shape[1], len(preference)))
+        for start in range(0, len(margins), _ROWS):
+            rows = slice(start, start + _ROWS)
+            derivative += (scores[rows] * slopes[rows, None]).T @ self.along[rows]
+        return mean, derivative / len(margins)
+
+
+def mills(margins: FloatArray) -> FloatArray:
+    """Return phi(t) / Phi(t) without loss of digits in either tail."""
+    return np.asarray(np.exp(-0.5 * margins**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(margins)), np.float64)
 
 
 @lru_cache(maxsize=32)
