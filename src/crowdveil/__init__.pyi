@@ -12,10 +12,14 @@ from crowdveil.decision import decide as decide
 from crowdveil.errors import BudgetExceeded as BudgetExceeded
 from crowdveil.errors import CrowdveilError as CrowdveilError
 from crowdveil.errors import Refusal as Refusal
+from crowdveil.estimation.crowd_preference import CrowdPreference as CrowdPreference
+from crowdveil.estimation.crowd_preference import crowd_preference as crowd_preference
 from crowdveil.estimation.society import Preferences as Preferences
 from crowdveil.estimation.society import Society as Society
 from crowdveil.estimation.society import fit_voters as fit_voters
 from crowdveil.estimation.society import society as society
+from crowdveil.evaluation.scorecard.evaluate import Evaluation as Evaluation
+from crowdveil.evaluation.scorecard.evaluate import evaluate as evaluate
 from crowdveil.gather import release_from_reports as release_from_reports
 from crowdveil.privacy.epsilon import Epsilon as Epsilon
 from crowdveil.privacy.epsilon import Epsilons as Epsilons

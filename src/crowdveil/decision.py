@@ -12,6 +12,7 @@ from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.releases import Release
@@ -125,7 +126,9 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
             Ranked(dilemma.alternatives[i].name, float(scores[i]), release.study.describe(dilemma.alternatives[i]))
             for i in order
         ),
-        probability=NormalDist().cdf(scores[best] - scores[runner_up]) if len(order) == 2 else None,
+        probability=NormalDist().cdf(stated_margins(release, points[best] - points[runner_up]))
+        if len(order) == 2
+        else None,
         certainty=sure,
         threshold=certainty,
         reason=_reason(sure, certainty, identical),
@@ -133,6 +136,14 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
         paradigm=release.guarantee.paradigm.name,
         delta=release.guarantee.delta,
     )
+
+
+def stated_margins(release: Release, differences: NDArray[Any]) -> Any:
+    """Return m for each difference of two alternatives (rows, in model units): Phi(m) prefer the first of the two.
+
+    That share is the probability that a decision states.
+    """
+    return differences @ release.parameter
 
 
 def _reason(sure: float, asked: float, identical: bool) -> str:

@@ -71,6 +71,7 @@ COMMANDS = {
     "crowd": Command("Website", "client", "crowd", "Let simulated voters vote on a website."),
     "check-page": Command("Website", "client", "check_page", "Is a website's page the one that crowdveil ships?"),
     "audit": Command("Evidence", "audit", "audit", "Attack crowdveil's own promises."),
+    "evaluate": Command("Evidence", "evaluate", "evaluate", "Is what a release says true of people? Exact."),
     "compare": Command("Evidence", "compare", "compare", "How accurate is which mechanism?"),
     "reproduce": Command("Evidence", "reproduce", "reproducing", "Run the paper's evaluation again, claim by claim."),
 }

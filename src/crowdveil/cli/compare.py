@@ -76,7 +76,8 @@ def compare(
     """
     from crowdveil.evaluation.comparison.compare import Order
     from crowdveil.evaluation.comparison.compare import compare as run_comparison
-    from crowdveil.evaluation.comparison.picture import SUFFIXES, picture
+    from crowdveil.evaluation.comparison.picture import picture
+    from crowdveil.evaluation.toolkit.drawing import SUFFIXES
     from crowdveil.files import check_writable, replacing
 
     if plot is not None:

@@ -9,7 +9,14 @@ from scipy import integrate, optimize, special, stats
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise import distribution
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.distribution import CubeNoise, LaplaceSum, Spread, noise_from_dict
+from crowdveil.privacy.noise.distribution import (
+    CubeNoise,
+    Gaussian,
+    LaplaceSum,
+    Spread,
+    half_width_along,
+    noise_from_dict,
+)
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.01, 0.3, 1.0, 5.0, -0.7])
@@ -134,3 +141,11 @@ def test_round_trip(noise):
 def test_damaged_noise_is_refused(data):
     with pytest.raises(ValueError, match="noise"):
         noise_from_dict(data)
+
+
+@pytest.mark.parametrize("law", [LaplaceSum((0.3,), (1,)), Gaussian(0.2), Spread(((0.04, 0.01), (0.01, 0.09)))])
+def test_a_half_width_along_a_direction_is_the_laws_quantile(law):
+    axis, combined = np.array([1.0, 0.0]), np.array([3.0, -1.0])
+    assert half_width_along(law, axis, 0.95) == pytest.approx(np.broadcast_to(law.half_widths(0.95), 2)[0], rel=1e-5)
+    assert law.below(combined, half_width_along(law, combined, 0.9)) == pytest.approx(0.95, abs=1e-5)
+    assert half_width_along(law, np.zeros(2), 0.95) == 0

@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 
 from crowdveil.evaluation.comparison.compare import Comparison
 from crowdveil.evaluation.comparison.runs import Entry
-from crowdveil.evaluation.toolkit.drawing import png, svg
+from crowdveil.evaluation.toolkit.drawing import drawn
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 
-SUFFIXES = (".png", ".svg")
 _COLUMNS = 3
 _PROTECTS = {Unit.VOTER: "voters", Unit.RECORD: "records", Unit.CHOICE: "choices"}
 _TRUSTS = {Place.CENTRAL: "trusted aggregator", Place.DISTRIBUTED: "nobody trusted"}
@@ -36,7 +35,7 @@ def picture(comparison: Comparison, suffix: str) -> bytes:
         axes.set_ylabel("accuracy" if comparison.order.source.quality == "accuracy" else "held-out choices predicted")
     for column in places.T:
         column[max(i for i, axes in enumerate(column) if axes.get_visible())].set_xlabel("epsilon")
-    return png(figure) if suffix == ".png" else svg(figure).encode()
+    return drawn(figure, suffix)
 
 
 def _panel(axes: Axes, comparison: Comparison, paradigm: Paradigm) -> None:

@@ -159,6 +159,14 @@ def svg(figure: Figure) -> str:
     return buffer.getvalue()
 
 
+SUFFIXES = (".png", ".svg")
+
+
+def drawn(figure: Figure, suffix: str) -> bytes:
+    """Return the figure as a file with this suffix, one of ``SUFFIXES``."""
+    return png(figure) if suffix == ".png" else svg(figure).encode()
+
+
 def _draw_panel(axes: Axes, panel: Panel) -> None:
     axes.set_title(panel.title, loc="left")
     axes.set(xlabel=panel.x_label, ylabel=panel.y_label)

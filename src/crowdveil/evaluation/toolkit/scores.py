@@ -40,6 +40,44 @@ class Bin:
     """The share that came true, with Wilson's interval for as many choices as the weights are worth."""
     choices: int
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "from": self.low,
+            "to": self.high,
+            "choices": self.choices,
+            "stated": self.stated,
+            "right": interval_as_dict(self.right),
+        }
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of some forecasts (see ``Forecasts`` for what each means)."""
+
+    voters: int
+    choices: int
+    share_predicted: Interval
+    brier: Interval
+    log_loss: Interval
+    slope: Interval | None
+    overstatement: Interval
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return them as plain data; a bound that is not known is None."""
+        means = {name: getattr(self, name) for name in MEASURES}
+        plain = {name: None if found is None else interval_as_dict(found) for name, found in means.items()}
+        return {"voters": self.voters, "choices": self.choices, **plain}
+
+
+MEASURES = ("share_predicted", "brier", "log_loss", "slope", "overstatement")
+
+
+def interval_as_dict(interval: Interval) -> dict[str, float | None]:
+    """Return an interval as plain data; a bound that is not known is None."""
+    low, high = (bound if np.isfinite(bound) else None for bound in (interval.low, interval.high))
+    return {"estimate": interval.estimate, "low": low, "high": high}
+
 
 @dataclass(frozen=True, eq=False)
 class Forecasts:
@@ -59,6 +97,11 @@ class Forecasts:
     def where(self, kept: BoolArray) -> Forecasts:
         """Return the forecasts where the mask is true; a voter weighs the same whatever is left of her choices."""
         return forecasts(self.stated[kept], self.choices[kept], self.voters[kept], self.weighting)
+
+    @property
+    def scores(self) -> Scores:
+        """All scores, one by one below."""
+        return Scores(self.voter_count, len(self), *(getattr(self, name) for name in MEASURES))
 
     @cached_property
     def voter_count(self) -> int:

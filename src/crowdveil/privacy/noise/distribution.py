@@ -274,6 +274,19 @@ class Spread:
         }
 
 
+def half_width_along(noise: NoiseDistribution, direction: FloatArray, confidence: float) -> float:
+    """Return how far the noise along a direction reaches with probability ``confidence``, whatever its law."""
+    from scipy.optimize import brentq  # here, and not above: a decision needs no error bar
+
+    target = (1 + confidence) / 2
+    widest = float(np.abs(direction) @ np.broadcast_to(noise.half_widths(confidence), direction.shape))
+    if widest == 0:
+        return 0.0
+    while noise.below(direction, widest) < target:
+        widest *= 2
+    return float(brentq(lambda w: noise.below(direction, w) - target, 0, widest, xtol=1e-6 * widest))
+
+
 def spread_of(estimates: FloatArray, weights: FloatArray) -> Spread:
     """Estimate the covariance of the weighted mean of independent estimates (rows) from their spread around it."""
     voters = len(weights)

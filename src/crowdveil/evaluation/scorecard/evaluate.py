@@ -1,0 +1,269 @@
+"""evaluate(release, ballots): is what the release says of people true of these people?
+
+Three questions. How often does it predict their choices, and how good are the probabilities it states? Do its error
+bars cover the exact preference of this crowd? And in which factor does it fail? Beside each answer stands the limit:
+what the exact preference of these same ballots reaches. Everything is exact, and nothing here protects anybody.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from crowdveil.arrays import FloatArray
+from crowdveil.ballots import BallotSource
+from crowdveil.decision import stated_margins
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.crowd_preference import CrowdPreference, Weighting, crowd_preference
+from crowdveil.evaluation.toolkit.accuracy import Interval
+from crowdveil.evaluation.toolkit.drawing import SUFFIXES, drawn
+from crowdveil.evaluation.toolkit.scores import Bin, Forecasts, Scores, forecasts
+from crowdveil.files import replacing
+from crowdveil.privacy.noise.distribution import half_width_along
+from crowdveil.releases import ERROR_BAR, Release
+
+NOT_PROTECTED = "Exact: these numbers protect nobody. They are for the holder of the ballots only."
+COIN = {"share_predicted": 0.5, "brier": 0.25, "log_loss": math.log(2)}
+"""The scores of a coin, which states one half for everything."""
+WORDS = {
+    "share_predicted": "choices predicted",
+    "brier": "Brier score",
+    "log_loss": "log loss",
+    "slope": "calibration slope",
+    "overstatement": "stated less right",
+}
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """A number of the release with its error bar, and its exact value in the crowd that judges it."""
+
+    name: str
+    title: str
+    released: float
+    bar: float
+    exact: float | None
+    """None where the choices do not determine it."""
+    sampling_error: float | None
+    """The standard error of the exact value, if the voters stand for others like them; None where it is not known."""
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the exact value lies inside the error bar."""
+        return None if self.exact is None else abs(self.released - self.exact) <= self.bar
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "released": self.released,
+            "error_bar": self.bar,
+            "exact": self.exact,
+            "sampling_error": self.sampling_error,
+            "inside": self.inside,
+        }
+
+
+@dataclass(frozen=True)
+class FactorScores:
+    """The scores on the pairs that differ in a factor, and the factor itself: released and exact."""
+
+    coverage: Coverage
+    released: Scores | None
+    """None where no pair differs."""
+    limit: Scores | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return them as plain data."""
+        scores = {"release": self.released, "limit": self.limit}
+        plain = {name: None if found is None else found.as_dict() for name, found in scores.items()}
+        return {"title": self.coverage.title, **plain, "value": self.coverage.as_dict()}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A release judged by ballots. It protects nobody."""
+
+    release: Release
+    weighting: Weighting
+    released: Scores
+    limit: Scores
+    """The scores of the exact preference of these same ballots. Fitted to them, it is a little too good."""
+    curve: tuple[Bin, ...]
+    factors: tuple[FactorScores, ...]
+    features: tuple[Coverage, ...]
+
+    @property
+    def factor_coverage(self) -> tuple[int, int]:
+        """How many factors have their exact value inside the error bar, of how many whose value is known."""
+        return _count([factor.coverage for factor in self.factors])
+
+    @property
+    def feature_coverage(self) -> tuple[int, int]:
+        """How many features have their exact value inside the error bar, of how many whose value is known."""
+        return _count(self.features)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the evaluation as plain data."""
+        coverage = {"factors": self.factor_coverage, "features": self.feature_coverage}
+        return {
+            "study": self.release.study.name,
+            "release": self.release.digest,
+            "mechanism": self.release.mechanism,
+            "protected": False,
+            "weighting": self.weighting,
+            "voters": self.released.voters,
+            "choices": self.released.choices,
+            "scores": {"release": self.released.as_dict(), "limit": self.limit.as_dict(), "coin": COIN},
+            "curve": [point.as_dict() for point in self.curve],
+            "coverage": {name: {"inside": inside, "of": of} for name, (inside, of) in coverage.items()},
+            "factors": {factor.coverage.name: factor.as_dict() for factor in self.factors},
+            "features": {feature.name: feature.as_dict() for feature in self.features},
+        }
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Return a row for each score: its name, the release's, the limit's and a coin's."""
+        return [
+            (words, _shown(getattr(self.released, name)), _shown(getattr(self.limit, name)), _coin(name))
+            for name, words in WORDS.items()
+        ]
+
+    def picture(self, path: str | PathLike[str]) -> None:
+        """Draw the calibration curve, and the error bars against the exact values, to a .png or .svg file."""
+        from crowdveil.evaluation.scorecard.picture import picture
+
+        path = Path(path)
+        check_picture(path)
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(drawn(picture(self), path.suffix))
+
+    def __repr__(self) -> str:
+        found = self.released
+        slope = "no slope" if found.slope is None else f"slope {found.slope.estimate:.2f}"
+        inside, of = self.factor_coverage
+        return (
+            f"<evaluation by {found.choices:,} choices of {found.voters:,} voters: "
+            f"{found.share_predicted.estimate:.3f} predicted (limit {self.limit.share_predicted.estimate:.3f}), "
+            f"Brier {found.brier.estimate:.3f}, {slope}, bars cover {inside} of {of} factors; not protected>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{'</td><td>'.join(row)}</td></tr>" for row in self.rows())
+        bars = "".join(
+            f"<tr><td>{html.escape(one.title)}</td><td>{one.released:+.3f} ± {one.bar:.3f}</td>"
+            f"<td>{'not known' if one.exact is None else f'{one.exact:+.3f}'}</td></tr>"
+            for one in (factor.coverage for factor in self.factors)
+        )
+        return (
+            f"<table><caption>{html.escape(repr(self)[1:-1])}</caption>"
+            f"<tr><th></th><th>release</th><th>limit</th><th>coin</th></tr>{rows}</table>"
+            f"<table><tr><th>factor</th><th>released</th><th>exact</th></tr>{bars}</table><p>{NOT_PROTECTED}</p>"
+        )
+
+
+def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = "voters") -> Evaluation:
+    """Judge a release by what people chose: predictions, stated probabilities, error bars; all of it by factor too.
+
+    The result is exact, so it is for the holder of the ballots and not for publishing. Judge by people who are not in
+    the release where you can: people who are in it are easier to predict. Every voter counts once, or with
+    ``weighting="choices"`` every choice. Records in which neither side was chosen are left out.
+    """
+    study = release.study
+    if ballots.study.fingerprint != study.fingerprint:
+        raise CrowdveilError(
+            f"the release is about the study {study.name} ({study.fingerprint[:8]}), the ballots about "
+            f"{ballots.study.name} ({ballots.study.fingerprint[:8]}): evaluate it by ballots of its own study"
+        )
+    exact = crowd_preference(ballots, weighting=weighting)
+    directions = study.factor_matrix.astype(np.float64)
+    along_factors = (
+        crowd_preference(ballots, weighting=weighting, directions=directions) if study.named_factors else exact
+    )
+    stated, limit, differs = _forecasts(release, exact, ballots)
+    widths = [half_width_along(release.noise, row, ERROR_BAR) for row in study.factor_map]
+    factors = _coverage(
+        [(factor.name, factor.title) for factor in study.factors],
+        study.factor_map @ release.parameter,
+        np.array(widths),
+        along_factors,
+    )
+    return Evaluation(
+        release=release,
+        weighting=weighting,
+        released=stated.scores,
+        limit=limit.scores,
+        curve=stated.curve(),
+        factors=tuple(
+            FactorScores(one, stated.where(pairs).scores, limit.where(pairs).scores)
+            if pairs.any()
+            else FactorScores(one, None, None)
+            for one, pairs in zip(factors, differs.T, strict=True)
+        ),
+        features=_coverage(
+            [(feature.name, feature.label) for feature in study.features], release.parameter, release.error_bars, exact
+        ),
+    )
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a name that says no kind of picture."""
+    if path.suffix not in SUFFIXES:
+        raise CrowdveilError(f"the picture is {path}: its name must end in {' or '.join(SUFFIXES)}")
+
+
+def _forecasts(
+    release: Release, exact: CrowdPreference, ballots: BallotSource
+) -> tuple[Forecasts, Forecasts, np.typing.NDArray[np.bool_]]:
+    """Return what the release and the exact preference state for every decided choice, and which factors differ."""
+    stated, limit, choices, voters, differs = [], [], [], [], []
+    before = 0
+    for batch in ballots.batches():
+        decided = batch.decided()
+        stated.append(ndtr(stated_margins(release, decided.dilemmas)))
+        limit.append(ndtr(decided.dilemmas @ exact.preference))
+        choices.append(decided.choices)
+        voters.append(before + np.repeat(np.arange(decided.voters), decided.counts))
+        differs.append(decided.dilemmas @ release.study.factor_matrix != 0)
+        before += decided.voters
+    chosen, whose = np.concatenate(choices), np.concatenate(voters)
+    return (
+        forecasts(np.concatenate(stated), chosen, whose, exact.weighting),
+        forecasts(np.concatenate(limit), chosen, whose, exact.weighting),
+        np.concatenate(differs),
+    )
+
+
+def _coverage(
+    names: Sequence[tuple[str, str]], released: FloatArray, bars: FloatArray, exact: CrowdPreference
+) -> tuple[Coverage, ...]:
+    return tuple(
+        Coverage(
+            name,
+            title,
+            float(released[k]),
+            float(bars[k]),
+            float(exact.coordinates[k]) if exact.known[k] else None,
+            float(exact.standard_errors[k]) if np.isfinite(exact.standard_errors[k]) else None,
+        )
+        for k, (name, title) in enumerate(names)
+    )
+
+
+def _count(coverage: Sequence[Coverage]) -> tuple[int, int]:
+    known = [one.inside for one in coverage if one.inside is not None]
+    return sum(known), len(known)
+
+
+def _shown(interval: Interval | None) -> str:
+    return "none" if interval is None else str(interval)
+
+
+def _coin(name: str) -> str:
+    return f"{COIN[name]:.3f}" if name in COIN else ""
