@@ -79,7 +79,7 @@ def _print(found: Evaluation) -> None:
     rows.print()
     _print_factors(found)
     _print_coverage("factor", [factor.coverage for factor in found.factors], found.factor_coverage)
-    if found.release.study.named_factors:
+    if not found.release.study.factors_are_features:
         inside, of = found.feature_coverage
         outside = [feature.title for feature in found.features if feature.inside is False]
         say(f"\nThe error bars of {inside} of {of} features contain the exact value.")

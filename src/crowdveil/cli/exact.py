@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from crowdveil.estimation.society import Society
     from crowdveil.study.study import Study
 
-_DECIMALS = 9
-"""Weighted sums of fractions are told from zero after this many."""
-
 
 def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
     """Count a ballot file: voters, records, and what the chosen side had more of, by factor and by feature.
@@ -39,10 +36,9 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
         clipped = 0
         features = np.zeros((2, study.dimension), np.int64)
         factors = np.zeros((2, len(study.factors)), np.int64)
-        weights = study.factor_matrix.astype(np.float64)
         for batch in source.batches():
             features += _count(batch.differences)
-            factors += _count((batch.differences @ weights).round(_DECIMALS))
+            factors += _count(study.contrasts(batch.differences))
             clipped += clipped_records(batch, study)
     data = {
         "study": study.name,

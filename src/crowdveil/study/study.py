@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.arrays import FloatArray, IntArray, ValueArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.factors import Factor, check_factors, weight_matrix
 from crowdveil.study.features import Feature
@@ -25,6 +25,8 @@ from crowdveil.study.plain_data import canonical_json, check_keys, need, number,
 
 LONGEST_NAME = 200
 """Of an alternative, in characters."""
+_DECIMALS = 9
+"""Weighted sums of fractions are told from zero after this many."""
 DRAWING_METHODS = ("moral-machine", "independent", "gaussian")
 
 
@@ -149,6 +151,10 @@ class Study:
     def factor_matrix(self) -> IntArray:
         """A: a row of weights for each feature, a column for each factor. A'V is what a difference V shows of each."""
         return weight_matrix(self.factors, self.feature_names)
+
+    def contrasts(self, differences: ValueArray) -> FloatArray:
+        """Return what differences (rows) show of each factor; exactly 0 where fractions add up to almost 0."""
+        return np.asarray(differences @ self.factor_matrix.astype(np.float64), np.float64).round(_DECIMALS)
 
     @cached_property
     def factor_map(self) -> FloatArray:

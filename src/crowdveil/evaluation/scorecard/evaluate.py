@@ -184,7 +184,9 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
     exact = crowd_preference(ballots, weighting=weighting)
     directions = study.factor_matrix.astype(np.float64)
     along_factors = (
-        crowd_preference(ballots, weighting=weighting, directions=directions) if study.named_factors else exact
+        crowd_preference(ballots, weighting=weighting, directions=directions)
+        if not study.factors_are_features
+        else exact
     )
     stated, limit, differs = _forecasts(release, exact, ballots)
     widths = [half_width_along(release.noise, row, ERROR_BAR) for row in study.factor_map]
@@ -230,7 +232,7 @@ def _forecasts(
         limit.append(ndtr(decided.dilemmas @ exact.preference))
         choices.append(decided.choices)
         voters.append(before + np.repeat(np.arange(decided.voters), decided.counts))
-        differs.append(decided.dilemmas @ release.study.factor_matrix != 0)
+        differs.append(release.study.contrasts(decided.dilemmas) != 0)
         before += decided.voters
     chosen, whose = np.concatenate(choices), np.concatenate(voters)
     return (
