@@ -49,6 +49,7 @@ from crowdveil.sources.table import import_table as import_table
 from crowdveil.sources.table import load_mapping as load_mapping
 from crowdveil.sources.table import read_table as read_table
 from crowdveil.study.bundled import load_study as load_study
+from crowdveil.study.factors import Factor as Factor
 from crowdveil.study.features import Feature as Feature
 from crowdveil.study.study import Alternative as Alternative
 from crowdveil.study.study import Dilemma as Dilemma
