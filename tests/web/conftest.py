@@ -1,5 +1,6 @@
 """What the tests of the voter's page need beside Python: node and a browser."""
 
+import asyncio
 import importlib.util
 from pathlib import Path
 
@@ -17,16 +18,27 @@ def node():
     return Path(found.origin).parent / "bin" / "node"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """A real browser. Where there is none, the tests fail and say what to install: they do not vanish.
+@pytest.fixture(scope="session")
+def browser_and_loop():
+    """A real browser and the event loop that speaks with it, launched once: that costs as much as several tests.
 
-    It is closed after each module, as other tests cannot run an event loop of their own while it is open.
+    Where there is none, the tests fail and say what to install: they do not vanish.
     """
     with sync_playwright() as playwright:
         found = find_browser(playwright)
         if found is None:
             pytest.fail(INSTRUCTION)
         launched = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
-        yield launched
+        loop = asyncio.get_running_loop()
+        yield launched, loop
+        asyncio._set_running_loop(loop)
         launched.close()
+
+
+@pytest.fixture(scope="module")
+def browser(browser_and_loop):
+    """A real browser. Between modules its event loop rests, so that other tests can run one of their own."""
+    launched, loop = browser_and_loop
+    asyncio._set_running_loop(loop)
+    yield launched
+    asyncio._set_running_loop(None)

@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 import pytest
 import uvicorn
-from tests.web.page.voter import Voter
+from tests.web.page.devices import Devices
 
 from crowdveil.gather import release_from_reports
 from crowdveil.privacy.epsilon import Epsilons
@@ -21,8 +21,6 @@ from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import open_store
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
-
-PHONE = {"width": 360, "height": 640}
 
 AGE = {
     "id": "age",
@@ -102,29 +100,22 @@ def address(service):
     thread.join(timeout=10)
 
 
-@pytest.fixture(scope="module")
-def devices(browser):
-    """Browser contexts that nobody uses now, by their options: emptied, but for the cache of the page's files."""
-    idle = {}
-    yield idle
-    for context in (context for contexts in idle.values() for context in contexts):
-        context.close()
+@pytest.fixture(scope="session")
+def devices():
+    """The browsers of all voters."""
+    return Devices()
 
 
 @pytest.fixture
 def visit(browser, address, devices):
     """Open a poll as a new voter. Whatever the page complains about fails the test, unless it is expected to.
 
-    ``before`` may change the browser before the poll is opened; that one is not used again.
+    ``before`` may set up routes before the poll is opened; ``script`` runs before those of every page.
     """
-    used, voters = [], []
+    voters = []
 
-    def open_page(poll, *, fragment="", before=None, **options):
-        options = {"viewport": PHONE, "locale": "en-GB", "reduced_motion": "reduce", **options}
-        idle = devices.setdefault(repr(options), [])
-        context = idle.pop() if idle and before is None else browser.new_context(**options)
-        used.append((context, idle if before is None else None))
-        voter = Voter(context.new_page())
+    def open_page(poll, *, fragment="", before=None, script="", **options):
+        voter = devices.lend(browser, script, options)
         voters.append(voter)
         if before is not None:
             before(voter.page)
@@ -133,17 +124,18 @@ def visit(browser, address, devices):
 
     yield open_page
     complaints = [complaint for voter in voters for complaint in voter.complaints]
-    for context, idle in used:
-        if idle is None:
-            context.close()
-            continue
-        first, *others = context.pages
-        for page in others:
-            page.close()
-        first.evaluate("localStorage.clear(); sessionStorage.clear();")
-        first.close()
-        idle.append(context)
+    for voter in voters:
+        devices.take_back(voter)
     assert complaints == []
+
+
+@pytest.fixture(scope="module")
+def modules(browser, address, devices):
+    """A page that can load the voter's page's own modules."""
+    voter = devices.lend(browser, "", {})
+    voter.open(f"{address}/p/algorithm-2/")
+    yield voter.page
+    devices.take_back(voter)
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def test_on_a_narrow_screen_axe_finds_nothing_and_nothing_scrolls_sideways(poll,
     def look(name):
         if voter.page.evaluate(SCROLLS):
             found.append((name, "scrolls sideways"))
-        for scheme in ("light", "dark") if looked_at is EVERYWHERE or name in looked_at else ():
+        for scheme in ("dark", "light") if looked_at is EVERYWHERE or name in looked_at else ():
             voter.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             found.extend((name, scheme, violation) for violation in violations(voter.page))
 

@@ -12,18 +12,9 @@ from crowdveil.study.study import Study
 from crowdveil.study.translations import words
 
 
-@pytest.fixture(scope="module")
-def page(browser, address):
-    """A page that can load the voter's page's own modules."""
-    opened = browser.new_page()
-    opened.goto(f"{address}/p/algorithm-2/")
-    yield opened
-    opened.close()
-
-
-def test_a_share_is_the_normal_distribution(page):
+def test_a_share_is_the_normal_distribution(modules):
     at = [-9.0, -3.3, -1.0, -1e-9, 0.0, 0.4, 2.0, 7.5]
-    shares = page.evaluate(
+    shares = modules.evaluate(
         "async (at) => { const { normalShare } = await import('/web/comparison.js'); return at.map(normalShare); }", at
     )
     np.testing.assert_allclose(shares, ndtr(at), rtol=1e-12, atol=1e-16)
@@ -35,13 +26,13 @@ COMPARE = """async ([poll, words, release]) => {
 }"""
 
 
-def test_the_crowds_shares_are_those_of_two_outcomes_that_differ_in_one_factor(page, address, service):
+def test_the_crowds_shares_are_those_of_two_outcomes_that_differ_in_one_factor(modules, address, service):
     (stored,) = service.store.releases.all("released")
     release = service.read(stored)
     study, beta = release.study, dict(zip(release.study.feature_names, release.parameter, strict=True))
     bars = dict(zip(study.feature_names, release.error_bars, strict=True))
-    described = page.request.get(f"{address}/api/polls/released").json()
-    rows = page.evaluate(COMPARE, [described, words(study, "fr"), release.as_dict()])
+    described = modules.request.get(f"{address}/api/polls/released").json()
+    rows = modules.evaluate(COMPARE, [described, words(study, "fr"), release.as_dict()])
     said = words(study, "fr")["factors"]
     assert [(row["title"], row["poles"]) for row in rows] == [(f["title"], f["poles"]) for f in said.values()]
     crowd = dict(zip(said, rows, strict=True))
@@ -59,25 +50,25 @@ def test_the_crowds_shares_are_those_of_two_outcomes_that_differ_in_one_factor(p
     assert crowd["gender"]["crowd"] == pytest.approx(ndtr(gender), abs=1e-6)
 
 
-def test_without_named_factors_the_features_are_compared(page):
+def test_without_named_factors_the_features_are_compared(modules):
     study = Study.from_dict({key: given for key, given in load_study("kidney").as_dict().items() if key != "factors"})
     steps = [{"name": name, "step": step} for name, step in zip(study.feature_names, np.eye(5).tolist(), strict=True)]
     numbers = dict(zip(study.feature_names, [0.25, -0.5, 0.0, 1.0, -2.0], strict=True))
     release = {"parameter": numbers, "error_bars": dict.fromkeys(numbers, 0.1)}
-    rows = page.evaluate(COMPARE, [{"study": study.as_dict(), "factors": steps}, words(study, "en"), release])
+    rows = modules.evaluate(COMPARE, [{"study": study.as_dict(), "factors": steps}, words(study, "en"), release])
     assert [row["title"] for row in rows] == [feature.label for feature in study.features]
     assert [row["poles"] for row in rows] == [None] * 5
     assert [row["crowd"] for row in rows] == pytest.approx(ndtr(list(numbers.values())), abs=1e-12)
 
 
-def test_the_voters_own_values_are_the_preference_that_python_fits(page):
+def test_the_voters_own_values_are_the_preference_that_python_fits(modules):
     study = load_study("moral-machine")
     dilemmas = [
         {a.name: list(a.values) for a in dilemma.alternatives}
         for dilemma in draw_session(study, np.random.default_rng(3))
     ]
     choices = ["left", "right", "right"] * 4 + ["left"]
-    own = page.evaluate(
+    own = modules.evaluate(
         """async ([poll, dilemmas, choices]) => {
           const { ownPreference } = await import('/web/comparison.js');
           return ownPreference(poll, dilemmas, choices);

@@ -88,15 +88,6 @@ UNTRUE = {
 }
 
 
-@pytest.fixture(scope="module")
-def modules(browser, address):
-    """A page that can load the voter's page's own modules."""
-    opened = browser.new_page()
-    opened.goto(f"{address}/p/algorithm-2/")
-    yield opened
-    opened.close()
-
-
 REFUSAL = """async ([poll, dilemmas]) => {
   const { checkedPoll, checkedSession } = await import("/web/poll.js");
   try {

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 REPORT = "**/api/polls/*/report"
 
 NO_STORAGE = """
@@ -162,27 +160,27 @@ def test_a_second_tab_goes_along_with_the_first(visit, stored):
     assert set(stored("algorithm-2")) - before == {report_id}
 
 
-@pytest.mark.parametrize("poll", ["algorithm-2", "central"])
-def test_without_storage_it_works_and_warns(poll, browser, address, stored):
+def test_without_storage_it_works_and_warns(browser, address, stored):
     context = browser.new_context(viewport={"width": 360, "height": 640})
     context.add_init_script(NO_STORAGE)
     page = context.new_page()
     page.set_default_timeout(10_000)
-    page.goto(f"{address}/p/{poll}/")
-    page.get_by_text("keep this page open until you are done").wait_for()
-    page.locator("#agree").check()
-    page.locator("main button.primary").click()
-    page.locator(".dilemma").wait_for()
-    for place in range(int(page.locator("progress").get_attribute("max"))):
-        page.locator(f"progress[value='{place + 1}']").wait_for()
-        page.keyboard.press("ArrowLeft")
-        page.keyboard.press("Enter")
-    page.locator(".sent, fieldset").first.wait_for()
-    if poll == "central":
+    for poll in ("algorithm-2", "central"):
+        page.goto(f"{address}/p/{poll}/")
+        page.get_by_text("keep this page open until you are done").wait_for()
+        page.locator("#agree").check()
         page.locator("main button.primary").click()
-    page.locator(".sent").wait_for()
-    page.locator("main button.primary").click()
-    assert page.locator(".facts code").inner_text() in stored(poll)
+        page.locator(".dilemma").wait_for()
+        for place in range(int(page.locator("progress").get_attribute("max"))):
+            page.locator(f"progress[value='{place + 1}']").wait_for()
+            page.keyboard.press("ArrowLeft")
+            page.keyboard.press("Enter")
+        page.locator(".sent, fieldset").first.wait_for()
+        if poll == "central":
+            page.locator("main button.primary").click()
+        page.locator(".sent").wait_for()
+        page.locator("main button.primary").click()
+        assert page.locator(".facts code").inner_text() in stored(poll)
     context.close()
 
 
@@ -207,7 +205,7 @@ def test_whoever_stops_leaves_nothing_behind(visit):
     voter = visit("algorithm-2")
     voter.to_dilemmas()
     voter.answer("left")
-    voter.page.on("dialog", lambda dialog: dialog.accept())
+    voter.page.once("dialog", lambda dialog: dialog.accept())
     voter.page.get_by_role("button", name="Stop, and delete my answers from this device").click()
     voter.page.locator("#agree").wait_for()
     memory = voter.memory()

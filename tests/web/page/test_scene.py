@@ -37,15 +37,12 @@ DRAW = """async ([study, dilemmas]) => {
 
 
 @pytest.fixture(scope="module")
-def drawn(browser, address):
+def drawn(modules):
     """Dilemmas of the Moral Machine, by feature name, each with what its picture shows."""
     study, rng = load_study("moral-machine"), np.random.default_rng(7)
     sessions = [dilemma for _ in range(12) for dilemma in draw_session(study, rng)]
     dilemmas = [{a.name: list(a.values) for a in dilemma.alternatives} for dilemma in sessions]
-    page = browser.new_page()
-    page.goto(f"{address}/p/algorithm-2/")
-    shown = page.evaluate(DRAW, [study.as_dict(), dilemmas])
-    page.close()
+    shown = modules.evaluate(DRAW, [study.as_dict(), dilemmas])
     named = [{side: dict(zip(study.feature_names, d[side], strict=True)) for side in d} for d in dilemmas]
     return list(zip(named, shown, strict=True))
 
@@ -79,7 +76,7 @@ def test_sparing_one_group_shows_the_way_into_the_other(drawn):
         assert picture["way"] == (dilemma["right"]["intervention"] == 1)
 
 
-def test_a_dilemma_that_cannot_happen_on_the_road_is_not_drawn_there(browser, address):
+def test_a_dilemma_that_cannot_happen_on_the_road_is_not_drawn_there(modules):
     study = load_study("moral-machine")
     names = study.feature_names
 
@@ -92,7 +89,4 @@ def test_a_dilemma_that_cannot_happen_on_the_road_is_not_drawn_there(browser, ad
         {"left": side(), "right": side(woman=1, intervention=1)},  # nobody at all
         {"left": side(man=6), "right": side(woman=1, intervention=1)},  # too many
     ]
-    page = browser.new_page()
-    page.goto(f"{address}/p/algorithm-2/")
-    assert page.evaluate(DRAW, [study.as_dict(), impossible]) == [None] * len(impossible)
-    page.close()
+    assert modules.evaluate(DRAW, [study.as_dict(), impossible]) == [None] * len(impossible)

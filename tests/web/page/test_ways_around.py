@@ -30,7 +30,7 @@ def test_a_second_tab_goes_along_dilemma_by_dilemma(visit):
 
 
 def test_a_tab_that_is_behind_overwrites_nothing(visit):
-    voter = visit("algorithm-2", before=lambda page: page.context.add_init_script(DEAF))
+    voter = visit("algorithm-2", script=DEAF)
     voter.to_dilemmas()
     other = voter.page.context.new_page()
     other.goto(voter.page.url)
@@ -45,7 +45,7 @@ def test_a_tab_that_is_behind_overwrites_nothing(visit):
 
 
 def test_a_tab_that_is_behind_makes_no_second_report(visit, stored):
-    voter = visit("algorithm-2", before=lambda page: page.context.add_init_script(DEAF))
+    voter = visit("algorithm-2", script=DEAF)
     voter.to_review()
     before = set(stored("algorithm-2"))
     other = voter.page.context.new_page()
@@ -109,7 +109,7 @@ def test_back_from_a_tab_that_was_opened_later_goes_one_dilemma_back(visit):
 def test_forward_leads_past_no_dilemma_that_was_left_open(visit):
     voter = visit("algorithm-2")
     voter.to_review()
-    voter.page.on("dialog", lambda dialog: dialog.accept())
+    voter.page.once("dialog", lambda dialog: dialog.accept())
     voter.page.get_by_role("button", name="Stop, and delete").click()
     voter.page.locator("#agree").wait_for()
     voter.page.go_back()

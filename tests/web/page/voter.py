@@ -2,6 +2,9 @@
 
 import json
 import re
+from urllib.parse import urljoin
+
+STILL = '<!doctype html><link rel="icon" href="data:,">'
 
 
 class Voter:
@@ -20,6 +23,19 @@ class Voter:
         """Open a poll."""
         self.page.goto(address)
         self.page.locator("main:not([aria-busy])").wait_for()
+
+    def leave(self):
+        """Leave for a page of the site where nothing runs, and have this browser forget the visit."""
+        for page in self.page.context.pages:
+            if page is not self.page:
+                page.close()
+        self.page.unroute_all()
+        self.page.context.set_offline(False)
+        self.page.route("**/still", lambda route: route.fulfill(body=STILL, content_type="text/html"), times=1)
+        self.page.goto(urljoin(self.page.url, "/still"))
+        self.page.evaluate("localStorage.clear(); sessionStorage.clear();")
+        self.requests = []
+        self.complaints = []
 
     @property
     def step(self):
