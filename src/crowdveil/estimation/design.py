@@ -98,6 +98,11 @@ class AxisSample:
     along: FloatArray
     """A row a dilemma: x, in units of an axis."""
 
+    @cached_property
+    def mean_squares(self) -> FloatArray:
+        """The mean square along each axis: 1 for a study's own dilemmas."""
+        return np.asarray(np.mean(self.along**2, axis=0), np.float64)
+
     def expected_means(self, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean of the chosen side along each axis, and its derivative.
 

@@ -19,8 +19,8 @@ from crowdveil.evaluation.paper.experiments import (
     UNBOUNDED,
     WITHIN,
     WITHOUT_MAXIMUM,
-    AcrossBounds,
     AcrossEpsilons,
+    AcrossNormBounds,
     AcrossParadigms,
     Baselines,
     UtilityTheorems,
@@ -41,7 +41,7 @@ RECOMMENDED = AcrossParadigms(SMALL.source, SMALL.voters, (0.5, 2.0))
 BASELINES = Baselines(Synthetic(100), 50)
 LARGE = AcrossEpsilons(Synthetic(100), 100, (1.0,))
 LOW, HIGH = (AcrossEpsilons(Synthetic(features=d), 50, (1.0,)) for d in (3, 20))
-BOUNDS = AcrossBounds(Synthetic(), 100, "norm", (0.5, 2.0), 1.0)
+BOUNDS = AcrossNormBounds(Synthetic(), 100, (0.5, 2.0), 1.0)
 
 
 @pytest.fixture(scope="module")

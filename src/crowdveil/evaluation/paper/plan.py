@@ -6,10 +6,11 @@ from crowdveil.evaluation.paper.algorithms import CUT, PRINTED, RAW_PRINTED, RAW
 from crowdveil.evaluation.paper.experiments import (
     ALGORITHM_1,
     ALGORITHM_2,
-    AcrossBounds,
     AcrossEpsilons,
+    AcrossNormBounds,
     AcrossParadigms,
     AcrossPersonalEpsilons,
+    AcrossRecordBounds,
     Baselines,
     UtilityTheorems,
 )
@@ -95,14 +96,14 @@ def personal(source: Source, voters: int, panel: str) -> AcrossPersonalEpsilons:
     return AcrossPersonalEpsilons(source, voters, panel, PANELS[panel])
 
 
-def norm_bounds(voters: int) -> AcrossBounds:
+def norm_bounds(voters: int) -> AcrossNormBounds:
     """Figure 7."""
-    return AcrossBounds(Synthetic(), voters, "norm", BOUNDS_GRID, BOUNDS_EPSILON)
+    return AcrossNormBounds(Synthetic(), voters, BOUNDS_GRID, BOUNDS_EPSILON)
 
 
-def record_bounds() -> AcrossBounds:
+def record_bounds() -> AcrossRecordBounds:
     """Algorithm 3 with other public bounds on records."""
-    return AcrossBounds(Synthetic(), DIMENSION_VOTERS, "record", RECORD_BOUNDS_GRID, 1.0)
+    return AcrossRecordBounds(Synthetic(), DIMENSION_VOTERS, RECORD_BOUNDS_GRID, 1.0)
 
 
 def baselines(voters: int, records: int) -> Baselines:
