@@ -13,6 +13,7 @@ EXTRAS = {
     "jinja2": "server",
     "markupsafe": "server",
     "mcp": "mcp",
+    "playwright": "browser",
     "psycopg": "postgres",
     "pydantic": "server",
     "pyspark": "spark",

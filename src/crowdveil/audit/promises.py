@@ -15,7 +15,6 @@ from crowdveil.audit.attack import Rows, Score
 from crowdveil.audit.laws import fit_of, gaussian_fit
 from crowdveil.audit.neighbours import Neighbours
 from crowdveil.audit.setups import Central, Setup, likelihood, same_estimate
-from crowdveil.audit.silent_noise import GaussianRequest, Kind, NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.audit.trial import Point
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
@@ -24,6 +23,7 @@ from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.gaussian import GaussianNoise, gaussian_variance
+from crowdveil.privacy.noise.silent_noise import GaussianRequest, Kind, NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.planning.shuffling import amplified_epsilon
 from crowdveil.privacy.zcdp import epsilon_of

@@ -20,7 +20,6 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.attack import Rows, Score
-from crowdveil.audit.silent_noise import Kind, NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
@@ -33,6 +32,7 @@ from crowdveil.privacy.mechanisms.mechanism import (
 )
 from crowdveil.privacy.mechanisms.reports import PUBLIC_COLUMNS
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.silent_noise import Kind, NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.sensitivity import sum_of_preferences
 

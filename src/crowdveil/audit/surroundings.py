@@ -2,7 +2,8 @@
 
 An attack is a series of random cases from a seed. Each is judged by something that shares no code with what is judged:
 a dictionary of what every person has lost, and a plain reader of CSV (``dirty_csv``). What they find is a fact, so that
-there are no false alarms. Parts with a mistake made on purpose must be caught.
+there are no false alarms. Parts with a mistake made on purpose must be caught. The voter's page is attacked in a
+browser (``page_attack``).
 """
 
 from __future__ import annotations
@@ -229,17 +230,16 @@ ATTACKS = (
     Attack(_FILES, "refused rows are not told", lambda seed: dirty_files_against_import(seed, import_in_silence)),
 )
 
-ELSEWHERE = {
-    "a lying server before a real browser": "tests/web/page/test_lying_server.py",
-    "a lying server before the Python client": "tests/client/test_client_lied_to.py",
-}
-"""What needs a browser or a server to attack is attacked by tests, which ``make test`` runs."""
+PAGE = "a lying server before the page"
+"""The attack that needs a browser (``page_attack``)."""
 
 
-def surroundings(seed: int, tell: Callable[[int], None] = lambda done: None) -> tuple[SurroundingsTest, ...]:
-    """Do all attacks; ``tell`` is called after every one."""
+def surroundings(
+    seed: int, attacks: Sequence[Attack], tell: Callable[[int], None] = lambda done: None
+) -> tuple[SurroundingsTest, ...]:
+    """Do some attacks; ``tell`` is called after every one."""
     tests = list[SurroundingsTest]()
-    for attack in ATTACKS:
+    for attack in attacks:
         tests.append(attack.run(seed))
         tell(1)
     return tuple(tests)

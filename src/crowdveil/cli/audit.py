@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +11,11 @@ import typer
 
 from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show
 from crowdveil.errors import CrowdveilError
+from crowdveil.extras import missing_extra
 
 if TYPE_CHECKING:
     from crowdveil.audit.audit import Audit
-    from crowdveil.audit.surroundings import SurroundingsTest
+    from crowdveil.audit.surroundings import Attack, SurroundingsTest
 
 NOT_CLEAN = 1
 
@@ -29,6 +31,9 @@ def audit(
     surroundings: Annotated[
         bool, typer.Option("--surroundings", help="Attack the ledger and the import instead of the mechanisms.")
     ] = False,
+    browser: Annotated[
+        bool, typer.Option("--browser", help="With --surroundings: lie to the voter's page in a real browser, too.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="With --surroundings: another seed tries other cases.")] = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -38,17 +43,20 @@ def audit(
     counted on a fresh one. Mistakes made on purpose must be caught, and the noise must follow its law. Exit code 1 if a
     promise is violated, a mistake missed or a law broken (a false alarm: less than once in a million runs).
 
-    With `--surroundings`, disguised crowds are brought before the ledger and dirty files before the import instead.
+    With `--surroundings`, disguised crowds are brought before the ledger and dirty files before the import instead;
+    with `--browser`, a lying server before the voter's page in Chromium, too (`pip install '.[browser]'`).
 
     Example: `crowdveil audit --quick --plot audit.svg`
     """
     if surroundings:
         if quick or draws is not None or mechanism is not None or plot is not None:
             raise CrowdveilError(
-                "--surroundings attacks no mechanism: of the other options, give --seed or --json only"
+                "--surroundings attacks no mechanism: of the other options, give --seed, --browser or --json only"
             )
-        _attack_surroundings(seed, as_json)
+        _attack_surroundings(seed, browser, as_json)
         return
+    if browser:
+        raise CrowdveilError("--browser is for the attack on the voter's page: give --surroundings, too")
     from crowdveil.audit.audit import Order, tasks
     from crowdveil.audit.audit import audit as run_audit
     from crowdveil.audit.picture import check_format, save_picture
@@ -69,20 +77,40 @@ def audit(
         raise typer.Exit(NOT_CLEAN)
 
 
-def _attack_surroundings(seed: int, as_json: bool) -> None:
-    from crowdveil.audit.surroundings import ATTACKS, ELSEWHERE
+def _attack_surroundings(seed: int, browser: bool, as_json: bool) -> None:
+    from crowdveil.audit.surroundings import ATTACKS, PAGE
     from crowdveil.audit.surroundings import surroundings as attack_all
 
-    with progress("attacking", len(ATTACKS), "attacks") as advance:
-        tests = attack_all(seed, advance)
+    attacks = list(ATTACKS)
+    not_tried = {PAGE: "give --browser"}
+    with ExitStack() as stack:
+        if browser:
+            try:
+                attacks += _page_attacks(stack)
+                not_tried = {}
+            except CrowdveilError as missing:
+                not_tried = {PAGE: str(missing)}
+        with progress("attacking", len(attacks), "attacks") as advance:
+            tests = attack_all(seed, attacks, advance)
     clean = all(test.passed for test in tests)
-    data = {"clean": clean, "seed": seed, "attacks": [test.as_dict() for test in tests], "elsewhere": ELSEWHERE}
-    show(data, as_json, lambda: _print_surroundings(tests, ELSEWHERE, clean))
+    data = {"clean": clean, "seed": seed, "attacks": [test.as_dict() for test in tests], "not_tried": not_tried}
+    show(data, as_json, lambda: _print_surroundings(tests, not_tried, clean))
+    if browser and not_tried:
+        raise CrowdveilError(f"{PAGE} was not tried: {not_tried[PAGE]}")
     if not clean:
         raise typer.Exit(NOT_CLEAN)
 
 
-def _print_surroundings(tests: Sequence[SurroundingsTest], elsewhere: Mapping[str, str], clean: bool) -> None:
+def _page_attacks(stack: ExitStack) -> Sequence[Attack]:
+    """Start the lying server and the browser; what is missing for that is an error that says what to install."""
+    try:
+        from crowdveil.audit.page_attack import open_stage, page_attacks
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from None
+    return page_attacks(stack.enter_context(open_stage()))
+
+
+def _print_surroundings(tests: Sequence[SurroundingsTest], not_tried: Mapping[str, str], clean: bool) -> None:
     own = Table("The surroundings under attack", "attack", "verdict", "cases", numbers=1)
     mistakes = Table("Mistakes made on purpose", "attack", "mistake", "verdict", "cases", numbers=1)
     for test in tests:
@@ -91,10 +119,9 @@ def _print_surroundings(tests: Sequence[SurroundingsTest], elsewhere: Mapping[st
             own.add(test.attack, "holds" if test.passed else "BROKEN", cases, loud=not test.passed)
         else:
             mistakes.add(test.attack, test.mistake, "caught" if test.passed else "MISSED", cases, loud=not test.passed)
-    tested = Table("Attacked by `make test`", "attack", "in")
-    for attack, where in elsewhere.items():
-        tested.add(attack, where)
-    for shown in (own, mistakes, tested):
+    for attack in not_tried:
+        own.add(attack, "not tried", "")
+    for shown in (own, mistakes):
         shown.print()
         say()
     for finding in (finding for test in tests if test.mistake is None for finding in test.findings):

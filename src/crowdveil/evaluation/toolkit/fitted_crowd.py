@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.audit.silent_noise import SilentNoise
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import GREATEST, Epsilons
@@ -17,6 +16,7 @@ from crowdveil.privacy.mechanisms.mechanism import Estimand, Settings
 from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
+from crowdveil.privacy.noise.silent_noise import SilentNoise
 from crowdveil.privacy.noise.source import Noise
 
 

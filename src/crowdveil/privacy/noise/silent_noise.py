@@ -1,4 +1,4 @@
-"""Stand-ins for a noise source that let the audit see what a mechanism adds its noise to, and how much it asks for."""
+"""Stand-ins for a noise source that show what a mechanism adds its noise to, and how much it asks for."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class GaussianRequest:
 class SilentNoise:
     """No additive noise at all, and a note of what was asked for. Choices (tosses, places) are always the same."""
 
-    name = "none: exact values, for the audit only"
+    name = "none: exact values, for tests only"
     exact = False
 
     def __init__(self) -> None:

@@ -1,0 +1,134 @@
+"""A real browser, and a voter who uses the page in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from playwright.sync_api import Browser, Page, Playwright, Request, sync_playwright
+
+from crowdveil.errors import CrowdveilError
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+INSTRUCTION = (
+    "this needs a browser, and there is none: install Chromium or Chrome (Debian: apt-get install chromium), "
+    "or run `playwright install chromium`"
+)
+PATIENCE = 10_000
+"""Milliseconds until something on a page counts as missing."""
+
+
+def find_browser(playwright: Playwright) -> str | None:
+    """Return the path of an installed Chromium or Chrome, or of Playwright's own; None if there is none."""
+    installed = next((path for name in NAMES if (path := shutil.which(name))), None)
+    own = playwright.chromium.executable_path
+    return installed or (own if Path(own).exists() else None)
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """Start a browser without a window, for as long as it is needed."""
+    with sync_playwright() as playwright:
+        found = find_browser(playwright)
+        if found is None:
+            raise CrowdveilError(INSTRUCTION)
+        launched = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
+        try:
+            yield launched
+        finally:
+            launched.close()
+
+
+class Visitor:
+    """A page of a browser, used as a voter uses it, and a note of all that it sends and complains about."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.requests = list[Request]()
+        self.complaints = list[str]()
+        page.on("request", lambda request: self.requests.append(request))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
+        page.set_default_timeout(PATIENCE)
+
+    def open(self, address: str) -> None:
+        """Open a poll."""
+        self.page.goto(address)
+        self._wait_until_shown()
+
+    def reload(self) -> None:
+        """Open the same page again."""
+        self.page.reload()
+        self._wait_until_shown()
+
+    def _wait_until_shown(self) -> None:
+        self.page.locator("main:not([aria-busy])").wait_for()
+
+    @property
+    def words(self) -> str:
+        """All that the page says now."""
+        return self.page.locator("main").inner_text()
+
+    @property
+    def asks_for_consent(self) -> bool:
+        """Whether the page offers to take part."""
+        return self.page.locator("#agree").count() > 0
+
+    @property
+    def memory(self) -> dict[str, Any] | None:
+        """The browser's memory of the ballot, if it has one."""
+        stored = self.page.evaluate(
+            "Object.keys(localStorage).filter(k => k.startsWith('crowdveil:ballot:')).map(k => localStorage.getItem(k))"
+        )
+        return dict(json.loads(stored[0])["value"]) if stored else None
+
+    def agree(self) -> None:
+        """Give consent and start."""
+        self.page.locator("#agree").check()
+        self.press_primary()
+
+    def press_primary(self) -> None:
+        """Go on."""
+        self.page.locator("main button.primary").click()
+
+    def answer_all(self) -> tuple[list[Any], list[Literal["left", "right"]]]:
+        """Answer all dilemmas that are left, by the arrow keys; return what was shown and what was chosen."""
+        memory = self.memory or {}
+        sides: Sequence[Literal["left", "right"]] = ("right", "left", "left")
+        chosen = [sides[place % 3] for place in range(len(memory["dilemmas"]))]
+        for place, side in list(enumerate(chosen))[memory["place"] :]:
+            self.page.locator(f".progress progress[value='{place + 1}']").wait_for()
+            self.page.keyboard.press("ArrowLeft" if side == "left" else "ArrowRight")
+            self.page.keyboard.press("Enter")
+        return memory["dilemmas"], chosen
+
+    def shown_body(self) -> str:
+        """Return the text that the page shows as what will be sent."""
+        return self.page.locator(".sent pre").text_content() or ""
+
+    def done(self) -> str:
+        """Wait for the receipt and return the report's number."""
+        receipt = self.page.locator(".facts code")
+        receipt.wait_for()
+        number = receipt.inner_text()
+        if not re.fullmatch("[0-9a-f]{32}", number):
+            raise AssertionError(f"the receipt says {number!r}")
+        return number
+
+    def sent(self, method: str = "PUT") -> list[Request]:
+        """Return the requests of a method, in order."""
+        return [request for request in self.requests if request.method == method]

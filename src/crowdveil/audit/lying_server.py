@@ -1,0 +1,231 @@
+"""The real service on this machine, its answers changed on their way out, and the lies that a server could tell."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crowdveil.service.app import create_app
+from crowdveil.service.pages import WEB
+from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.service import Service
+from crowdveil.service.settings import Settings
+from crowdveil.service.store.store import open_store
+from crowdveil.study.bundled import load_study
+from crowdveil.study.plain_data import canonical_json
+from crowdveil.study.study import Study
+
+Description = dict[str, Any]
+"""A poll's, as the service tells it."""
+Change = Callable[[Description], object]
+"""Changes a poll's description in place."""
+Dilemmas = list[dict[str, Any]]
+
+LEVEL = {"levels": {"balanced": "1"}}
+DILEMMAS = 5
+"""A session is this short, so that the attack is, too."""
+POLLS: dict[str, dict[str, Any]] = {
+    "score": {"paradigm": "rldp", "mechanism": "score", **LEVEL},
+    "algorithm-3": {"paradigm": "rldp", "mechanism": "algorithm-3", **LEVEL},
+    "algorithm-2": {"paradigm": "vldp", "mechanism": "algorithm-2", **LEVEL},
+    "subset-selection": {"paradigm": "vldp", "mechanism": "subset-selection", **LEVEL},
+    "algorithm-3-choices": {"paradigm": "aldp", "mechanism": "algorithm-3-choices", **LEVEL},
+    "randomised-response": {"paradigm": "aldp", "mechanism": "randomised-response", **LEVEL},
+    "one-choice": {"paradigm": "aldp", "mechanism": "one-choice", **LEVEL},
+    "kidney": {"study": "kidney", "paradigm": "rldp", **LEVEL},
+    "central": {"paradigm": "rlcp"},
+}
+
+
+class LyingServer:
+    """A server that tells the truth until it is asked to lie."""
+
+    def __init__(self, app: ASGIApp, address: Callable[[], str]) -> None:
+        self._app = app
+        self._address = address
+        self._lies = dict[str, Callable[[bytes], bytes]]()
+        self._damage = dict[str, Callable[[bytes], bytes]]()
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return self._address()
+
+    def describe(self, poll: str, change: Change) -> None:
+        """Describe a poll differently from now on."""
+
+        def lie(told: bytes) -> bytes:
+            described = json.loads(told)
+            change(described)
+            return json.dumps(described).encode()
+
+        self._lies[f"/api/polls/{poll}"] = lie
+
+    def draw(self, poll: str, change: Callable[[Dilemmas], Dilemmas]) -> None:
+        """Show other dilemmas than were drawn."""
+        self._lies[f"/api/polls/{poll}/session"] = lambda told: json.dumps(
+            {"dilemmas": change(json.loads(told)["dilemmas"])}
+        ).encode()
+
+    def damage(self, module: str, right: str, wrong: str) -> None:
+        """Serve one of the page's modules with a mistake in it, until it is repaired."""
+        text = (WEB / module).read_text(encoding="utf-8")
+        if text.count(right) != 1:
+            raise LookupError(f"{module} has {text.count(right)} times {right!r}: the mistake cannot be made")
+        spoiled = text.replace(right, wrong).encode()
+        self._damage = {f"/web/{module}": lambda _: spoiled}
+
+    def repair(self) -> None:
+        """Serve the page as it is."""
+        self._damage.clear()
+
+    def tell_the_truth(self) -> None:
+        """Lie no more."""
+        self._lies.clear()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as the service does, but for what is to be changed."""
+        changes = {**self._lies, **self._damage} if scope["type"] == "http" else {}
+        change = changes.get(scope.get("path", ""))
+        if change is None:
+            await self._app(scope, receive, send)
+            return
+        unwanted = (b"accept-encoding", b"if-none-match", b"if-modified-since")
+        scope = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name not in unwanted]}
+        started: Message = {}
+        body = b""
+
+        async def answer(message: Message) -> None:
+            nonlocal body
+            if message["type"] == "http.response.start":
+                started.update(message)
+                return
+            body += message.get("body", b"")
+            if message.get("more_body"):
+                return
+            changed = change(body)
+            untrue = (b"content-length", b"etag", b"last-modified")
+            headers = [(name, value) for name, value in started["headers"] if name not in untrue]
+            await send({**started, "headers": [*headers, (b"content-length", str(len(changed)).encode())]})
+            await send({"type": "http.response.body", "body": changed})
+
+        await self._app(scope, receive, answer)
+
+
+@contextmanager
+def lying_server(folder: Path) -> Iterator[LyingServer]:
+    """Run the service with a poll of every kind, on a free port of this machine."""
+    with open_store(f"sqlite:///{folder / 'crowdveil.sqlite'}") as store:
+        for name, given in POLLS.items():
+            study = load_study(given.get("study", "moral-machine")).as_dict()
+            study["drawing"]["dilemmas"] = DILEMMAS
+            store.polls.add(poll_from_dict({**given, "name": name, "study": study}))
+        app = create_app(Service(store, Settings(port=0)))
+        liar = LyingServer(app, lambda: f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}")
+        server = uvicorn.Server(uvicorn.Config(liar, port=0, log_level="error"))
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.02)
+        try:
+            yield liar
+        finally:
+            server.should_exit = True
+            thread.join(timeout=10)
+
+
+def _unit(name: str) -> Change:
+    return lambda poll: poll.update(unit=name)
+
+
+def _as_study(described: Description, **changes: object) -> None:
+    """Put another study into a poll's description, with the fingerprint that belongs to it."""
+    study = Study.from_dict({**described["study"], **changes})
+    described.update(study=study.as_dict(), study_fingerprint=study.fingerprint)
+
+
+def _in_study(change: Change) -> Change:
+    """Change a study as no study can be, and give the fingerprint that it would have."""
+
+    def changed(described: Description) -> None:
+        study = {name: value for name, value in described["study"].items() if name != "factors"}
+        change(study)
+        digest = hashlib.sha256(canonical_json(study).encode()).hexdigest()
+        described.update(study=study, study_fingerprint=digest)
+
+    return changed
+
+
+UNTRUE_POLLS: dict[str, tuple[str, Change]] = {
+    "randomised response for all of a voter": ("randomised-response", _unit("voter")),
+    "randomised response for records": ("randomised-response", _unit("record")),
+    "single choices for all of a voter": ("one-choice", _unit("voter")),
+    "scores for all of a voter": ("score", _unit("voter")),
+    "coefficients for all of a voter": ("algorithm-3", _unit("voter")),
+    "linear coefficients for records": ("algorithm-3-choices", _unit("record")),
+    "a unit that there is not": ("algorithm-2", _unit("answer")),
+    "a mechanism that there is not": ("algorithm-2", lambda poll: poll.update(mechanism="exact")),
+    "a mechanism that every object has": ("algorithm-2", lambda poll: poll.update(mechanism="toString")),
+    "a place that there is not": ("algorithm-2", lambda poll: poll.update(place="elsewhere")),
+    "an epsilon above 50": ("algorithm-2", lambda poll: poll["levels"][0].update(epsilon_micro=50_000_001)),
+    "no level": ("algorithm-2", lambda poll: poll.update(levels=[])),
+    "a fingerprint that marks the visitor": ("algorithm-2", lambda poll: poll.update(study_fingerprint="a" * 64)),
+    "a field that marks the visitor": ("algorithm-2", _in_study(lambda study: study.update(visitor=17))),
+    "a feature's field that marks the visitor": (
+        "kidney",
+        _in_study(lambda study: study["features"][0].update(visitor=17)),
+    ),
+    "another study than its fingerprint names": (
+        "kidney",
+        lambda poll: poll["study"]["features"][0].update(lean=0.123),
+    ),
+    "a range upside down": ("kidney", _in_study(lambda study: study["features"][0].update(low=9.0, high=3.0))),
+    "a unit of nothing": ("kidney", _in_study(lambda study: study["features"][0].update(unit=0.0))),
+    "a million dilemmas": ("kidney", lambda poll: _as_study(poll, drawing={"method": "gaussian", "dilemmas": 10**6})),
+}
+"""Descriptions of polls that do not hold together: which poll, and what is changed in it."""
+
+
+def _turned(dilemma: dict[str, Any]) -> dict[str, Any]:
+    return {"left": dilemma["right"], "right": dilemma["left"]}
+
+
+def _with_value(dilemmas: Dilemmas, value: float | None) -> Dilemmas:
+    changed = copy.deepcopy(dilemmas)
+    changed[-1]["right"][0] = value
+    return changed
+
+
+UNTRUE_SESSIONS: dict[str, tuple[str, Callable[[Dilemmas], Dilemmas]]] = {
+    "one dilemma again and again": ("algorithm-2", lambda d: d[:1] * len(d)),
+    "one dilemma twice": ("algorithm-2", lambda d: [*d[:-1], d[0]]),
+    "one dilemma the other way round": ("randomised-response", lambda d: [*d[:-1], _turned(d[0])]),
+    "a dilemma too few": ("algorithm-2", lambda d: d[1:]),
+    "twice as many dilemmas": ("algorithm-2", lambda d: d + [_turned(one) for one in d]),
+    "a value beyond its range": ("algorithm-2", lambda d: _with_value(d, 2)),
+    "a value between the levels": ("kidney", lambda d: _with_value(d, 0.5)),
+    "a part of a person": ("algorithm-2", lambda d: _with_value(d, 0.5)),
+    "a value that is none": ("algorithm-2", lambda d: _with_value(d, None)),
+    "an alternative of another study": ("algorithm-2", lambda d: [{"left": [0], "right": [1]}] * len(d)),
+}
+"""Dilemmas that are not those of the study: of which poll, and what is changed in them."""
+
+CHANGED_PROMISES: dict[str, Change] = {
+    "place": lambda poll: poll.update(place="central", unit="record"),
+    "unit": _unit("record"),
+    "mechanism": lambda poll: poll.update(mechanism="subset-selection", levels=[{**poll["levels"][0], "size": 3}]),
+    "level": lambda poll: poll["levels"][0].update(epsilon_micro=3_000_000),
+    "study": lambda poll: _as_study(poll, question="Whom would you rather hit?"),
+    "consent": lambda poll: poll.update(consent={"en": "We sell what you choose."}),
+}
+"""What a server may change of the poll ``algorithm-2`` after a voter has agreed to it."""

@@ -1,0 +1,425 @@
+"""A lying server before the voter's page in a real browser: no lie may get a choice, or a second report, out of it.
+
+Single lies are put to the page's own border: its modules ask the server over the network, and must refuse what it says.
+Whole visits show that what is refused is not shown either, and that a promise which changes on the way gets nothing.
+Pages that lack one of their checks must be caught taking a lie.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
+
+from crowdveil.audit.browser import Visitor, open_browser
+from crowdveil.audit.lying_server import (
+    CHANGED_PROMISES,
+    POLLS,
+    UNTRUE_POLLS,
+    UNTRUE_SESSIONS,
+    LyingServer,
+    lying_server,
+)
+from crowdveil.audit.surroundings import PAGE, Attack
+from crowdveil.study.study import Study
+
+BORDER = """async (name) => {
+  const { getPoll, getSession } = await import("/web/api.js");
+  const { checkedPoll, checkedSession } = await import("/web/poll.js");
+  try {
+    const { study } = checkedPoll(await getPoll(name));
+    checkedSession(study, (await getSession(name)).dilemmas);
+    return null;
+  } catch (error) {
+    return error.message;
+  }
+}"""
+"""What the page's own modules say against a poll and its dilemmas; null if nothing."""
+FORGET = (
+    "Object.keys(localStorage).filter(key => key.startsWith('crowdveil:ballot:'))"
+    ".forEach(key => localStorage.removeItem(key))"
+)
+PHONE: ViewportSize = {"width": 360, "height": 640}
+POLL = "algorithm-2"
+"""Whose promise is changed on the way."""
+NOT_TAKEN = "does not hold together"
+CHANGED = "This poll has changed since you began."
+CHANGED_SINCE = "the poll has changed since"
+
+
+@dataclass
+class Stage:
+    """A lying server, and browsers for those whom it lies to."""
+
+    server: LyingServer
+    browser: Browser
+    _devices: list[BrowserContext] = field(default_factory=list)
+    _border: Page | None = None
+
+    def visit(self, poll: str, locale: str = "en-GB") -> Visitor:
+        """Open a poll as a new voter, on a device that has never been here."""
+        self._devices.append(self._device(locale))
+        visitor = Visitor(self._devices[-1].new_page())
+        visitor.open(self.address_of(poll))
+        return visitor
+
+    def address_of(self, poll: str) -> str:
+        """Return the address of a poll's page."""
+        return f"{self.server.address}/p/{poll}/"
+
+    def refusal_of(self, poll: str) -> str | None:
+        """Return what the page's own modules say against a poll as the server tells it now."""
+        if self._border is None:
+            self._border = self._device("en-GB").new_page()
+            self._border.goto(f"{self.server.address}/web/icon.svg")
+        refusal = self._border.evaluate(BORDER, poll)
+        return None if refusal is None else str(refusal)
+
+    def empty(self) -> None:
+        """Take the visitors' devices away, with all that they remember."""
+        while self._devices:
+            self._devices.pop().close()
+
+    def close(self) -> None:
+        """Take all away, so that the page's modules are loaded anew."""
+        self.empty()
+        if self._border is not None:
+            self._border.context.close()
+            self._border = None
+
+    def _device(self, locale: str) -> BrowserContext:
+        return self.browser.new_context(viewport=PHONE, locale=locale, reduced_motion="reduce")
+
+
+Case = Callable[[Stage], str | None]
+"""Tells what was found, or None."""
+
+
+def honest(stage: Stage) -> str | None:
+    """Take an honest server at its word: otherwise the refusals of lies would show nothing."""
+    refusals = {poll: stage.refusal_of(poll) for poll in POLLS}
+    return next((f"the honest poll {poll} is refused: {told}" for poll, told in refusals.items() if told), None)
+
+
+def untrue_poll(lie: str, stage: Stage) -> str | None:
+    """Describe a poll that does not hold together."""
+    poll, change = UNTRUE_POLLS[lie]
+    stage.server.describe(poll, change)
+    return None if stage.refusal_of(poll) else "the poll is accepted"
+
+
+def untrue_session(lie: str, stage: Stage) -> str | None:
+    """Draw dilemmas that are not the study's."""
+    poll, change = UNTRUE_SESSIONS[lie]
+    stage.server.draw(poll, change)
+    return None if stage.refusal_of(poll) else "the dilemmas are accepted"
+
+
+def untrue_poll_shown(lie: str, stage: Stage) -> str | None:
+    """Open a poll that does not hold together: the page says so, asks for nothing and sends nothing."""
+    poll, change = UNTRUE_POLLS[lie]
+    stage.server.describe(poll, change)
+    visitor = stage.visit(poll)
+    if visitor.asks_for_consent or NOT_TAKEN not in visitor.words:
+        return "the poll is shown"
+    return _sent_or_complained(visitor, 0)
+
+
+def untrue_session_shown(lie: str, stage: Stage) -> str | None:
+    """Begin a session whose dilemmas are not the study's: the page shows none of them and remembers nothing."""
+    poll, change = UNTRUE_SESSIONS[lie]
+    stage.server.draw(poll, change)
+    visitor = stage.visit(poll)
+    visitor.agree()
+    visitor.page.locator(".dilemma, [role=alert]:not(:empty)").first.wait_for()
+    if visitor.page.locator(".dilemma").count() or visitor.memory is not None or NOT_TAKEN not in visitor.words:
+        return "the dilemmas are shown"
+    return _sent_or_complained(visitor, 0)
+
+
+def changed_on_the_way(stage: Stage) -> str | None:
+    """Change the promise when everything is ready to be sent: nothing chosen before is kept or sent."""
+    visitor = to_review(stage.visit(POLL))
+    for what, change in CHANGED_PROMISES.items():
+        stage.server.describe(POLL, change)
+        visitor.reload()
+        if not visitor.asks_for_consent or visitor.page.locator("#agree").is_checked() or CHANGED not in visitor.words:
+            return f"another {what} does not lead back to consent"
+        stage.server.tell_the_truth()
+    visitor.agree()
+    visitor.page.locator(".dilemma").wait_for()
+    memory = visitor.memory or {}
+    kept = [memory["body"], memory["about"], memory["place"], *memory["choices"]]
+    if any(kept):
+        return f"the page still knows {kept}"
+    return _sent_or_complained(visitor, 0)
+
+
+def changed_after_sending(stage: Stage) -> str | None:
+    """Change the promise when a report has arrived: the page stops, and can still withdraw it."""
+    visitor = to_review(stage.visit(POLL))
+    visitor.press_primary()
+    report = visitor.done()
+    for what, change in CHANGED_PROMISES.items():
+        stage.server.describe(POLL, change)
+        visitor.reload()
+        if visitor.asks_for_consent or CHANGED_SINCE not in visitor.words or report not in visitor.words:
+            return f"another {what} does not stop the page"
+        if not visitor.page.get_by_role("button", name="Withdraw").is_visible():
+            return f"after another {what} the report cannot be withdrawn"
+        stage.server.tell_the_truth()
+    return _sent_or_complained(visitor, 1)
+
+
+def changed_while_sending(stage: Stage) -> str | None:
+    """Lose the connection, then change the promise: what may have arrived is neither made again nor sent again."""
+    visitor = to_review(stage.visit(POLL))
+    body = visitor.shown_body()
+    visitor.page.route("**/report", lambda route: route.abort())
+    visitor.press_primary()
+    visitor.page.get_by_text("Nothing is lost").wait_for()
+    stage.server.describe(POLL, CHANGED_PROMISES["place"])
+    tried = len(visitor.sent())
+    visitor.page.unroute("**/report")
+    visitor.complaints.clear()  # The browser reports the lost connection itself.
+    visitor.reload()
+    if CHANGED_SINCE not in visitor.words:
+        return "the page does not stop"
+    if (visitor.memory or {}).get("body") != body:
+        return "the report was made anew"
+    return _sent_or_complained(visitor, tried)
+
+
+def under_another_name(stage: Stage) -> str | None:
+    """Ask for the same study's report in other polls: there is none, and another study's poll is still open."""
+    visitor = to_review(stage.visit(POLL))
+    visitor.press_primary()
+    report = visitor.done()
+    for other in ("subset-selection", "central"):
+        visitor.open(stage.address_of(other))
+        if "has another name" not in visitor.words or report not in visitor.words or visitor.asks_for_consent:
+            return f"the poll {other} of the same study may ask again"
+    visitor.open(stage.address_of("kidney"))
+    if not visitor.asks_for_consent:
+        return "a poll of another study may not ask"
+    return _sent_or_complained(visitor, 1)
+
+
+def forgotten_ballot(stage: Stage) -> str | None:
+    """Ask again where the ballot itself is gone: the device still knows that it has taken part."""
+    visitor = to_review(stage.visit(POLL))
+    visitor.press_primary()
+    visitor.done()
+    visitor.page.evaluate(FORGET)
+    visitor.reload()
+    if visitor.asks_for_consent or "somebody has already taken part" not in visitor.words:
+        return "the page may be asked again"
+    return _sent_or_complained(visitor, 1)
+
+
+def tagged_study(stage: Stage) -> str | None:
+    """Compare the fingerprint in a report with that of the study that was shown: it is no mark of the server's."""
+    visitor = to_review(stage.visit("kidney"))
+    described = visitor.page.request.get(f"{stage.server.address}/api/polls/kidney").json()
+    own = Study.from_dict(described["study"]).fingerprint
+    if json.loads(visitor.shown_body())["study"] != own:
+        return "the report has another fingerprint than the study"
+    return _sent_or_complained(visitor, 0)
+
+
+def to_review(visitor: Visitor) -> Visitor:
+    """Get to where everything is ready to be sent."""
+    visitor.agree()
+    visitor.page.locator(".dilemma").wait_for()
+    visitor.answer_all()
+    visitor.page.locator(".sent").wait_for()
+    return visitor
+
+
+def _sent_or_complained(visitor: Visitor, expected: int) -> str | None:
+    """Tell if something else was sent than it should be, or if the page complains."""
+    if len(visitor.sent()) != expected:
+        return f"{len(visitor.sent())} reports were sent in place of {expected}"
+    return f"the page complains: {visitor.complaints[0]}" if visitor.complaints else None
+
+
+BORDERS: dict[str, Case] = {
+    "an honest server": honest,
+    **{lie: partial(untrue_poll, lie) for lie in UNTRUE_POLLS},
+    **{lie: partial(untrue_session, lie) for lie in UNTRUE_SESSIONS},
+}
+VISITS: dict[str, Case] = {
+    **{
+        f"{lie}, shown": partial(untrue_poll_shown, lie)
+        for lie in (
+            "randomised response for all of a voter",
+            "a fingerprint that marks the visitor",
+            "a million dilemmas",
+        )
+    },
+    **{
+        f"{lie}, shown": partial(untrue_session_shown, lie)
+        for lie in ("one dilemma again and again", "a value beyond its range")
+    },
+    "another promise on the way": changed_on_the_way,
+    "another promise after sending": changed_after_sending,
+    "another promise while sending": changed_while_sending,
+    "the same study under another name": under_another_name,
+    "a ballot that is forgotten": forgotten_ballot,
+    "a mark in the report": tagged_study,
+}
+CASES = {**BORDERS, **VISITS}
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """A mistake made on purpose in one of the page's modules, and the case that should notice it."""
+
+    mistake: str
+    module: str
+    right: str
+    wrong: str
+    noticed_by: str
+
+
+SABOTAGES = (
+    Sabotage(
+        "a page that believes any unit", "poll.js", "units.includes(unit)", "true", "randomised response for records"
+    ),
+    Sabotage(
+        "a page that believes any fingerprint",
+        "poll.js",
+        "fingerprint(study) === described.study_fingerprint",
+        "true",
+        "a fingerprint that marks the visitor",
+    ),
+    Sabotage(
+        "a page that lets unknown fields through",
+        "poll.js",
+        "unknown === undefined",
+        "true",
+        "a field that marks the visitor",
+    ),
+    Sabotage(
+        "a page that takes any epsilon",
+        "mechanisms/records.js",
+        " && micro <= GREATEST_MICRO",
+        "",
+        "an epsilon above 50",
+    ),
+    Sabotage(
+        "a page that takes any scale",
+        "poll.js",
+        "positive(`the unit of feature ${name}`, feature.unit);",
+        "",
+        "a unit of nothing",
+    ),
+    Sabotage(
+        "a page that sees no repeats", "poll.js", "!repeats(study, dilemmas)", "true", "one dilemma again and again"
+    ),
+    Sabotage(
+        "a page that counts no dilemmas",
+        "poll.js",
+        "dilemmas.length === drawing.dilemmas",
+        "true",
+        "a dilemma too few",
+    ),
+    Sabotage(
+        "a page that takes values out of bounds",
+        "poll.js",
+        "value >= low && value <= high",
+        "true",
+        "a value beyond its range",
+    ),
+    Sabotage(
+        "a page that does not check the poll",
+        "main.js",
+        "checkedPoll(await getPoll(pollName()))",
+        "await getPoll(pollName())",
+        "a fingerprint that marks the visitor, shown",
+    ),
+    Sabotage(
+        "a page that does not check the dilemmas",
+        "page.js",
+        "checkedSession(this.poll.study, (await getSession(this.poll.id)).dilemmas)",
+        "(await getSession(this.poll.id)).dilemmas",
+        "one dilemma again and again, shown",
+    ),
+    Sabotage(
+        "a page that forgets what it promised",
+        "journey.js",
+        "stored.promise !== promise",
+        "false",
+        "another promise on the way",
+    ),
+    Sabotage(
+        "a page that promises any place",
+        "poll.js",
+        "return digest(canonicalJson({ id, place, unit,",
+        "return digest(canonicalJson({ id,",
+        "another promise while sending",
+    ),
+    Sabotage(
+        "a page that knows polls by their names",
+        "main.js",
+        "participationKey(poll.study) + link",
+        "poll.id + link",
+        "the same study under another name",
+    ),
+    Sabotage(
+        "a page that forgets that it has sent",
+        "page.js",
+        "if (this.store.submission() === null) this.store.writeSubmission",
+        "if (false) this.store.writeSubmission",
+        "a ballot that is forgotten",
+    ),
+)
+
+
+@contextmanager
+def open_stage() -> Iterator[Stage]:
+    """Start the lying server and the browser."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory())
+        server = stack.enter_context(lying_server(Path(folder)))
+        stage = Stage(server, stack.enter_context(open_browser()))
+        stack.callback(stage.close)
+        yield stage
+
+
+def try_case(stage: Stage, name: str) -> str | None:
+    """Try one case; return what was found."""
+    try:
+        found = CASES[name](stage)
+    finally:
+        stage.server.tell_the_truth()
+        stage.empty()
+    return None if found is None else f"{name}: {found}"
+
+
+def lies_against_page(stage: Stage, sabotage: Sabotage | None = None) -> Iterator[str | None]:
+    """Try all cases on the page as it is, or on one with a mistake in it the case that should notice."""
+    stage.close()
+    if sabotage is not None:
+        stage.server.damage(sabotage.module, sabotage.right, sabotage.wrong)
+    try:
+        for name in CASES if sabotage is None else (sabotage.noticed_by,):
+            yield try_case(stage, name)
+    finally:
+        stage.server.repair()
+
+
+def page_attacks(stage: Stage) -> tuple[Attack, ...]:
+    """List the attack on the page, and on copies with a mistake in them."""
+
+    def attack(sabotage: Sabotage | None) -> Attack:
+        mistake = None if sabotage is None else sabotage.mistake
+        return Attack(PAGE, mistake, lambda seed: lies_against_page(stage, sabotage))
+
+    return tuple(attack(sabotage) for sabotage in (None, *SABOTAGES))
