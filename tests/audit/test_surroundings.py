@@ -1,14 +1,18 @@
 """Attacks on the ledger and the import: ours hold, mistakes are caught, and what is found is told."""
 
+import re
+import sys
+from contextlib import nullcontext
 from random import Random
 
 import pytest
 from tests.program import answer, crowdveil, refused
 
-from crowdveil.audit import surroundings
+from crowdveil.audit import page_attack, surroundings
+from crowdveil.audit.browser import INSTRUCTION
 from crowdveil.audit.dirty_csv import COLUMNS, Outcome, dirty_file, import_file, import_plainly
 from crowdveil.audit.surroundings import ATTACKS, Attack, crowds_against_ledger, dirty_files_against_import
-from crowdveil.errors import BudgetExceeded
+from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.sources.import_report import Refusal
 
 pytestmark = pytest.mark.xdist_group("audit")
@@ -90,12 +94,53 @@ def test_dirty_files_hold_all_kinds_of_dirt():
     assert any(b"\r" not in file.replace(b'"\r\n"', b"") for file in files)
 
 
-def test_the_command_tells_what_was_attacked_and_where_else(monkeypatch):
+def test_the_command_tells_what_was_attacked_and_what_not(monkeypatch):
     monkeypatch.setattr(surroundings, "HISTORIES", 5)
     monkeypatch.setattr(surroundings, "FILES", 3)
     told = answer("audit", "--surroundings", "--seed", "2")
     assert (told["clean"], told["seed"], len(told["attacks"])) == (True, 2, len(ATTACKS))
-    assert "tests/web/page/test_lying_server.py" in told["elsewhere"].values()
+    assert told["not_tried"] == {"a lying server before the page": "give --browser"}
+
+
+def test_the_browsers_attacks_are_run_and_told_like_the_others(monkeypatch):
+    """What they do is tested in tests/web/page/test_lying_server.py."""
+    monkeypatch.setattr(surroundings, "ATTACKS", ())
+    stages = []
+    monkeypatch.setattr(page_attack, "open_stage", lambda: nullcontext("a stage"))
+    tried = Attack("a lying server before the page", None, lambda seed: iter([None, None]))
+    monkeypatch.setattr(page_attack, "page_attacks", lambda stage: stages.append(stage) or (tried,))
+    told = answer("audit", "--surroundings", "--browser")
+    assert stages == ["a stage"]
+    assert ([one["cases"] for one in told["attacks"]], told["not_tried"]) == ([2], {})
+
+
+def no_browser():
+    raise CrowdveilError(INSTRUCTION)
+
+
+def test_without_a_browser_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(surroundings, "ATTACKS", ())
+    monkeypatch.setattr(page_attack, "open_stage", no_browser)
+    result = crowdveil("audit", "--surroundings", "--browser")
+    assert re.search("a lying server before the page +not tried", result.stdout)
+    (line,) = result.stderr.splitlines()
+    assert "playwright install chromium" in line
+    assert result.code != 0
+
+
+def test_without_its_extra_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(surroundings, "ATTACKS", ())
+    monkeypatch.delitem(sys.modules, "crowdveil.audit.page_attack")
+    monkeypatch.delitem(sys.modules, "crowdveil.audit.browser")
+    monkeypatch.setitem(sys.modules, "playwright.sync_api", None)
+    result = crowdveil("audit", "--surroundings", "--browser")
+    assert re.search("a lying server before the page +not tried", result.stdout)
+    assert "'.[browser]'" in result.stderr
+    assert result.code != 0
+
+
+def test_a_browser_is_for_the_surroundings():
+    refused(crowdveil("audit", "--browser"), "give --surroundings")
 
 
 def test_a_finding_is_told_and_ends_with_code_1(monkeypatch):

@@ -154,16 +154,22 @@ def _as_study(described: Description, **changes: object) -> None:
     described.update(study=study.as_dict(), study_fingerprint=study.fingerprint)
 
 
-def _in_study(change: Change) -> Change:
-    """Change a study as no study can be, and give the fingerprint that it would have."""
+def _in_study(change: Change) -> tuple[str, Change]:
+    """Change a study as no study can be, and give the fingerprint that it would have.
+
+    The kidney study's factors are its features: its fingerprint does not name them.
+    """
 
     def changed(described: Description) -> None:
-        study = {name: value for name, value in described["study"].items() if name != "factors"}
-        change(study)
-        digest = hashlib.sha256(canonical_json(study).encode()).hexdigest()
-        described.update(study=study, study_fingerprint=digest)
+        change(described["study"])
+        named = {name: value for name, value in described["study"].items() if name != "factors"}
+        described.update(study_fingerprint=hashlib.sha256(canonical_json(named).encode()).hexdigest())
 
-    return changed
+    return "kidney", changed
+
+
+def _in_weights(**weights: float) -> tuple[str, Change]:
+    return "algorithm-2", lambda poll: poll["study"]["factors"][6]["weights"].update(weights)
 
 
 UNTRUE_POLLS: dict[str, tuple[str, Change]] = {
@@ -180,17 +186,21 @@ UNTRUE_POLLS: dict[str, tuple[str, Change]] = {
     "an epsilon above 50": ("algorithm-2", lambda poll: poll["levels"][0].update(epsilon_micro=50_000_001)),
     "no level": ("algorithm-2", lambda poll: poll.update(levels=[])),
     "a fingerprint that marks the visitor": ("algorithm-2", lambda poll: poll.update(study_fingerprint="a" * 64)),
-    "a field that marks the visitor": ("algorithm-2", _in_study(lambda study: study.update(visitor=17))),
-    "a feature's field that marks the visitor": (
-        "kidney",
-        _in_study(lambda study: study["features"][0].update(visitor=17)),
-    ),
+    "a field that marks the visitor": _in_study(lambda study: study.update(visitor=17)),
+    "a feature's field that marks the visitor": _in_study(lambda study: study["features"][0].update(visitor=17)),
+    "a factor's field that marks the visitor": _in_study(lambda study: study["factors"][0].update(visitor=17)),
     "another study than its fingerprint names": (
         "kidney",
         lambda poll: poll["study"]["features"][0].update(lean=0.123),
     ),
-    "a range upside down": ("kidney", _in_study(lambda study: study["features"][0].update(low=9.0, high=3.0))),
-    "a unit of nothing": ("kidney", _in_study(lambda study: study["features"][0].update(unit=0.0))),
+    "a range upside down": _in_study(lambda study: study["features"][0].update(low=9.0, high=3.0)),
+    "a unit of nothing": _in_study(lambda study: study["features"][0].update(unit=0.0)),
+    "a weight that is not whole": _in_weights(legality=0.5),
+    "a weight of no feature": _in_weights(visitor=1),
+    "other weights than its fingerprint names": _in_weights(legality=2),
+    "no factors": ("algorithm-2", lambda poll: poll.pop("factors")),
+    "factors that are not the study's": ("algorithm-2", lambda poll: poll["factors"].reverse()),
+    "a step that is too short": ("algorithm-2", lambda poll: poll["factors"][0]["step"].pop()),
     "a million dilemmas": ("kidney", lambda poll: _as_study(poll, drawing={"method": "gaussian", "dilemmas": 10**6})),
 }
 """Descriptions of polls that do not hold together: which poll, and what is changed in it."""
