@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crowdveil.cli.inputs import BallotPath, EngineName, Master, watched_ballots
-from crowdveil.cli.terminal import AsJson, Table, say, show, tell
+from crowdveil.cli.terminal import WIDTH, AsJson, Table, say, show, tell
 from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from crowdveil.arrays import IntArray, ValueArray
+    from crowdveil.estimation.crowd_preference import CrowdPreference
     from crowdveil.estimation.society import Society
+    from crowdveil.estimation.variation import Variation
     from crowdveil.study.study import Study
+
+WALKS = 20
+"""About as often the ballots are read: Newton's method settles in so many steps, for both weightings together."""
+FAR = 1.25
+"""A factor whose mean square is off by more than this ratio is named."""
 
 
 def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
-    """Count a ballot file: voters, records, and what the chosen side had more of, by factor and by feature.
+    """Describe a ballot file: who answered what, and what they preferred. Exact, so not for publishing.
 
-    Exact, so not for publishing.
+    By factor and by feature: in how many pairs the two sides differ, and by how much (mean square), each beside what
+    the study's own generator draws; and how often the chosen side had more. Where a file differs from the generator, a
+    mechanism that takes its dilemmas for the generator's is off.
+
+    Then the crowd's preference, exactly: Phi(preference x difference) of people choose the side with more. It is fitted
+    twice, once with every voter counted once and once with every choice, for those who answered more count more then.
 
     Example: `crowdveil describe mm.parquet`
     """
-    import numpy as np
-
     from crowdveil.ballots import census
+    from crowdveil.estimation.crowd_preference import WEIGHTINGS, crowd_preference
+    from crowdveil.estimation.variation import dilemma_variation
     from crowdveil.privacy.mechanisms.algorithm3 import clipped_records
 
-    with watched_ballots(ballots, "counting", walks=2) as source:
-        counted = census(source)
+    with watched_ballots(ballots, "counting", walks=WALKS) as source:
         study = source.study
-        clipped = 0
-        features = np.zeros((2, study.dimension), np.int64)
-        factors = np.zeros((2, len(study.factors)), np.int64)
-        for batch in source.batches():
-            features += _count(batch.differences)
-            factors += _count(study.contrasts(batch.differences))
-            clipped += clipped_records(batch, study)
+        counted = census(source)
+        clipped = sum(clipped_records(batch, study) for batch in source.batches())
+        variation = dilemma_variation(source)
+        directions = study.factor_matrix.astype("float64")
+        voters, choices = (crowd_preference(source, weighting=w, directions=directions) for w in WEIGHTINGS)
     data = {
         "study": study.name,
         "voters": counted.voters,
@@ -49,45 +58,65 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
         "records_beyond_record_bound": clipped,
         "fingerprint": counted.fingerprint,
         "private": True,
-        "factors": _shares([factor.name for factor in study.factors], factors),
-        "features": _shares(study.feature_names, features),
+        "factors": {one.name: one.as_dict() for one in variation.factors},
+        "features": {one.name: one.as_dict() for one in variation.features},
+        "crowd_preference": {
+            found.weighting: {
+                factor.name: float(value) if known else None
+                for factor, value, known in zip(study.factors, found.coordinates, found.known, strict=True)
+            }
+            for found in (voters, choices)
+        },
     }
 
     def in_words() -> None:
         spread = f"{counted.fewest_records} to {counted.most_records}"
         say(f"{study.title}: {counted.voters} voters, {counted.records} records ({spread} each).")
-        say(
-            f"{clipped} records are longer than the study's record bound {study.record_bound:.4g}: "
-            "Algorithm 3 scales them down."
-        )
+        say(f"{clipped} exceed the study's record bound {study.record_bound:.4g}: Algorithm 3 scales them down.")
         if not study.factors_are_features:
-            poles = [f"{factor.title}: {factor.poles[1]}" for factor in study.factors]
-            _print_counts("factor", poles, factors)
-        _print_counts("feature", [feature.label for feature in study.features], features)
-        tell("These counts are exact: they protect nobody. Publish a release instead.")
+            _print_variation("factor", variation.factors)
+        _print_variation("feature", variation.features)
+        say("Drawn: the same for dilemmas that the study's own generator draws.")
+        _print_furthest(variation.factors)
+        _print_weightings([one.label for one in variation.factors], voters, choices)
+        tell("These numbers are exact: they protect nobody. Publish a release instead.")
 
     show(data, as_json, in_words)
 
 
-def _count(differences: ValueArray) -> IntArray:
-    """Count in how many records the chosen side had more, and in how many the sides differ, column by column."""
-    import numpy as np
-
-    return np.stack([(differences > 0).sum(axis=0), (differences != 0).sum(axis=0)])
-
-
-def _shares(names: Sequence[str], counts: IntArray) -> dict[str, dict[str, float | None]]:
-    return {
-        name: {"pairs_that_differ": differ, "chosen_had_more": None if differ == 0 else more / differ}
-        for name, (more, differ) in zip(names, counts.T.tolist(), strict=True)
-    }
+def _print_variation(kind: str, rows: Sequence[Variation]) -> None:
+    table = Table("", kind, "differ", "drawn", "mean square", "drawn", "chosen had more", numbers=5)
+    for row in rows:
+        chosen = "" if row.chosen_had_more is None else f"{row.chosen_had_more:.1%}"
+        squares = (f"{row.mean_square:.3g}", f"{row.drawn_mean_square:.3g}")
+        table.add(row.label, f"{row.share:.1%}", f"{row.drawn_share:.1%}", *squares, chosen)
+    table.print()
 
 
-def _print_counts(kind: str, labels: Sequence[str], counts: IntArray) -> None:
-    rows = Table(None, kind, "pairs that differ", "chosen had more", numbers=2)
-    for label, (more, differ) in zip(labels, counts.T.tolist(), strict=True):
-        rows.add(label, str(differ), "" if differ == 0 else f"{more / differ:.1%}")
-    rows.print()
+def _print_furthest(rows: Sequence[Variation]) -> None:
+    """Name the factor that varies least as the study's generator would have it."""
+
+    def distance(row: Variation) -> float:
+        small, large = sorted((row.mean_square, row.drawn_mean_square))
+        return large / small if small else math.inf if large else 1.0
+
+    far = max(rows, key=distance)
+    if distance(far) > FAR:
+        squares = f"mean square {far.mean_square:.3g} in the file, {far.drawn_mean_square:.3g} drawn"
+        say(textwrap.fill(f"Furthest from the generator: {far.label} ({squares}).", WIDTH))
+
+
+def _print_weightings(labels: Sequence[str], voters: CrowdPreference, choices: CrowdPreference) -> None:
+    title = "\nThe crowd's preference, exactly: every voter counts once, or every choice"
+    table = Table(title, "factor", "by voter", "by choice", "difference", "± sampling", numbers=4)
+    for k, label in enumerate(labels):
+        if not (voters.known[k] and choices.known[k]):
+            table.add(label, *["not known"] * 2, "", "")
+            continue
+        one, other, error = voters.coordinates[k], choices.coordinates[k], voters.standard_errors[k]
+        sampling = f"{error:.3f}" if math.isfinite(error) else ""
+        table.add(label, f"{one:+.3f}", f"{other:+.3f}", f"{other - one:+.3f}", sampling)
+    table.print()
 
 
 def fit(

@@ -40,6 +40,8 @@ from crowdveil.estimation.probit import slopes_and_weights
 Weighting = Literal["voters", "choices"]
 """Every voter counts once (a choice weighs one over her number of choices), or every choice does."""
 
+WEIGHTINGS: tuple[Weighting, ...] = ("voters", "choices")
+
 REACH = 5.0
 _NEVER_VARIES = 1e-9
 """Combinations with less than this of the variation of one coordinate do not vary."""
@@ -89,7 +91,7 @@ def crowd_preference(
     source: BallotSource, *, weighting: Weighting = "voters", directions: FloatArray | None = None
 ) -> CrowdPreference:
     """Find the exact preference of a crowd, in all features or along ``directions`` (features x coordinates)."""
-    if weighting not in ("voters", "choices"):
+    if weighting not in WEIGHTINGS:
         raise CrowdveilError(f"the weighting is {weighting!r}: use 'voters' or 'choices'")
     features = source.study.dimension
     axes = np.eye(features) if directions is None else np.asarray(directions, np.float64)
