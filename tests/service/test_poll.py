@@ -110,8 +110,12 @@ def test_a_poll_file_names_files_beside_it(tmp_path: Path) -> None:
         f'{f.name} = {{ label = "{f.name} (nl)", words = {{ other = "{{n}}" }} }}'
         for f in load_study("kidney").features
     )
+    factors = "\n".join(
+        f'{f.name} = {{ title = "{f.name} (nl)", poles = ["min", "meer"] }}' for f in load_study("kidney").factors
+    )
     (tmp_path / "mine.nl.toml").write_text(
-        f'study = "mine"\nlanguage = "nl"\ntitle = "De nier"\nquestion = "Wie?"\n[features]\n{words}\n',
+        'study = "mine"\nlanguage = "nl"\ntitle = "De nier"\nquestion = "Wie?"\n'
+        f"[features]\n{words}\n[factors]\n{factors}\n",
         encoding="utf-8",
     )
     (tmp_path / "poll.toml").write_text(

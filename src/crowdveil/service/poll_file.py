@@ -200,6 +200,9 @@ def _translation_as_dict(translation: Translation) -> dict[str, Any]:
             name: {"label": said.label, **({} if said.words is None else {"words": dict(said.words)})}
             for name, said in translation.features.items()
         },
+        "factors": {
+            name: {"title": said.title, "poles": list(said.poles)} for name, said in translation.factors.items()
+        },
     }
 
 
