@@ -166,3 +166,11 @@ def test_it_shows_itself(crowd, tmp_path):
     assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(CrowdveilError, match=r"must end in \.png or \.svg"):
         found.picture(tmp_path / "found.pdf")
+
+
+def test_every_factor_has_its_curve(crowd):
+    dilemmas = crowd.dilemmas.copy()
+    dilemmas[::2, 2] = 0
+    found = cv.evaluate(a_release([0.5, -0.5, 0.2]), Ballots(crowd.study, crowd.offsets, dilemmas, crowd.choices))
+    assert sum(point.choices for point in found.factors[2].curve) == crowd.records // 2
+    assert found.factors[0].curve == found.curve

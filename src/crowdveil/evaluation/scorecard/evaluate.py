@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from crowdveil.arrays import FloatArray
+from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.ballots import BallotSource
 from crowdveil.decision import stated_margins
 from crowdveil.errors import CrowdveilError
@@ -79,12 +79,14 @@ class FactorScores:
     released: Scores | None
     """None where no pair differs."""
     limit: Scores | None
+    curve: tuple[Bin, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """Return them as plain data."""
         scores = {"release": self.released, "limit": self.limit}
         plain = {name: None if found is None else found.as_dict() for name, found in scores.items()}
-        return {"title": self.coverage.title, **plain, "value": self.coverage.as_dict()}
+        curve = [point.as_dict() for point in self.curve]
+        return {"title": self.coverage.title, **plain, "curve": curve, "value": self.coverage.as_dict()}
 
 
 @dataclass(frozen=True)
@@ -182,12 +184,10 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
             f"{ballots.study.name} ({ballots.study.fingerprint[:8]}): evaluate it by ballots of its own study"
         )
     exact = crowd_preference(ballots, weighting=weighting)
-    directions = study.factor_matrix.astype(np.float64)
-    along_factors = (
-        crowd_preference(ballots, weighting=weighting, directions=directions)
-        if not study.factors_are_features
-        else exact
-    )
+    along_factors = exact
+    if not study.factors_are_features:
+        directions = study.factor_matrix.astype(np.float64)
+        along_factors = crowd_preference(ballots, weighting=weighting, directions=directions)
     stated, limit, differs = _forecasts(release, exact, ballots)
     widths = [half_width_along(release.noise, row, ERROR_BAR) for row in study.factor_map]
     factors = _coverage(
@@ -202,12 +202,7 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
         released=stated.scores,
         limit=limit.scores,
         curve=stated.curve(),
-        factors=tuple(
-            FactorScores(one, stated.where(pairs).scores, limit.where(pairs).scores)
-            if pairs.any()
-            else FactorScores(one, None, None)
-            for one, pairs in zip(factors, differs.T, strict=True)
-        ),
+        factors=tuple(_factor_scores(one, stated, limit, pairs) for one, pairs in zip(factors, differs.T, strict=True)),
         features=_coverage(
             [(feature.name, feature.label) for feature in study.features], release.parameter, release.error_bars, exact
         ),
@@ -222,7 +217,7 @@ def check_picture(path: Path) -> None:
 
 def _forecasts(
     release: Release, exact: CrowdPreference, ballots: BallotSource
-) -> tuple[Forecasts, Forecasts, np.typing.NDArray[np.bool_]]:
+) -> tuple[Forecasts, Forecasts, BoolArray]:
     """Return what the release and the exact preference state for every decided choice, and which factors differ."""
     stated, limit, choices, voters, differs = [], [], [], [], []
     before = 0
@@ -240,6 +235,13 @@ def _forecasts(
         forecasts(np.concatenate(limit), chosen, whose, exact.weighting),
         np.concatenate(differs),
     )
+
+
+def _factor_scores(coverage: Coverage, stated: Forecasts, limit: Forecasts, pairs: BoolArray) -> FactorScores:
+    if not pairs.any():
+        return FactorScores(coverage, None, None, ())
+    here = stated.where(pairs)
+    return FactorScores(coverage, here.scores, limit.where(pairs).scores, here.curve())
 
 
 def _coverage(
