@@ -1,5 +1,6 @@
 """Publishing: charged before drawn, refused when it does not fit, and never half done."""
 
+import inspect
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -105,6 +107,22 @@ def test_personal_epsilons_are_a_list_of_numbers(crowd):
     same = experiment(crowd, Request(PARADIGMS["vldp"], Epsilons.of(chosen)), seed=1)
     assert made.as_dict() == same.as_dict()
     assert not made.exact
+
+
+@pytest.mark.parametrize("ask", [release, preview, release_for_experiments])
+def test_a_public_function_has_the_parameters_of_a_request(ask):
+    """Editors and type checkers read the signature; what it says must be what is asked for."""
+    parameters = inspect.signature(ask).parameters
+    assert "zcdp" in parameters
+    wanted = {field.name: field for field in fields(Request)}
+    shared = wanted.keys() & parameters.keys()
+    left_out = {"one_record_each", "public_selection"} if ask is release_for_experiments else set()
+    assert wanted.keys() - shared == left_out
+    for name in shared - {"paradigm", "epsilon"}:  # these two are read from names and numbers
+        assert parameters[name].default == wanted[name].default
+        assert parameters[name].annotation == wanted[name].type
+    extra = {release: "ledger", release_for_experiments: "seed"}
+    assert parameters.keys() - wanted.keys() == {"ballots", "zcdp", extra.get(ask)} - {None}
 
 
 @pytest.mark.parametrize(

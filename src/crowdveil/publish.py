@@ -17,7 +17,6 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import Paradigm
-from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.charge import ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Loss, Sensitivity, Settings
@@ -29,7 +28,7 @@ from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.zcdp import ZcdpBudget
 from crowdveil.releases import Release
-from crowdveil.request import Preview, Request, SomeEpsilon, check_selection, level_of, preview_request
+from crowdveil.request import Preview, Request, SomeEpsilon, check_selection, preview_request
 from crowdveil.version import VERSION
 
 REPORTS_MADE_BY = "the holder of the ballots, as each voter's device would: the holder saw the records"
@@ -60,19 +59,7 @@ def release(
     ``public_selection`` is needed for voters who were selected from a larger crowd (``Ballots.filter``): it names by
     what, and declares that everybody may know who belongs to them.
     """
-    request = Request(
-        find_paradigm(paradigm),
-        level_of(epsilon, zcdp),
-        mechanism,
-        norm_bound,
-        repair,
-        sensitivity,
-        equal_votes,
-        robust,
-        one_record_each,
-        public_selection,
-    )
-    return _delivered_by(ledger, charged_release(ballots, request, ledger))
+    return _delivered_by(ledger, charged_release(ballots, Request.of(locals()), ledger))
 
 
 def preview(
@@ -91,19 +78,7 @@ def preview(
     public_selection: str | None = None,
 ) -> Preview:
     """Tell what a release would cost and how wide its error bars would be. Spends nothing and draws no noise."""
-    request = Request(
-        find_paradigm(paradigm),
-        level_of(epsilon, zcdp),
-        mechanism,
-        norm_bound,
-        repair,
-        sensitivity,
-        equal_votes,
-        robust,
-        one_record_each,
-        public_selection,
-    )
-    asked = preview_request(ballots, request)
+    asked = preview_request(ballots, Request.of(locals()))
     check_selection(asked)
     return asked
 
@@ -123,17 +98,7 @@ def release_for_experiments(
     robust: float = 0.0,
 ) -> Release:
     """Make a repeatable release with seeded floating-point noise. It protects nobody, and charges no ledger."""
-    request = Request(
-        find_paradigm(paradigm),
-        level_of(epsilon, zcdp),
-        mechanism,
-        norm_bound,
-        repair,
-        sensitivity,
-        equal_votes,
-        robust,
-    )
-    return experiment(ballots, request, seed)
+    return experiment(ballots, Request.of(locals()), seed)
 
 
 def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | Path) -> Release:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Any, TypeAlias, get_args
+from typing import Any, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from crowdveil.ballots import BallotSource, Census, census, check_one_record_eac
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
+from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.charge import Charge, Crowd
 from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, MECHANISMS, check_options, mechanism_name
@@ -47,6 +48,17 @@ class Request:
     """Voters with one record each are confirmed as people (``check_one_record_each``)."""
     public_selection: str | None = None
     """What the voters were selected by, declared public: belonging to them is then not protected."""
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Self:
+        """Make the request that the arguments of a public function ask for, in names and numbers as people write them.
+
+        Such a function has a parameter for each field, with the same name and default.
+        """
+        options = {field.name: arguments[field.name] for field in fields(cls) if field.name in arguments}
+        options["paradigm"] = find_paradigm(arguments["paradigm"])
+        options["epsilon"] = _level(arguments["epsilon"], arguments["zcdp"])
+        return cls(**options)
 
     def __post_init__(self) -> None:
         if not isinstance(self.paradigm, Paradigm):
@@ -175,7 +187,7 @@ def check_selection(preview: Preview) -> None:
         )
 
 
-def level_of(epsilon: SomeEpsilon | None, zcdp: ZcdpBudget | None) -> Epsilon | Epsilons | ZcdpBudget:
+def _level(epsilon: SomeEpsilon | None, zcdp: ZcdpBudget | None) -> Epsilon | Epsilons | ZcdpBudget:
     """Read an epsilon as people write it: a number for all, or a list of personal ones; or a rho in its place."""
     if (epsilon is None) == (zcdp is None):
         raise CrowdveilError(

@@ -27,7 +27,7 @@ from crowdveil.evaluation.comparison.runs import (
 )
 from crowdveil.evaluation.comparison.sources import of_file, synthetic
 from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs
-from crowdveil.evaluation.toolkit.seeds import generator
+from crowdveil.evaluation.toolkit.crowds import generator
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.sources.simulated import synthetic_crowd

@@ -13,9 +13,8 @@ from crowdveil.evaluation.paper.experiments import (
     Baselines,
     UtilityTheorems,
 )
-from crowdveil.evaluation.toolkit.crowds import MoralMachine
-from crowdveil.evaluation.toolkit.results import NO_PRIVACY_AT, Curve
-from crowdveil.evaluation.toolkit.seeds import generator
+from crowdveil.evaluation.toolkit.crowds import MoralMachine, generator
+from crowdveil.evaluation.toolkit.sweep import NO_PRIVACY_AT, Curve
 
 DATA = MoralMachine(Path("nowhere.csv"), "0" * 64)
 CROWDS = 4

@@ -12,7 +12,7 @@ from crowdveil.evaluation.paper.headline import THRESHOLDS, recommended_claims
 from crowdveil.evaluation.paper.plan import all_experiments
 from crowdveil.evaluation.toolkit.accuracy import Interval
 from crowdveil.evaluation.toolkit.drawing import draw
-from crowdveil.evaluation.toolkit.results import Curve, Results, rows
+from crowdveil.evaluation.toolkit.sweep import Curve, Results, rows
 from crowdveil.privacy.guarantee import PARADIGMS
 
 

@@ -19,16 +19,15 @@ from crowdveil.evaluation.paper.experiments import (
     UNBOUNDED,
     WITHIN,
     WITHOUT_MAXIMUM,
+    AcrossBounds,
     AcrossEpsilons,
-    AcrossNormBounds,
     AcrossParadigms,
     Baselines,
     UtilityTheorems,
 )
 from crowdveil.evaluation.toolkit.accuracy import mean
 from crowdveil.evaluation.toolkit.crowds import Synthetic
-from crowdveil.evaluation.toolkit.results import Results
-from crowdveil.evaluation.toolkit.sweep import sweep
+from crowdveil.evaluation.toolkit.sweep import Results, sweep
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +40,7 @@ RECOMMENDED = AcrossParadigms(SMALL.source, SMALL.voters, (0.5, 2.0))
 BASELINES = Baselines(Synthetic(100), 50)
 LARGE = AcrossEpsilons(Synthetic(100), 100, (1.0,))
 LOW, HIGH = (AcrossEpsilons(Synthetic(features=d), 50, (1.0,)) for d in (3, 20))
-BOUNDS = AcrossNormBounds(Synthetic(), 100, (0.5, 2.0), 1.0)
+BOUNDS = AcrossBounds(Synthetic(), 100, "norm", (0.5, 2.0), 1.0)
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,7 @@ import polars as pl
 import pytest
 
 from crowdveil.evaluation.paper.experiments import AcrossParadigms
-from crowdveil.evaluation.toolkit.crowds import Synthetic
-from crowdveil.evaluation.toolkit.seeds import seed
+from crowdveil.evaluation.toolkit.crowds import Synthetic, seed
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.publish import experiment

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.evaluation.toolkit.results import rows
-from crowdveil.evaluation.toolkit.seeds import generator
+from crowdveil.evaluation.toolkit.sweep import rows
 
 
 @dataclass(frozen=True)
@@ -23,5 +22,5 @@ class Counting:
         time.sleep(self.seconds)
         if self.fails:
             raise ArithmeticError("a bug in an experiment")
-        values = np.stack([generator(self.name, crowd).normal(size=2) for crowd in crowds])
+        values = np.stack([np.random.default_rng([crowd, *self.name.encode()]).normal(size=2) for crowd in crowds])
         return rows(crowds, "count", (0.0, 1.0), {"value": values})[0]

@@ -8,8 +8,7 @@ import pytest
 from tests.real_data import MORAL_MACHINE, with_moral_machine
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.toolkit.crowds import TEST_PAIRS, MoralMachine, Synthetic, open_moral_machine
-from crowdveil.evaluation.toolkit.seeds import generator, seed
+from crowdveil.evaluation.toolkit.crowds import TEST_PAIRS, MoralMachine, Synthetic, generator, open_moral_machine, seed
 
 
 def test_a_crowd_is_the_same_whichever_others_are_drawn_with_it():

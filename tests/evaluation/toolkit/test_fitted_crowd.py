@@ -5,7 +5,7 @@ import pytest
 
 from crowdveil.estimation.flipped_choices import FlippedChoices, fit_flipped_choices
 from crowdveil.estimation.society import society
-from crowdveil.evaluation.toolkit.fitted_crowd import fit_crowd
+from crowdveil.evaluation.toolkit.crowds import fit_crowd
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.registry import PURE

@@ -14,8 +14,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.comparison.runs import Entry, EntryResult, Task, Watch, carry_out
 from crowdveil.evaluation.comparison.sources import Source
 from crowdveil.evaluation.toolkit.accuracy import Interval, mean, ratio
-from crowdveil.evaluation.toolkit.crowds import Groups
-from crowdveil.evaluation.toolkit.seeds import generator
+from crowdveil.evaluation.toolkit.crowds import Groups, generator
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place
 from crowdveil.privacy.mechanisms.registry import PAPERS_MECHANISM, PURE, recommended

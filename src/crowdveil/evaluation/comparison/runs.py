@@ -20,10 +20,8 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballot_file import read_ballots
 from crowdveil.ballots import Ballots
 from crowdveil.evaluation.toolkit.accuracy import share, sides
-from crowdveil.evaluation.toolkit.crowds import Groups
-from crowdveil.evaluation.toolkit.fitted_crowd import fit_crowd
+from crowdveil.evaluation.toolkit.crowds import Groups, fit_crowd, generator, noise
 from crowdveil.evaluation.toolkit.scores import forecasts
-from crowdveil.evaluation.toolkit.seeds import generator, noise
 from crowdveil.evaluation.toolkit.sweep import sweep
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1

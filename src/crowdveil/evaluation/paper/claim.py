@@ -13,7 +13,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray
 from crowdveil.evaluation.paper.plan import PRIVATE, SHORT
 from crowdveil.evaluation.toolkit.accuracy import Interval, difference, mean
-from crowdveil.evaluation.toolkit.results import Curve, Experiment, Results
+from crowdveil.evaluation.toolkit.sweep import Curve, Experiment, Results
 
 
 class Verdict(StrEnum):

@@ -38,7 +38,7 @@ from crowdveil.evaluation.paper.headline import no_privacy_claims
 from crowdveil.evaluation.paper.plan import PRIVATE, SHORT, THIRD
 from crowdveil.evaluation.toolkit.accuracy import Interval, mean
 from crowdveil.evaluation.toolkit.crowds import MoralMachine, Synthetic
-from crowdveil.evaluation.toolkit.results import Experiment, Results
+from crowdveil.evaluation.toolkit.sweep import Experiment, Results
 
 ACCURACY = ("accuracy",)
 TRUTHS = ("agreement", "predicted")

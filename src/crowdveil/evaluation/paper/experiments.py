@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -23,22 +25,58 @@ from crowdveil.evaluation.paper.algorithms import (
     same_for_all,
 )
 from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs
-from crowdveil.evaluation.toolkit.crowds import NORM_BOUND, Groups, Source
-from crowdveil.evaluation.toolkit.fitted_crowd import fit_crowd
-from crowdveil.evaluation.toolkit.results import NO_PRIVACY_AT, rows
-from crowdveil.evaluation.toolkit.seeds import generator, noise
+from crowdveil.evaluation.toolkit.crowds import NORM_BOUND, Crowds, Groups, Source, fit_crowd, generator, noise
+from crowdveil.evaluation.toolkit.sweep import NO_PRIVACY_AT, rows
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import from_steps, to_steps
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
-from crowdveil.privacy.mechanisms.mechanism import Measurement
+from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
 from crowdveil.privacy.mechanisms.registry import recommended
 from crowdveil.privacy.planning.accuracy import error_bound
 
 ALGORITHM_1, ALGORITHM_2 = "algorithm 1", "algorithm 2"
 NO_PRIVACY = "no privacy, B = 2"
 WITHOUT_MAXIMUM = "voters whose objective has no maximum"
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """Crowds of which everybody is fitted, and who judges what is learned from them."""
+
+    numbers: range
+    crowds: Crowds
+    settings: Settings
+    preferences: FloatArray
+
+    @property
+    def own(self) -> FloatArray:
+        """Each crowd's society without privacy."""
+        return np.asarray(self.crowds.by_crowd(self.preferences).mean(axis=1))
+
+    def judged(self, series: str, points: tuple[float, ...], learned: FloatArray) -> list[pl.DataFrame]:
+        """Judge learned parameters (crowds, points, d)."""
+        return rows(self.numbers, series, points, self.crowds.judge(learned, self.own))
+
+    def no_privacy(self, point: float) -> list[pl.DataFrame]:
+        """Judge the crowds' own societies."""
+        return self.judged(NO_PRIVACY, (point,), self.own[:, None])
+
+    def algorithms_1_and_2(
+        self, points: tuple[float, ...], epsilons: tuple[float, ...], *name: object
+    ) -> list[pl.DataFrame]:
+        """Judge both algorithms at these epsilons; ``name`` draws their noise."""
+        levels = same_for_all(epsilons, self.crowds)
+        central, distributed = noise(*name, ALGORITHM_1), noise(*name, ALGORITHM_2)
+        first = algorithm1(self.crowds, self.preferences, self.settings, epsilons, central)
+        second = algorithm2(self.crowds, self.preferences, self.settings, levels, distributed)
+        return [*self.judged(ALGORITHM_1, points, first), *self.judged(ALGORITHM_2, points, second)]
+
+
+def _fit(crowds: Crowds, numbers: range, bound: float = NORM_BOUND) -> _Fitted:
+    preferences = fit_voters(crowds.ballots, bound, threads=1).values
+    return _Fitted(numbers, crowds, papers_settings(crowds.study, bound), preferences)
 
 
 @dataclass(frozen=True)
@@ -56,87 +94,56 @@ class AcrossEpsilons:
 
     def measure(self, crowds: range) -> pl.DataFrame:
         """Fit everybody once, then noise each epsilon."""
-        drawn = self.source.draw(self.voters, crowds)
-        settings = papers_settings(drawn.study, NORM_BOUND)
-        preferences = fit_voters(drawn.ballots, NORM_BOUND, threads=1).values
-        own = drawn.by_crowd(preferences).mean(axis=1)
-        levels = same_for_all(self.epsilons, drawn)
-
-        def seeded(series: str) -> tuple[str, str, str]:
-            return self.name, str(crowds), series
-
-        tables = rows(crowds, NO_PRIVACY, (NO_PRIVACY_AT,), drawn.judge(own[:, None], own))
-        learned = algorithm1(drawn, preferences, settings, self.epsilons, noise(*seeded(ALGORITHM_1)))
-        tables += rows(crowds, ALGORITHM_1, self.epsilons, drawn.judge(learned, own))
-        learned = algorithm2(drawn, preferences, settings, levels, noise(*seeded(ALGORITHM_2)))
-        tables += rows(crowds, ALGORITHM_2, self.epsilons, drawn.judge(learned, own))
+        fitted = _fit(self.source.draw(self.voters, crowds), crowds)
+        levels = same_for_all(self.epsilons, fitted.crowds)
+        tables = fitted.no_privacy(NO_PRIVACY_AT)
+        tables += fitted.algorithms_1_and_2(self.epsilons, self.epsilons, self.name, crowds)
         for variant in VARIANTS:
-            learned, without = algorithm3(drawn, variant, settings, levels, noise(*seeded(variant.name)))
-            tables += rows(crowds, variant.name, self.epsilons, drawn.judge(learned, own))
+            source = noise(self.name, crowds, variant.name)
+            learned, without = algorithm3(fitted.crowds, variant, fitted.settings, levels, source)
+            tables += fitted.judged(variant.name, self.epsilons, learned)
             tables += rows(crowds, variant.name, self.epsilons, {WITHOUT_MAXIMUM: without})
         return pl.concat(tables)
 
 
 @dataclass(frozen=True)
-class AcrossNormBounds:
-    """Algorithms 1 and 2 on the same crowds, fitted anew for each B."""
+class AcrossBounds:
+    """One source, one crowd size, one epsilon, the algorithms with different public bounds.
+
+    Of a preference's norm: Algorithms 1 and 2, with everybody fitted anew for each B. Of a record's: Algorithm 3,
+    repaired, with records scaled by a smaller bound, and cut off at it where longer.
+    """
 
     source: Source
     voters: int
+    of: Literal["norm", "record"]
     bounds: tuple[float, ...]
     epsilon: float
 
     @property
     def name(self) -> str:
         """Source, N, epsilon and the grid."""
-        return f"norm bounds {self.bounds}, {self.source.name} N={self.voters} epsilon={self.epsilon}"
-
-    def measure(self, crowds: range) -> pl.DataFrame:
-        """Fit, noise and judge at each bound."""
-        drawn = self.source.draw(self.voters, crowds)
-        one = (self.epsilon,)
-        levels = same_for_all(one, drawn)
-        tables = []
-        for bound in self.bounds:
-            settings = papers_settings(drawn.study, bound)
-            preferences = fit_voters(drawn.ballots, bound, threads=1).values
-            own = drawn.by_crowd(preferences).mean(axis=1)
-            named = (self.name, crowds, bound)
-            learned = {
-                NO_PRIVACY: own[:, None],
-                ALGORITHM_1: algorithm1(drawn, preferences, settings, one, noise(*named, ALGORITHM_1)),
-                ALGORITHM_2: algorithm2(drawn, preferences, settings, levels, noise(*named, ALGORITHM_2)),
-            }
-            for series, parameters in learned.items():
-                tables += rows(crowds, series, (bound,), drawn.judge(parameters, own))
-        return pl.concat(tables)
-
-
-@dataclass(frozen=True)
-class AcrossRecordBounds:
-    """Algorithm 3, repaired, with records scaled by a smaller public bound, and cut off at it where longer."""
-
-    source: Source
-    voters: int
-    bounds: tuple[float, ...]
-    epsilon: float
-
-    @property
-    def name(self) -> str:
-        """Source, N, epsilon and the grid."""
-        return f"record bounds {self.bounds}, {self.source.name} N={self.voters} epsilon={self.epsilon}"
+        return f"{self.of} bounds {self.bounds}, {self.source.name} N={self.voters} epsilon={self.epsilon}"
 
     def measure(self, crowds: range) -> pl.DataFrame:
         """Noise and judge at each bound."""
         drawn = self.source.draw(self.voters, crowds)
-        own = drawn.by_crowd(fit_voters(drawn.ballots, NORM_BOUND, threads=1).values).mean(axis=1)
+        measured = self._norms if self.of == "norm" else self._records
+        return pl.concat(measured(drawn, crowds))
+
+    def _norms(self, drawn: Crowds, crowds: range) -> Iterator[pl.DataFrame]:
+        for bound in self.bounds:
+            fitted = _fit(drawn, crowds, bound)
+            yield from fitted.no_privacy(bound)
+            yield from fitted.algorithms_1_and_2((bound,), (self.epsilon,), self.name, crowds, bound)
+
+    def _records(self, drawn: Crowds, crowds: range) -> Iterator[pl.DataFrame]:
+        fitted = _fit(drawn, crowds)
         levels = same_for_all((self.epsilon,), drawn)
-        tables = []
         for bound in self.bounds:
             settings = papers_settings(replace(drawn.study, record_norm=bound), NORM_BOUND)
             learned, _ = algorithm3(drawn, REPAIRED, settings, levels, noise(self.name, crowds, bound))
-            tables += rows(crowds, REPAIRED.name, (bound,), drawn.judge(learned, own))
-        return pl.concat(tables)
+            yield from fitted.judged(REPAIRED.name, (bound,), learned)
 
 
 PERSONAL_VARIANTS = (PRINTED, REPAIRED, CUT, RAW_REPAIRED)
@@ -158,9 +165,7 @@ class AcrossPersonalEpsilons:
 
     def measure(self, crowds: range) -> pl.DataFrame:
         """Draw the voters' epsilons anew for every setting and crowd."""
-        drawn = self.source.draw(self.voters, crowds)
-        public = papers_settings(drawn.study, NORM_BOUND)
-        own = drawn.by_crowd(fit_voters(drawn.ballots, NORM_BOUND, threads=1).values).mean(axis=1)
+        fitted = _fit(self.source.draw(self.voters, crowds), crowds)
         points = tuple(point for point, _ in self.settings)
         levels = [
             Epsilons.joined(groups.draw(self.voters, generator(self.name, point, crowd)) for crowd in crowds)
@@ -168,8 +173,9 @@ class AcrossPersonalEpsilons:
         ]
         tables = []
         for variant in PERSONAL_VARIANTS:
-            learned, _ = algorithm3(drawn, variant, public, levels, noise(self.name, crowds, variant.name))
-            tables += rows(crowds, variant.name, points, drawn.judge(learned, own))
+            source = noise(self.name, crowds, variant.name)
+            learned, _ = algorithm3(fitted.crowds, variant, fitted.settings, levels, source)
+            tables += fitted.judged(variant.name, points, learned)
         return pl.concat(tables)
 
 
@@ -232,18 +238,17 @@ class Baselines:
     def measure(self, crowds: range) -> pl.DataFrame:
         """Fit with and without a bound; a mean of unbounded estimates is over the voters who have one (NaN: nobody)."""
         drawn = self.source.draw(self.voters, crowds)
-        bounded = fit_voters(drawn.ballots, NORM_BOUND, threads=1).values
+        fitted = _fit(drawn, crowds)
         free = fit_voters_unbounded(drawn.ballots)
         exists, unbounded = drawn.by_crowd(free.exists), np.where(free.exists[:, None], free.values, 0.0)
         having = np.where(exists.any(axis=1), exists.sum(axis=1), np.nan)[:, None]
-        own = drawn.by_crowd(bounded).mean(axis=1)
         society = drawn.by_crowd(unbounded).sum(axis=1) / having
         at = (NO_PRIVACY_AT,)
-        tables = rows(crowds, NO_PRIVACY, at, drawn.judge(own[:, None], own))
-        tables += rows(crowds, UNBOUNDED, at, drawn.judge(society[:, None], own))
+        tables = fitted.no_privacy(NO_PRIVACY_AT)
+        tables += fitted.judged(UNBOUNDED, at, society[:, None])
         tables += rows(crowds, UNBOUNDED, at, {SEPARABLE: 1 - exists.mean(axis=1, keepdims=True)})
         if drawn.own_preferences is not None:
-            close = drawn.by_crowd(on_all_gaussian_pairs(drawn.own_preferences, bounded))
+            close = drawn.by_crowd(on_all_gaussian_pairs(drawn.own_preferences, fitted.preferences))
             tables += rows(crowds, NO_PRIVACY, at, {OWN: close.mean(axis=1, keepdims=True)})
             close = np.where(exists, drawn.by_crowd(on_all_gaussian_pairs(drawn.own_preferences, unbounded)), 0.0)
             tables += rows(crowds, UNBOUNDED, at, {OWN: close.sum(axis=1, keepdims=True) / having})
@@ -272,24 +277,25 @@ class UtilityTheorems:
     def measure(self, crowds: range) -> pl.DataFrame:
         """Count, for each gamma, how many errors stay within the theorem's alpha."""
         drawn = self.source.draw(self.voters, crowds)
-        settings, level = papers_settings(drawn.study, NORM_BOUND), Epsilon(self.epsilon)
-        d = drawn.study.dimension
-        everyone = to_steps(fit_voters(drawn.ballots, NORM_BOUND, threads=1).values, NORM_BOUND)
+        fitted, level = _fit(drawn, crowds), Epsilon(self.epsilon)
+        everyone = to_steps(fitted.preferences, NORM_BOUND)
         central, distributed = noise(self.name, crowds, ALGORITHM_1), noise(self.name, crowds, ALGORITHM_2)
         errors1, errors2 = [], []
         for preferences in from_steps(drawn.by_crowd(everyone), NORM_BOUND):
             total = to_steps(preferences, NORM_BOUND).sum(axis=0)
             measured = Measurement(total, self.voters, drawn.ballots.records // len(crowds))
             exact = preferences.mean(axis=0)
-            releases = [Algorithm1().release(measured, settings, level, central).parameter for _ in range(RELEASES)]
-            errors1.append(np.abs(np.array(releases) - exact).max(axis=1))
+            releases = [Algorithm1().release(measured, fitted.settings, level, central) for _ in range(RELEASES)]
+            errors1.append(np.abs(np.array([made.parameter for made in releases]) - exact).max(axis=1))
             repeated = np.tile(preferences, (RELEASES // self.voters, 1))
             levels = Epsilons.same(level, len(repeated))
-            reports = Algorithm2().perturb(repeated, settings, levels, distributed)
+            reports = Algorithm2().perturb(repeated, fitted.settings, levels, distributed)
             errors2.append(np.abs(from_steps(reports.values, NORM_BOUND) - repeated).max(axis=1))
         tables = []
         for series, voters, errors in ((ALGORITHM_1, self.voters, errors1), (ALGORITHM_2, 1, errors2)):
-            alphas = [error_bound(voters, d, NORM_BOUND, self.epsilon, 1 - gamma) for gamma in GAMMAS]
+            alphas = [
+                error_bound(voters, drawn.study.dimension, NORM_BOUND, self.epsilon, 1 - gamma) for gamma in GAMMAS
+            ]
             within = np.array([[np.mean(crowd <= alpha) for alpha in alphas] for crowd in errors])
             tables += rows(crowds, series, GAMMAS, {WITHIN: within})
         return pl.concat(tables)

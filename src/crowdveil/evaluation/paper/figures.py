@@ -18,9 +18,8 @@ from crowdveil.evaluation.paper.experiments import (
     WITHOUT_MAXIMUM,
     AcrossEpsilons,
 )
-from crowdveil.evaluation.paper.figure_words import BESIDE_THE_PAPER
 from crowdveil.evaluation.paper.headline import PAPERS_SERIES, THRESHOLDS, truths
-from crowdveil.evaluation.paper.plan import SHORT, THIRD
+from crowdveil.evaluation.paper.plan import BESIDE_THE_PAPER, SHORT, THIRD
 from crowdveil.evaluation.toolkit.crowds import RECORDS, MoralMachine, Synthetic
 from crowdveil.evaluation.toolkit.drawing import (
     BLUE,
@@ -37,7 +36,7 @@ from crowdveil.evaluation.toolkit.drawing import (
     line,
     ratio_line,
 )
-from crowdveil.evaluation.toolkit.results import Curve, Experiment, Results
+from crowdveil.evaluation.toolkit.sweep import Curve, Experiment, Results
 from crowdveil.privacy.guarantee import PARADIGMS
 
 FIGURE_NAMES = tuple(BESIDE_THE_PAPER)

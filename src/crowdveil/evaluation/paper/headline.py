@@ -24,7 +24,7 @@ from crowdveil.evaluation.paper.experiments import (
 from crowdveil.evaluation.paper.plan import PRIVATE, SHORT, THIRD
 from crowdveil.evaluation.toolkit.accuracy import Interval, mean, ratio
 from crowdveil.evaluation.toolkit.crowds import MoralMachine, Synthetic
-from crowdveil.evaluation.toolkit.results import Experiment, Results
+from crowdveil.evaluation.toolkit.sweep import Experiment, Results
 from crowdveil.privacy.guarantee import PARADIGMS, Paradigm
 
 THRESHOLDS = ((0.3, 0.5, 0.8), (1.0, 2.0, 0.9))

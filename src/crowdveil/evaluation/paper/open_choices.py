@@ -11,7 +11,7 @@ from crowdveil.evaluation.paper.algorithms import REPAIRED
 from crowdveil.evaluation.paper.experiments import ALGORITHM_1, NO_PRIVACY, SEPARABLE, UNBOUNDED
 from crowdveil.evaluation.toolkit.accuracy import half_width, mean
 from crowdveil.evaluation.toolkit.crowds import TEST_PAIRS, MoralMachine
-from crowdveil.evaluation.toolkit.results import Results
+from crowdveil.evaluation.toolkit.sweep import Results
 
 
 @dataclass(frozen=True)

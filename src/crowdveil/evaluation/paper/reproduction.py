@@ -24,8 +24,7 @@ from crowdveil.evaluation.paper.open_choices import OpenChoice, open_choices
 from crowdveil.evaluation.paper.plan import all_experiments
 from crowdveil.evaluation.toolkit.crowds import MoralMachine, open_moral_machine
 from crowdveil.evaluation.toolkit.drawing import FigurePlan, draw, numbers, png, svg
-from crowdveil.evaluation.toolkit.results import Experiment, Results
-from crowdveil.evaluation.toolkit.sweep import jobs, sweep
+from crowdveil.evaluation.toolkit.sweep import Experiment, Results, jobs, sweep
 from crowdveil.files import replacing, write_text
 from crowdveil.version import VERSION
 

@@ -1,10 +1,14 @@
-"""Many crowds at once: drawn by name, joined into one set of ballots so that everybody is fitted in one call."""
+"""Crowds for experiments: many, joined so that everybody is fitted in one call; or one, released again and again.
+
+The same name always draws the same numbers, whoever draws them and in whatever order.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,10 +18,17 @@ import numpy.typing as npt
 from crowdveil.arrays import FloatArray
 from crowdveil.ballots import Ballots, census, concatenate
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.society import society
+from crowdveil.estimation.society import fit_voters, society
 from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs, same_side, share, sides
-from crowdveil.evaluation.toolkit.seeds import generator
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import GREATEST, Epsilons
+from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Settings
+from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.silent_noise import SilentNoise
+from crowdveil.privacy.noise.source import Noise
 from crowdveil.sources.moral_machine.importing import read_moral_machine
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.drawing import draw_dilemmas
@@ -31,6 +42,21 @@ FEATURES, RECORDS = 10, 50
 """d and n, when not specified."""
 
 Judge = Callable[[FloatArray, FloatArray], Mapping[str, FloatArray]]
+
+
+def seed(*name: object) -> int:
+    """Return a seed for this name: 128 bits of its SHA-256."""
+    return int.from_bytes(hashlib.sha256("|".join(map(str, name)).encode()).digest()[:16], "big")
+
+
+def generator(*name: object) -> np.random.Generator:
+    """Return the random numbers of this name."""
+    return np.random.default_rng(np.random.SeedSequence(seed(*name)))
+
+
+def noise(*name: object) -> FloatNoiseForExperiments:
+    """Return the noise of this name. It protects nobody."""
+    return FloatNoiseForExperiments(seed(*name))
 
 
 @dataclass(frozen=True)
@@ -189,3 +215,62 @@ class Groups:
         )
         hundredths = np.rint(drawn * 100).astype(np.int64)
         return Epsilons.of(rng.permutation(hundredths) / 100)
+
+
+@dataclass(frozen=True)
+class FittedCrowd:
+    """A crowd whose voters are fitted already."""
+
+    ballots: Ballots
+    settings: Settings
+    fits: FloatArray
+
+    @property
+    def society(self) -> FloatArray:
+        """The mean of all voters' bounded fits: the paper's society, without privacy."""
+        return np.asarray(self.fits.mean(axis=0), np.float64)
+
+    @cached_property
+    def pooled(self) -> FloatArray:
+        """One fit to everybody's records, without privacy."""
+        return self._silent(RandomisedResponse.name)
+
+    def release(
+        self, mechanism: str, epsilons: Epsilons, draws: int, noise: Noise, equal_votes: bool = False
+    ) -> FloatArray:
+        """Release the crowd several times, each with fresh noise: a parameter a row."""
+        settings = replace(self.settings, equal_votes=equal_votes)
+        if mechanism in CENTRAL:
+            central, epsilon = CENTRAL[mechanism], epsilons.largest
+            measured = central.measure(self.ballots, settings, epsilon)
+            return np.array([central.release(measured, settings, epsilon, noise).parameter for _ in range(draws)])
+        distributed, learned = DISTRIBUTED[mechanism], []
+        for _ in range(draws):
+            if isinstance(distributed, Algorithm2 | SubsetSelection):
+                reports = distributed.perturb(self.fits, settings, epsilons, noise)
+            else:
+                reports = distributed.report(self.ballots, settings, epsilons, noise)
+            learned.append(distributed.aggregate([reports], settings).parameter)
+        return np.array(learned)
+
+    def without_noise(self, mechanism: str) -> FloatArray:
+        """Return what a mechanism's noise is added to, as a parameter: its squared error is counted from there.
+
+        Mechanisms that estimate the mean of the fits: that mean. Those that turn
+        choices over: one fit to all true choices. Others: their own estimate at the largest epsilon,
+        where they clip and leave out (nearly) nothing, with the noise switched off.
+        """
+        if (CENTRAL.get(mechanism) or DISTRIBUTED[mechanism]).estimates is Estimand.SOCIETY:
+            return self.society
+        coins = mechanism in DISTRIBUTED and DISTRIBUTED[mechanism].tosses_coins
+        return self.pooled if coins else self._silent(mechanism)
+
+    def _silent(self, mechanism: str) -> FloatArray:
+        released = self.release(mechanism, Epsilons.same(GREATEST, self.ballots.voters), 1, SilentNoise())
+        return np.asarray(released[0], np.float64)
+
+
+def fit_crowd(ballots: Ballots) -> FittedCrowd:
+    """Fit everybody, once for all releases."""
+    settings = Settings(ballots.study, ballots.study.norm_bound)
+    return FittedCrowd(ballots, settings, fit_voters(ballots, settings.norm_bound, threads=1).values)

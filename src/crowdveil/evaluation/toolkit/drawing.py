@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from crowdveil.arrays import FloatArray
 from crowdveil.evaluation.toolkit.accuracy import Interval, half_width, ratio
-from crowdveil.evaluation.toolkit.results import Curve, Experiment, Results
+from crowdveil.evaluation.toolkit.sweep import Curve, Experiment, Results
 
 
 @dataclass(frozen=True)
