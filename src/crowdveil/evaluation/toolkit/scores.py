@@ -25,6 +25,8 @@ from crowdveil.evaluation.toolkit.accuracy import CONFIDENCE, Interval
 
 _SURE = 2.0**-53
 """A stated 0 or 1 is taken to be this far from it, all that a double can tell: nobody is infinitely wrong."""
+_SETTLED = 1e-7
+"""After a Newton step so small, what is left is about its square."""
 _MOST_STEPS = 200
 
 
@@ -146,17 +148,19 @@ class Forecasts:
         if margins.min() >= 0 or margins.max() <= 0:
             return None
         slope = 1.0
+        marginal, curvature = self._slope_derivatives(margins, slope)
         for _ in range(_MOST_STEPS):
-            marginal, curvature = self._slope_derivatives(margins, slope)
             step = marginal / curvature
-            # A Newton step of a concave function may jump over the top to where its slope is steeper: halve it.
-            while abs(self._slope_derivatives(margins, slope + step)[0]) > abs(marginal):
+            reached = self._slope_derivatives(margins, slope + step)
+            # A Newton step of a concave function may jump over the top to where it is steeper: halve it.
+            while abs(reached[0]) > abs(marginal):
                 step /= 2
+                reached = self._slope_derivatives(margins, slope + step)
             slope += step
-            if abs(step) <= 1e-12 * max(1.0, abs(slope)):
+            marginal, curvature = reached
+            if abs(step) <= _SETTLED * max(1.0, abs(slope)):
                 break
         slopes, _ = slopes_and_weights(slope * margins)
-        _, curvature = self._slope_derivatives(margins, slope)
         return self._interval(slope, self.weights * margins * slopes / curvature)
 
     def curve(self, bins: int = 10) -> tuple[Bin, ...]:
