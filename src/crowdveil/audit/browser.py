@@ -75,6 +75,14 @@ class Visitor:
         self.page.reload()
         self._wait_until_shown()
 
+    def leave(self, address: str) -> None:
+        """Leave for an address of the site where nothing runs, and have the browser forget the visit."""
+        self.page.unroute_all()
+        self.page.goto(address)
+        self.page.evaluate("localStorage.clear(); sessionStorage.clear();")
+        self.requests.clear()
+        self.complaints.clear()
+
     def _wait_until_shown(self) -> None:
         self.page.locator("main:not([aria-busy])").wait_for()
 

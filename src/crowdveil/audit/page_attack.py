@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
+from playwright.sync_api import Browser, Page, ViewportSize
 
 from crowdveil.audit.browser import Visitor, open_browser
 from crowdveil.audit.lying_server import (
@@ -45,6 +45,8 @@ FORGET = (
     "Object.keys(localStorage).filter(key => key.startsWith('crowdveil:ballot:'))"
     ".forEach(key => localStorage.removeItem(key))"
 )
+STILL = "/web/icon.svg"
+"""A file of the site in which nothing runs."""
 PHONE: ViewportSize = {"width": 360, "height": 640}
 POLL = "algorithm-2"
 """Whose promise is changed on the way."""
@@ -59,13 +61,17 @@ class Stage:
 
     server: LyingServer
     browser: Browser
-    _devices: list[BrowserContext] = field(default_factory=list)
+    _visitors: dict[str, Visitor] = field(default_factory=dict)
+    """By their language: a browser that has forgotten all is faster than a new one."""
     _border: Page | None = None
 
     def visit(self, poll: str, locale: str = "en-GB") -> Visitor:
-        """Open a poll as a new voter, on a device that has never been here."""
-        self._devices.append(self._device(locale))
-        visitor = Visitor(self._devices[-1].new_page())
+        """Open a poll as a voter who has never been here."""
+        if locale not in self._visitors:
+            device = self.browser.new_context(viewport=PHONE, locale=locale, reduced_motion="reduce")
+            self._visitors[locale] = Visitor(device.new_page())
+        visitor = self._visitors[locale]
+        visitor.leave(f"{self.server.address}{STILL}")
         visitor.open(self.address_of(poll))
         return visitor
 
@@ -76,25 +82,22 @@ class Stage:
     def refusal_of(self, poll: str) -> str | None:
         """Return what the page's own modules say against a poll as the server tells it now."""
         if self._border is None:
-            self._border = self._device("en-GB").new_page()
-            self._border.goto(f"{self.server.address}/web/icon.svg")
+            self._border = self.browser.new_page()
+            self.load_modules()
         refusal = self._border.evaluate(BORDER, poll)
         return None if refusal is None else str(refusal)
 
-    def empty(self) -> None:
-        """Take the visitors' devices away, with all that they remember."""
-        while self._devices:
-            self._devices.pop().close()
+    def load_modules(self) -> None:
+        """Have the page's modules loaded anew."""
+        if self._border is not None:
+            self._border.goto(f"{self.server.address}{STILL}")
 
     def close(self) -> None:
-        """Take all away, so that the page's modules are loaded anew."""
-        self.empty()
+        """Take all browsers away."""
+        for visitor in self._visitors.values():
+            visitor.page.context.close()
         if self._border is not None:
             self._border.context.close()
-            self._border = None
-
-    def _device(self, locale: str) -> BrowserContext:
-        return self.browser.new_context(viewport=PHONE, locale=locale, reduced_motion="reduce")
 
 
 Case = Callable[[Stage], str | None]
@@ -399,20 +402,20 @@ def try_case(stage: Stage, name: str) -> str | None:
         found = CASES[name](stage)
     finally:
         stage.server.tell_the_truth()
-        stage.empty()
     return None if found is None else f"{name}: {found}"
 
 
 def lies_against_page(stage: Stage, sabotage: Sabotage | None = None) -> Iterator[str | None]:
     """Try all cases on the page as it is, or on one with a mistake in it the case that should notice."""
-    stage.close()
     if sabotage is not None:
         stage.server.damage(sabotage.module, sabotage.right, sabotage.wrong)
+    stage.load_modules()
     try:
         for name in CASES if sabotage is None else (sabotage.noticed_by,):
             yield try_case(stage, name)
     finally:
         stage.server.repair()
+        stage.load_modules()
 
 
 def page_attacks(stage: Stage) -> tuple[Attack, ...]:

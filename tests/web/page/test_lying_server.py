@@ -38,14 +38,12 @@ ONE_OF_EACH_KIND = (
 def test_a_page_without_one_of_its_checks_is_caught(stage, sabotage):
     (finding,) = lies_against_page(stage, sabotage)
     assert finding is not None
-    stage.close()
 
 
 def test_in_every_language_it_says_why_it_does_not_take_part(stage):
     stage.server.describe(*UNTRUE_POLLS["randomised response for all of a voter"])
     words = stage.visit("randomised-response", locale="ar").words
     stage.server.tell_the_truth()
-    stage.empty()
     assert "لا تشارك هذه الصفحة" in words
     assert "randomised-response protects each choice, and voter is promised" in words
 
@@ -60,4 +58,3 @@ def test_another_poll_of_the_study_takes_nothing_from_a_ballot_on_the_way(stage)
     assert voter.asks_for_consent
     voter.open(stage.address_of("algorithm-2"))
     voter.page.locator("progress[value='2']").wait_for()
-    stage.empty()
