@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urljoin
 
 from playwright.sync_api import Browser, Page, Playwright, Request, sync_playwright
 
@@ -28,6 +29,8 @@ INSTRUCTION = (
     "this needs a browser, and there is none: install Chromium or Chrome (Debian: apt-get install chromium), "
     "or run `playwright install chromium`"
 )
+STILL = '<!doctype html><link rel="icon" href="data:,">'
+"""A page on which nothing runs."""
 PATIENCE = 10_000
 """Milliseconds until something on a page counts as missing."""
 
@@ -58,8 +61,8 @@ class Visitor:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.requests = list[Request]()
-        self.complaints = list[str]()
+        self.requests: list[Request] = []
+        self.complaints: list[str] = []
         page.on("request", lambda request: self.requests.append(request))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
@@ -75,13 +78,18 @@ class Visitor:
         self.page.reload()
         self._wait_until_shown()
 
-    def leave(self, address: str) -> None:
-        """Leave for an address of the site where nothing runs, and have the browser forget the visit."""
+    def leave(self) -> None:
+        """Leave for a page of the site where nothing runs, and have this browser forget the visit."""
+        for page in self.page.context.pages:
+            if page is not self.page:
+                page.close()
         self.page.unroute_all()
-        self.page.goto(address)
+        self.page.context.set_offline(False)
+        self.page.route("**/still", lambda route: route.fulfill(body=STILL, content_type="text/html"), times=1)
+        self.page.goto(urljoin(self.page.url, "/still"))
         self.page.evaluate("localStorage.clear(); sessionStorage.clear();")
-        self.requests.clear()
-        self.complaints.clear()
+        self.requests = []
+        self.complaints = []
 
     def _wait_until_shown(self) -> None:
         self.page.locator("main:not([aria-busy])").wait_for()
@@ -96,12 +104,18 @@ class Visitor:
         """Whether the page offers to take part."""
         return self.page.locator("#agree").count() > 0
 
-    @property
-    def memory(self) -> dict[str, Any] | None:
-        """The browser's memory of the ballot, if it has one."""
+    def memory(self) -> dict[str, Any]:
+        """Return what the browser remembers of the ballot."""
+        memory = self.memory_or_none()
+        assert memory is not None, "the browser remembers no ballot"
+        return memory
+
+    def memory_or_none(self) -> dict[str, Any] | None:
+        """Return what the browser remembers of the ballot, if it has one."""
         stored = self.page.evaluate(
             "Object.keys(localStorage).filter(k => k.startsWith('crowdveil:ballot:')).map(k => localStorage.getItem(k))"
         )
+        assert len(stored) <= 1, "the browser remembers several ballots"
         return dict(json.loads(stored[0])["value"]) if stored else None
 
     def agree(self) -> None:
@@ -115,7 +129,7 @@ class Visitor:
 
     def answer_all(self) -> tuple[list[Any], list[Literal["left", "right"]]]:
         """Answer all dilemmas that are left, by the arrow keys; return what was shown and what was chosen."""
-        memory = self.memory or {}
+        memory = self.memory()
         sides: Sequence[Literal["left", "right"]] = ("right", "left", "left")
         chosen = [sides[place % 3] for place in range(len(memory["dilemmas"]))]
         for place, side in list(enumerate(chosen))[memory["place"] :]:
@@ -133,8 +147,7 @@ class Visitor:
         receipt = self.page.locator(".facts code")
         receipt.wait_for()
         number = receipt.inner_text()
-        if not re.fullmatch("[0-9a-f]{32}", number):
-            raise AssertionError(f"the receipt says {number!r}")
+        assert re.fullmatch("[0-9a-f]{32}", number), f"the receipt says {number!r}"
         return number
 
     def sent(self, method: str = "PUT") -> list[Request]:

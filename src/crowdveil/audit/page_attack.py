@@ -67,11 +67,12 @@ class Stage:
 
     def visit(self, poll: str, locale: str = "en-GB") -> Visitor:
         """Open a poll as a voter who has never been here."""
-        if locale not in self._visitors:
+        if locale in self._visitors:
+            self._visitors[locale].leave()
+        else:
             device = self.browser.new_context(viewport=PHONE, locale=locale, reduced_motion="reduce")
             self._visitors[locale] = Visitor(device.new_page())
         visitor = self._visitors[locale]
-        visitor.leave(f"{self.server.address}{STILL}")
         visitor.open(self.address_of(poll))
         return visitor
 
@@ -141,7 +142,11 @@ def untrue_session_shown(lie: str, stage: Stage) -> str | None:
     visitor = stage.visit(poll)
     visitor.agree()
     visitor.page.locator(".dilemma, [role=alert]:not(:empty)").first.wait_for()
-    if visitor.page.locator(".dilemma").count() or visitor.memory is not None or NOT_TAKEN not in visitor.words:
+    if (
+        visitor.page.locator(".dilemma").count()
+        or visitor.memory_or_none() is not None
+        or NOT_TAKEN not in visitor.words
+    ):
         return "the dilemmas are shown"
     return _sent_or_complained(visitor, 0)
 
@@ -157,7 +162,7 @@ def changed_on_the_way(stage: Stage) -> str | None:
         stage.server.tell_the_truth()
     visitor.agree()
     visitor.page.locator(".dilemma").wait_for()
-    memory = visitor.memory or {}
+    memory = visitor.memory()
     kept = [memory["body"], memory["about"], memory["place"], *memory["choices"]]
     if any(kept):
         return f"the page still knows {kept}"
@@ -194,7 +199,7 @@ def changed_while_sending(stage: Stage) -> str | None:
     visitor.reload()
     if CHANGED_SINCE not in visitor.words:
         return "the page does not stop"
-    if (visitor.memory or {}).get("body") != body:
+    if visitor.memory()["body"] != body:
         return "the report was made anew"
     return _sent_or_complained(visitor, tried)
 

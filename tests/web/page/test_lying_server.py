@@ -1,8 +1,11 @@
 """A server that is mistaken or lies, before a real browser: the page keeps what was promised, or does not take part."""
 
+import copy
+
 import pytest
 
-from crowdveil.audit.lying_server import UNTRUE_POLLS, lying_server
+from crowdveil.audit import page_attack
+from crowdveil.audit.lying_server import CHANGED_PROMISES, UNTRUE_POLLS, lying_server
 from crowdveil.audit.page_attack import CASES, SABOTAGES, Stage, lies_against_page, try_case
 
 
@@ -16,8 +19,30 @@ def stage(browser, tmp_path_factory):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_no_lie_is_taken(stage, case):
+def test_no_lie_is_taken(stage, case, monkeypatch):
+    """The page knows a promise by its digest, so two changes of it are seen here; `make test-slow` sees all."""
+    some = {what: CHANGED_PROMISES[what] for what in ("place", "study")}
+    monkeypatch.setattr(page_attack, "CHANGED_PROMISES", some)
     assert try_case(stage, case) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["another promise on the way", "another promise after sending"])
+def test_no_change_of_the_promise_is_taken(stage, case):
+    assert try_case(stage, case) is None
+
+
+def test_every_change_is_another_promise(stage):
+    page = stage.visit("algorithm-2").page
+    described = page.request.get(f"{stage.server.address}/api/polls/algorithm-2").json()
+    polls = [described]
+    for change in CHANGED_PROMISES.values():
+        polls.append(copy.deepcopy(described))
+        change(polls[-1])
+    digests = page.evaluate(
+        "async (polls) => { const { promiseOf } = await import('/web/poll.js'); return polls.map(promiseOf); }", polls
+    )
+    assert len(set(digests)) == len(polls)
 
 
 ONE_OF_EACH_KIND = (
