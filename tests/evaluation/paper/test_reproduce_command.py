@@ -57,7 +57,7 @@ def test_one_figure_alone(tmp_path, monkeypatch):
 
 
 def test_an_interruption_leaves_nothing_half_done(tmp_path):
-    process = subprocess.Popen([*PROGRAM, "figure", "norm-bound", "--crowds", "100000", "--workers", "1"], cwd=tmp_path,
+    process = subprocess.Popen([*PROGRAM, "figure", "norm-bound", "--crowds", "1000", "--workers", "1"], cwd=tmp_path,
                                stderr=subprocess.PIPE, text=True, start_new_session=True)  # fmt: skip
     jobs, deadline = tmp_path / "reproduction" / "jobs", time.monotonic() + 300
     while not (jobs.exists() and any(jobs.glob("*.parquet"))) and time.monotonic() < deadline:

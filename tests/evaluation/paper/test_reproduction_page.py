@@ -13,7 +13,7 @@ from crowdveil.evaluation.paper.figures import FIGURE_NAMES, figures
 from crowdveil.evaluation.paper.page import reproduction_page, write_docs
 from crowdveil.evaluation.paper.reproduction import Order, figure_files, reproduce
 
-SOME = ("norm-bound", "moral-machine-comparison", "compare-no-privacy")
+SOME = ("norm-bound", "moral-machine-comparison")
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
@@ -50,7 +50,7 @@ def made(tmp_path_factory):
     order = Order(folder, 4, 1, DATA, "crowdveil reproduce --crowds 4", "a file with <b>tags</b> & signs")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reproduction, "_run", lambda *asked: MadeUpResults())
-        # Every figure is drawn elsewhere; three stand for all.
+        # Every figure is drawn elsewhere; a synthetic and a real one stand for all.
         some = {name: plan for name, plan in figures(DATA).items() if name in SOME}
         patch.setattr(reproduction, "figures", lambda data: some)
         return reproduce(order, lambda total: None)
