@@ -17,7 +17,7 @@ from crowdveil.audit.neighbours import Effort
 from crowdveil.audit.picture import draw
 from crowdveil.audit.trial import Flaw, Verdict
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms.pooled_score import PooledChoices
+from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices
 from crowdveil.privacy.mechanisms.registry import ALL
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 

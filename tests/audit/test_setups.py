@@ -9,8 +9,8 @@ from crowdveil.audit.sabotage import SignedZeros
 from crowdveil.audit.setups import Central, Distributed, likelihood
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
+from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.pooled_score import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.silent_noise import Kind

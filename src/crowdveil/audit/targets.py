@@ -36,9 +36,9 @@ from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
 from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
+from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Sensitivity, Settings
-from crowdveil.privacy.mechanisms.pooled_score import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.randomised_response import FLIP, OneChoice, RandomisedResponse
 from crowdveil.privacy.mechanisms.score import ScoreRelease
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection, among_odds, subset_size

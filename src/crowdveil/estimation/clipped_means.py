@@ -14,7 +14,7 @@ than ballots of thirteen, and voters disagree. With a = (c - g) / s and b = (-c 
     its derivatives         dE/dg = P / c,   dE/ds^2 = (phi(b) - phi(a)) / (2 c s).
 
 The clipped means tell the direction, the share kept tells v, and v makes the size right. For each v of a grid, the most
-probable gamma under the prior N(0, I / k) is found by Gauss-Newton and what is unknown of it by Laplace's method. The
+probable gamma under its prior is found by Gauss-Newton and what is unknown of it by Laplace's method. The
 results are mixed by the probability of v: its prior, log v ~ N(log(1 / n + DISAGREEMENT^2), 0.8^2) for a ballot of all
 n records, times the likelihood of what was seen. The prior's mean is the variance for unit records of voters who all
 answer everything; its width lets ballots be a tenth as long, and what was seen soon outweighs it.

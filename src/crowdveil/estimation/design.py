@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray, ValueArray
+from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Study
 
@@ -76,6 +77,10 @@ class Design:
         """The sample along the axes."""
         return AxisSample(self.along)
 
+    def expected_means(self, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the mean score of a record in a crowd of this preference, without clipping, and its derivative."""
+        return self.sample.expected_means(preference)
+
     def expected_scores(self, preference: FloatArray, clip: float = CLIP) -> tuple[FloatArray, FloatArray]:
         """Return the mean clipped score of a record in a crowd of this preference, and its derivative."""
         return self.sample.expected_scores(preference, clip)
@@ -121,8 +126,19 @@ class AxisSample:
     def information(self, preference: FloatArray) -> FloatArray:
         """Return what one record tells of gamma (Fisher): the mean of x x' phi^2 / (Phi (1 - Phi))."""
         margins = self.along @ preference
-        weights = mills(margins) * mills(-margins)
+        weights = slopes_and_weights(margins)[0] * slopes_and_weights(-margins)[0]
         return np.asarray((self.along * weights[:, None]).T @ self.along / len(margins), np.float64)
+
+    def instrumented_information(self, preference: FloatArray, directions: FloatArray, clips: FloatArray) -> FloatArray:
+        """Return the same along some directions (columns), the instrument kept within their clips.
+
+        The instrument is x phi / (Phi (1 - Phi)); the information is the mean of it, times phi x'.
+        """
+        margins = self.along @ preference
+        weights = slopes_and_weights(margins)[0] + slopes_and_weights(-margins)[0]
+        instruments = np.clip(self.along @ directions * weights[:, None], -clips, clips)
+        density = np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
+        return np.asarray((instruments * density[:, None]).T @ self.along / len(margins), np.float64)
 
     def stretched(self, ratios: FloatArray) -> AxisSample:
         """Return dilemmas whose mean square along each axis is so many times as large."""
@@ -141,11 +157,6 @@ class AxisSample:
             rows = slice(start, start + _ROWS)
             derivative += (scores[rows] * slopes[rows, None]).T @ self.along[rows]
         return mean, derivative / len(margins)
-
-
-def mills(margins: FloatArray) -> FloatArray:
-    """Return phi(t) / Phi(t) without loss of digits in either tail."""
-    return np.asarray(np.exp(-0.5 * margins**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(margins)), np.float64)
 
 
 @lru_cache(maxsize=32)

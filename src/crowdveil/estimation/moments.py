@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.design import Design
+from crowdveil.estimation.design import AxisSample, Design
+from crowdveil.estimation.unknown import prior_deviation
 
 PRIOR_DEVIATION = 1.0
 _ROUNDS = 50
@@ -60,3 +61,42 @@ def preference_from_scores(design: Design, scores: FloatArray, covariance: Float
     curvature = derivative.T @ precision @ derivative + prior
     gain = np.linalg.solve(curvature, derivative.T @ precision)
     return MomentFit(design.basis @ preference, design.basis @ gain)
+
+
+@dataclass(frozen=True)
+class ScoreFit:
+    """A preference along the axes that explains mean scores of records, and what is not known of it."""
+
+    mean: FloatArray
+    covariance: FloatArray
+    center: FloatArray
+    """The estimate without a prior, linear in the scores."""
+    gain: FloatArray
+    """The derivative of the center in the scores."""
+
+
+def fit_scores(sample: AxisSample, observed: FloatArray, covariance: FloatArray, clip: float) -> ScoreFit:
+    """Fit a preference along the axes to mean scores whose errors have this covariance."""
+    precision = np.linalg.inv(covariance)
+    prior = np.eye(len(observed)) / prior_deviation(len(observed)) ** 2
+    preference = np.zeros(len(observed))
+
+    def evaluate(candidate: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        mean, derivative = sample.expected_scores(candidate, clip)
+        miss = observed - mean
+        return float(miss @ precision @ miss + candidate @ prior @ candidate), miss, derivative
+
+    loss, miss, derivative = evaluate(preference)
+    for _ in range(_ROUNDS):
+        downhill = derivative.T @ precision @ miss - prior @ preference
+        step = np.linalg.solve(derivative.T @ precision @ derivative + prior, downhill)
+        reached = evaluate(preference + step)
+        while loss - reached[0] < downhill @ step / 2 and np.abs(step).max() > _SETTLED:
+            step = step / 2
+            reached = evaluate(preference + step)
+        preference, (loss, miss, derivative) = preference + step, reached
+        if np.abs(step).max() <= _SETTLED:
+            break
+    gain = np.asarray(np.linalg.pinv(derivative), np.float64)
+    posterior = np.linalg.inv(derivative.T @ precision @ derivative + prior)
+    return ScoreFit(preference, np.asarray(posterior, np.float64), preference + gain @ miss, gain)

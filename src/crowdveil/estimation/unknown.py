@@ -27,8 +27,8 @@ import numpy as np
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import Design
 
-MARGIN = 1.0
-"""A priori, the margin of a dilemma (gamma . x) has about this size: people agree in three of four choices."""
+MARGIN = 1.5
+"""A priori, the margin of a dilemma (gamma . x) has about this size: four of five people agree in a choice."""
 REST = 0.25
 """A priori, the directions that factors leave out move a margin by this part of it."""
 REACH = 3.0

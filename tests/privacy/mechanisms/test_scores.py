@@ -14,8 +14,8 @@ from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms import score as score_module
+from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore, voter_clip
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.pooled_score import PooledChoices, PooledScore, VoterScore, voter_clip
 from crowdveil.privacy.mechanisms.score import ScoreRelease, coordinates_to_report
 from crowdveil.privacy.mechanisms.scores import (
     DISAGREEMENT,

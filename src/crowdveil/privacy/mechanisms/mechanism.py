@@ -20,6 +20,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import Tally, add_up
+from crowdveil.estimation.design import Design
 from crowdveil.estimation.unknown import Unknown
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums
@@ -91,8 +92,12 @@ class Measurement:
     total: IntArray
     voters: int
     records: int
-    shown: FloatArray | None = None
-    """Choice level only: the dilemmas that were shown (X - Z of either side). They are public there."""
+    source: BallotSource | None = None
+    """The crowd itself, where later steps look at it again."""
+    design: Design | None = None
+    """The dilemmas and axes that it is looked at with."""
+    squared_lengths: int = 0
+    """The squares of the numbers of voters' records, added up."""
 
 
 def measured(source: BallotSource, tally: Tally) -> Measurement:

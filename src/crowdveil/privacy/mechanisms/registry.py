@@ -16,6 +16,7 @@ from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
 from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
+from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import (
     OPTIONS,
@@ -25,7 +26,6 @@ from crowdveil.privacy.mechanisms.mechanism import (
     Mechanism,
     Settings,
 )
-from crowdveil.privacy.mechanisms.pooled_score import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse
 from crowdveil.privacy.mechanisms.score import ScoreRelease, tells_more_than_choices
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection, mean_squared_error

@@ -1,0 +1,156 @@
+"""Sums of bounded scores, in integers: what Fisher scoring releases, and how far one record or one voter can move it.
+
+A unit (a voter, or a record) adds to each coordinate of a sum an integer of at most SCORE_STEPS in size. So replacing a
+unit moves each coordinate by at most 2 SCORE_STEPS: the sensitivity in the max norm, which is what noise on the cube
+(``noise.cube``) needs. The bound is kept in integers and depends on nothing else: not on where the axes come from, not
+on a float's last digit.
+
+Products are added up feature by feature, so that a score has the same bits on every machine and whichever other records
+there are. (Those of a matrix product, which adds in an order of its own, have not.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.ballots import Ballots
+from crowdveil.estimation.probit import mills
+from crowdveil.estimation.scoring_step import Step
+
+SCORE_STEPS = 2**20
+SENSITIVITY = 2 * SCORE_STEPS
+SQUARE_REACH = 4.0
+"""Squares along an axis are kept within so many times their public mean, 1."""
+
+
+def first_sums(basis: FloatArray, clip: float, by_voter: bool, kept: bool, squares: bool, ballots: Ballots) -> IntArray:
+    """Add up what the first step looks at: for a preference of zero, means along the axes.
+
+    Of a voter her mean, of a record itself, in units of the clip; and if asked, of a voter on how many axes she is not
+    clipped, and the mean square along each axis.
+    """
+    k = basis.shape[1]
+    total = np.zeros(k + kept + (k if squares else 0), np.int64)
+    _add_first(ballots.differences, ballots.offsets, np.ascontiguousarray(basis), clip, by_voter, kept, squares, total)
+    return total
+
+
+def step_sums(basis: FloatArray, step: Step, by_voter: bool, spread: bool, ballots: Ballots) -> IntArray:
+    """Add up the scores at a step's start, in units of its clips, and if asked what their scatter is told from.
+
+    That is, by voter, the square of her clipped mean score. By record, the square of the sum of her n clipped scores,
+    over 2 n: replacing a record moves the sum by at most 2 of n, the square by at most n^2 - (n - 2)^2 = 4 (n - 1), and
+    so this by less than 2 (by at most 1/2 if n is 1).
+    """
+    total = np.zeros(len(step.clips) * (2 if spread else 1), np.int64)
+    along = np.ascontiguousarray(basis @ step.directions)
+    inputs = (along, step.directions.T @ step.start, step.instrument_clips, step.clips, by_voter, spread)
+    _add_step(ballots.differences, ballots.offsets, *inputs, total)
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _steps(value: float) -> int:
+    """Return a number as steps, kept within [-1, 1] whatever came in; what is not a number, too."""
+    if value >= 1.0:
+        return SCORE_STEPS
+    if value > -1.0:
+        return int(value * SCORE_STEPS)
+    return -SCORE_STEPS
+
+
+@numba.njit(cache=True, nogil=True)
+def _look(differences: Any, j: int, basis: Any, along: Any) -> None:
+    """Write record j along the axes."""
+    along[:] = 0.0
+    for f in range(basis.shape[0]):
+        value = float(differences[j, f])
+        if value != 0.0:  # most are
+            for a in range(basis.shape[1]):
+                along[a] += value * basis[f, a]
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_first(
+    differences: Any, offsets: Any, basis: Any, clip: float, by_voter: bool, kept: bool, squares: bool, total: Any
+) -> None:
+    k = basis.shape[1]
+    along = np.empty(k)
+    means = np.empty(k)
+    sizes = np.empty(k)
+    for i in range(len(offsets) - 1):
+        means[:] = 0.0
+        sizes[:] = 0.0
+        for j in range(offsets[i], offsets[i + 1]):
+            _look(differences, j, basis, along)
+            for a in range(k):
+                size = min(along[a] * along[a] / SQUARE_REACH, 1.0)
+                if by_voter:
+                    means[a] += along[a]
+                    sizes[a] += size
+                else:
+                    total[a] += _steps(along[a] / clip)
+                    if squares:
+                        total[k + a] += _steps(2.0 * size - 1.0)
+        records = offsets[i + 1] - offsets[i]
+        if by_voter and records > 0:
+            within = 0
+            for a in range(k):
+                mean = means[a] / records
+                total[a] += _steps(mean / clip)
+                within += abs(mean) < clip
+                if squares:
+                    total[k + kept + a] += _steps(2.0 * sizes[a] / records - 1.0)
+            if kept:
+                total[k] += _steps(2.0 * within / k - 1.0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_step(
+    differences: Any,
+    offsets: Any,
+    basis: Any,
+    preference: Any,
+    reach: Any,
+    clips: Any,
+    by_voter: bool,
+    spread: bool,
+    total: Any,
+) -> None:
+    k = basis.shape[1]
+    along = np.empty(k)
+    scores = np.empty(k)
+    for i in range(len(offsets) - 1):
+        scores[:] = 0.0
+        records = offsets[i + 1] - offsets[i]
+        if records == 0:
+            continue
+        for j in range(offsets[i], offsets[i + 1]):
+            _look(differences, j, basis, along)
+            margin = 0.0
+            for a in range(k):
+                margin += along[a] * preference[a]
+            chosen, other = mills(margin), mills(-margin)
+            weight = chosen + other  # phi / (Phi (1 - Phi))
+            surprise = chosen / weight if weight > 0.0 else 0.0  # 1 - Phi
+            for a in range(k):
+                score = min(max(along[a] * weight, -reach[a]), reach[a]) * surprise / clips[a]
+                if by_voter:
+                    scores[a] += score
+                else:
+                    steps = _steps(score)
+                    total[a] += steps
+                    scores[a] += steps / SCORE_STEPS
+        for a in range(k):
+            if by_voter:
+                steps = _steps(scores[a] / records)
+                total[a] += steps
+                if spread:
+                    square = steps / SCORE_STEPS
+                    total[k + a] += _steps(2.0 * square * square - 1.0)
+            elif spread:
+                total[k + a] += int(scores[a] * scores[a] / (2.0 * records) * SCORE_STEPS)
