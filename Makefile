@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
+# The tests start many interpreters: where a machine forbids bytecode, each would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # What `make check` runs: tests of single modules, all of them in seconds.
 UNIT   := tests/study tests/protocol tests/privacy/planning $(wildcard tests/privacy/test_*.py) tests/test_architecture.py \
           tests/test_ballots.py tests/test_decision.py tests/test_front_door.py tests/test_releases.py

@@ -24,7 +24,7 @@ which is at most RIDGE / 4.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,7 +98,7 @@ def maximise(work: Workspace, columns: FloatArray, eagerness: float, most_iterat
         t[j] = 0.0
         mills[j] = _MILLS_AT_0
         weight[j] = _MILLS_AT_0 * _MILLS_AT_0
-    count = 0
+    count: Any = np.int64(0)  # of a type: a literal zero would have what takes it compiled twice
     slack = 1.0
     settled = True  # beta maximises over the active atoms, to the tolerance
     smallest_gap = np.inf

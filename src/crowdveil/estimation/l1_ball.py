@@ -125,7 +125,7 @@ def _fit_some(
     values: FloatArray, gaps: FloatArray, iterations: IntArray,
 ) -> None:  # fmt: skip
     features = values.shape[1]
-    most = 0
+    most: Any = np.int64(0)  # of a type: a literal zero would have what takes it compiled twice
     for i in range(gaps.size):
         most = max(most, offsets[i + 1] - offsets[i])
     work = new_workspace(most, features)

@@ -7,6 +7,10 @@ with the slack, which is the share of the origin.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.kernel import inlined
 
@@ -28,7 +32,7 @@ def maximise_model(
     whether something was dropped after the first move.
     """
     bent = False
-    first = 0
+    first: Any = np.int64(0)  # of a type: a literal zero would have what takes it compiled twice
     while True:
         flattest = _factorise(gram, first, count, factor)
         # Without the origin the step keeps the sum of the shares: it solves gram step = residual - multiplier sign,

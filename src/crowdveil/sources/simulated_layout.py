@@ -177,7 +177,10 @@ def _write_rows(
 
     ``out`` needs room for _MOST_ROWS_PER_DILEMMA rows of _MOST_BYTES_PER_ROW bytes for each dilemma.
     """
-    at, rows = 0, 0
+    # Of a type, as are the arguments below: numba compiles a function once more for every other type, and for literals.
+    at: Any = np.int64(0)
+    rows = 0
+    yes, no = np.bool_(True), np.bool_(False)
     for wrong_order in (False, True):
         for i in order:
             apart = dirt[i] == Dirt.APART
@@ -188,13 +191,13 @@ def _write_rows(
                 repeats = 2 if dirt[i] == Dirt.REPEATED else 1
                 for _ in range(repeats):
                     at = _write_row(
-                        out, at, left[i], right[i], chose_left[i], dirt[i], True, dilemma, voter, i % per_voter
+                        out, at, left[i], right[i], chose_left[i], dirt[i], yes, dilemma, voter, i % per_voter
                     )
                     rows += 1
             if dirt[i] != Dirt.PARTNER_LOST and apart == wrong_order:
                 saved = not chose_left[i] or dirt[i] == Dirt.BOTH_SAVED
-                second = Dirt.DECIMALS if dirt[i] == Dirt.DECIMALS else Dirt.NONE
-                at = _write_row(out, at, right[i], left[i], saved, second, False, dilemma, voter, i % per_voter)
+                second = dirt[i] if dirt[i] == Dirt.DECIMALS else np.int8(Dirt.NONE.value)
+                at = _write_row(out, at, right[i], left[i], saved, second, no, dilemma, voter, i % per_voter)
                 rows += 1
     return at, rows
 
@@ -212,7 +215,7 @@ def _write_row(
     voter: int,
     turn: int,
 ) -> int:
-    point = dirt == Dirt.DECIMALS
+    point, whole = dirt == Dirt.DECIMALS, np.bool_(False)
     user = (voter * 2_862_933_555 + 1_234_567) % 4_000_000_000
     size, other_size = 0, 0
     for k in range(3, len(group)):
@@ -229,34 +232,34 @@ def _write_row(
         at = _number(out, at, _spread(voter))
         at = _byte(out, _byte(out, at, _POINT), _ZERO)
     at = _byte(out, at, _COMMA)
-    at = _cell(out, at, _spread(voter), False)
-    at = _cell(out, at, turn + 1, False)
-    at = _cell(out, at, group[0], point)
-    at = _cell(out, at, 1 if group[1] == 0 and other[1] == 0 else 0, False)
-    at = _cell(out, at, group[1], point)
+    at = _cell(out, at, _spread(voter), whole)
+    at = _cell(out, at, turn + 1, whole)
+    at = _cell(out, at, np.int64(group[0]), point)
+    at = _cell(out, at, 1 if group[1] == 0 and other[1] == 0 else 0, whole)
+    at = _cell(out, at, np.int64(group[1]), point)
     if dirt == Dirt.BLANK:
         at = _byte(out, at, _COMMA)
     else:
         at = _cell(out, at, GREEN if group[2] == 1 else RED if group[2] == -1 else 0, point)
     at = _text(out, at, _NOTHING)
     at = _cell(out, at, size + 1 if dirt == Dirt.WRONG_SUM else size, point)
-    at = _cell(out, at, abs(size - other_size), False)
+    at = _cell(out, at, abs(size - other_size), whole)
     at = _cell(out, at, 1 if saved or dirt == Dirt.BOTH_SAVED else 0, point)
     if dirt == Dirt.CUT_SHORT:
         return _byte(out, at, _NEWLINE)
     at = _text(out, at, _TEMPLATES[user % 2])
     at = _byte(out, at, _COMMA)
-    at = _cell(out, at, user % 3 % 2, False)
-    at = _cell(out, at, 1 if first else 0, False)
+    at = _cell(out, at, user % 3 % 2, whole)
+    at = _cell(out, at, 1 if first else 0, whole)
     at = _text(out, at, _COUNTRIES[voter % len(_COUNTRIES)])
     at = _byte(out, at, _COMMA)
     for k in range(3, len(group)):
         if k == 3 and dirt == Dirt.TOO_MANY:
-            at = _cell(out, at, 9, point)
+            at = _cell(out, at, np.int64(9), point)
         elif k == 3 and dirt == Dirt.NO_NUMBER:
             at = _byte(out, _byte(out, at, _X), _COMMA)
         else:
-            at = _cell(out, at, group[k], point)
+            at = _cell(out, at, np.int64(group[k]), point)
     out[at - 1] = _NEWLINE
     return at
 

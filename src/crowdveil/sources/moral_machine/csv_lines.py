@@ -106,7 +106,10 @@ def _scan(
     block: ByteArray, size: int, roles: IntArray, shifts: IntArray, highest: IntArray, four: WordArray, odd: IntArray,
     entries: WordArray, names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
 ) -> tuple[int, int]:  # fmt: skip
-    row, odd_rows, at = 0, 0, 0
+    # Zeros of a type: numba compiles a function once more for an argument that begins as a literal.
+    row: Word = np.int64(0)
+    at: Word = np.int64(0)
+    odd_rows = 0
     # Whether the row before this one is clean and alone so far, and where its names are.
     waiting, last_dilemma, last_voter = False, (0, 0), (0, 0)
     while at < size:
@@ -169,7 +172,7 @@ def whole_rows(block: ByteArray, filled: int, columns: int) -> int:
 
     What a row at the beginning of the block leaves open is open: one that is longer than a block is none.
     """
-    at = 0
+    at: Word = np.int64(0)
     while at < filled:
         if block[at] == _NEWLINE or block[at] == _RETURN:
             at += 1
@@ -184,7 +187,7 @@ def whole_rows(block: ByteArray, filled: int, columns: int) -> int:
 @compiled
 def ends_open(block: ByteArray, size: int, columns: int) -> bool:
     """Tell whether a quote is left open in a block."""
-    at = 0
+    at: Word = np.int64(0)
     while at < size:
         if block[at] == _NEWLINE or block[at] == _RETURN:
             at += 1
@@ -207,7 +210,8 @@ def has_quote(block: ByteArray, size: int) -> bool:
 @compiled
 def count_rows(block: ByteArray, size: int, columns: int) -> int:
     """Return how many rows there are. Blank lines are none."""
-    rows, at = 0, 0
+    rows = 0
+    at: Word = np.int64(0)
     while at < size:
         if block[at] != _NEWLINE and block[at] != _RETURN:
             at, _ = row_end(block, at, size, columns)
@@ -220,7 +224,8 @@ def count_rows(block: ByteArray, size: int, columns: int) -> int:
 def find_rows(block: ByteArray, size: int, columns: int, wanted: IntArray) -> IntArray:
     """Return the wanted rows, which are in order and numbered from 0: row, from which byte, to which."""
     rows = np.empty((len(wanted), 3), np.int64)
-    row, at, found = 0, 0, 0
+    row, found = 0, 0
+    at: Word = np.int64(0)
     while at < size and found < len(wanted):
         if block[at] == _NEWLINE or block[at] == _RETURN:
             at += 1

@@ -199,7 +199,9 @@ def _finish(word: Word) -> Word:
 def ordered(table: WordArray, words: tuple[int, ...]) -> IntArray:
     """Return the order of a table's rows by these words: by the first, where it is equal by the second, and so on."""
     order: IntArray = np.argsort(table[:, words[0]])
-    _order_ties(table, np.array(words), order, np.empty_like(order))
+    by = np.array(words)
+    by.setflags(write=False)  # as constants of compiled functions are, so that sorting is compiled once
+    _order_ties(table, by, order, np.empty_like(order))
     return order
 
 
@@ -230,7 +232,8 @@ def merge_sort(table: WordArray, words: IntArray, order: IntArray, spare: IntArr
                 else:
                     spare[i] = order[right]
                     right += 1
-        order[:] = spare[: len(order)]
+        for i in range(len(order)):
+            order[i] = spare[i]
         width *= 2
 
 

@@ -135,7 +135,8 @@ def _group(
     entries: WordArray, order: IntArray, dilemmas: SmallIntArray, choices: SmallIntArray, kinds: CodeArray,
     offsets: IntArray, voters: IntArray, refused: IntArray,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    pairs, present, equal, refusals, start = 0, 0, 0, 0, 0
+    pairs, present, equal, start = 0, 0, 0, 0
+    refusals: Word = np.int64(0)  # of a type: a literal zero would have what takes it compiled twice
     while start < len(order):
         first, before = entries[order[start]], pairs
         voter = order[start]
@@ -221,7 +222,8 @@ def _set_repeated_aside(rows: WordArray, refused: IntArray, refusals: int) -> tu
                 if row[_KIND] != rows[different - 1, _KIND]:
                     rows[different - 1, _KIND] = np.uint64(0)
                 continue
-        rows[different] = row
+        for k in range(rows.shape[1]):
+            rows[different, k] = row[k]
         different += 1
     return different, refusals
 

@@ -254,7 +254,8 @@ def _sort_texts(names: WordArray, texts: ByteArray, bits: int, result: ByteArray
     start: Word = 0
     for i in range(len(names)):
         bucket, length = _bucket(names[i, 0], bits), np.int64(names[i, 2])
-        result[place[bucket] : place[bucket] + length] = texts[start : start + length]
+        for k in range(length):
+            result[place[bucket] + k] = texts[start + k]
         place[bucket] += length
         start += length
 
