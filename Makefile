@@ -22,9 +22,9 @@ test: lint                         ## lint, types, import direction, all tests b
 	$(BIN)/python -m tests.compile_kernels
 	$(BIN)/pytest -n auto
 
-test-slow: $(VENV)/installed-dev   ## the long sweeps
+test-slow: $(VENV)/installed-dev   ## the long sweeps, and many more examples of every property
 	$(BIN)/python -m tests.compile_kernels
-	$(BIN)/pytest -n auto -m slow
+	$(BIN)/pytest -n auto -m "slow or hypothesis" --hypothesis-profile thorough
 
 lint: $(VENV)/installed-dev node_modules
 	$(BIN)/ruff format --check .

@@ -24,7 +24,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(st.integers(1, 4), st.text(st.characters(codec="utf-8"), max_size=4)),

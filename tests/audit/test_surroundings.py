@@ -19,8 +19,17 @@ pytestmark = pytest.mark.xdist_group("audit")
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.mistake or attack.name)
-def test_ours_holds_and_every_mistake_is_caught(attack):
+def test_ours_holds_and_every_mistake_is_caught(attack, monkeypatch):
+    monkeypatch.setattr(surroundings, "HISTORIES", 10)
+    monkeypatch.setattr(surroundings, "FILES", 30)
     test = attack.run(1)
+    assert test.passed, test.findings
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", [a for a in ATTACKS if a.mistake is None], ids=lambda attack: attack.name)
+def test_ours_holds_for_long(attack):
+    test = attack.run(2)
     assert test.passed, test.findings
 
 

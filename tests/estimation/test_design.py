@@ -53,9 +53,9 @@ def test_the_derivative_of_the_expected_scores_against_differences(study):
     design, rng = public_design(study), np.random.default_rng(2)
     preference = rng.normal(0, 0.3, study.dimension)
     _, derivative = design.expected_scores(preference)
-    for direction in rng.normal(0, 1, (3, study.dimension)):
-        ahead, behind = (design.expected_scores(preference + s * direction)[0] for s in (1e-5, -1e-5))
-        assert np.allclose(derivative @ direction, (ahead - behind) / 2e-5, rtol=0, atol=1e-7)
+    direction = rng.normal(0, 1, study.dimension)
+    ahead, behind = (design.expected_scores(preference + s * direction)[0] for s in (1e-5, -1e-5))
+    assert np.allclose(derivative @ direction, (ahead - behind) / 2e-5, rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.2, -1.0])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from crowds import awkward, even_offsets, gaussian, moral_machine
 from exact_maximiser import exact_maximiser
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import brentq, minimize
@@ -136,7 +136,6 @@ def test_the_gap_is_that_of_the_point_returned_even_if_the_solver_ran_out_of_tim
     np.testing.assert_allclose(work.gradient, expected, rtol=1e-12, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     arrays(np.int8, st.tuples(st.integers(0, 8), st.integers(1, 6)), elements=st.integers(-3, 3)),
     st.sampled_from([0.01, 0.5, 2.0, 100.0]),
@@ -145,7 +144,6 @@ def test_any_small_integers_are_fitted(records, bound):
     assert_sound(records, even_offsets(1, len(records)), bound)
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 5)), elements=st.floats(-1e3, 1e3, width=32)),
     st.floats(0.01, 100.0),

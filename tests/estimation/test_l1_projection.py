@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
@@ -9,7 +9,6 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 8)), elements=st.floats(-1e3, 1e3)),
     st.floats(1e-3, 1e3),

@@ -3,7 +3,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 from crowds import even_offsets, gaussian, moral_machine
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
@@ -38,7 +38,6 @@ def fit_one(records: np.ndarray):
     return fit.values[0], bool(fit.exists[0]), bool(fit.unique[0])
 
 
-@settings(deadline=None, max_examples=150)
 @given(arrays(np.int8, st.tuples(st.integers(0, 6), st.just(3)), elements=st.integers(-2, 2)))
 @example(np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0]], dtype=np.int8))
 @example(np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [1, 1, 1]], dtype=np.int8))
@@ -55,7 +54,6 @@ def test_a_maximum_exists_exactly_where_enumeration_finds_no_separation(records)
         np.testing.assert_allclose(outside_the_span, 0.0, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=100)
 @given(arrays(np.int8, st.tuples(st.integers(1, 6), st.just(3)), elements=st.integers(-2, 2)))
 def test_the_program_agrees_with_enumeration(records):
     records = records[records.any(axis=1)]

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import opendp.prelude as dp
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -32,20 +32,17 @@ def opendp_epsilon(rho, delta):
 
 
 @given(rhos, deltas)
-@settings(max_examples=100, deadline=None)
 def test_the_conversion_agrees_with_opendp(rho, delta):
     assert epsilon_of(rho, delta) == pytest.approx(opendp_epsilon(rho, delta), rel=1e-6, abs=1e-9)
 
 
 @given(rhos, deltas)
-@settings(max_examples=100, deadline=None)
 def test_never_worse_than_the_first_closed_form(rho, delta):
     """Bun and Steinke 2016, Proposition 1.3: rho + 2 sqrt(rho ln(1 / delta))."""
     assert epsilon_of(rho, delta) < rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
 @given(rhos, deltas)
-@settings(max_examples=100, deadline=None)
 def test_never_better_than_the_gaussian_mechanism_allows(rho, delta):
     """The exact delta of Gaussian noise (Balle and Wang 2018) is a lower bound for anything that is true of zCDP."""
     epsilon, mu = epsilon_of(rho, delta), math.sqrt(2 * rho)
@@ -54,7 +51,6 @@ def test_never_better_than_the_gaussian_mechanism_allows(rho, delta):
 
 
 @given(st.floats(0.001, 50), deltas)
-@settings(max_examples=100, deadline=None)
 def test_there_and_back(epsilon, delta):
     rho = rho_of(epsilon, delta)
     assert epsilon_of(rho, delta) == pytest.approx(epsilon, rel=1e-6)

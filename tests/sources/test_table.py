@@ -213,7 +213,7 @@ NAMES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_si
 ANSWER = st.tuples(NAMES, st.booleans(), *(st.floats(f.low, f.high) for f in FEATURES for _ in range(2)))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ANSWER, min_size=1, max_size=20), st.booleans())
 def test_what_is_written_is_what_is_read(tmp_path: Path, answers: list[tuple[Any, ...]], as_parquet: bool) -> None:
     frame = pl.DataFrame(answers, schema=["voter", "chosen", *HEADER.strip().split(",")[2:]], orient="row")

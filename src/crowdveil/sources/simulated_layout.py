@@ -208,9 +208,9 @@ def _write_row(
     at: int,
     group: Any,
     other: Any,
-    saved: bool,
-    dirt: int,
-    first: bool,
+    saved: Any,
+    dirt: Any,
+    first: Any,
     dilemma: int,
     voter: int,
     turn: int,
@@ -288,7 +288,7 @@ def _dilemma_name(out: ByteArray, at: int, dilemma: int) -> int:
 
 
 @_compiled
-def _cell(out: ByteArray, at: int, value: int, point: bool) -> int:
+def _cell(out: ByteArray, at: int, value: Any, point: Any) -> int:
     at = _number(out, at, value)
     if point:
         at = _byte(out, _byte(out, at, _POINT), _ZERO)

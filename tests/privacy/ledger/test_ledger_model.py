@@ -134,5 +134,5 @@ class LedgerAgainstIntegers(RuleBasedStateMachine):
         assert undelivered == {entry for entry, digest in self.delivered.items() if digest is None}
 
 
-LedgerAgainstIntegers.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+LedgerAgainstIntegers.TestCase.settings = settings(stateful_step_count=30)
 TestLedgerAgainstIntegers = LedgerAgainstIntegers.TestCase

@@ -14,7 +14,7 @@ from threading import Barrier
 
 import opendp.prelude as dp
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.privacy.ledger.posting import charge_of, post
 
@@ -53,7 +53,6 @@ def test_it_is_the_same_ledger_when_opened_again(ledger: Ledger) -> None:
 
 
 @given(st.integers(100, 50_000_000))
-@settings(max_examples=50, deadline=None)
 def test_a_pure_release_costs_half_its_square_rounded_up(tmp_path_factory: pytest.TempPathFactory, micro: int) -> None:
     ledger = Ledger.create(tmp_path_factory.mktemp("ledger") / "ledger", Amount(50_000_000), DELTA)
     exact = Fraction(micro, 10**6) ** 2 / 2 * 10**6
@@ -206,7 +205,6 @@ def test_twelve_processes_with_pure_and_gaussian_releases_never_overspend_rho(le
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 200_000)), max_size=12))
-@settings(max_examples=20, deadline=None)
 def test_any_history_stays_within_the_budget(tmp_path_factory: pytest.TempPathFactory, history) -> None:
     ledger = Ledger.create(tmp_path_factory.mktemp("ledger") / "ledger", Amount(1_000_000), DELTA)
     budget, spent = ledger.statement().budget.micro, Fraction(0)

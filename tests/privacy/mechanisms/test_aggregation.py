@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import minimize
@@ -157,7 +157,6 @@ def crowd():
 
 
 @given(st.integers(20, 60), st.integers(0, 9), st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
 def test_equal_weights_give_scipys_winsorised_sample(count, cut, seed):
     values = np.random.default_rng(seed).normal(size=(count, 2))
     share = (cut + 0.5) / count  # between two ranks, so that rounding does not matter

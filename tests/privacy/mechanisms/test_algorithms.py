@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 from scipy import stats
 from scripted_noise import RecordingNoise
@@ -200,7 +199,6 @@ def test_the_noise_of_algorithm_3_has_the_scale_of_the_theorem(factor, passes):
 
 
 @given(st.integers(1, 6), st.integers(0, 2**32 - 1))
-@settings_of_hypothesis(max_examples=50)
 def test_turning_a_choice_over_leaves_the_quadratic_and_moves_the_slope_within_its_sensitivity(features, seed):
     rng = np.random.default_rng(seed)
     records = rng.normal(size=(4, features)) * rng.choice([0.1, 1.0, 9.0])

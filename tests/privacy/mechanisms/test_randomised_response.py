@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scripted_noise import RecordingNoise
@@ -122,7 +122,6 @@ def test_all_choices_of_a_voter_together_never_spend_more_than_her_epsilon(recor
     assert np.repeat(reports.epsilons.micro, np.diff(reports.offsets)).tolist() == epsilons
 
 
-@settings(max_examples=40)
 @given(st.lists(st.booleans(), min_size=20, max_size=20), st.integers(0, 1000))
 def test_which_choices_are_reported_does_not_depend_on_them(which, seed):
     ballots = crowd()

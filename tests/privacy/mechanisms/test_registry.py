@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
@@ -25,7 +25,6 @@ from crowdveil.study.bundled import load_study, synthetic_study
 STUDIES = [load_study("moral-machine"), load_study("kidney"), synthetic_study(1), synthetic_study(10, 400)]
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(list(PARADIGMS.values())),
     st.sampled_from(STUDIES),

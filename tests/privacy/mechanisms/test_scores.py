@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scripted_noise import RecordingNoise
@@ -53,7 +53,6 @@ small = st.lists(st.integers(-127, 127), min_size=MACHINE.dimension, max_size=MA
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # sums of numbers near 1e308
-@settings(deadline=None)
 @given(st.lists(finite, min_size=1, max_size=5), finite, st.data())
 def test_no_record_whatever_moves_a_coordinate_further_than_the_sensitivity(records, other, data):
     place = data.draw(st.integers(0, len(records) - 1))
@@ -62,7 +61,6 @@ def test_no_record_whatever_moves_a_coordinate_further_than_the_sensitivity(reco
     assert np.abs(scores[0] - scores[1]).max() <= RECORD_SENSITIVITY
 
 
-@settings(max_examples=30, deadline=None)
 @given(small, small)
 def test_nor_does_a_record_of_small_integers(first, second):
     scores = record_scores(MACHINE, np.array([first, second], np.int8))
@@ -89,7 +87,6 @@ def test_the_pool_is_noised_once_with_the_records_sensitivity(mechanism):
     assert measured.total.tolist() == record_scores(ballots.study, ballots.differences).sum(axis=0).tolist()
 
 
-@settings(deadline=None)
 @given(st.integers(2, 10_000), st.floats(0.001, 50))
 def test_a_voter_is_clipped_somewhere_between_nothing_and_everything(voters, epsilon):
     clip, kept = voter_clip(Settings(SYNTHETIC, 2.0), voters, epsilon)
@@ -162,7 +159,6 @@ def test_reporting_some_coordinates_is_unbiased(size, monkeypatch):
     assert seen["scores"] == pytest.approx(exact, rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 2000), st.integers(1000, 50_000_000), st.sampled_from([SYNTHETIC, MACHINE, KIDNEY]))
 def test_the_number_of_coordinates_is_the_best_of_all(records, micro, study):
     """The variance of a scaled coordinate, k/m times noise and what is not heard, from the laws of both."""

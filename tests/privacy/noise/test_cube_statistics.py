@@ -103,7 +103,7 @@ def test_the_rounded_float_noise_does_not_follow_it():
     assert fit(draws(1, 1_000_000, 2, source=FloatNoiseForExperiments(1)), 1.0) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("span", [Fraction(1, 4), Fraction(1, 1000)])
+@pytest.mark.parametrize("span", [pytest.param(Fraction(1, 4), marks=pytest.mark.slow), Fraction(1, 1000)])
 def test_the_tails_of_the_geometric_variables_follow_the_closed_form_too(monkeypatch, span):
     """With few or no digits, nearly every radius goes through a tail."""
     monkeypatch.setattr(laplace_coins, "DIGITS_SPAN", span)

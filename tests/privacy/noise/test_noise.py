@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
@@ -190,7 +190,6 @@ def test_double_above_is_the_least_one(x):
     assert Fraction(math.nextafter(double, 0)) < x <= Fraction(double)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 2**33), st.integers(100, 50_000_000))
 def test_opendp_accounts_for_no_more_than_epsilon(sensitivity, micro):
     """The scale handed over is at least the exact one, and so near to it that OpenDP's own bound is epsilon."""

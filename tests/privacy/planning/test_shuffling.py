@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln
 from scipy.stats import binom
@@ -38,7 +38,6 @@ def hockey_stick(first, second, epsilon):
 
 
 @given(st.floats(0.05, 4), st.integers(1, 12), st.floats(0, 1))
-@settings(max_examples=60, deadline=None)
 def test_delta_is_that_of_the_enumerated_pair(local_epsilon, voters, part):
     epsilon = part * local_epsilon
     expected = hockey_stick(*enumerated_pair(local_epsilon, voters), epsilon)
@@ -95,7 +94,6 @@ def test_the_closed_form_of_the_same_paper_is_never_better():
 
 
 @given(st.floats(1e-4, 50), st.integers(1, 10**6), st.floats(-15, -0.1))
-@settings(max_examples=30, deadline=None)
 def test_never_above_what_each_report_promises(local_epsilon, voters, exponent):
     assert 0 <= amplified_epsilon(local_epsilon, voters, 10**exponent) <= local_epsilon
 

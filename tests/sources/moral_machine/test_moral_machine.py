@@ -269,7 +269,7 @@ def value(outcome: Row, name: str) -> int:
     return LEGALITY[given] if name == "legality" else given
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(DILEMMAS, st.randoms(use_true_random=False))
 def test_what_is_written_is_what_is_read(tmp_path: Path, dilemmas: list[tuple[str, Row, Row]], random: Any) -> None:
     rows: list[Row] = []
@@ -293,7 +293,7 @@ JUNK = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.sampled_from(HEADER), JUNK), max_size=8),
     st.lists(st.integers(0, 30), max_size=4),

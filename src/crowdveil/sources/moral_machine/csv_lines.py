@@ -167,7 +167,7 @@ def row_end(block: ByteArray, start: int, size: int, columns: int) -> tuple[int,
 
 
 @compiled
-def whole_rows(block: ByteArray, filled: int, columns: int) -> int:
+def whole_rows(block: ByteArray, filled: int, columns: int) -> Word:
     """Return where the last whole row of a block ends, which has more rows after it; 0 if there is none.
 
     What a row at the beginning of the block leaves open is open: one that is longer than a block is none.
