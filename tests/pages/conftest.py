@@ -15,7 +15,7 @@ from crowdveil.study.bundled import load_study
 MakeRelease = Callable[..., Release]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_guarantee() -> Callable[..., Guarantee]:
     def make(name: str = "vlcp", epsilon: str = "1", smallest: str | None = None, voters: int = 2097) -> Guarantee:
         return Guarantee(paradigm(name), Epsilon(epsilon), Epsilon(smallest or epsilon), 2.0, voters)
@@ -23,7 +23,7 @@ def make_guarantee() -> Callable[..., Guarantee]:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_release(make_guarantee: Callable[..., Guarantee]) -> MakeRelease:
     """Make a release by hand; its values run from -0.25 to 0.3, and by default its error bars are 0.06."""
 

@@ -17,6 +17,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Place, Unit
 from crowdveil.publish import REPORTS_MADE_BY
 from crowdveil.releases import Release
+from crowdveil.study.bundled import load_study
 
 MakeRelease = Callable[..., Release]
 
@@ -35,7 +36,8 @@ EVERY_KIND = pytest.mark.parametrize(("kind", "name"), KINDS, ids=[f"{kind}-{nam
 
 
 def release_of(make_release: MakeRelease, kind: str, name: str) -> Release:
-    release = make_release(name, "1", smallest="0.5" if "personal" in kind else None)
+    """Return a release of the smallest study, whose pictures are drawn soonest."""
+    release = make_release(name, "1", study=load_study("kidney"), smallest="0.5" if "personal" in kind else None)
     if "devices" in kind:
         return replace(release, mechanism="score", facts={"reports_made_on": REPORTS_MADE_ON}, ledger=None)
     if "holder" in kind:

@@ -74,14 +74,14 @@ def table_rows(html: str) -> list[list[str]]:
     return rows
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def dilemma() -> Dilemma:
     return load_study("moral-machine").dilemma(
         [{"name": "stay", "features": {"girl": 1}}, {"name": "swerve", "features": {"dog": 2, "intervention": 1}}]
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def four(make_release: MakeRelease) -> list[Release]:
     spread = Spread(tuple(map(tuple, (np.eye(23) * 0.03**2).tolist())))
     return [
@@ -94,7 +94,12 @@ def four(make_release: MakeRelease) -> list[Release]:
     ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def page_of_one(make_release: MakeRelease) -> str:
+    return release_page([make_release()])
+
+
+@pytest.fixture(scope="module")
 def page_of_four(four: list[Release], dilemma: Dilemma) -> str:
     return release_page(four, decisions=[decide(release, dilemma) for release in four])
 
@@ -127,27 +132,25 @@ def test_factors_come_first_where_a_study_names_them(make_release: MakeRelease) 
     assert 'class="factors"' not in release_page([make_release(study=load_study("kidney"), parameter=np.zeros(5))])
 
 
-def test_every_feature_is_in_the_pictures_and_in_the_table(make_release: MakeRelease) -> None:
-    release = make_release()
-    html = release_page([release])
-    page = Page(html)
+def test_every_feature_is_in_the_pictures_and_in_the_table(page_of_one: str) -> None:
+    page = Page(page_of_one)
     drawn = Counter(text for tag, text in page.texts if tag == "text")
-    listed = {row[0] for row in table_rows(html)}
-    for feature in release.study.features:
+    listed = {row[0] for row in table_rows(page_of_one)}
+    for feature in load_study("moral-machine").features:
         assert feature.label in listed
         assert drawn[feature.label] == 2  # the wide picture and the one for phones
 
 
-def test_page_opens_with_what_was_asked_of_how_many(make_release: MakeRelease) -> None:
-    words = Page(release_page([make_release()])).words
+def test_page_opens_with_what_was_asked_of_how_many(page_of_one: str) -> None:
+    words = Page(page_of_one).words
     for said in ("The Moral Machine", "The brakes have failed. Which group should be spared?", "2,097", "23", "73.1%"):
         assert said in words
     assert "people tend to prefer alternatives with more of this" in words
 
 
-@pytest.mark.parametrize("count", [1, 4])
-def test_page_is_well_formed_and_needs_nothing_beside_it(four: list[Release], count: int) -> None:
-    html = release_page(four[:count])
+@pytest.mark.parametrize("which", ["page_of_one", "page_of_four"])
+def test_page_is_well_formed_and_needs_nothing_beside_it(which: str, request: pytest.FixtureRequest) -> None:
+    html = request.getfixturevalue(which)
     page = Page(html)
     names = {tag for tag, _ in page.tags}
     assert not names & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "foreignobject"}
@@ -170,8 +173,8 @@ def test_ids_are_unique_and_every_reference_leads_somewhere(page_of_four: str) -
     assert referred <= set(ids)
 
 
-def test_headings_go_down_one_step_at_a_time(page_of_four: str, make_release: MakeRelease) -> None:
-    for html in (page_of_four, release_page([make_release()])):
+def test_headings_go_down_one_step_at_a_time(page_of_four: str, page_of_one: str) -> None:
+    for html in (page_of_four, page_of_one):
         levels = [int(tag[1]) for tag, _ in Page(html).tags if re.fullmatch(r"h[1-6]", tag)]
         assert levels[0] == 1
         assert levels.count(1) == 1
@@ -221,17 +224,17 @@ def test_decision_is_told_with_its_certainty(make_release: MakeRelease) -> None:
     assert "left , certain to more than 99.9%" in both
 
 
-def test_experiment_is_loud_and_promises_nothing(make_release: MakeRelease) -> None:
-    release = make_release()
+def test_experiment_is_loud_and_promises_nothing(make_release: MakeRelease, page_of_one: str) -> None:
     experiment = make_release(exact=False, ledger=None)
-    assert "protects nobody" not in release_page([release])
+    assert "protects nobody" not in page_of_one
     alone = Page(release_page([experiment])).words
     assert BANNER in alone
     assert "Nothing is promised" in alone
     assert "What is promised" not in alone
     assert "--allow-experiment" in alone
     assert "charged to no ledger" in alone
-    assert Page(release_page([release, experiment])).words.count(BANNER) == 2  # above all, and above its own part
+    both = Page(release_page([make_release(), experiment])).words
+    assert both.count(BANNER) == 2  # above all, and above its own part
 
 
 def test_provenance_names_everything(make_release: MakeRelease) -> None:
@@ -367,8 +370,8 @@ def test_words_contrast_with_what_is_behind_them(scheme: str) -> None:
     assert contrast(colours["alarm"], colours["alarm-ink"]) >= 4.5
 
 
-def test_pictures_use_the_colours_of_the_page(make_release: MakeRelease) -> None:
+def test_pictures_use_the_colours_of_the_page(page_of_one: str) -> None:
     light = style_colours()["light"]
-    used = set(re.findall(r"var\(--([a-z]+), (#[0-9a-f]{6})\)", release_page([make_release()])))
+    used = set(re.findall(r"var\(--([a-z]+), (#[0-9a-f]{6})\)", page_of_one))
     assert {name for name, _ in used} == {"ink", "muted", "rule", "paper", "more", "less"}
     assert all(light[name] == colour for name, colour in used)

@@ -6,12 +6,19 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
 
+COLOURS = {"light": None, "dark": ["color-contrast", "link-in-text-block"]}
+"""The rules that are about colours, by scheme; all rules in the light."""
 
-def violations(page):
-    """Return what axe-core has against a page as it is now: rule, impact and where."""
+
+def violations(page, scheme):
+    """Return what axe-core has against a page in light or in dark: rule, impact and where.
+
+    In the dark only colours are others: what else there is to say was said in the light.
+    """
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     if not SCRIPT.is_file():
         pytest.fail("axe-core is not installed: run `make node_modules`")
     if not page.evaluate("typeof axe === 'object'"):
         page.evaluate(SCRIPT.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run()")["violations"]
+    found = page.evaluate("rules => axe.run(rules ? { runOnly: rules } : {})", COLOURS[scheme])["violations"]
     return [(v["id"], v["impact"], [node["target"] for node in v["nodes"]]) for v in found]
