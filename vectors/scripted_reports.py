@@ -9,13 +9,14 @@ import numpy as np
 from vectors.scripted_noise import ScriptedNoise
 
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.design import CLIP, public_design
+from crowdveil.estimation.design import public_design
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.scores import RECORD_CLIP
 from crowdveil.protocol.report import write_reports
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.features import Feature
@@ -57,7 +58,8 @@ def poll(mechanism: str) -> dict[str, Any]:
             "norm_bound": STUDY.norm_bound,
             "record_bound": STUDY.record_bound,
             "axes": public_design(STUDY).axes.tolist() if DISTRIBUTED[mechanism].needs_axes else None,
-            "clip": CLIP if DISTRIBUTED[mechanism].needs_axes else None,
+            "units": public_design(STUDY).units.tolist() if DISTRIBUTED[mechanism].needs_axes else None,
+            "clip": RECORD_CLIP if DISTRIBUTED[mechanism].needs_axes else None,
         },
         "questions": QUESTIONS,
         "about_epsilon_micro": ABOUT_EPSILON.micro,

@@ -27,6 +27,8 @@ from crowdveil.study.study import Study
 SAMPLE = 40_000
 GRID = 2**20
 """Integer steps to a unit of an axis: scores of differences are uncorrelated and of mean square GRID^2."""
+FINE = 2**10
+"""Steps to a value of a feature that need not be whole."""
 CLIP = 0.7
 """Scores of single records are kept within this many standard deviations of the design along each axis."""
 _SEED = 20_190_606
@@ -43,10 +45,11 @@ class Design:
     differences: FloatArray
     """In model units, a row a dilemma."""
     axes: IntArray
-    """A row a feature: of raw integer values x - z, the score along each axis is (x - z) @ axes."""
+    """A row a feature: of integer values x - z, the score along each axis is (x - z) @ axes."""
     rest: IntArray
     """The same for the directions that no factor looks at."""
     units: FloatArray
+    """Integer steps to a model unit of each feature: a difference v is the integer floor(v units + 1/2)."""
 
     @property
     def directions(self) -> int:
@@ -171,7 +174,8 @@ def public_design(study: Study) -> Design:
     everything = _principal(moments)
     # Of all directions that vary, those that are uncorrelated with every axis of a factor.
     left_out = everything @ _complement(everything.T @ moments @ basis)
-    return Design(differences, _integers(basis, study), _integers(left_out, study), study.units)
+    steps = _steps(study)
+    return Design(differences, _integers(basis, steps), _integers(left_out, steps), steps)
 
 
 def _uncorrelated(moments: FloatArray) -> FloatArray:
@@ -203,5 +207,14 @@ def _complement(columns: FloatArray) -> FloatArray:
     return np.asarray(vectors[:, np.count_nonzero(sizes > 0.5) :], np.float64)
 
 
-def _integers(basis: FloatArray, study: Study) -> IntArray:
-    return np.rint(basis / study.units[:, None] * GRID).astype(np.int64)
+def _steps(study: Study) -> FloatArray:
+    """Return the steps to a model unit: one for each whole value, or FINE of them where values are not whole."""
+    whole = [
+        study.drawing.method == "moral-machine" or (bool(f.levels) and all(float(v).is_integer() for v in f.levels))
+        for f in study.features
+    ]
+    return np.where(whole, study.units, FINE * study.units)
+
+
+def _integers(basis: FloatArray, steps: FloatArray) -> IntArray:
+    return np.rint(basis / steps[:, None] * GRID).astype(np.int64)

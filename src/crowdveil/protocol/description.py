@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.design import CLIP, public_design
+from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.scores import RECORD_CLIP
 from crowdveil.protocol.polls import Entry, Level, Option, Poll, Question, State
 from crowdveil.study.study import Study
 
@@ -46,8 +47,9 @@ def _terms(poll: Poll) -> dict[str, Any]:
         "method": {
             "norm_bound": study.norm_bound,
             "record_bound": study.record_bound,
-            "axes": public_design(study).basis.tolist() if scored else None,
-            "clip": CLIP if scored else None,
+            "axes": public_design(study).axes.tolist() if scored else None,
+            "units": public_design(study).units.tolist() if scored else None,
+            "clip": RECORD_CLIP if scored else None,
         },
         "factors": [
             {"name": factor.name, "step": step}

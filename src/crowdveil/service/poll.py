@@ -44,7 +44,7 @@ class HostedPoll(Poll):
     @cached_property
     def settings(self) -> Settings:
         """The mechanism's public settings."""
-        return Settings(self.study, self.study.norm_bound)
+        return Settings(self.study, self.study.norm_bound, drawn=True)
 
     @cached_property
     def terms(self) -> Terms:

@@ -19,8 +19,8 @@ from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.score import ScoreRelease, coordinates_to_report
 from crowdveil.privacy.mechanisms.scores import (
     DISAGREEMENT,
+    RECORD_CLIP,
     RECORD_SENSITIVITY,
-    SCORE_STEPS,
     cube_variance,
     sum_of_scores,
     voter_scores,
@@ -44,8 +44,7 @@ def one_voter(study, records):
 
 def record_scores(study, records):
     """The scores of each record by itself."""
-    axes = public_design(study).axes
-    return np.array([sum_of_scores(axes, None, one_voter(study, [record])) for record in records])
+    return np.array([sum_of_scores(None, one_voter(study, [record])) for record in records])
 
 
 finite = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3)
@@ -57,7 +56,7 @@ small = st.lists(st.integers(-127, 127), min_size=MACHINE.dimension, max_size=MA
 def test_no_record_whatever_moves_a_coordinate_further_than_the_sensitivity(records, other, data):
     place = data.draw(st.integers(0, len(records) - 1))
     changed = [*records[:place], other, *records[place + 1 :]]
-    scores = [voter_scores(one_voter(SYNTHETIC, r), Settings(SYNTHETIC, 2.0)) for r in (records, changed)]
+    scores = [voter_scores(one_voter(SYNTHETIC, r)) for r in (records, changed)]
     assert np.abs(scores[0] - scores[1]).max() <= RECORD_SENSITIVITY
 
 
@@ -132,7 +131,7 @@ def test_everyone_asks_for_noise_of_her_own_epsilon_on_the_coordinates_she_repor
         ("cube", RECORD_SENSITIVITY, epsilons.micro[sizes == size].tolist(), int(size)) for size in set(sizes.tolist())
     )
     assert reports.reported.sum(axis=1).tolist() == sizes.tolist()
-    exact = voter_scores(ballots, Settings(ballots.study, 2.0))
+    exact = voter_scores(ballots)
     assert np.array_equal(reports.values, np.where(reports.reported, exact, 0))
 
 
@@ -147,15 +146,15 @@ def test_reporting_some_coordinates_is_unbiased(size, monkeypatch):
 
     monkeypatch.setattr(score_module, "coordinates_to_report", lambda design, counts, epsilons: np.full(6, size))
     seen = {}
-    original = score_module.preference_from_scores
+    original = score_module.fit_mean_scores
     monkeypatch.setattr(
-        score_module, "preference_from_scores", lambda *given: seen.update(scores=given[1]) or original(*given)
+        score_module, "fit_mean_scores", lambda *given, **k: seen.update(scores=given[1]) or original(*given, **k)
     )
     voter = crowd(voters=1).take(np.zeros(6, np.int64))
     public = Settings(voter.study, 2.0)
     reports = ScoreRelease().report(voter, public, Epsilons.same(1, 6), EveryOrder())
     ScoreRelease().aggregate([reports], public)
-    exact = voter_scores(voter, public)[0] / (8 * SCORE_STEPS)
+    exact = voter_scores(voter)[0] / (8 * RECORD_CLIP)
     assert seen["scores"] == pytest.approx(exact, rel=1e-12)
 
 
@@ -200,7 +199,7 @@ def audited_epsilon(first, second, scale, confidence=1 - 1e-7):
 def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most):
     """The worst neighbours: one record, as far as it goes along every axis at once, and its opposite."""
     study, copies = SYNTHETIC, 60_000
-    far = 100 * np.linalg.solve(public_design(study).axes.T, np.ones(3))
+    far = 100 * np.linalg.solve(public_design(study).basis.T, np.ones(3))
     epsilons = Epsilons.of_millionths(
         np.full(copies, round(factor * MICRO))
     )  # noise as for factor times the promised epsilon of 1
@@ -212,12 +211,11 @@ def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most)
             :, : int(made.reported.sum(axis=1)[0])
         ]
 
-    found = audited_epsilon(reports(far), reports(-far), SCORE_STEPS)
+    found = audited_epsilon(reports(far), reports(-far), RECORD_CLIP)
     assert least < found <= most
 
 
 def test_scores_do_not_depend_on_how_the_crowd_is_cut():
     whole = next(simulate_crowd(MACHINE, 20, np.random.default_rng(3)))
-    public = Settings(MACHINE, 2.0)
-    parts = [voter_scores(whole[s], public) for s in (slice(0, 7), slice(7, 20))]
-    assert np.array_equal(np.concatenate(parts), voter_scores(whole, public))
+    parts = [voter_scores(whole[s]) for s in (slice(0, 7), slice(7, 20))]
+    assert np.array_equal(np.concatenate(parts), voter_scores(whole))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdveil.estimation.design import CLIP, public_design
+from crowdveil.estimation.design import public_design
 from crowdveil.estimation.l1_ball import fit_in_ball
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
@@ -16,6 +16,7 @@ from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
+from crowdveil.privacy.mechanisms.scores import RECORD_CLIP
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports
@@ -56,8 +57,8 @@ MISTAKES = {
     "a smaller quadratic part": ("grid.js", "Math.SQRT2 * dimension", "dimension"),
     "no steps for truncation": ("grid.js", "* STEPS) + coefficients", "* STEPS)"),
     "half the sensitivity of answers": ("grid.js", "return 2n *", "return 1n *"),
-    "half the sensitivity of scores": ("score.js", "= 2n * BigInt(SCORE_STEPS)", "= 1n * BigInt(SCORE_STEPS)"),
-    "scores clipped twice as far": ("score.js", "* SCORE_STEPS, SCORE_STEPS)", "* SCORE_STEPS, 2 * SCORE_STEPS)"),
+    "half the sensitivity of scores": ("score.js", "= 2n * BigInt(RECORD_CLIP)", "= 1n * BigInt(RECORD_CLIP)"),
+    "scores clipped twice as far": ("score.js", "wholeWithin(value, clip)", "wholeWithin(value, 2 * clip)"),
     "noise for one coordinate of many": ("score.js", "epsilon, chosen.length)", "epsilon, 1)"),
     "records longer than one": ("algorithm-3.js", "> RECORD_STEPS * RECORD_STEPS)", "> 9 * RECORD_STEPS ** 2)"),
     "twice the epsilon on coefficients": ("algorithm-3.js", "epsilon, exact.length", "2 * epsilon, exact.length"),
@@ -168,7 +169,8 @@ def poll_of(study, mechanism):
             "norm_bound": study.norm_bound,
             "record_bound": study.record_bound,
             "axes": public_design(study).axes.tolist(),
-            "clip": CLIP,
+            "units": public_design(study).units.tolist(),
+            "clip": RECORD_CLIP,
         },
         "questions": [],
     }

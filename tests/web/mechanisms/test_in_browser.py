@@ -45,5 +45,5 @@ def test_the_browser_meets_the_vectors(browser):
 
 
 def test_the_browser_notices_a_wrong_factor(browser):
-    damaged = ("score.js", "= 2n * BigInt(SCORE_STEPS)", "= 1n * BigInt(SCORE_STEPS)")
+    damaged = ("score.js", "= 2n * BigInt(RECORD_CLIP)", "= 1n * BigInt(RECORD_CLIP)")
     assert opened(browser, damaged).evaluate(CHECK, vectors())

@@ -99,6 +99,11 @@ class LevelSums:
         totals = np.array([self._sums[level][1] for level in sorted(self._sums)])
         return np.asarray((weights * scales) @ totals)
 
+    def squares(self, weights: FloatArray) -> FloatArray:
+        """Return the sum over all reports of the outer product of what they hold, weighted."""
+        squares = np.array([self._sums[level][2] for level in sorted(self._sums)])
+        return np.asarray(np.tensordot(weights**2, squares, axes=1))
+
     def spread(self, weights: FloatArray, scales: FloatArray | float = 1.0) -> Spread:
         """Estimate the covariance of that mean from the reports' spread around it (``spread_of``, from sums)."""
         mean, voters = self.mean(weights, scales), int(self.counts.sum())

@@ -67,6 +67,8 @@ class Settings:
     """Every voter counts the same, as in the paper, however noisy the report."""
     robust: float = 0.0
     """Share of the reports with unbounded noise that is pulled in, at each end of each coordinate (``aggregation``)."""
+    drawn: bool = False
+    """The study's own generator drew the dilemmas, as in a poll: nothing about them is in doubt."""
 
 
 OPTIONS: Mapping[str, Any] = {"repair": True, "sensitivity": "tight", "equal_votes": False, "robust": 0.0}

@@ -13,22 +13,26 @@ from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.design import Design, public_design
-from crowdveil.estimation.moments import preference_from_scores
+from crowdveil.estimation.mean_scores import fit_mean_scores
+from crowdveil.estimation.unknown import Unknown
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence, unsummed, winsorised, within_reach
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
 from crowdveil.privacy.mechanisms.reports import LARGEST, check_integers, epsilons_of, random_orders
 from crowdveil.privacy.mechanisms.scores import (
     DISAGREEMENT,
+    RECORD_CLIP,
     RECORD_SENSITIVITY,
-    SCORE_STEPS,
     cube_variance,
     expected_square,
     voter_scores,
 )
-from crowdveil.privacy.noise.distribution import Spread, spread_of
+from crowdveil.privacy.noise.distribution import Spread
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
+
+_UNHEARD = 1e6
+"""Variance of a mean score, which is at most 1, along an axis that nobody reported."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +85,10 @@ class ScoreRelease:
     """Noise on some coordinates of each voter's summed score.
 
     Theorem. Let a voter choose m coordinates without looking at her answers and report her integer scores there with
-    noise of density proportional to exp(-epsilon |x|_max / (2 SCORE_STEPS)) on Z^m. The report is
+    noise of density proportional to exp(-epsilon |x|_max / (2 RECORD_CLIP)) on Z^m. The report is
     epsilon-differentially private for RLDP, and so for ALDP.
 
-    Proof. Whatever the choice, replacing one record moves each of the m coordinates by at most 2 SCORE_STEPS; the rest
+    Proof. Whatever the choice, replacing one record moves each of the m coordinates by at most 2 RECORD_CLIP; the rest
     is Theorem 1 of ``cube_noise``. The choice itself is independent of the answers. To turn a choice over is to
     replace its record by the opposite one.
 
@@ -110,7 +114,7 @@ class ScoreRelease:
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ScoreReports:
         """Score each voter, choose the coordinates, add the noise."""
-        design, scores = public_design(settings.study), voter_scores(ballots, settings)
+        design, scores = public_design(settings.study), voter_scores(ballots)
         sizes = coordinates_to_report(design, ballots.counts, epsilons)
         order = random_orders(ballots.voters, design.directions, noise)
         reported = np.zeros(scores.shape, bool)
@@ -127,7 +131,7 @@ class ScoreRelease:
         """Refuse a wrong number of coordinates, and scores further out than noise reaches."""
         design, sizes = public_design(settings.study), reports.reported.sum(axis=1)
         expected = coordinates_to_report(design, reports.counts, reports.epsilons)
-        largest = reports.counts * SCORE_STEPS
+        largest = reports.counts * RECORD_CLIP
         near = within_reach(reports.values, largest, RECORD_SENSITIVITY, reports.epsilons, terms=design.directions + 1)
         return np.asarray((sizes == expected) & near & (reports.reported | (reports.values == 0)).all(axis=1))
 
@@ -136,49 +140,120 @@ class ScoreRelease:
         return reports if settings.robust else _sums(reports)
 
     def aggregate(self, reports: Iterable[ScoreReports | LevelSums], settings: Settings) -> Estimate:
-        """Average the unbiased mean scores and find the preference that explains them."""
+        """Take the mean score of a record along each axis, and find the preference that explains them."""
         design, batches = public_design(settings.study), list(reports)
-        sums = all_sums(batches, _sums)
-        sizes, counts, micro = sums.levels.T
-        scales = design.directions / (sizes * counts * SCORE_STEPS)
-        variances = _variance(design, sizes, counts, micro)
-        weights = sums.weights(variances, settings.equal_votes)
-        mean, spread = sums.mean(weights, scales), sums.spread(weights, scales)
-        facts: dict[str, Any] = {"coordinates_per_report": np.unique(sizes).tolist(), "of": design.directions}
         if settings.robust:
-            mean, spread = _pulled_in(unsummed(batches), settings, design)
+            batches = [_pulled_in(unsummed(batches), settings, design)]
+        sums = all_sums(batches, _sums)
+        means = _record_means(sums, settings, design)
+        fit = fit_mean_scores(design, means.scores, means.noise + means.sampling, drawn=settings.drawn)
+        noise = design.basis @ fit.gain @ means.noise @ fit.gain.T @ design.basis.T
+        facts: dict[str, Any] = {
+            "coordinates_per_report": np.unique(sums.levels[:, 0]).tolist(),
+            "of": design.directions,
+            "weighing": "every record counts the same",
+        }
+        if settings.robust:
             facts["robust"] = settings.robust
-        variance = float((sums.counts * weights**2) @ variances)
-        fit = preference_from_scores(design, mean, np.eye(design.directions) * variance)
-        carried = fit.gain @ spread.matrix @ fit.gain.T
-        return Estimate(fit.preference, Spread(tuple(map(tuple, carried.tolist()))), facts)
+        return Estimate(
+            design.basis @ fit.mean,
+            Spread(tuple(map(tuple, noise.tolist()))),
+            facts,
+            Unknown.along(
+                design,
+                mean=fit.mean,
+                covariance=fit.covariance,
+                center=fit.center,
+                sampling=fit.gain @ means.sampling @ fit.gain.T,
+                doubt=fit.doubt,
+                freedom=means.freedom,
+            ),
+        )
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> Spread:
         """Return the spread around the estimate of an indifferent crowd that answers every dilemma of a ballot."""
         design = public_design(settings.study)
         counts = np.full(len(epsilons), settings.study.drawing.dilemmas)
         variances = _variance(design, coordinates_to_report(design, counts, epsilons), counts, epsilons.micro)
-        variance = float(influence(variances, settings.equal_votes) ** 2 @ variances)
-        fit = preference_from_scores(design, np.zeros(design.directions), np.eye(design.directions) * variance)
-        return Spread(tuple(map(tuple, (variance * fit.gain @ fit.gain.T).tolist())))
+        covariance = np.eye(design.directions) * float(influence(variances, settings.equal_votes) ** 2 @ variances)
+        fit = fit_mean_scores(design, np.zeros(design.directions), covariance, drawn=True)
+        carried = design.basis @ fit.gain @ covariance @ fit.gain.T @ design.basis.T
+        return Spread(tuple(map(tuple, carried.tolist())))
 
 
 def _sums(reports: ScoreReports) -> LevelSums:
-    """Add up the scores, by the number of coordinates and records and by epsilon."""
+    """Add up the scores and the largest that they could be, by the number of axes and records and by epsilon."""
     levels = np.stack([reports.reported.sum(axis=1), reports.counts, reports.epsilons.micro], axis=1)
-    return LevelSums.of(levels, reports.values.astype(np.float64))
+    spoken_for = reports.reported * (RECORD_CLIP * reports.counts)[:, None]
+    return LevelSums.of(levels, np.hstack([reports.values, spoken_for]).astype(np.float64))
 
 
-def _pulled_in(batches: list[ScoreReports], settings: Settings, design: Design) -> tuple[FloatArray, Spread]:
-    """Return the mean of the reports and its spread, the most extreme ones pulled in."""
-    reported = np.concatenate([batch.reported for batch in batches])
-    counts = np.concatenate([batch.counts for batch in batches])
+@dataclass(frozen=True)
+class _RecordMeans:
+    """The mean score of a record along each axis, in units of the clip, and the covariance of its error."""
+
+    scores: FloatArray
+    noise: FloatArray
+    """Over the noise and the draw of the axes that a voter reports, for these voters."""
+    sampling: FloatArray
+    """Over the draw of voters."""
+    freedom: int
+
+
+def _record_means(sums: LevelSums, settings: Settings, design: Design) -> _RecordMeans:
+    """Divide what was reported along each axis by the number of records that it is about.
+
+    Every record counts the same: a voter of n records who reports m of k axes is heard along an axis with probability
+    m / k, and what she says there counts k / m times. Epsilons count by what they make a ballot worth.
+
+    The spread of the reports has three causes: the noise, whose variance is known; voters who differ; and that along an
+    axis only some voters are heard, which for a share f of them is the part 1 - f of what voters differ by. Where
+    the reports are too few or too noisy to show that voters differ, they are taken to differ as much as a model says.
+    """
+    k = design.directions
+    sizes, counts, micro = sums.levels.T
+    usual = np.full(len(counts), round(float(sums.counts @ counts / sums.counts.sum())))
+    worth = _variance(design, coordinates_to_report(design, usual, Epsilons(micro)), usual, micro)
+    weights = sums.weights(worth, settings.equal_votes) * k / sizes
+    total, spoken_for = np.split(sums.mean(weights), 2)
+    times = np.rint(sums.mean(1 / (RECORD_CLIP * counts))[k:])
+    heard = times > 0
+    about = np.where(heard, spoken_for, 1.0)
+    scores = np.where(heard, total / about, 0.0)
+    residual = np.hstack([np.eye(k), -np.diag(scores)])
+    # The mean is taken from the reports themselves: one of them tells nothing of the spread.
+    scale = np.sqrt(times / np.maximum(times - 1, 1)) / about
+    # Of reports that were pulled in, the spread is that of a mean without them (Dixon and Tukey 1968).
+    spread = residual @ sums.squares(weights) @ residual.T * np.outer(scale, scale) / (1 - 2 * settings.robust) ** 2
+
+    def of_each_report(variance: FloatArray) -> FloatArray:
+        """Carry a variance of each level's reports, in units of the clip, to the means."""
+        carried = sums.mean(weights**2 * variance * RECORD_CLIP / counts)[k:] / about**2
+        return np.diag(np.where(heard, carried, _UNHEARD))
+
+    noise = of_each_report(cube_variance(2e6 / micro, 1.0, sizes.astype(np.float64)))
+    modelled = of_each_report(expected_square(design, counts.astype(np.float64)))
+    differing = _at_least(spread - noise, modelled)
+    share = float(sums.counts @ sizes / sums.counts.sum()) / k
+    return _RecordMeans(scores, noise + (1 - share) * differing, share * differing, max(int(times.min()) - 1, 1))
+
+
+def _at_least(covariance: FloatArray, least: FloatArray) -> FloatArray:
+    """Return the covariance nearest to an estimated one that has at least these variances."""
+    sizes, vectors = np.linalg.eigh(covariance)
+    positive = (vectors * np.maximum(sizes, 0.0)) @ vectors.T
+    return np.asarray(positive + np.diag(np.maximum(np.diag(least) - np.diag(positive), 0.0)), np.float64)
+
+
+def _pulled_in(batches: list[ScoreReports], settings: Settings, design: Design) -> ScoreReports:
+    """Return everybody's reports, with the most extreme mean scores along each axis pulled in."""
     epsilons = Epsilons.joined(batch.epsilons for batch in batches)
-    scale = design.directions / (reported.sum(axis=1) * counts * SCORE_STEPS)
-    means = np.concatenate([batch.values for batch in batches]) * scale[:, None]
+    counts, reported, values = (
+        np.concatenate([getattr(batch, name) for batch in batches]) for name in ("counts", "reported", "values")
+    )
     weights = influence(_variance(design, reported.sum(axis=1), counts, epsilons.micro), settings.equal_votes)
-    means = winsorised(means, weights, reported, settings.robust)
-    return weights @ means, spread_of(means, weights)
+    means = winsorised(values / counts[:, None], weights, reported, settings.robust)
+    return ScoreReports(epsilons, counts, reported, np.rint(means * counts[:, None]).astype(np.int64))
 
 
 def coordinates_to_report(design: Design, counts: IntArray, epsilons: Epsilons) -> IntArray:

@@ -1,9 +1,9 @@
 """Scores on integers: what the score mechanisms release, and how far one record or one voter can move it.
 
-A record's score along each axis of the study's public design is a number in [-1, 1] (``Design.scores``), kept as a
-whole number of 2^-20 steps. So whatever a record says, its integer scores are at most SCORE_STEPS in size, and
-replacing a record moves each coordinate of a sum of scores by at most 2 SCORE_STEPS: the sensitivity in the max norm,
-which is what noise on the cube (``noise.cube``) needs. Nothing of this depends on how the axes were found.
+A record's score along each axis of the study's public design is a sum of integers (``Design.axes``), kept within
+[-RECORD_CLIP, RECORD_CLIP]. So whatever a record says, replacing it moves each coordinate of a sum of scores by at most
+2 RECORD_CLIP: the sensitivity in the max norm, which is what noise on the cube (``noise.cube``) needs. Nothing of this
+depends on how the axes were found.
 """
 
 from __future__ import annotations
@@ -15,60 +15,58 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.design import CLIP, Design, public_design
-from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.estimation.design import CLIP, GRID, Design, public_design
 
 T = TypeVar("T", float, FloatArray)
 
-SCORE_STEPS = 2**20
-RECORD_SENSITIVITY = 2 * SCORE_STEPS
+RECORD_CLIP = round(CLIP * GRID)
+RECORD_SENSITIVITY = 2 * RECORD_CLIP
+LARGEST_SCORE = 2**40
+"""Beyond any score of a dilemma of a study: sums of whole ballots stay within 64 bits, and a browser's 53."""
 
 DISAGREEMENT = 0.15
 """Assumed distance between voters' own mean scores, where a mechanism is tuned. It affects accuracy only."""
 
 
-def voter_scores(ballots: Ballots, settings: Settings) -> IntArray:
-    """Sum the integer scores of each voter's records."""
-    return _scores(ballots, ballots.offsets, public_design(settings.study).basis)
-
-
-def sum_of_scores(axes: FloatArray, clip: int | None, ballots: Ballots) -> IntArray:
-    """Add up all voters' integer scores along these axes, each voter's kept within [-clip, clip] if that is given."""
-    scores = _scores(ballots, ballots.offsets, axes)
-    total: IntArray = (scores if clip is None else np.clip(scores, -clip, clip)).sum(axis=0)
-    return total
-
-
-def _scores(ballots: Ballots, offsets: IntArray, axes: FloatArray) -> IntArray:
-    result = np.zeros((len(offsets) - 1, axes.shape[1]), np.int64)
-    _add_scores(ballots.differences, offsets, np.ascontiguousarray(axes / CLIP), result)
+def voter_scores(ballots: Ballots, clip: int = RECORD_CLIP) -> IntArray:
+    """Sum the integer scores of each voter's records, each kept within [-clip, clip]."""
+    design = public_design(ballots.study)
+    result = np.zeros((ballots.voters, design.directions), np.int64)
+    _add_scores(ballots.differences, ballots.offsets, design.units, design.axes.astype(np.float64), clip, result)
     return result
 
 
+def sum_of_scores(voter_clip: int | None, ballots: Ballots) -> IntArray:
+    """Add up all voters' integer scores, each voter's kept within [-voter_clip, voter_clip] if that is given."""
+    scores = voter_scores(ballots)
+    total: IntArray = (scores if voter_clip is None else np.clip(scores, -voter_clip, voter_clip)).sum(axis=0)
+    return total
+
+
 @numba.njit(cache=True, nogil=True)
-def _add_scores(differences: Any, offsets: Any, axes: Any, result: Any) -> None:
+def _add_scores(differences: Any, offsets: Any, units: Any, axes: Any, clip: Any, result: Any) -> None:
     """Add up the scores of the records offsets[i]:offsets[i + 1] in row i.
 
-    A record's products are added up feature by feature: a score has the same bits on every machine, and whichever
-    other records there are. (Those of a matrix product, which adds in an order of its own, have not.)
+    Numbers are floats that hold integers: exact below 2^53, which no dilemma of a study comes near, and added up
+    feature by feature, so that even beyond it they have the same bits on every machine.
     """
     along = np.empty(axes.shape[1])
     for i in range(len(result)):
         for j in range(offsets[i], offsets[i + 1]):
             along[:] = 0.0
             for k in range(axes.shape[0]):
-                value = float(differences[j, k])
+                value = np.floor(float(differences[j, k]) * units[k] + 0.5)
                 if value != 0.0:  # most are
                     for a in range(axes.shape[1]):
                         along[a] += value * axes[k, a]
             for a in range(axes.shape[1]):
-                # Kept within the steps whatever came in; what is not a number, too.
-                if along[a] >= 1.0:
-                    result[i, a] += SCORE_STEPS
-                elif along[a] > -1.0:
-                    result[i, a] += int(along[a] * SCORE_STEPS)
+                # Kept within the clip whatever came in; what is not a number, too.
+                if along[a] >= clip:
+                    result[i, a] += clip
+                elif along[a] > -clip:
+                    result[i, a] += int(along[a])
                 else:
-                    result[i, a] -= SCORE_STEPS
+                    result[i, a] -= clip
 
 
 def cube_variance(sensitivity: T, epsilon: float, dimension: T | int) -> T:

@@ -15,7 +15,7 @@ import { oneChoice } from "./one-choice.js";
 import { systemRandom } from "./random.js";
 import { randomisedResponse } from "./randomised-response.js";
 import { checkedEpsilon, positive, recordsOf, row } from "./records.js";
-import { CLIP, score } from "./score.js";
+import { RECORD_CLIP, score } from "./score.js";
 import { sha256 } from "./sha256.js";
 import { fingerprint } from "./study.js";
 import { subsetSelection } from "./subset-selection.js";
@@ -32,8 +32,12 @@ const ID_BYTES = 16;
  * @property {number[][]} records what was chosen minus what was not, in model units
  * @property {number} epsilon in millionths
  * @property {Noise} noise
- * @property {{normBound: number, recordBound: number, axes: () => number[][]}} method public choices of the poll
+ * @property {{normBound: number, recordBound: number, axes: () => Axes}} method public choices of the poll
  * @property {(most: number) => number} size how many coordinates, signs or choices to report, from 1 to `most`
+ *
+ * @typedef {object} Axes along which records are scored
+ * @property {number[][]} axes integers, a row a feature
+ * @property {number[]} units integer steps to a model unit of each feature
  *
  * @typedef {object} Mechanism
  * @property {string} name
@@ -97,16 +101,21 @@ export function reportId(token) {
 
 /** @param {Poll["method"]} method @param {number} dimension @returns {Ballot["method"]} */
 function methodOf(method, dimension) {
-  const { axes } = method;
+  const { axes, units } = method;
   return {
     normBound: positive("the norm bound", method.norm_bound),
     recordBound: positive("the record bound", method.record_bound),
     axes: () => {
-      if (method.clip !== CLIP) throw new RangeError(`this poll clips scores at ${method.clip}, this page at ${CLIP}`);
+      if (method.clip !== RECORD_CLIP) {
+        throw new RangeError(`this poll clips scores at ${method.clip}, this page at ${RECORD_CLIP}`);
+      }
       if (!(Array.isArray(axes) && axes.length === dimension && axes[0]?.length > 0)) {
         throw new RangeError(`the axes must be ${dimension} rows of numbers`);
       }
-      return axes.map((values) => row("a row of the axes", values, axes[0].length));
+      return {
+        axes: axes.map((values) => row("a row of the axes", values, axes[0].length)),
+        units: row("the steps of the axes", units, dimension),
+      };
     },
   };
 }

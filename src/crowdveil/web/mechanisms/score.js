@@ -3,18 +3,16 @@
  *
  * Theorem. The report is epsilon-differentially private for one record in place of another, for any axes and any number
  * of coordinates. (To turn an answer over is to replace its record by the opposite one.)
- * Proof. A record's score along each axis is a whole number from -SCORE_STEPS to SCORE_STEPS, whatever the axes are. So
- * one record moves each coordinate of the sum by at most 2 SCORE_STEPS; the rest is the theorem in `noise.js`. Which
+ * Proof. A record's score along each axis is a whole number from -RECORD_CLIP to RECORD_CLIP, whatever the axes are. So
+ * one record moves each coordinate of the sum by at most 2 RECORD_CLIP; the rest is the theorem in `noise.js`. Which
  * coordinates are reported is drawn without looking at the answers.
  */
 
 import { wholeWithin } from "./grid.js";
 
-export const SCORE_STEPS = 2 ** 20;
-export const RECORD_SENSITIVITY = 2n * BigInt(SCORE_STEPS);
-
-/** Scores are kept within this many standard deviations of the design along each axis. */
-export const CLIP = 0.7;
+/** Scores are kept within 0.7 standard deviations of the design along each axis, of 2^20 steps each. */
+export const RECORD_CLIP = 734_003;
+export const RECORD_SENSITIVITY = 2n * BigInt(RECORD_CLIP);
 
 /** @type {import("./report.js").Mechanism} */
 export const score = {
@@ -31,19 +29,22 @@ export const score = {
 };
 
 /**
- * Sum the records' integer scores along the axes.
- * @param {number[][]} records
- * @param {number[][]} axes a row per feature, a column per axis
+ * Sum the records' integer scores along the axes, each kept within [-clip, clip].
+ * @param {number[][]} records in model units
+ * @param {import("./report.js").Axes} design
+ * @param {number} clip
  * @returns {number[]}
  */
-export function voterScores(records, axes) {
-  const scaled = axes.map((row) => row.map((value) => value / CLIP));
+export function voterScores(records, { axes, units }, clip = RECORD_CLIP) {
   const total = axes[0].map(() => 0);
   for (const record of records) {
-    // Added up feature by feature, as Python does: the same bits everywhere.
+    // Numbers that hold integers, added up feature by feature, as Python does: the same bits everywhere.
     const along = axes[0].map(() => 0);
-    record.forEach((value, k) => scaled[k].forEach((axis, a) => (along[a] += value * axis)));
-    along.forEach((value, a) => (total[a] += wholeWithin(value * SCORE_STEPS, SCORE_STEPS)));
+    record.forEach((value, k) => {
+      const steps = Math.floor(value * units[k] + 0.5);
+      axes[k].forEach((axis, a) => (along[a] += steps * axis));
+    });
+    along.forEach((value, a) => (total[a] += wholeWithin(value, clip)));
   }
   return total;
 }

@@ -44,7 +44,7 @@
  * @property {"central" | "distributed"} place
  * @property {string} mechanism
  * @property {Level[]} levels
- * @property {{norm_bound: number, record_bound: number, axes: number[][] | null, clip: number | null}} method
+ * @property {{norm_bound: number, record_bound: number, axes: number[][] | null, units: number[] | null, clip: number | null}} method
  * @property {{name: string, step: number[]}[]} factors each with the step from its negative pole to its positive one
  * @property {"road" | "cards"} scene
  * @property {"open" | "links"} entry

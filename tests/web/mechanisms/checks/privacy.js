@@ -171,7 +171,7 @@ function linear(js, failures) {
  * @param {Failures} failures
  */
 function scores(js, failures) {
-  const method = { axes: () => [[1, -1], [0.5, 2]] };
+  const method = { axes: () => ({ axes: [[2 ** 20, -(2 ** 20)], [2 ** 19, 2 ** 21]], units: [1, 1] }) };
   const made = (/** @type {number[]} */ record) => {
     const records = [[0.1, 0.2], record];
     return firstOutcome((noise) => js.score.report({ records, epsilon: EPSILON, noise, method, size: () => 2 }));
@@ -195,8 +195,8 @@ function hostileServer(js, failures) {
   for (const a of numbers) {
     for (const b of numbers) {
       /** @type {number[]} */
-      const scored = js.voterScores([[a, b]], [[1e300, -1], [b, a]]);
-      failures.holds("hostile axes", scored.every((value) => Math.abs(value) <= js.SCORE_STEPS), `score ${scored}`);
+      const scored = js.voterScores([[a, b]], { axes: [[1e300, -1], [b, a]], units: [a, 3] });
+      failures.holds("hostile axes", scored.every((value) => Math.abs(value) <= js.RECORD_CLIP), `score ${scored}`);
       for (const bound of [1e-300, 1, 1e300]) {
         const d = 3;
         const exact = js.objectiveCoefficients([[a, b, b]], bound).map(Number);

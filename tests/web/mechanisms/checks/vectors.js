@@ -60,14 +60,13 @@ const CHECKS = {
   },
 
   scores(vector, js, failures) {
-    failures.same("clip", js.CLIP, vector.clip);
-    failures.same("score steps", js.SCORE_STEPS, vector.score_steps);
+    failures.same("clip", js.RECORD_CLIP, vector.clip);
     failures.same("sensitivity of scores", js.RECORD_SENSITIVITY, String(vector.sensitivity));
     for (const { record, scores } of vector.cases) {
-      failures.same(`scores of ${record}`, js.voterScores([record], vector.axes), scores);
+      failures.same(`scores of ${record}`, js.voterScores([record], vector), scores);
     }
     const all = vector.cases.map((/** @type {{record: number[]}} */ { record }) => record);
-    failures.same("scores", js.voterScores(all, vector.axes), vector.all_records_together);
+    failures.same("scores", js.voterScores(all, vector), vector.all_records_together);
   },
 
   laplace(vector, js, failures) {

@@ -1,0 +1,150 @@
+"""From the mean clipped scores of records to the crowd's preference, with all that they leave open.
+
+The chosen side of a dilemma x (along the axes of the public design) is x or -x. Of its clipped score z(x), a crowd of
+which the share P(x) prefers x shows z(x) (2 P(x) - 1) on average. What is wanted is the pooled probit: the gamma whose
+Phi(gamma . x) comes nearest to P in likelihood, over the design. Voters differ, so P is no probit itself: if their
+preferences are N(b, tau^2) along each of k axes, then, b being stated for a dilemma of the usual length sqrt(k),
+
+    P(x) = Phi(r b . x),    r = sqrt((1 + k tau^2) / (1 + tau^2 |x|^2)).
+
+Clipping plays long dilemmas down, in which voters are least of one mind: the probit that explains the clipped scores is
+larger than the pooled one. So b is fitted to the scores, by Gauss-Newton with the prior of ``unknown``, and then gamma
+to P. Two things are not told by the scores, and bounded:
+
+- tau. It is taken as DISAGREEMENT; what gamma would be for a crowd of one mind, or for one twice as divided, is doubt.
+- The dilemmas, where they were not drawn by the study's generator. They are taken to be tilted: where a factor's
+  contrast is as large as usual, they are e^(2t) times as frequent as where it is zero, t ~ N(0, TILT^2) for each.
+  (On the Moral Machine's file, t is within 0.1 for eight factors and -0.3 for the status of people.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from crowdveil.arrays import FloatArray
+from crowdveil.estimation.design import CLIP, Design
+from crowdveil.estimation.probit import slopes_and_weights
+from crowdveil.estimation.unknown import prior_deviation
+
+DISAGREEMENT = 0.3
+"""Assumed deviation of voters' own preferences from the common one along each axis."""
+TILT = 0.2
+"""Prior deviation of a design's tilt along each factor."""
+TILT_REACH = 2.0
+"""As doubt, so many deviations of what the tilts do together."""
+_ROUNDS = 50
+_SETTLED = 1e-7
+
+
+@dataclass(frozen=True)
+class ScoreFit:
+    """A preference fitted to mean scores, along the axes."""
+
+    mean: FloatArray
+    """The most probable preference."""
+    covariance: FloatArray
+    center: FloatArray
+    """The estimate without a prior: linear in the scores, so that noise around it is symmetric."""
+    gain: FloatArray
+    """The derivative of the center in the scores."""
+    doubt: FloatArray
+
+
+def fit_mean_scores(design: Design, scores: FloatArray, covariance: FloatArray, *, drawn: bool) -> ScoreFit:
+    """Fit a preference to mean scores (in units of the clip) whose error has the given covariance.
+
+    ``drawn`` tells whether the study's generator drew the dilemmas: then there is no doubt about them.
+    """
+    usual = _Crowd(design, DISAGREEMENT).fit(scores, covariance)
+    others = [_Crowd(design, tau).fit(scores, covariance) for tau in (0.0, 2 * DISAGREEMENT)]
+    apart = np.max([np.abs(other.center - usual.center) for other in others], axis=0)
+    tilts = np.zeros_like(covariance) if drawn else usual.tilted @ usual.tilted.T * TILT**2
+    return ScoreFit(
+        usual.mean,
+        usual.covariance + tilts + np.outer(apart, apart) * np.eye(len(apart)) / 4,
+        usual.center,
+        usual.gain,
+        apart + TILT_REACH * np.sqrt(np.diag(tilts)),
+    )
+
+
+@dataclass(frozen=True)
+class _Fit:
+    mean: FloatArray
+    covariance: FloatArray
+    center: FloatArray
+    gain: FloatArray
+    tilted: FloatArray
+    """How far a tilt of the dilemmas along each factor moves the center."""
+
+
+class _Crowd:
+    """A crowd of voters who disagree by tau, over a design."""
+
+    def __init__(self, design: Design, tau: float) -> None:
+        self._along = design.along
+        self._scores = np.clip(self._along / CLIP, -1.0, 1.0)
+        self._loud = _loudness(design)
+        lengths = np.square(self._along).sum(axis=1)
+        self._seen = self._along * np.sqrt((1 + tau**2 * design.directions) / (1 + tau**2 * lengths))[:, None]
+
+    def fit(self, scores: FloatArray, covariance: FloatArray) -> _Fit:
+        precision = np.linalg.inv(covariance)
+        prior = np.eye(len(scores)) / prior_deviation(len(scores)) ** 2
+        common = np.zeros(len(scores))
+        for _ in range(_ROUNDS):
+            expected, slope = self._expected(common)
+            curvature = slope.T @ precision @ slope + prior
+            step = np.linalg.solve(curvature, slope.T @ precision @ (scores - expected) - prior @ common)
+            # The prior keeps the top within a few units: a longer step follows a slope that does not last.
+            common = common + step / max(1.0, float(np.abs(step).max()) / prior_deviation(len(scores)))
+            if np.abs(step).max() <= _SETTLED:
+                break
+        expected, slope = self._expected(common)
+        pooled, carried = self._pooled(common)
+        gain = np.asarray(np.linalg.solve(slope.T, carried.T).T, np.float64)
+        spread = np.linalg.inv(slope.T @ precision @ slope + prior)
+        margins = self._seen @ common
+        frequent = (self._scores * (2 * ndtr(margins) - 1)[:, None]).T @ self._loud / len(margins)
+        return _Fit(
+            mean=pooled,
+            covariance=carried @ spread @ carried.T,
+            center=pooled + gain @ (scores - expected),
+            gain=gain,
+            tilted=gain @ frequent,
+        )
+
+    def _expected(self, common: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the mean scores of the crowd, and their derivative."""
+        margins = self._seen @ common
+        slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
+        return (
+            self._scores.T @ (2 * ndtr(margins) - 1) / len(margins),
+            (self._scores * slopes[:, None]).T @ self._seen / len(margins),
+        )
+
+    def _pooled(self, common: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the pooled probit of the crowd, and its derivative."""
+        margins = self._seen @ common
+        shares = ndtr(margins)
+        gamma = common
+        for _ in range(_ROUNDS):
+            stated = self._along @ gamma
+            above, below = slopes_and_weights(stated)[0], slopes_and_weights(-stated)[0]
+            pull = above * shares - below * (1 - shares)
+            information = (self._along * (above * below)[:, None]).T @ self._along
+            step = np.linalg.solve(information, self._along.T @ pull)
+            gamma = gamma + step
+            if np.abs(step).max() <= _SETTLED:
+                break
+        moved = (above + below) * np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
+        return gamma, np.linalg.solve(information, (self._along * moved[:, None]).T @ self._seen)
+
+
+def _loudness(design: Design) -> FloatArray:
+    """Return how large each axis' contrast is in a dilemma, from -1 (zero) to 1 (its usual size, or more), centred."""
+    loud = 2 * np.minimum(np.abs(design.along), 1.0) - 1
+    return np.asarray(loud - loud.mean(axis=0), np.float64)
