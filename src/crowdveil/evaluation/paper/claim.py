@@ -172,3 +172,55 @@ def between(
     """Return how much higher a series lies in some experiments than in others on other crowds, over the axis."""
     values = [joined(c.overall for c in curves(results, group, series, measure)) for group in (first, second)]
     return difference(*values)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Results as one or more truths tell them, and what several claims measure in them: a part a series and truth."""
+
+    results: Results
+    truths: tuple[str, ...]
+
+    def rises(
+        self, words: str, series: Iterable[str], where: Sequence[Experiment], above: float = 0, below: float = math.inf
+    ) -> tuple[Part, ...]:
+        """Measure how much higher series end than they begin."""
+        return self.parts(words, series, lambda s, t: rise(curves(self.results, where, s, t)), above, below)
+
+    def higher(
+        self,
+        words: str,
+        series: Iterable[str],
+        first: Sequence[Experiment],
+        second: Sequence[Experiment],
+        above: float = 0,
+        below: float = math.inf,
+    ) -> tuple[Part, ...]:
+        """Measure how much higher series lie in the first experiments than in the second, which have other crowds."""
+        return self.parts(words, series, lambda s, t: between(self.results, first, second, s, t), above, below)
+
+    def leads(
+        self, words: str, series: Iterable[str], where: Sequence[Experiment], other: str, above: float = 0
+    ) -> tuple[Part, ...]:
+        """Measure how much higher series lie than another on the same crowds."""
+        return self.parts(words, series, lambda s, t: self._lead(where, s, other, t), above)
+
+    def trails(
+        self, words: str, series: Iterable[str], where: Sequence[Experiment], other: str, above: float = 0
+    ) -> tuple[Part, ...]:
+        """Measure how much lower series lie than another on the same crowds."""
+        return self.parts(words, series, lambda s, t: self._lead(where, other, s, t), above)
+
+    def parts(
+        self,
+        words: str,
+        series: Iterable[str],
+        measured: Callable[[str, str], Interval],
+        above: float = -math.inf,
+        below: float = math.inf,
+    ) -> tuple[Part, ...]:
+        """Measure anything of series by every truth."""
+        return parts(words, series, self.truths, measured, above, below)
+
+    def _lead(self, where: Sequence[Experiment], first: str, second: str, truth: str) -> Interval:
+        return advantage(curves(self.results, where, first, truth), curves(self.results, where, second, truth))
