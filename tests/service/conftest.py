@@ -12,12 +12,11 @@ import psycopg
 import pytest
 from fastapi.testclient import TestClient
 from psycopg import sql
-from sqlalchemy import delete
+from tests.service.emptying import empty
 
 from crowdveil.service.app import create_app
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
-from crowdveil.service.store import schema
 from crowdveil.service.store.store import Store, open_store
 
 
@@ -57,7 +56,7 @@ def store(address: str) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, TestClient]]:
-    """A service on SQLite that the tests of a module share: building the application takes longer than most tests."""
+    """A service on SQLite that the tests of a module share."""
     path = tmp_path_factory.mktemp("shared") / "crowdveil.sqlite"
     with open_store(f"sqlite:///{path}") as opened:
         made = Service(opened, Settings(requests_per_minute=1_000_000))
@@ -70,12 +69,7 @@ def service(running: tuple[Service, TestClient]) -> Service:
     """A service in which nobody has done anything yet."""
     shared, client = running
     client.cookies.clear()
-    store = shared.store
-    with store.database.writing() as connection:
-        for table in reversed(schema.metadata.sorted_tables):
-            if table is not schema.installation:
-                connection.execute(delete(table))
-    store.polls._known.clear()
+    empty(shared.store)
     return shared
 
 

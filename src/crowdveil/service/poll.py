@@ -7,6 +7,8 @@ from datetime import date
 from functools import cached_property
 from itertools import cycle, islice
 
+import numpy as np
+
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
@@ -64,4 +66,5 @@ class HostedPoll(Poll):
 
 def expected_epsilons(levels: tuple[Level, ...]) -> Epsilons:
     """Return a crowd's epsilons as they are expected before anybody has voted: each level as often."""
-    return Epsilons.of(islice(cycle(level.epsilon for level in levels), _EXPECTED_VOTERS))
+    each = np.fromiter(islice(cycle(range(len(levels))), _EXPECTED_VOTERS), np.int64)
+    return Epsilons.of(level.epsilon for level in levels)[each]

@@ -1,14 +1,23 @@
 """Websites for a test."""
 
 import pytest
-from tests.service.host.website import website
+from tests.service.host.website import begin_anew, website
+
+from crowdveil.service.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def running_site(tmp_path_factory):
+    """A website for tests that change something, one after the other."""
+    with website(tmp_path_factory.mktemp("running"), settings=Settings(requests_per_minute=1_000_000)) as made:
+        yield made
 
 
 @pytest.fixture
-def site(tmp_path):
+def site(running_site):
     """Nobody is signed in, nobody has voted."""
-    with website(tmp_path) as made:
-        yield made
+    begin_anew(running_site)
+    return running_site
 
 
 @pytest.fixture(scope="module")

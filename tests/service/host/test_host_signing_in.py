@@ -27,6 +27,13 @@ def forget_cookies(site):
     site.browser.cookies.clear()
 
 
+@pytest.fixture
+def site(tmp_path):
+    """A website of its own for each test: it remembers who tried to sign in."""
+    with website(tmp_path) as made:
+        yield made
+
+
 @pytest.mark.parametrize(("method", "path"), [(method, path) for method, path, _ in _PAGES])
 def test_every_page_is_for_hosts_only(shared_site, method, path):
     asked = "/host" + path.format(poll="trusted", file="ballots.csv", release="latest")

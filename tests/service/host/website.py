@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 from argon2 import PasswordHasher
 from starlette.testclient import TestClient
+from tests.service.emptying import empty
 
 from crowdveil.client.voting import make_submission
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
@@ -35,6 +36,7 @@ CENTRAL = {
     ],
 }
 DISTRIBUTED = {"name": "untrusted", "study": "kidney", "paradigm": "vldp", "levels": {"strong": "0.5", "light": "2"}}
+POLLS = [poll_from_dict(given) for given in (CENTRAL, DISTRIBUTED)]
 PASSWORD = "correct horse battery"
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 
@@ -109,11 +111,20 @@ class Site:
         return tokens
 
 
+def begin_anew(site):
+    """Leave a website as it is in the beginning: nobody is signed in, nobody has voted."""
+    empty(site.store)
+    for poll in POLLS:
+        site.store.polls.add(poll)
+    site.service.time[0] = BEGIN
+    site.browser.cookies.clear()
+
+
 @contextmanager
 def website(folder, base_url="http://crowd.example", **settings):
     with open_store(f"sqlite:///{folder}/crowdveil.sqlite") as store:
-        for poll in (CENTRAL, DISTRIBUTED):
-            store.polls.add(poll_from_dict(poll))
+        for poll in POLLS:
+            store.polls.add(poll)
         quick = Hosts(store.database, PasswordHasher(time_cost=1, memory_cost=64))
         service = Clocked(replace(store, hosts=quick), **settings)
         with TestClient(create_app(service), base_url=base_url) as browser:
