@@ -52,6 +52,14 @@ def test_nothing_was_left_in_english(code):
     }
 
 
+@pytest.mark.parametrize("code", INTERFACE_LANGUAGES)
+def test_what_is_assumed_is_said_in_every_language(code):
+    """Random numbers come from ciphers: no promise holds against any computing power."""
+    said = strings(code)
+    assert all("AES" in said[f"assumed_{place}"] for place in ("central", "distributed"))
+    assert "computing power" not in " ".join(said.values())
+
+
 def test_every_key_that_the_page_asks_for_is_there_and_no_other():
     code = "\n".join(module.read_text(encoding="utf-8") for module in MODULES)
     asked = {key for key in ENGLISH if re.search(rf'"{key}"', code)}

@@ -194,6 +194,19 @@ def test_a_dilemma_is_not_passed_without_an_answer(visit):
     assert voter.page.locator("progress").get_attribute("value") == "1"
 
 
+@pytest.mark.parametrize(
+    ("poll", "odds"),
+    [
+        ("randomised-response", "148"),  # e^5 for five choices of epsilon 1: they are alike, so epsilons add up
+        ("one-choice", "2.72"),  # one of them is sent, which is all that can be told
+    ],
+)
+def test_the_odds_on_all_choices_together_are_told_before_consent(poll, odds, visit):
+    words = visit(poll).words
+    (told,) = (line for line in words.splitlines() if "together, the bound is" in line)
+    assert odds in told
+
+
 def test_without_consent_nothing_begins(visit):
     voter = visit("algorithm-2")
     asked = len(voter.requests)

@@ -44,6 +44,7 @@ class Method(Model):
     norm_bound: float
     record_bound: float
     axes: list[list[float]] | None = Field(description="One row a feature, one column an axis.")
+    units: list[float] | None = Field(description="Integer steps to a model unit of each feature.")
     clip: float | None
 
 
