@@ -6,16 +6,20 @@ BIN    := $(VENV)/bin
 # The tests start many interpreters: where a machine forbids bytecode, each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-# What `make check` runs: tests of single modules, all of them in seconds.
-UNIT   := tests/study tests/protocol tests/privacy/planning $(wildcard tests/privacy/test_*.py) tests/test_architecture.py \
-          tests/test_ballots.py tests/test_decision.py tests/test_front_door.py tests/test_releases.py
+# What `make check` runs: tests of single modules that take seconds, for they need no compiled kernel.
+UNIT   := tests/study tests/privacy/planning $(wildcard tests/privacy/test_*.py) tests/test_architecture.py \
+          tests/test_ballots.py tests/test_decision.py tests/test_front_door.py tests/test_releases.py \
+          --deselect tests/test_front_door.py::test_from_a_file_to_a_decision_in_six_lines
 
-.PHONY: demo check test test-slow lint bench bench-service docs pictures clean
+.PHONY: demo check unit test test-slow lint bench bench-service docs pictures clean
 
 demo: $(VENV)/installed            ## simulate a crowd, release it under each paradigm, decide a dilemma
 	$(BIN)/crowdveil demo
 
-check: lint                        ## lint, types, import direction, the fast unit tests: before a commit
+check: $(VENV)/installed-dev node_modules  ## lint, types, import direction, the fast unit tests: before a commit
+	$(MAKE) --no-print-directory --jobs 2 lint unit
+
+unit: $(VENV)/installed-dev
 	$(BIN)/pytest -n auto $(UNIT)
 
 test: lint                         ## lint, types, import direction, all tests but the long sweeps

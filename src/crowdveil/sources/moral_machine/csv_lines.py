@@ -198,13 +198,9 @@ def ends_open(block: ByteArray, size: int, columns: int) -> bool:
     return False
 
 
-@compiled
 def has_quote(block: ByteArray, size: int) -> bool:
     """Tell whether there is a quote at all: where there is none, every line is a row."""
-    found = np.uint8(0)
-    for at in range(size):
-        found |= np.uint8(block[at] == _QUOTE)
-    return bool(found != 0)
+    return bool((block[:size] == _QUOTE).any())
 
 
 @compiled
@@ -345,9 +341,9 @@ def _read(
             end = _QUOTE if quoted else _COMMA
             at = _find(block, at, end)
             if role == _SCENARIO:
-                if at > start and not (32 < block[start] < 127 and 32 < block[at - 1] < 127):
-                    return False, at, packed, False, dilemma, voter, 0
                 code = _scenario(block, start, at)
+                if code == 0 and at > start and not (32 < block[start] < 127 and 32 < block[at - 1] < 127):
+                    return False, at, packed, False, dilemma, voter, 0
                 kind = code if kind < 0 or kind == code else 0
             elif role != _SKIP:
                 # The ends must be visible: spaces, of which there are many kinds, would have to come off.
@@ -380,7 +376,7 @@ def _scenario(block: ByteArray, start: int, stop: int) -> int:
     if size < 8:
         head &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
     for k in range(_label_sizes.size):
-        same_tail = size <= 8 or load_word(block, stop - 8) == _label_tails[k]
-        if head == _label_heads[k] and size == _label_sizes[k] and same_tail:
+        same_ends = head == _label_heads[k] and (size <= 8 or load_word(block, stop - 8) == _label_tails[k])
+        if same_ends and size == _label_sizes[k]:
             return int(_label_codes[k])
     return 0
