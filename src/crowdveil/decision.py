@@ -6,6 +6,7 @@ A decision reads a release and nothing else; no ballot, preference or report can
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -14,11 +15,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdveil.arrays import FloatArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.releases import Release
 from crowdveil.study.study import Dilemma
 
 DEFAULT_CERTAINTY = 0.9
+FEWEST_FREEDOM = 10
+"""Where the law of what is not known was estimated from fewer reports, no certainty is stated."""
 
 Alternatives: TypeAlias = Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, float]]
 """A dilemma as plain data."""
@@ -35,16 +39,19 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Decision:
-    """The choice that the released society would make.
+    """The choice that the crowd would make.
 
-    ``certainty`` bounds how often the noise, and not the crowd, made the choice: whatever the noiseless society
-    prefers, a different choice with a certainty of at least c comes out with probability at most 1 - c.
+    ``certainty`` is about the crowd itself: whatever it prefers, a different choice with a certainty of at least c
+    comes out with probability at most 1 - c, over the noise and the devices' coins. ``population_certainty`` is about
+    the people whom the crowd was drawn from.
     """
 
     ranking: tuple[Ranked, ...]
     probability: float | None
-    """For two alternatives: the share Phi(beta . (x - z)) of times the society picks the first-ranked."""
+    """For two alternatives: the share of voters who prefer the first-ranked, given all that is not known."""
     certainty: float
+    population_certainty: float | None
+    """None for the paper's society, which tells nothing of a population."""
     threshold: float
     reason: str
     epsilon: float
@@ -82,6 +89,7 @@ class Decision:
             "reason": self.reason,
             "probability": self.probability,
             "certainty": self.certainty,
+            "population_certainty": self.population_certainty,
             "threshold": self.threshold,
             "ranking": [{"name": r.name, "score": r.score, "description": r.description} for r in self.ranking],
             "guarantee": {
@@ -98,11 +106,13 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
     A dilemma is a list of two or more alternatives, each given by its features (``[{"girl": 1}, {"dog": 2}]``, then
     called A and B) or with a name (``{"name": "stay", "features": {"girl": 1}}``), or a mapping of names to features.
 
-    Let s be the noiseless society's margin of the choice over another alternative and R the noise along their
-    difference, so that the release shows s + R. The certainty is c = P(R < margin shown). R is symmetric and
-    does not depend on s, so if in truth s < 0, a shown margin with certainty c or more has probability
-    P(R >= t - s) <= P(R >= t) = 1 - c. With more than two alternatives, the chances of error against each of
-    the others are added up (union bound).
+    Theorem. For a fixed crowd and dilemma, the probability of a wrong choice with a certainty of c or more is at most
+    1 - c. Proof. Let s be the crowd's margin of the choice over another alternative, t the unshrunk estimate of it and
+    R the noise along their difference, so that t = s + R + b, where |b| is at most B: doubt, and the directions that
+    factors leave out (``Unknown.bias_bound``; the assumptions stand there). The certainty is c = P(R < t - B). R is
+    symmetric and does not depend on s, so if in truth s < 0, then R > t - B, which has probability 1 - c at most. Where
+    the unshrunk estimate contradicts the ranking there is no certainty. With more than two alternatives, the chances of
+    error against each of the others are added up (union bound). Of a paper's society, B is 0 and s the noiseless one.
     """
     if not isinstance(release, Release):
         raise CrowdveilError(f"the release is {release!r:.80}: read it first, with read_release(path)")
@@ -114,10 +124,9 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
     scores = points @ release.parameter
     order = np.argsort(-scores, kind="stable")
     best = order[0]
-    doubts = [
-        1 - release.noise.below(points[best] - points[other], float(scores[best] - scores[other]))
-        for other in order[1:]
-    ]
+    sides = [points[best] - points[other] for other in order[1:]]
+    doubts = [1 - crowd_certainty(release, side) for side in sides]
+    population = [1 - population_certainty(release, side) for side in sides] if release.unknown is not None else None
     runner_up = order[1]
     identical = bool((points[best] == points[runner_up]).all())
     sure = 0.0 if identical else max(0.0, 1 - sum(doubts))
@@ -126,10 +135,11 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
             Ranked(dilemma.alternatives[i].name, float(scores[i]), release.study.describe(dilemma.alternatives[i]))
             for i in order
         ),
-        probability=NormalDist().cdf(stated_margins(release, points[best] - points[runner_up]))
-        if len(order) == 2
+        probability=NormalDist().cdf(float(stated_margins(release, sides[0])))
+        if len(order) == 2 and release.unknown is not None
         else None,
         certainty=sure,
+        population_certainty=None if population is None else 0.0 if identical else max(0.0, 1 - sum(population)),
         threshold=certainty,
         reason=_reason(sure, certainty, identical),
         epsilon=release.guarantee.epsilon.value,
@@ -141,9 +151,36 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
 def stated_margins(release: Release, differences: NDArray[Any]) -> Any:
     """Return m for each difference of two alternatives (rows, in model units): Phi(m) prefer the first of the two.
 
-    That share is the probability that a decision states.
+    That share is the probability that a decision states. Of a paper's society it is the margin itself, and no decision
+    states it: nothing was done to make it true.
     """
-    return differences @ release.parameter
+    if release.unknown is None:
+        return differences @ release.parameter
+    return release.unknown.predictive_margins(differences)
+
+
+def crowd_certainty(release: Release, difference: FloatArray) -> float:
+    """Return how sure it is that the crowd prefers x to z, given x - z."""
+    unknown = release.unknown
+    if unknown is None:
+        return release.noise.below(difference, float(difference @ release.parameter))
+    if unknown.freedom is not None and unknown.freedom < FEWEST_FREEDOM:
+        return 0.0
+    margin = unknown.margin(difference)
+    return release.noise.below(difference, margin - unknown.bias_bound(difference)) if margin > 0 else 0.0
+
+
+def population_certainty(release: Release, difference: FloatArray) -> float:
+    """Return how sure it is that the people whom the crowd was drawn from prefer x to z: sampling counts, too."""
+    assert release.unknown is not None
+    certainty = crowd_certainty(release, difference)
+    sampling = release.unknown.sampling_deviation(difference)
+    if certainty <= 0.5 or sampling == 0:
+        return certainty
+    margin = release.unknown.margin(difference) - release.unknown.bias_bound(difference)
+    # The noise alone reaches the margin at so many deviations; sampling adds to its variance.
+    noise = margin / NormalDist().inv_cdf(min(certainty, 1 - 1e-12))
+    return min(certainty, NormalDist().cdf(margin / math.hypot(noise, sampling)))
 
 
 def _reason(sure: float, asked: float, identical: bool) -> str:
@@ -151,8 +188,8 @@ def _reason(sure: float, asked: float, identical: bool) -> str:
         return "the two best alternatives are the same in every feature of the study"
     if sure >= asked:
         doubt = max(1 - sure, 1e-4)
-        return f"privacy noise would produce so clear a choice by itself in at most {doubt:.2%} of cases"
+        return f"so clear a choice would be wrong in at most {doubt:.2%} of cases, whatever the crowd prefers"
     return (
-        f"the privacy noise is too large for this margin: the choice is certain to {sure:.0%}, and {asked:.0%} was "
-        "asked for; a release with more voters or a larger epsilon could tell"
+        f"too much is not known for this margin: the choice is certain to {sure:.0%}, and {asked:.0%} was asked for; a "
+        "release with more voters or a larger epsilon could tell"
     )

@@ -63,6 +63,7 @@ def release_from_reports(batches: Iterable[Sequence[Mapping[str, Any]]], paradig
         facts={**estimate.facts, "reports_made_on": REPORTS_MADE_ON},
         ledger=None,
         version=VERSION,
+        unknown=estimate.unknown,
     )
 
 

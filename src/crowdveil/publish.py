@@ -213,4 +213,5 @@ def _release(preview: Preview, noisy: _Noisy, ledger: Mapping[str, Any] | None) 
         facts={**noisy.estimate.facts, **made_by, **selected},
         ledger=ledger,
         version=VERSION,
+        unknown=noisy.estimate.unknown,
     )

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdveil.arrays import FloatArray
+from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.unknown import Unknown
 from crowdveil.files import write_text
 from crowdveil.privacy.guarantee import Guarantee
-from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
+from crowdveil.privacy.noise.distribution import NoiseDistribution, half_width_along, noise_from_dict
 from crowdveil.study.plain_data import canonical_json
 from crowdveil.study.study import Study
 
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
-FORMAT = "crowdveil release 1"
+FORMAT = "crowdveil release 2"
 ERROR_BAR = 0.95
 
 
 @dataclass(frozen=True)
 class Release:
-    """A society that may be published: parameter, guarantee, and the law of the noise in it."""
+    """A crowd's preference that may be published: parameter, guarantee, and all that is not known of it."""
 
     study: Study
     parameter: FloatArray
@@ -52,18 +53,68 @@ class Release:
     ledger: Mapping[str, Any] | None
     """The ledger's id and entry that this release was charged to."""
     version: str
+    unknown: Unknown | None = None
+    """What beside the noise is not known of the crowd's preference; None for the paper's society."""
     on_save: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
     """Told the digest once the release is durably in place: the ledger that was charged notes the delivery."""
 
     @cached_property
     def error_bars(self) -> FloatArray:
-        """The most by which the noise moved each coordinate, with 95 % probability."""
-        return np.broadcast_to(np.asarray(self.noise.half_widths(ERROR_BAR)), self.parameter.shape)
+        """How far each coordinate may be from the crowd's (of a society: from the noiseless one), with 95 %."""
+        if self.unknown is None:
+            return np.broadcast_to(np.asarray(self.noise.half_widths(ERROR_BAR)), self.parameter.shape)
+        return _reach_from(self.parameter, self.intervals)
+
+    @cached_property
+    def intervals(self) -> FloatArray:
+        """The ends of a 95 % interval for each coordinate, a row a feature.
+
+        Of a crowd's preference it covers noise, sampling, doubt and the directions left out, and lies around the
+        unshrunk estimate: so it holds whatever the crowd is like, and need not lie evenly around the parameter.
+        """
+        if self.unknown is None:
+            return np.stack([self.parameter - self.error_bars, self.parameter + self.error_bars], axis=1)
+        return self._intervals(np.eye(len(self.parameter)), left_out=True)
 
     @cached_property
     def factor_values(self) -> FloatArray:
         """The parameter along the study's factors: theta, where A theta is nearest to the parameter."""
         return self.study.factor_map @ self.parameter
+
+    @cached_property
+    def factor_intervals(self) -> FloatArray:
+        """The ends of a 95 % interval for the crowd's preference along each factor, a row a factor."""
+        if self.unknown is None:
+            widths = np.array([half_width_along(self.noise, row, ERROR_BAR) for row in self.study.factor_map])
+            return np.stack([self.factor_values - widths, self.factor_values + widths], axis=1)
+        return self._intervals(self.study.factor_map, left_out=False)
+
+    @cached_property
+    def factor_bars(self) -> FloatArray:
+        """How far the preference along each factor may be from the crowd's, with 95 %."""
+        return _reach_from(self.factor_values, self.factor_intervals)
+
+    @property
+    def known(self) -> BoolArray:
+        """Which factors anything is known of: the interval of the others is the whole range."""
+        if self.unknown is None:
+            return np.ones(len(self.factor_values), bool)
+        ranges = np.array([self.unknown.whole_range(row) for row in self.study.factor_map])
+        return np.asarray(self.factor_intervals[:, 1] - self.factor_intervals[:, 0] < 2 * ranges)
+
+    def _intervals(self, directions: FloatArray, *, left_out: bool) -> FloatArray:
+        """Return the interval along each direction (rows), cut off where no crowd could be."""
+        assert self.unknown is not None
+        rows = []
+        for direction in directions:
+            width = self.unknown.half_width(
+                direction, half_width_along(self.noise, direction, ERROR_BAR), ERROR_BAR, left_out=left_out
+            )
+            center, range_ = self.unknown.margin(direction), self.unknown.whole_range(direction)
+            range_ += self.unknown.rest_width(direction, ERROR_BAR) if left_out else 0.0
+            low, high = np.clip([center - width, center + width], -range_, range_)
+            rows.append([low, high] if low < high else [-range_, range_])
+        return np.array(rows)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the release as the plain data of its file, checksum included."""
@@ -73,6 +124,18 @@ class Release:
             "study_fingerprint": self.study.fingerprint,
             "parameter": dict(zip(self.study.feature_names, self.parameter.tolist(), strict=True)),
             "error_bars": dict(zip(self.study.feature_names, self.error_bars.tolist(), strict=True)),
+            "intervals": dict(zip(self.study.feature_names, self.intervals.tolist(), strict=True)),
+            "factors": [
+                {"name": factor.name, "value": value, "interval": interval, "known": known}
+                for factor, value, interval, known in zip(
+                    self.study.factors,
+                    self.factor_values.tolist(),
+                    self.factor_intervals.tolist(),
+                    self.known.tolist(),
+                    strict=True,
+                )
+            ],
+            "unknown": None if self.unknown is None else self.unknown.as_dict(),
             "guarantee": self.guarantee.as_dict(),
             "mechanism": self.mechanism,
             "noise": {**self.noise.as_dict(), "sampler": self.sampler, "exact": self.exact},
@@ -212,6 +275,7 @@ def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
             facts=data["facts"],
             ledger=data["ledger"],
             version=str(data["crowdveil"]),
+            unknown=None if data["unknown"] is None else Unknown.from_dict(data["unknown"], study.dimension),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CrowdveilError(f"it is not a complete release: {type(error).__name__} {error}") from None
@@ -223,6 +287,11 @@ def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
             "(allow it by name with --allow-experiment)"
         )
     return release
+
+
+def _reach_from(values: FloatArray, intervals: FloatArray) -> FloatArray:
+    """Return how far the further end of each interval is from a value."""
+    return np.maximum(np.abs(intervals[:, 0] - values), np.abs(intervals[:, 1] - values))
 
 
 def _checksum(content: Mapping[str, Any]) -> str:

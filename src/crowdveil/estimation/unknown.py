@@ -20,12 +20,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.design import Design
+
+if TYPE_CHECKING:
+    from crowdveil.estimation.design import Design
 
 MARGIN = 1.5
 """A priori, the margin of a dilemma (gamma . x) has about this size: four of five people agree in a choice."""
@@ -77,15 +80,15 @@ class Unknown:
         rest = design.rest_basis * (REST * MARGIN / math.sqrt(max(left_out, 1)))
         return cls(design.basis, rest, mean, covariance, center, sampling, doubt, freedom)
 
-    def predictive_probability(self, difference: FloatArray) -> float:
-        """Return the probability that a voter prefers x to z, given x - z and all that is known and not known.
+    def predictive_margins(self, differences: NDArray[Any]) -> FloatArray:
+        """Return m for each difference x - z (rows): given all that is known and not known, Phi(m) prefer x to z.
 
-        Of gamma . x + noise > 0 with gamma ~ N(mean, covariance) and standard normal noise, that is
+        Of gamma . x + noise > 0 with gamma ~ N(mean, covariance) and standard normal noise, the probability is
         Phi(mean . x / sqrt(1 + x' covariance x)).
         """
-        x, left_out = difference @ self.basis, difference @ self.rest
-        spread = 1 + float(x @ self.covariance @ x) + float(left_out @ left_out)
-        return NormalDist().cdf(float(self.mean @ x) / math.sqrt(spread))
+        x, left_out = differences @ self.basis, differences @ self.rest
+        spread = 1 + ((x @ self.covariance) * x).sum(axis=-1) + (left_out * left_out).sum(axis=-1)
+        return np.asarray(x @ self.mean / np.sqrt(spread), np.float64)
 
     def margin(self, difference: FloatArray) -> float:
         """Return the unshrunk estimate of the margin of a dilemma."""
@@ -100,6 +103,29 @@ class Unknown:
         """Return the standard deviation of the margin over the draw of voters."""
         x = difference @ self.basis
         return math.sqrt(max(float(x @ self.sampling @ x), 0.0))
+
+    def half_width(self, difference: FloatArray, noise: float, confidence: float, *, left_out: bool) -> float:
+        """Return how far the margin may be off with this confidence, given how far the noise reaches with it.
+
+        Independent errors add up by their squares; a bound is added whole. The directions left out count where all
+        features are asked about, and not where the preference along the factors is.
+        """
+        x = difference @ self.basis
+        sampling = self._quantile(confidence) * self.sampling_deviation(difference)
+        rest = self.rest_width(difference, confidence) if left_out else 0.0
+        return math.sqrt(noise**2 + sampling**2 + rest**2) + float(self.doubt @ np.abs(x))
+
+    def rest_width(self, difference: FloatArray, confidence: float) -> float:
+        """Return how far the directions left out may move the margin, by their prior."""
+        left_out = difference @ self.rest
+        return NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(float(left_out @ left_out))
+
+    def _quantile(self, confidence: float) -> float:
+        if self.freedom is None:
+            return NormalDist().inv_cdf((1 + confidence) / 2)
+        from scipy.stats import t  # here, and not above: a decision needs no error bar
+
+        return float(t.ppf((1 + confidence) / 2, max(self.freedom, 1)))
 
     def whole_range(self, difference: FloatArray) -> float:
         """Return the largest margin that any crowd could have along the axes."""

@@ -74,6 +74,7 @@ def read_decision(data: Mapping[str, Any]) -> RemoteDecision:
         ranking=tuple(Ranked(r["name"], r["score"], r["description"]) for r in data["ranking"]),
         probability=data["probability"],
         certainty=data["certainty"],
+        population_certainty=data["population_certainty"],
         threshold=data["threshold"],
         reason=data["reason"],
         epsilon=guarantee["epsilon"],

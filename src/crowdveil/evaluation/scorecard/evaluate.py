@@ -27,8 +27,7 @@ from crowdveil.evaluation.toolkit.accuracy import Interval
 from crowdveil.evaluation.toolkit.drawing import SUFFIXES, drawn
 from crowdveil.evaluation.toolkit.scores import Bin, Forecasts, Scores, forecasts
 from crowdveil.files import replacing
-from crowdveil.privacy.noise.distribution import half_width_along
-from crowdveil.releases import ERROR_BAR, Release
+from crowdveil.releases import Release
 
 NOT_PROTECTED = "Exact: these numbers protect nobody. They are for the holder of the ballots only."
 COIN = {"share_predicted": 0.5, "brier": 0.25, "log_loss": math.log(2)}
@@ -189,11 +188,10 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
         directions = study.factor_matrix.astype(np.float64)
         along_factors = crowd_preference(ballots, weighting=weighting, directions=directions)
     stated, limit, differs = _forecasts(release, exact, ballots)
-    widths = [half_width_along(release.noise, row, ERROR_BAR) for row in study.factor_map]
     factors = _coverage(
         [(factor.name, factor.title) for factor in study.factors],
-        study.factor_map @ release.parameter,
-        np.array(widths),
+        release.factor_values,
+        release.factor_bars,
         along_factors,
     )
     return Evaluation(
