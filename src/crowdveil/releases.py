@@ -21,10 +21,10 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.unknown import Unknown
 from crowdveil.files import write_text
 from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.privacy.noise.distribution import NoiseDistribution, half_width_along, noise_from_dict
+from crowdveil.privacy.unknown import Unknown
 from crowdveil.study.plain_data import canonical_json
 from crowdveil.study.study import Study
 

@@ -31,7 +31,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.unknown import prior_deviation
+from crowdveil.estimation.prior import prior_deviation
 
 DISAGREEMENT = 0.15
 """Deviation of voters' own mean scores around the crowd's, in units of a record's. It affects accuracy only."""

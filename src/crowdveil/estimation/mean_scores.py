@@ -26,8 +26,8 @@ from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import CLIP, Design
+from crowdveil.estimation.prior import prior_deviation
 from crowdveil.estimation.probit import slopes_and_weights
-from crowdveil.estimation.unknown import prior_deviation
 
 DISAGREEMENT = 0.3
 """Assumed deviation of voters' own preferences from the common one along each axis."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import AxisSample, Design
-from crowdveil.estimation.unknown import prior_deviation
+from crowdveil.estimation.prior import prior_deviation
 
 PRIOR_DEVIATION = 1.0
 _ROUNDS = 50

@@ -20,7 +20,6 @@ from crowdveil.estimation.clipped_means import fit_clipped_means, voter_clip
 from crowdveil.estimation.design import SAMPLE, AxisSample, Design, public_design
 from crowdveil.estimation.moments import fit_scores
 from crowdveil.estimation.scoring_step import Belief, Step
-from crowdveil.estimation.unknown import Unknown
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured
 from crowdveil.privacy.mechanisms.randomised_response import oriented
@@ -34,6 +33,7 @@ from crowdveil.privacy.mechanisms.score_sums import (
 from crowdveil.privacy.mechanisms.scores import cube_variance
 from crowdveil.privacy.noise.distribution import CubeNoise
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.unknown import Unknown
 
 _GUESSED = 10_000
 """Dilemmas of the public sample that the first guess is fitted on."""

@@ -21,12 +21,12 @@ from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import Tally, add_up
 from crowdveil.estimation.design import Design
-from crowdveil.estimation.unknown import Unknown
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums
 from crowdveil.privacy.mechanisms.reports import R, WireFormat
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.unknown import Unknown
 from crowdveil.study.study import Study
 
 L = TypeVar("L", contravariant=True)

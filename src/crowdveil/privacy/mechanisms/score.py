@@ -14,7 +14,6 @@ from crowdveil.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.mean_scores import fit_mean_scores
-from crowdveil.estimation.unknown import Unknown
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence, unsummed, winsorised, within_reach
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
@@ -29,6 +28,7 @@ from crowdveil.privacy.mechanisms.scores import (
 )
 from crowdveil.privacy.noise.distribution import Spread
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.unknown import Unknown
 from crowdveil.study.study import Study
 
 _UNHEARD = 1e6

@@ -8,7 +8,7 @@ beta = basis @ gamma over the features. Four things stand between the estimate a
 - **doubt**: clipping, the model of how loud voters are, and dilemmas drawn otherwise than the study's generator does,
   as a bound along each axis;
 - the **rest**: directions in which features differ and no factor does. They were not measured. A priori they move the
-  margin of a dilemma, all together, by ``REST`` of what the factors may move it by.
+  margin of a dilemma, all together, by a tenth of what the factors may move it by (``estimation.prior``).
 
 The unshrunk ``center`` serves error bars and certainty: around it the noise is symmetric, whatever the truth. The
 posterior mean and covariance serve the probability: what is not known makes it less sure.
@@ -26,23 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdveil.arrays import FloatArray
+from crowdveil.estimation.prior import rest_deviation
 
 if TYPE_CHECKING:
     from crowdveil.estimation.design import Design
 
-MARGIN = 1.5
-"""A priori, the margin of a dilemma (gamma . x) has about this size: four of five people agree in a choice."""
-REST = 0.25
-"""A priori, the directions that factors leave out move a margin by this part of it."""
 REACH = 3.0
 """No crowd's preference along an axis of unit size is larger: there, nobody disagrees with anybody."""
 REST_CONFIDENCE = 0.999
 """The rest is taken to lie in the ellipsoid that its prior gives this probability."""
-
-
-def prior_deviation(directions: int) -> float:
-    """Return the prior standard deviation of gamma along each axis: margins have the size MARGIN in all."""
-    return MARGIN / math.sqrt(max(directions, 1))
 
 
 @dataclass(frozen=True)
@@ -76,8 +68,7 @@ class Unknown:
         freedom: int | None = None,
     ) -> Unknown:
         """Say what is known along the axes of a design; the directions it leaves out keep their prior."""
-        left_out = design.rest_basis.shape[1]
-        rest = design.rest_basis * (REST * MARGIN / math.sqrt(max(left_out, 1)))
+        rest = design.rest_basis * rest_deviation(design.rest_basis.shape[1])
         return cls(design.basis, rest, mean, covariance, center, sampling, doubt, freedom)
 
     def predictive_margins(self, differences: NDArray[Any]) -> FloatArray:
