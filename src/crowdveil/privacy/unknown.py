@@ -20,16 +20,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.prior import rest_deviation
-
-if TYPE_CHECKING:
-    from crowdveil.estimation.design import Design
 
 REACH = 3.0
 """No crowd's preference along an axis of unit size is larger: there, nobody disagrees with anybody."""
@@ -54,22 +50,6 @@ class Unknown:
     """A bound along each axis."""
     freedom: int | None = None
     """Degrees of freedom, where the sampling covariance was estimated from that many reports and one more."""
-
-    @classmethod
-    def along(
-        cls,
-        design: Design,
-        *,
-        mean: FloatArray,
-        covariance: FloatArray,
-        center: FloatArray,
-        sampling: FloatArray,
-        doubt: FloatArray,
-        freedom: int | None = None,
-    ) -> Unknown:
-        """Say what is known along the axes of a design; the directions it leaves out keep their prior."""
-        rest = design.rest_basis * rest_deviation(design.rest_basis.shape[1])
-        return cls(design.basis, rest, mean, covariance, center, sampling, doubt, freedom)
 
     def predictive_margins(self, differences: NDArray[Any]) -> FloatArray:
         """Return m for each difference x - z (rows): given all that is known and not known, Phi(m) prefer x to z.

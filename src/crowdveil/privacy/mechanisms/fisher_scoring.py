@@ -21,7 +21,15 @@ from crowdveil.estimation.design import SAMPLE, AxisSample, Design, public_desig
 from crowdveil.estimation.moments import fit_scores
 from crowdveil.estimation.scoring_step import Belief, Step
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured
+from crowdveil.privacy.mechanisms.mechanism import (
+    Estimand,
+    Estimate,
+    Loss,
+    Measurement,
+    Settings,
+    measured,
+    unknown_along,
+)
 from crowdveil.privacy.mechanisms.randomised_response import oriented
 from crowdveil.privacy.mechanisms.score_sums import (
     SCORE_STEPS,
@@ -33,7 +41,6 @@ from crowdveil.privacy.mechanisms.score_sums import (
 from crowdveil.privacy.mechanisms.scores import cube_variance
 from crowdveil.privacy.noise.distribution import CubeNoise
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.unknown import Unknown
 
 _GUESSED = 10_000
 """Dilemmas of the public sample that the first guess is fitted on."""
@@ -164,7 +171,7 @@ class _FisherScoring:
                 if plan.size_only
                 else _step(guess, crowd, plan, epsilon, noise, last=last)
             )
-        unknown = Unknown.along(
+        unknown = unknown_along(
             crowd.design,
             mean=guess.belief.mean,
             covariance=guess.belief.covariance,

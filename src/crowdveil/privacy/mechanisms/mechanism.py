@@ -21,6 +21,7 @@ from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import Tally, add_up
 from crowdveil.estimation.design import Design
+from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums
 from crowdveil.privacy.mechanisms.reports import R, WireFormat
@@ -85,6 +86,21 @@ class Estimate:
     """More that may be said in public: computed from private output or public settings only."""
     unknown: Unknown | None = None
     """Of a crowd's preference, all else that is not known; None for the paper's society."""
+
+
+def unknown_along(
+    design: Design,
+    *,
+    mean: FloatArray,
+    covariance: FloatArray,
+    center: FloatArray,
+    sampling: FloatArray,
+    doubt: FloatArray,
+    freedom: int | None = None,
+) -> Unknown:
+    """Say what is known along the axes of a design; the directions it leaves out keep their prior."""
+    rest = design.rest_basis * rest_deviation(design.rest_basis.shape[1])
+    return Unknown(design.basis, rest, mean, covariance, center, sampling, doubt, freedom)
 
 
 @dataclass(frozen=True)
