@@ -13,7 +13,7 @@ their own, uncorrelated with the factors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -65,6 +65,12 @@ class Design:
     def rest_basis(self) -> FloatArray:
         """The axes of the remaining directions, in model units."""
         return self.rest * self.units[:, None] / GRID
+
+    @cached_property
+    def whole(self) -> Design:
+        """The same design with an axis for every direction that varies: those of the factors first."""
+        nothing = np.zeros((len(self.rest), 0), np.int64)
+        return replace(self, axes=np.hstack([self.axes, self.rest]), rest=nothing)
 
     @cached_property
     def along(self) -> FloatArray:

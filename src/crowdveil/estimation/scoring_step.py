@@ -21,12 +21,12 @@ from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import AxisSample
+from crowdveil.estimation.prior import rest_deviation
 
 MODEL_DOUBT = 0.25
 """How far, relative to its size, a preference may be off before a step: its size is a model's (``clipped_means``)."""
 STEP_DOUBT = 0.25
 """How far, relative to its length, a step may go wrong: the information is a public design's."""
-_LEAST_DOUBT = 0.05
 _LEAST_INFORMATION = 0.01
 _INSTRUMENT_REACH = 6.0
 """Instruments of voters' records are clipped at so many deviations of a score: about three of a difference."""
@@ -109,8 +109,14 @@ class Step:
         return Belief(self.start + weight @ score, (covariance + covariance.T) / 2)
 
 
+def widened(belief: Belief, left_out: int) -> Belief:
+    """Return a belief that is about the directions that factors leave out, too: their prior."""
+    axes = len(belief.mean)
+    covariance = np.eye(axes + left_out) * rest_deviation(left_out) ** 2
+    covariance[:axes, :axes] = belief.covariance
+    return Belief(np.concatenate([belief.mean, np.zeros(left_out)]), covariance)
+
+
 def doubted(belief: Belief) -> Belief:
     """Return a belief that knows that its size may be off."""
-    mean = belief.mean
-    off = MODEL_DOUBT**2 * np.outer(mean, mean) + _LEAST_DOUBT**2 * np.eye(len(mean))
-    return Belief(mean, belief.covariance + off)
+    return Belief(belief.mean, belief.covariance + MODEL_DOUBT**2 * np.outer(belief.mean, belief.mean))

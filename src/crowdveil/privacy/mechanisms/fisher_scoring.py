@@ -19,7 +19,7 @@ from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.estimation.clipped_means import fit_clipped_means, voter_clip
 from crowdveil.estimation.design import SAMPLE, AxisSample, Design, public_design
 from crowdveil.estimation.moments import fit_scores
-from crowdveil.estimation.scoring_step import Belief, Step
+from crowdveil.estimation.scoring_step import Belief, Step, widened
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import (
     Estimand,
@@ -53,6 +53,8 @@ _RATIO_DEVIATION = 0.5
 
 
 _FAINT, _LOUD = 10, 100
+_WORTH_ALL = 50
+"""From so many units times epsilon for each direction on, noise hides less of the rest than its prior allows."""
 _SHARES = ((300, (0.2, 0.3, 0.5)), (_LOUD, (0.3, 0.7)), (_FAINT, (0.92, 0.08)), (0, (1.0,)))
 """From so many units times epsilon for each direction on, steps share epsilon like this."""
 
@@ -65,6 +67,8 @@ class Plan:
     """Of each step; they add up to the whole."""
     size_only: bool
     """Whether the second step looks at the size of the preference only: one number, where noise on more is too loud."""
+    rest: bool
+    """Whether later steps look along every direction, and not along those of the factors only."""
     kept: bool
     """Whether the first step buys the share of voters who are not clipped, which tells how loud voters are."""
     squares: bool
@@ -75,24 +79,28 @@ class Plan:
     """Whether the last step buys the scatter of scores, to tell the sampling error."""
 
     @classmethod
-    def of(cls, directions: int, units: int, epsilon: Epsilon, *, by_voter: bool, design_known: bool) -> Plan:
+    def of(cls, design: Design, units: int, epsilon: Epsilon, *, by_voter: bool, design_known: bool) -> Plan:
         """Choose by how loud the crowd is against the noise: units times epsilon, for each direction.
 
         The thresholds come from simulated crowds of the bundled studies (docs/best-accuracy.md).
         """
+        directions, left_out = design.directions, design.rest.shape[1]
         loudness = units * epsilon.value / directions
         shares = next(shares for least, shares in _SHARES if loudness >= least)
         parts = [int(epsilon.micro * share) for share in shares[1:]]
         epsilons = tuple(Epsilon.of_millionths(part) for part in [epsilon.micro - sum(parts), *parts])
         size_only, last = loudness < _LOUD and len(shares) > 1, epsilons[-1].value
-        deviations = _clip_in_deviations(1 if size_only else directions, units, last)
+        rest = left_out > 0 and loudness >= _LOUD and units * epsilon.value >= _WORTH_ALL * (directions + left_out)
+        looked = 1 if size_only else directions + left_out if rest else directions
+        deviations = _clip_in_deviations(looked, units, last)
         return cls(
             epsilons,
             size_only,
+            rest=rest,
             kept=by_voter and loudness >= _FAINT,
             squares=loudness >= _LOUD and not design_known,
             deviations=deviations,
-            spread=loudness >= _LOUD and _worth_the_spread(directions, units, last, deviations),
+            spread=loudness >= _LOUD and _worth_the_spread(looked, units, last, deviations),
         )
 
 
@@ -164,6 +172,8 @@ class _FisherScoring:
         )
         plan = self._plan(crowd.design, crowd.units, loss)
         guess = self._guess(measurement, crowd, settings, plan, noise)
+        if plan.rest:
+            guess, crowd = _widened(guess, crowd), replace(crowd, design=crowd.design.whole)
         for number, epsilon in enumerate(plan.epsilons[1:], start=1):
             last = number == len(plan.epsilons) - 1
             guess = (
@@ -192,6 +202,7 @@ class _FisherScoring:
         units = voters if self.by_voter else voters * settings.study.drawing.dilemmas
         plan = self._plan(design, units, loss)
         scatter = voter_clip(settings.study.drawing.dilemmas) ** 2 if self.by_voter else None
+        design = design.whole if plan.rest else design
         zero, last = np.zeros(design.directions), plan.epsilons[0 if plan.size_only else -1].value
         sample = design.sample.head(_GUESSED)
         if len(plan.epsilons) > 1 and not plan.size_only:
@@ -205,7 +216,7 @@ class _FisherScoring:
         return _carried(2 / (units * last), design.basis @ gain, dimension)
 
     def _plan(self, design: Design, units: int, loss: Epsilon) -> Plan:
-        return Plan.of(design.directions, units, loss, by_voter=self.by_voter, design_known=self.design_known)
+        return Plan.of(design, units, loss, by_voter=self.by_voter, design_known=self.design_known)
 
     def _clip(self, settings: Settings) -> float:
         return _FIRST_CLIP * (voter_clip(settings.study.drawing.dilemmas) if self.by_voter else 1.0)
@@ -259,6 +270,14 @@ class _Guess:
     sample: AxisSample
     scatter: float | None
     """Variance of a voter's mean score in terms of a record's."""
+
+
+def _widened(guess: _Guess, crowd: _Crowd) -> _Guess:
+    """Look along every direction from here on."""
+    left_out = crowd.design.rest.shape[1]
+    ratios = guess.sample.mean_squares / crowd.design.sample.mean_squares
+    sample = crowd.design.whole.sample.stretched(np.concatenate([ratios, np.ones(left_out)]))
+    return replace(guess, belief=widened(guess.belief, left_out), sample=sample)
 
 
 def _step(guess: _Guess, crowd: _Crowd, plan: Plan, epsilon: Epsilon, noise: Noise, *, last: bool) -> _Guess:

@@ -16,7 +16,7 @@ from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.mean_scores import fit_mean_scores
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence, unsummed, winsorised, within_reach
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
 from crowdveil.privacy.mechanisms.reports import LARGEST, check_integers, epsilons_of, random_orders
 from crowdveil.privacy.mechanisms.scores import (
     DISAGREEMENT,
@@ -28,7 +28,6 @@ from crowdveil.privacy.mechanisms.scores import (
 )
 from crowdveil.privacy.noise.distribution import Spread
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.unknown import Unknown
 from crowdveil.study.study import Study
 
 _UNHEARD = 1e6
@@ -159,7 +158,7 @@ class ScoreRelease:
             design.basis @ fit.mean,
             Spread(tuple(map(tuple, noise.tolist()))),
             facts,
-            Unknown.along(
+            unknown_along(
                 design,
                 mean=fit.mean,
                 covariance=fit.covariance,
