@@ -92,7 +92,7 @@ class Plan:
         size_only, last = loudness < _LOUD and len(shares) > 1, epsilons[-1].value
         rest = left_out > 0 and loudness >= _LOUD and units * epsilon.value >= _WORTH_ALL * (directions + left_out)
         looked = 1 if size_only else directions + left_out if rest else directions
-        deviations = _clip_in_deviations(looked, units, last)
+        deviations = _clip_in_deviations(looked, units, last, by_voter=by_voter)
         return cls(
             epsilons,
             size_only,
@@ -104,10 +104,14 @@ class Plan:
         )
 
 
-def _clip_in_deviations(directions: int, units: int, epsilon: float) -> float:
-    """Return where scores are clipped: as far out as lets the noise be twice the sampling error of a mean."""
+def _clip_in_deviations(directions: int, units: int, epsilon: float, *, by_voter: bool) -> float:
+    """Return where scores are clipped: as far out as lets the noise be some times the sampling error of a mean.
+
+    Twice for voters, whose scores are means and nearly symmetric; four times for records, where a clip is a bias.
+    """
+    times = 2.0 if by_voter else 4.0
     noise = math.sqrt(cube_variance(2 / (units * epsilon), 1.0, directions))
-    return min(max(2 / (noise * math.sqrt(units)), 2.0), 8.0)
+    return min(max(times / (noise * math.sqrt(units)), 1 + times / 2), 8.0)
 
 
 def _worth_the_spread(directions: int, units: int, epsilon: float, deviations: float) -> bool:
