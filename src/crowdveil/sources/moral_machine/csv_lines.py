@@ -21,10 +21,10 @@ from crowdveil.sources.moral_machine.entries import (
     ScanBuffer,
     ScanResult,
     Word,
-    add_name,
     begin_entry,
     compiled,
     complete_entry,
+    has_visible_ends,
     hash_text,
     inlined,
     load_word,
@@ -129,8 +129,10 @@ def _scan(
             voter_one, voter_other, voter_plain = hash_text(block, voter[0], voter[1])
             waiting = plain and voter_plain
         if waiting:
-            begin_entry(entries, ends, (voter_one, voter_other), (one, other), row, saved, packed, kind)
-            add_name(names, texts, ends, seen, (voter_one, voter_other), block, voter)
+            begin_entry(
+                entries, names, texts, ends, seen,
+                (voter_one, voter_other), block, voter, (one, other), row, saved, packed, kind,
+            )  # fmt: skip
             last_dilemma, last_voter = dilemma, voter
         else:
             at, _ = row_end(block, start, size, roles.size)
@@ -342,12 +344,11 @@ def _read(
             at = _find(block, at, end)
             if role == _SCENARIO:
                 code = _scenario(block, start, at)
-                if code == 0 and at > start and not (32 < block[start] < 127 and 32 < block[at - 1] < 127):
+                if code == 0 and at > start and not has_visible_ends(block, start, at):
                     return False, at, packed, False, dilemma, voter, 0
                 kind = code if kind < 0 or kind == code else 0
             elif role != _SKIP:
-                # The ends must be visible: spaces, of which there are many kinds, would have to come off.
-                if at == start or not (32 < block[start] < 127 and 32 < block[at - 1] < 127):
+                if not has_visible_ends(block, start, at):
                     return False, at, packed, False, dilemma, voter, 0
                 if role == _DILEMMA:
                     dilemma = (start, at)

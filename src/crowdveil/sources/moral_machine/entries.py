@@ -101,15 +101,18 @@ def join_results(results: Sequence[ScanResult]) -> ScanResult:
 
 @inlined
 def begin_entry(
-    entries: WordArray, ends: IntArray, voter: Hash, dilemma: Hash, row: int, saved: bool, packed: Word, scenario: int
-) -> None:
-    """Add an entry of one row."""
+    entries: WordArray, names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
+    voter: Hash, data: Any, name: tuple[int, int],
+    dilemma: Hash, row: int, saved: bool, packed: Word, scenario: int,
+) -> None:  # fmt: skip
+    """Add an entry of one row, and name its voter, whose name is in ``data`` from byte to byte."""
     entry = entries[ends[_ENTRIES]]
     entry[VOTER], entry[VOTER_TOO] = voter
     entry[DILEMMA], entry[DILEMMA_TOO] = dilemma
     entry[ROW] = np.uint64(row) | (np.uint64(scenario) << SCENARIO_SHIFT) | (FIRST_SAVED if saved else np.uint64(0))
     entry[FIRST], entry[SECOND] = packed, np.uint64(0)
     ends[_ENTRIES] += 1
+    _add_name(names, texts, ends, seen, voter, data, name)
 
 
 @inlined
@@ -125,7 +128,7 @@ def complete_entry(entries: WordArray, ends: IntArray, packed: Word, saved: bool
 
 
 @inlined
-def add_name(
+def _add_name(
     names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray, voter: Hash, data: Any, text: tuple[int, int]
 ) -> None:
     """Name a voter, unless seen already: by 64 bits of the hash, in a slot that further bits choose."""
@@ -164,6 +167,12 @@ trailing_zeros: Any = intrinsic(_trailing_zeros)
 
 load_word: Any = intrinsic(_load_word)
 """load_word(bytes, at): the eight bytes from ``at`` on as one word, the first the lowest. Nothing is checked."""
+
+
+@inlined
+def has_visible_ends(data: Any, start: int, stop: int) -> bool:
+    """Tell whether a text begins and ends with a visible ASCII character: spaces, of many kinds, have to come off."""
+    return bool(start < stop and 32 < data[start] < 127 and 32 < data[stop - 1] < 127)
 
 
 @inlined

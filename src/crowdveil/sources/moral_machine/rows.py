@@ -34,10 +34,10 @@ from crowdveil.sources.moral_machine.entries import (
     ScanBuffer,
     ScanResult,
     Word,
-    add_name,
     begin_entry,
     compiled,
     complete_entry,
+    has_visible_ends,
     hash_text,
     inlined,
 )
@@ -175,8 +175,10 @@ def _add(
         name = (voter_ends[i], voter_ends[i + 1])
         one, other, _ = hash_text(dilemmas, dilemma_ends[i], dilemma_ends[i + 1])
         voter_one, voter_other, _ = hash_text(voters, *name)
-        begin_entry(entries, ends, (voter_one, voter_other), (one, other), rows[i], saved[i], packed[i], kinds[i])
-        add_name(names, texts, ends, seen, (voter_one, voter_other), voters, name)
+        begin_entry(
+            entries, names, texts, ends, seen,
+            (voter_one, voter_other), voters, name, (one, other), rows[i], saved[i], packed[i], kinds[i],
+        )  # fmt: skip
 
 
 def scan_columns(batch: pa.RecordBatch, seen: WordArray) -> tuple[ScanResult, IntArray]:
@@ -243,7 +245,7 @@ def _scan(
     for row in range(len(values)):
         dilemma, name = (dilemma_ends[row], dilemma_ends[row + 1]), (voter_ends[row], voter_ends[row + 1])
         clean, packed, saved = _read(values[row], sizes[row])
-        if not (clean and _plain(dilemmas, dilemma) and _plain(voters, name)):
+        if not (clean and has_visible_ends(dilemmas, *dilemma) and has_visible_ends(voters, *name)):
             odd[odd_rows] = row
             odd_rows += 1
             waiting = False
@@ -254,8 +256,10 @@ def _scan(
             waiting = not complete_entry(entries, ends, packed, saved, kinds[row])
             if not waiting:
                 continue
-        begin_entry(entries, ends, (voter_one, voter_other), (one, other), row, saved, packed, kinds[row])
-        add_name(names, texts, ends, seen, (voter_one, voter_other), voters, name)
+        begin_entry(
+            entries, names, texts, ends, seen,
+            (voter_one, voter_other), voters, name, (one, other), row, saved, packed, kinds[row],
+        )  # fmt: skip
         waiting, last, last_voter = True, (one, other), (voter_one, voter_other)
     return odd_rows
 
@@ -272,9 +276,3 @@ def _read(values: FloatArray, size: float) -> tuple[bool, Word, bool]:
             group += value
     clean = saved in (0, 1) and 1 <= group <= LARGEST_GROUP and size in (group, _NOT_SAID)
     return bool(clean), packed, bool(saved == 1)
-
-
-@inlined
-def _plain(data: ByteArray, text: tuple[int, int]) -> bool:
-    """Whether a text begins and ends with a visible ASCII character: spaces, of many kinds, would have to come off."""
-    return bool(text[0] < text[1] and 32 < data[text[0]] < 127 and 32 < data[text[1] - 1] < 127)
