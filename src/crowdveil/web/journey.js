@@ -9,7 +9,7 @@
  * @typedef {object} Receipt
  * @property {string} id
  * @property {string} day
- * @property {number} epsilonMicro
+ * @property {number} epsilon_micro
  * @property {string | null} code
  * @property {string | null} url
  *
@@ -18,7 +18,7 @@
  * @property {string} promise a digest of what was promised when it began
  * @property {boolean} restarted whether a change of the poll has sent the voter back to the start
  * @property {Step} step
- * @property {number | null} epsilonMicro the chosen level
+ * @property {number | null} epsilon_micro the chosen level
  * @property {import("./mechanisms/study.js").Dilemma[]} dilemmas
  * @property {(Side | null)[]} choices
  * @property {number} place which dilemma is shown
@@ -42,7 +42,7 @@ export function newState(poll, promise, token) {
     promise,
     restarted: false,
     step: "welcome",
-    epsilonMicro: poll.levels.length === 1 ? poll.levels[0].epsilon_micro : null,
+    epsilon_micro: poll.levels.length === 1 ? poll.levels[0].epsilon_micro : null,
     dilemmas: [],
     choices: [],
     place: 0,
@@ -99,7 +99,7 @@ export function reachable(poll, state, { step, place }) {
   if (state.sealed || !stepsOf(poll).includes(step)) return false;
   if (step === "welcome") return true;
   if (step === "level") return !levelIsFixed(state);
-  if (state.epsilonMicro === null) return false;
+  if (state.epsilon_micro === null) return false;
   if (step === "dilemmas") return place < state.dilemmas.length && (open < 0 || place <= open);
   return answered && (step === "about" || step === "review");
 }

@@ -201,11 +201,11 @@ export class Page {
 
   /** The exact text to send: made once, and stored with its token before anybody sees it. @returns {string} */
   makeBody() {
-    const { dilemmas, epsilonMicro, about, body, token } = this.state;
+    const { dilemmas, epsilon_micro: epsilon, about, body, token } = this.state;
     if (body !== null) return body;
     const made = isCentral(this.poll)
       ? journey.ballotText(fingerprint(this.poll.study), this.poll, this.state)
-      : makeReport(this.poll, dilemmas, journey.choicesOf(this.state), Number(epsilonMicro), about, systemRandom());
+      : makeReport(this.poll, dilemmas, journey.choicesOf(this.state), Number(epsilon), about, systemRandom());
     this.update({ ...this.state, body: made, token: token ?? newToken(systemRandom()) });
     return made;
   }
@@ -221,8 +221,8 @@ export class Page {
   }
 
   async #deliver() {
-    const { token, body, dilemmas, epsilonMicro } = this.state;
-    if (token === null || body === null || epsilonMicro === null) throw new Error("there is nothing to send");
+    const { token, body, dilemmas, epsilon_micro } = this.state;
+    if (token === null || body === null || epsilon_micro === null) throw new Error("there is nothing to send");
     const id = reportId(token);
     const choices = journey.choicesOf(this.state);
     if (!this.state.sealed && !this.update({ ...this.state, sealed: true })) return;
@@ -233,7 +233,7 @@ export class Page {
       async (seconds) => this.#pause?.(seconds),
     );
     this.preference = choices.length > 0 ? ownPreference(this.poll, dilemmas, choices) : null;
-    const receipt = { id, day: today(), epsilonMicro, code: answer.completion_code, url: answer.return_url };
+    const receipt = { id, day: today(), epsilon_micro, code: answer.completion_code, url: answer.return_url };
     if (this.update(journey.delivered(this.state, receipt))) this.show();
   }
 

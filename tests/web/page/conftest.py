@@ -110,15 +110,13 @@ def devices():
 def visit(browser, address, devices):
     """Open a poll as a new voter. Whatever the page complains about fails the test, unless it is expected to.
 
-    ``before`` may set up routes before the poll is opened; ``script`` runs before those of every page.
+    ``script`` runs before those of every page.
     """
     voters = []
 
-    def open_page(poll, *, fragment="", before=None, script="", **options):
+    def open_page(poll, *, fragment="", script="", **options):
         voter = devices.lend(browser, script, options)
         voters.append(voter)
-        if before is not None:
-            before(voter.page)
         voter.open(f"{address}/p/{poll}/{fragment}")
         return voter
 

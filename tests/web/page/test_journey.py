@@ -78,7 +78,7 @@ def test_the_level_cannot_be_changed_after_the_first_answer(visit):
     voter.go_back()
     voter.page.locator("progress[value='1']").wait_for()
     assert not voter.page.get_by_role("button", name="Back").is_visible()
-    assert voter.memory()["epsilonMicro"] == 2_000_000
+    assert voter.memory()["epsilon_micro"] == 2_000_000
 
 
 def test_in_a_central_poll_the_exact_answers_are_sent_once_under_a_consent_that_says_so(visit, stored):

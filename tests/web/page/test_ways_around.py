@@ -77,7 +77,7 @@ def test_the_browsers_back_goes_one_dilemma_back(visit):
     voter.agree()
     voter.page.locator(".dilemma").wait_for()
     assert voter.memory()["choices"][:3] == ["left", "right", "left"]
-    assert voter.memory()["epsilonMicro"] == 1_000_000
+    assert voter.memory()["epsilon_micro"] == 1_000_000
 
 
 def test_back_after_a_reload_goes_one_dilemma_back(visit):

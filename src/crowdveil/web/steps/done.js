@@ -86,10 +86,10 @@ function copy(text, say) {
 }
 
 /** @param {Page} page @param {Receipt} given @param {Say} say */
-function receipt(page, { id, day, epsilonMicro }, say) {
+function receipt(page, { id, day, epsilon_micro: micro }, say) {
   const { poll, language } = page;
-  const level = poll.levels.find((entry) => entry.epsilon_micro === epsilonMicro);
-  const epsilon = epsilonOf(epsilonMicro);
+  const level = poll.levels.find((entry) => entry.epsilon_micro === micro);
+  const epsilon = epsilonOf(micro);
   const protection = say("receipt_protection_words", {
     what: say(protectedKey(poll)),
     odds: odds(epsilon, language),

@@ -26,7 +26,7 @@ export function level(page) {
     if (chosen === null) {
       missing.textContent = say("level_first");
       form.querySelector("input")?.focus();
-    } else if (page.update(changed(page.state, { epsilonMicro: Number(chosen) }))) {
+    } else if (page.update(changed(page.state, { epsilon_micro: Number(chosen) }))) {
       page.next();
     }
   };
@@ -41,7 +41,7 @@ export function level(page) {
       h(
         "div",
         { class: "levels", role: "radiogroup", "aria-labelledby": "heading" },
-        poll.levels.map((entry) => card(poll, entry, state.epsilonMicro, language)),
+        poll.levels.map((entry) => card(poll, entry, state.epsilon_micro, language)),
       ),
       missing,
       h("p", { class: "note" }, say("level_note")),
