@@ -4,7 +4,7 @@
  */
 
 import { Failures, load } from "./modules.js";
-import { scriptedRandom } from "./scripted.js";
+import { quickRandom } from "./scripted.js";
 
 /** @typedef {(name: string, got: number, wanted: number, deviation: number) => void} Near */
 /** @typedef {(name: string, count: number | undefined, p: number, draws?: number) => void} Share */
@@ -19,7 +19,7 @@ export async function checkLaws(vectors, base) {
   const js = await load(base);
   const failures = new Failures();
   for (const check of [uniform, orders, flips, smallLaplace, largeLaplace, smallCube, largeCube, options]) {
-    const random = scriptedRandom(check.name, js);
+    const random = quickRandom(check.name, js);
     check({ js, random, noise: new js.Noise(random), vectors, expect: expecting(failures, check.name) });
   }
   return failures.list;
