@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.record_axes import record_axes
 from crowdveil.evaluation.toolkit.accuracy import mean
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
@@ -86,7 +86,7 @@ def lie_with_signs(reports: Reports, against: np.ndarray, liars: int, settings: 
 def lie_about_scores(reports: ScoreReports, against: np.ndarray, liars: int, settings: Settings) -> ScoreReports:
     """Send the farthest accepted score in every coordinate that is asked for."""
     mechanism, values = DISTRIBUTED["score"], reports.values.copy()
-    direction = np.sign(np.linalg.lstsq(public_design(settings.study).basis, against)[0]).astype(np.int64)
+    direction = np.sign(np.linalg.lstsq(record_axes(settings.study).axes.astype(float), against)[0]).astype(np.int64)
     one = ScoreReports(reports.epsilons[:1], reports.counts[:1], reports.reported[:1], 0 * reports.values[:1])
     far = farthest(
         lambda x: bool(mechanism.acceptable(replace(one, values=one.reported.astype(np.int64) * x), settings)[0])

@@ -20,7 +20,7 @@ import numpy as np
 from vectors.scripted_reports import scripted_reports
 
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.record_axes import record_axes
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
@@ -28,7 +28,7 @@ from crowdveil.privacy.mechanisms.about_you import keep_odds
 from crowdveil.privacy.mechanisms.algorithm3 import RECORD_STEPS, objective_coefficients
 from crowdveil.privacy.mechanisms.algorithm3_choices import linear_sensitivity
 from crowdveil.privacy.mechanisms.randomised_response import FLIP, choices_to_report, oriented
-from crowdveil.privacy.mechanisms.scores import RECORD_CLIP, RECORD_SENSITIVITY, voter_scores
+from crowdveil.privacy.mechanisms.scores import RECORD_CLIP, RECORD_SENSITIVITY, record_scores
 from crowdveil.privacy.mechanisms.subset_selection import among_odds, subset_size
 from crowdveil.privacy.noise.coins import Coin, LaplaceCoins
 from crowdveil.privacy.noise.cube_noise import Shift, eulerian_numbers
@@ -89,13 +89,13 @@ def coefficients() -> dict[str, Any]:
 def scores() -> dict[str, Any]:
     """A record's integer scores: its values in whole steps (halves upwards), times integer axes, clipped."""
     study = synthetic_study(2)
-    design = public_design(study)
+    axes = record_axes(study)
     cases = [[1.0, 0.0], [0.1, 0.3], [-3.0, 2.0], [0.0, 0.0], [2**-11, -(2**-11)], [-0.2, 0.6]]
     records = [Ballots.from_differences(study, np.array([0, 1]), np.array([case])) for case in cases]
-    exact = np.array([voter_scores(record)[0] for record in records])
+    exact = np.array([record_scores(record)[0] for record in records])
     return {
-        "axes": design.axes.tolist(),
-        "units": design.units.tolist(),
+        "axes": axes.axes.tolist(),
+        "units": axes.design.units.tolist(),
         "clip": RECORD_CLIP,
         "sensitivity": RECORD_SENSITIVITY,
         "cases": _pairs("record", cases, "scores", exact),

@@ -9,14 +9,12 @@ import numpy as np
 from vectors.scripted_noise import ScriptedNoise
 
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.design import public_design
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.mechanisms.scores import RECORD_CLIP
 from crowdveil.protocol.report import write_reports
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.features import Feature
@@ -46,6 +44,7 @@ EPSILONS = (Epsilon(1), Epsilon(6))
 
 def poll(mechanism: str) -> dict[str, Any]:
     """Return what a server tells about a poll of this study, as far as a report needs it."""
+    scoring = DISTRIBUTED[mechanism].scoring(STUDY)
     return {
         "study": STUDY.as_dict(),
         "study_fingerprint": STUDY.fingerprint,
@@ -57,9 +56,9 @@ def poll(mechanism: str) -> dict[str, Any]:
         "method": {
             "norm_bound": STUDY.norm_bound,
             "record_bound": STUDY.record_bound,
-            "axes": public_design(STUDY).axes.tolist() if DISTRIBUTED[mechanism].needs_axes else None,
-            "units": public_design(STUDY).units.tolist() if DISTRIBUTED[mechanism].needs_axes else None,
-            "clip": RECORD_CLIP if DISTRIBUTED[mechanism].needs_axes else None,
+            "axes": scoring and scoring.axes.tolist(),
+            "units": scoring and scoring.units.tolist(),
+            "clip": scoring and scoring.clip,
         },
         "questions": QUESTIONS,
         "about_epsilon_micro": ABOUT_EPSILON.micro,

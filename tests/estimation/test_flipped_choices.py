@@ -1,118 +1,134 @@
-"""The likelihood that knows of flips: its slope by differences, a known preference recovered, honest error bars."""
+"""Choices turned over: the equation's mean and variance over all flips, its root, and honest error bars."""
+
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from crowdveil.estimation import flipped_choices
-from crowdveil.estimation.flipped_choices import (
-    DISAGREEMENT,
-    FlippedChoices,
-    _evaluate,
-    _information,
-    _reaches,
-    fit_flipped_choices,
-)
+from crowdveil.estimation.flipped_choices import FlippedChoices, _Crowd, fit_flipped_choices
+from crowdveil.estimation.prior import prior_deviation
 
 
-def answers(voters, records, beta, flip, rng, spread=DISAGREEMENT):
-    """Let voters with preferences around beta answer Gaussian dilemmas, and turn some answers over."""
-    features, total = len(beta), voters * records
-    dilemmas = rng.normal(0, np.sqrt(2), (total, features))
-    own = np.repeat(rng.normal(beta, spread, (voters, features)), records, axis=0)
+def answers(voters, records, gamma, flip, rng, spread=0.3):
+    """Let voters with preferences around gamma answer Gaussian dilemmas, and turn some answers over."""
+    features, total = len(gamma), voters * records
+    dilemmas = rng.normal(0, 1, (total, features))
+    own = np.repeat(rng.normal(gamma, spread, (voters, features)), records, axis=0)
     chose = (own * dilemmas).sum(axis=1) + rng.standard_normal(total) > 0
     kept = rng.random(total) >= flip
     chosen = np.where((chose == kept)[:, None], dilemmas, -dilemmas)
-    offsets = np.arange(voters + 1) * records
-    return FlippedChoices(chosen, offsets, np.full(total, flip), np.ones(total))
+    return FlippedChoices(chosen, np.arange(voters + 1) * records, np.full(total, flip), np.ones(total))
 
 
-def groups(seed=1):
-    """Two groups with different chances of a flip, and unequal weights."""
-    rng, beta = np.random.default_rng(seed), np.array([0.5, -0.4, 0.1])
-    first, second = (answers(8, 5, beta, flip, rng) for flip in (0.1, 0.35))
-    return [first, FlippedChoices(second.chosen, second.offsets, second.flip, np.full(40, 0.4))]
+def turned_over(made, flips, flip):
+    """The same choices as reported, where these were turned over and each might have been."""
+    return FlippedChoices(made.chosen * np.where(flips, -1, 1)[:, None], made.offsets, flip, made.weight)
 
 
-def objective(preference):
-    """The log-likelihood and the prior, written down anew."""
-    both = groups()
-    typical = np.mean(np.concatenate([(g.chosen**2).sum(axis=1) for g in both]))
-    value = -0.5 * preference @ preference
-    for g in both:
-        reach = np.sqrt((1 + DISAGREEMENT**2 * typical) / (1 + DISAGREEMENT**2 * (g.chosen**2).sum(axis=1)))
-        chance = g.flip + (1 - 2 * g.flip) * norm.cdf(reach * (g.chosen @ preference))
-        value += g.weight @ np.log(chance)
-    return value
+@pytest.mark.parametrize("gamma", [np.zeros(2), np.array([0.7, -1.1])])
+def test_mean_and_variance_of_the_sum_over_all_flips(gamma):
+    """Weighed by their probabilities, the sums of all 64 patterns have the true choices' mean and the coins' spread."""
+    made = answers(3, 2, np.array([0.5, -0.4]), 0.0, np.random.default_rng(1))
+    made = FlippedChoices(made.chosen, made.offsets, made.flip, np.array([1.0, 1.0, 0.4, 0.4, 2.0, 2.0]))
+    flip = np.array([0.1, 0.1, 0.35, 0.35, 0.45, 0.45])
+    patterns = np.array(list(product((False, True), repeat=6)))
+    chances = np.prod(np.where(patterns, flip, 1 - flip), axis=1)
+    sums = [_Crowd([turned_over(made, pattern, flip)], 0.0).evaluate(gamma) for pattern in patterns]
+    totals = np.array([each.total for each in sums])
+    margins = made.chosen @ gamma
+    seen = flip + (1 - 2 * flip) * norm.cdf(margins)
+    weights = made.weight * norm.pdf(margins) / (seen * (1 - seen))
+    mean = chances @ totals
+    assert mean == pytest.approx(made.chosen.T @ (weights * (2 - 2 * norm.cdf(margins))), rel=1e-12)
+    spread = (totals - mean).T @ ((totals - mean) * chances[:, None])
+    for each in sums:  # it is known, so it is the same whatever was turned over
+        assert each.coins == pytest.approx(spread, rel=1e-10)
 
 
-@pytest.mark.parametrize("preference", [np.zeros(3), np.array([0.7, -1.1, 0.2])])
-def test_objective_and_slope_against_differences(preference):
-    value, slope, curvature = _evaluate(groups(), _reaches(groups()), preference)
-    assert value == pytest.approx(objective(preference), rel=1e-12)
-    for k in range(3):
-        step = 1e-5 * np.eye(3)[k]
-        ahead, behind = (_evaluate(groups(), _reaches(groups()), preference + s)[1] for s in (step, -step))
-        assert curvature[k] == pytest.approx((behind - ahead) / 2e-5, rel=1e-6, abs=1e-6)
-        assert slope[k] == pytest.approx((objective(preference + step) - objective(preference - step)) / 2e-5, rel=1e-6)
+def test_the_crowd_behind_a_preference_has_it_as_its_pooled_probit():
+    """Found by a general solver from the shares that prefer each dilemma."""
+    made, gamma = answers(200, 2, np.array([0.5, -0.4]), 0.0, np.random.default_rng(2)), np.array([0.9, -0.3])
+    r = np.sqrt((1 + 2 * 0.6**2) / (1 + 0.6**2 * (made.chosen**2).sum(axis=1)))
+    shares = norm.cdf(r * (made.chosen @ _Crowd([made], 0.6)._behind(gamma)))
+
+    def loss(b):
+        t = made.chosen @ b
+        return -(shares @ norm.logcdf(t) + (1 - shares) @ norm.logcdf(-t))
+
+    assert minimize(loss, np.zeros(2), method="BFGS", options={"gtol": 1e-7}).x == pytest.approx(gamma, abs=1e-5)
 
 
-def test_a_general_solver_finds_nothing_better():
-    found = minimize(lambda b: -objective(b), np.zeros(3), method="BFGS", options={"gtol": 1e-9})
-    fit = fit_flipped_choices(groups())
-    assert fit.preference == pytest.approx(found.x, abs=1e-5)
-    assert objective(fit.preference) >= -found.fun - 1e-9
+def test_without_flips_the_root_is_the_pooled_probit():
+    """Found by a general solver; whatever is assumed of how voters differ does not matter."""
+    made = answers(4_000, 5, np.array([0.6, -0.2]), 0.0, np.random.default_rng(5), spread=0.5)
+    found = minimize(lambda b: -norm.logcdf(made.chosen @ b).sum(), np.zeros(2), method="BFGS", options={"gtol": 1e-6})
+    fit = fit_flipped_choices([made])
+    assert fit.center == pytest.approx(found.x, abs=1e-5)
+    assert fit.noise == pytest.approx(0, abs=1e-20)
+    assert fit.doubt == pytest.approx(0, abs=1e-7)
 
 
-def test_fisher_scoring_arrives_where_newton_does(monkeypatch):
-    """Both stop within 1e-10 of a step; Fisher's steps shrink by a factor, so that it may be a few of them away."""
-    newton = fit_flipped_choices(groups())
-    monkeypatch.setattr(flipped_choices, "_CONCAVE", np.inf)
-    fisher = fit_flipped_choices(groups())
-    assert fisher.preference == pytest.approx(newton.preference, abs=1e-8)
-    assert fisher.covariance == pytest.approx(newton.covariance, abs=1e-7)
+def test_the_posterior_is_that_of_a_normal_center():
+    """Precisions add up: of the center's error, and of the prior."""
+    made = answers(400, 5, np.array([0.6, -0.2]), 0.2, np.random.default_rng(6))
+    fit = fit_flipped_choices([made])
+    precision = np.linalg.inv(fit.noise + fit.sampling)
+    both = precision + np.eye(2) / prior_deviation(2) ** 2
+    assert fit.covariance == pytest.approx(np.linalg.inv(both) + np.diag(fit.doubt**2) / 4, rel=1e-9)
+    assert fit.mean == pytest.approx(np.linalg.solve(both, precision @ fit.center), abs=1e-6)
+
+
+def test_groups_are_one_crowd():
+    made = answers(60, 4, np.array([0.5, 0.1, -0.3]), 0.3, np.random.default_rng(7))
+    parts = [
+        FlippedChoices(made.chosen[a:b], made.offsets[a // 4 : b // 4 + 1] - a, made.flip[a:b], made.weight[a:b])
+        for a, b in ((0, 80), (80, 240))
+    ]
+    together, apart = fit_flipped_choices([made]), fit_flipped_choices(parts)
+    assert apart.mean == pytest.approx(together.mean, abs=1e-8)
+    assert apart.sampling == pytest.approx(together.sampling, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("flip", [0.0, 0.27, 0.45])
 def test_a_known_preference_is_recovered_through_the_flips(flip):
-    """Stated for the dilemma of mean square length: b / sqrt(1 + tau^2 l^2), here l^2 = 2 d."""
-    b = np.array([0.8, -0.5, 0.0, 0.3])
-    made = answers(40_000 if flip > 0.4 else 6_000, 5, b, flip, np.random.default_rng(4))
+    """All of one mind: within five standard errors."""
+    gamma = np.array([0.8, -0.5, 0.0, 0.3])
+    made = answers(40_000 if flip > 0.4 else 6_000, 5, gamma, flip, np.random.default_rng(4), spread=0.0)
     fit = fit_flipped_choices([made])
-    beta = b / np.sqrt(1 + DISAGREEMENT**2 * (made.chosen**2).sum(axis=1).mean())
-    assert np.abs(fit.preference - beta) == pytest.approx(0, abs=5 * np.sqrt(np.diag(fit.covariance)).max())
-    assert np.sqrt(np.diag(fit.covariance)).max() < 0.04
+    errors = np.sqrt(np.diag(fit.noise + fit.sampling))
+    assert (np.abs(fit.center - gamma) < 5 * errors + fit.doubt).all()
+    assert errors.max() < 0.055
 
 
-def test_a_likelihood_that_forgets_the_flips_shrinks_the_preference():
+def test_an_equation_that_forgets_the_flips_shrinks_the_preference():
     made = answers(4_000, 5, np.array([0.8, -0.5]), 0.3, np.random.default_rng(4))
     forgetful = FlippedChoices(made.chosen, made.offsets, np.zeros(len(made.flip)), made.weight)
-    right, wrong = (np.linalg.norm(fit_flipped_choices([g]).preference) for g in (made, forgetful))
+    right, wrong = (np.linalg.norm(fit_flipped_choices([g]).center) for g in (made, forgetful))
     assert wrong < 0.6 * right
 
 
 def test_error_bars_cover_although_a_voters_answers_are_alike():
     """Clustered by voter: 30 answers of one voter are not 30 voters'. Bars that forget that miss far too often."""
-    rng, runs, b = np.random.default_rng(8), 300, np.array([0.3, -0.2])
-    beta = b / np.sqrt(1 + DISAGREEMENT**2 * 4)  # l^2 = 2 d = 4
+    rng, runs, gamma = np.random.default_rng(8), 300, np.array([0.3, -0.2])
+    truth = fit_flipped_choices([answers(40_000, 5, gamma, 0.0, rng, spread=0.5)]).center
     covered, naive = np.zeros(2), np.zeros(2)
     for _ in range(runs):
-        made = answers(60, 30, b, 0.1, rng)
+        made = answers(60, 30, gamma, 0.1, rng, spread=0.5)
         fit = fit_flipped_choices([made])
-        information, _ = _information([made], _reaches([made]), fit.preference)
-        miss = np.abs(fit.preference - beta)
-        covered += miss < 1.96 * np.sqrt(np.diag(fit.covariance))
-        naive += miss < 1.96 * np.sqrt(np.diag(np.linalg.inv(information)))
+        alone = np.linalg.inv((made.chosen.T @ made.chosen) * 2 / np.pi) + fit.noise
+        miss = np.abs(fit.center - truth)
+        covered += miss < 1.96 * np.sqrt(np.diag(fit.noise + fit.sampling))
+        naive += miss < 1.96 * np.sqrt(np.diag(alone))
     # Five binomial standard deviations, and two points for a covariance estimated from 60 voters.
     assert (np.abs(covered / runs - 0.94) < 5 * np.sqrt(0.95 * 0.05 / runs) + 0.01).all()
     assert (naive / runs < 0.85).all()
 
 
-def test_without_disagreement_it_is_the_plain_probit(monkeypatch):
-    monkeypatch.setattr(flipped_choices, "DISAGREEMENT", 0.0)
-    made = answers(400, 5, np.array([0.6, -0.2]), 0.0, np.random.default_rng(5), spread=0.0)
-    found = minimize(
-        lambda b: -norm.logcdf(made.chosen @ b).sum() + 0.5 * b @ b, np.zeros(2), method="BFGS", options={"gtol": 1e-8}
-    )
-    assert fit_flipped_choices([made]).preference == pytest.approx(found.x, abs=1e-5)
+def test_nothing_but_noise_is_not_followed():
+    """Two voters at an epsilon of 0.01: the prior holds the estimate, and the center says how little is known."""
+    made = answers(2, 3, np.zeros(4), 1 / (1 + np.exp(0.01)), np.random.default_rng(9))
+    fit = fit_flipped_choices([made])
+    assert np.abs(fit.mean).max() < prior_deviation(4)
+    assert np.sqrt(np.diag(fit.noise)).min() > 10

@@ -6,7 +6,7 @@ import numpy as np
 from fastapi.testclient import TestClient
 from tests.service.voters import poll
 
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.record_axes import record_axes
 from crowdveil.service.service import Service
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 
@@ -33,7 +33,7 @@ def test_a_distributed_poll_is_described(client: TestClient, service: Service) -
     assert (told["scene"], told["entry"], told["budget"]) == ("road", "open", None)
     assert told["languages"] == list(INTERFACE_LANGUAGES)
     assert [level["epsilon_micro"] for level in told["levels"]] == [500_000, 1_000_000, 2_000_000]
-    np.testing.assert_array_equal(told["method"]["axes"], public_design(study).axes)
+    np.testing.assert_array_equal(told["method"]["axes"], record_axes(study).axes)
     assert (told["method"]["norm_bound"], told["method"]["record_bound"]) == (study.norm_bound, study.record_bound)
     assert [factor["name"] for factor in told["factors"]] == [factor.name for factor in study.factors]
     np.testing.assert_allclose([factor["step"] for factor in told["factors"]], study.pole_steps, atol=1e-9)

@@ -1,14 +1,21 @@
-"""One preference for all, fitted to choices of which some were turned over with a known probability.
+"""The pooled probit of choices of which some were turned over with a known probability.
 
-Voters differ. If their preferences are N(b, tau^2 I), a random voter chooses v with probability
-Phi(b . v / sqrt(1 + tau^2 |v|^2)): the longer a dilemma, the more of its margin is a matter of whom one asks. Stated
-for the dilemma of mean square length l^2, beta = b / sqrt(1 + tau^2 l^2) is what a fit that ignores the differences
-finds too, only less exactly. So a side is reported as chosen with probability
+The dilemmas x are public. A choice y (1 or -1) was turned over with probability f, so y / (1 - 2f) is on average what
+was chosen, whatever that depends on. So the pooled probit gamma of the true choices solves, on average,
 
-    f + (1 - 2f) Phi(r beta . v),    r = sqrt((1 + tau^2 l^2) / (1 + tau^2 |v|^2)),
+    sum w x h(t) (y / (1 - 2f) - (2 P(x) - 1)) = 0,    t = gamma . x,
 
-where f is the chance of a flip. The likelihood of all reported choices, with a weak prior N(0, 1) on each coordinate,
-is maximised by Newton steps; where it is not concave, by Fisher scoring.
+for any weights h, if P(x) is the share of the crowd that prefers x. With the probit's own h = phi / (Phi (1 - Phi)), P
+may be replaced by Phi(t) whatever it is: that is what defines the pooled probit. But where most of y is noise, this h
+listens most to long dilemmas, which tell least: with margins of a size of 1 the variance is up to three times what it
+need be. So h is that of the reported choices, phi / (Q (1 - Q)) with Q = f + (1 - 2f) Phi(t), and P that of a crowd
+whose voters differ (``disagreement``) and whose pooled probit is gamma. As f goes to 0, the one becomes the other,
+and nothing is assumed. The equation is solved by Gauss-Newton with the prior of ``prior``.
+
+With H the negated slope of the sum, the error of the unshrunk root is H^-1 times that of the sum, which has two causes.
+The coins' part is known exactly, for whatever was chosen: w^2 h^2 x x' (1 / (1 - 2f)^2 - 1), added up. The voters' part
+is told by the reports: the outer product of each voter's whole sum, less the coins' part, and at least what choices of
+one voter would have if they had nothing in common.
 """
 
 from __future__ import annotations
@@ -19,104 +26,136 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from crowdveil.arrays import FloatArray, IntArray, ValueArray
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.estimation.covariances import at_least
+from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
+from crowdveil.estimation.prior import prior_deviation
+from crowdveil.estimation.probit import slopes_and_weights
 
-DISAGREEMENT = 0.5
-"""tau: how far voters' own preferences are assumed to lie from the common one. It affects accuracy only."""
 _ROUNDS = 100
-_SETTLED = 1e-10
-_ROUNDING = 1e-13
-_CONCAVE = 1e-3
-"""Least curvature along any direction, of which the prior alone has 1, for a Newton step to be trusted."""
+_SETTLED = 1e-9
 _LEAST = 1e-300
 
 
 @dataclass(frozen=True)
 class FlippedChoices:
-    """Reported choices of some voters: a row of ``chosen`` is X - Z for what the report says was chosen."""
+    """Reported choices of some voters: a row of ``chosen`` is x - z, along the axes, for what the report says."""
 
-    chosen: ValueArray
+    chosen: FloatArray
     offsets: IntArray
     flip: FloatArray
     weight: FloatArray
 
 
 @dataclass(frozen=True)
-class PooledFit:
-    """A preference for all, and the covariance of its error."""
+class ChoiceFit:
+    """A preference for all, along the axes."""
 
-    preference: FloatArray
+    mean: FloatArray
+    """The most probable preference."""
     covariance: FloatArray
-    """Of the sandwich form, clustered by voter: right even where voters differ among each other."""
+    center: FloatArray
+    """The root itself, without a prior."""
+    noise: FloatArray
+    """Covariance of the center over the coins, for these voters."""
+    sampling: FloatArray
+    """Covariance of the center over the draw of voters."""
+    doubt: FloatArray
+    """How far the center may be off along each axis because voters differ more or less than assumed."""
 
 
-def fit_flipped_choices(groups: Sequence[FlippedChoices]) -> PooledFit:
+def fit_flipped_choices(groups: Sequence[FlippedChoices]) -> ChoiceFit:
     """Fit one preference to the choices of all groups."""
-    preference = np.zeros(groups[0].chosen.shape[1])
-    reaches = _reaches(groups)
-    objective, slope, curvature = _evaluate(groups, reaches, preference)
+    directions = groups[0].chosen.shape[1]
+    deviation = prior_deviation(directions)
+    prior = np.eye(directions) / deviation**2
+    gamma, crowd = np.zeros(directions), _Crowd(groups, DISAGREEMENT)
     for _ in range(_ROUNDS):
-        if np.linalg.eigvalsh(curvature)[0] < _CONCAVE:
-            curvature, _ = _information(groups, reaches, preference)
-        step = np.linalg.solve(curvature, slope)
-        reached = _evaluate(groups, reaches, preference + step)
-        # What rounding takes from a sum of so many terms is no fall.
-        while reached[0] < objective - _ROUNDING * abs(objective) and np.abs(step).max() > _SETTLED:
-            step = step / 2
-            reached = _evaluate(groups, reaches, preference + step)
-        preference = preference + step
-        objective, slope, curvature = reached
+        at = crowd.evaluate(gamma)
+        told = at.slope @ np.linalg.inv(at.coins + at.voters)
+        step = np.linalg.solve(told @ at.slope + prior, told @ at.total - prior @ gamma)
+        # The prior keeps the root within a few units: a longer step follows a slope that does not last.
+        gamma = gamma + step / max(1.0, float(np.abs(step).max()) / deviation)
         if np.abs(step).max() <= _SETTLED:
             break
-    information, spread = _information(groups, reaches, preference)
-    inverse = np.linalg.inv(information)
-    return PooledFit(preference, np.asarray(inverse @ spread @ inverse, np.float64))
+    at = crowd.evaluate(gamma)
+    inverse = np.linalg.inv(at.slope)
+    others = [_Crowd(groups, tau).evaluate(gamma).total for tau in OTHER_DISAGREEMENTS]
+    doubt = np.max([np.abs(inverse @ (other - at.total)) for other in others], axis=0)
+    told = at.slope @ np.linalg.inv(at.coins + at.voters) @ at.slope
+    return ChoiceFit(
+        mean=gamma,
+        covariance=np.asarray(np.linalg.inv(told + prior) + np.diag(doubt**2) / 4, np.float64),
+        center=np.asarray(gamma + inverse @ at.total, np.float64),
+        noise=np.asarray(inverse @ at.coins @ inverse, np.float64),
+        sampling=np.asarray(inverse @ at.voters @ inverse, np.float64),
+        doubt=doubt,
+    )
 
 
-def _reaches(groups: Sequence[FlippedChoices]) -> list[FloatArray]:
-    """Return r of every record."""
-    squares = [np.square(group.chosen, dtype=np.float64).sum(axis=1) for group in groups]
-    typical = sum(float(square.sum()) for square in squares) / sum(len(square) for square in squares)
-    return [np.sqrt((1 + DISAGREEMENT**2 * typical) / (1 + DISAGREEMENT**2 * square)) for square in squares]
+@dataclass(frozen=True)
+class _Sums:
+    """The sum whose root is wanted, its negated slope, and the parts of its covariance."""
+
+    total: FloatArray
+    slope: FloatArray
+    coins: FloatArray
+    voters: FloatArray
 
 
-def _evaluate(
-    groups: Sequence[FlippedChoices], reaches: Sequence[FloatArray], preference: FloatArray
-) -> tuple[float, FloatArray, FloatArray]:
-    """Return the objective, its slope and its negated second derivative."""
-    objective, slope, curvature = -0.5 * float(preference @ preference), -preference, np.eye(len(preference))
-    for group, reach in zip(groups, reaches, strict=True):
-        chosen = group.chosen.astype(np.float64)
-        margins, probability, density = _probabilities(group, reach, chosen, preference)
-        objective += float(group.weight @ np.log(probability))
-        pull = density / probability
-        slope = slope + (group.weight * pull) @ chosen
-        curvature += (chosen * (group.weight * pull * (reach * margins + pull))[:, None]).T @ chosen
-    return objective, slope, curvature
+class _Crowd:
+    """The reports of a crowd whose voters differ by tau."""
+
+    def __init__(self, groups: Sequence[FlippedChoices], tau: float) -> None:
+        self._groups = groups
+        self._tau = tau
+        self._reaches = [reach(group.chosen, tau) for group in groups]
+        self._common: FloatArray | None = None
+
+    def evaluate(self, gamma: FloatArray) -> _Sums:
+        """Look at the equation at a preference."""
+        common = self._behind(gamma)
+        total = np.zeros(len(gamma))
+        slope, coins, alone, clustered = (np.zeros((len(gamma), len(gamma))) for _ in range(4))
+        for group, r in zip(self._groups, self._reaches, strict=True):
+            margins = group.chosen @ gamma
+            right = 1 - 2 * group.flip
+            seen = group.flip + right * ndtr(margins)
+            density = np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
+            weights = group.weight * density / np.maximum(seen * (1 - seen), _LEAST)
+            leaning = 2 * ndtr(r * (group.chosen @ common)) - 1
+            by_voter = np.add.reduceat(
+                group.chosen * (weights * (1 / right - leaning))[:, None], group.offsets[:-1], axis=0
+            )
+            total += by_voter.sum(axis=0)
+            clustered += by_voter.T @ by_voter
+            slope += _weighted(group.chosen, 2 * weights * density)
+            coins += _weighted(group.chosen, weights**2 * (1 / right**2 - 1))
+            alone += _weighted(group.chosen, weights**2 * (1 - leaning**2))
+        count = sum(len(group.offsets) - 1 for group in self._groups)
+        return _Sums(total, slope, coins, at_least(clustered * (count / max(count - 1, 1)) - coins, alone))
+
+    def _behind(self, gamma: FloatArray) -> FloatArray:
+        """Return the b of the crowd whose pooled probit is gamma: sum w x phi / (Phi (1 - Phi)) (P - Phi) = 0."""
+        if self._tau == 0:
+            return gamma
+        common = gamma if self._common is None else self._common
+        for _ in range(_ROUNDS):
+            miss, slope = np.zeros(len(gamma)), np.zeros((len(gamma), len(gamma)))
+            for group, r in zip(self._groups, self._reaches, strict=True):
+                margins, seen = group.chosen @ gamma, r * (group.chosen @ common)
+                this, other = slopes_and_weights(margins)[0], slopes_and_weights(-margins)[0]
+                miss += (group.weight * (other * ndtr(-seen) - this * ndtr(seen))) @ group.chosen
+                density = np.exp(-0.5 * seen**2) / np.sqrt(2 * np.pi)
+                slope += _weighted(group.chosen, group.weight * (this + other) * density * r)
+            step = np.linalg.solve(slope, miss)
+            common = common + step
+            if np.abs(step).max() <= _SETTLED:
+                break
+        self._common = common
+        return common
 
 
-def _information(
-    groups: Sequence[FlippedChoices], reaches: Sequence[FloatArray], preference: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the expected curvature, and the spread of the voters' slopes."""
-    information, spread = np.eye(len(preference)), np.zeros((len(preference), len(preference)))
-    for group, reach in zip(groups, reaches, strict=True):
-        chosen = group.chosen.astype(np.float64)
-        _, probability, density = _probabilities(group, reach, chosen, preference)
-        expected = group.weight * density**2 / np.maximum(probability * (1 - probability), _LEAST)
-        information += (chosen * expected[:, None]).T @ chosen
-        pulled = chosen * (group.weight * density / probability)[:, None]
-        slopes = np.add.reduceat(pulled, group.offsets[:-1], axis=0)
-        spread += slopes.T @ slopes
-    return information, spread
-
-
-def _probabilities(
-    group: FlippedChoices, reach: FloatArray, chosen: FloatArray, preference: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return each report's margin and probability, and the derivative of the latter in beta . v."""
-    margins = reach * (chosen @ preference)
-    honest = 1 - 2 * group.flip
-    probability = np.maximum(group.flip + honest * ndtr(margins), _LEAST)
-    density = reach * honest * np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
-    return margins, probability, density
+def _weighted(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the weighted sum of the outer products of the rows."""
+    return np.asarray((rows * weights[:, None]).T @ rows, np.float64)

@@ -1,17 +1,14 @@
 """From the mean clipped scores of records to the crowd's preference, with all that they leave open.
 
-The chosen side of a dilemma x (along the axes of the public design) is x or -x. Of its clipped score z(x), a crowd of
-which the share P(x) prefers x shows z(x) (2 P(x) - 1) on average. What is wanted is the pooled probit: the gamma whose
-Phi(gamma . x) comes nearest to P in likelihood, over the design. Voters differ, so P is no probit itself: if their
-preferences are N(b, tau^2) along each of k axes, then, b being stated for a dilemma of the usual length sqrt(k),
-
-    P(x) = Phi(r b . x),    r = sqrt((1 + k tau^2) / (1 + tau^2 |x|^2)).
-
+The chosen side of a dilemma x (along the axes of the public design) is x or -x. Of its clipped scores z(x) along the
+axes of records (``record_axes``), a crowd of which the share P(x) prefers x shows z(x) (2 P(x) - 1) on average. What is
+wanted is the pooled probit: the gamma whose Phi(gamma . x) comes nearest to P in likelihood, over the design. Voters
+differ, so P is no probit itself, but P(x) = Phi(r b . x) with an r that is less for longer dilemmas (``disagreement``).
 Clipping plays long dilemmas down, in which voters are least of one mind: the probit that explains the clipped scores is
-larger than the pooled one. So b is fitted to the scores, by Gauss-Newton with the prior of ``unknown``, and then gamma
+larger than the pooled one. So b is fitted to the scores, by Gauss-Newton with the prior of ``prior``, and then gamma
 to P. Two things are not told by the scores, and bounded:
 
-- tau. It is taken as DISAGREEMENT; what gamma would be for a crowd of one mind, or for one twice as divided, is doubt.
+- How much voters differ.
 - The dilemmas, where they were not drawn by the study's generator. They are taken to be tilted: where a factor's
   contrast is as large as usual, they are e^(2t) times as frequent as where it is zero, t ~ N(0, TILT^2) for each.
   (On the Moral Machine's file, t is within 0.1 for eight factors and -0.3 for the status of people.)
@@ -25,12 +22,12 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.design import CLIP, Design
+from crowdveil.estimation.design import Design
+from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.estimation.probit import slopes_and_weights
+from crowdveil.estimation.record_axes import RecordAxes
 
-DISAGREEMENT = 0.3
-"""Assumed deviation of voters' own preferences from the common one along each axis."""
 TILT = 0.2
 """Prior deviation of a design's tilt along each factor."""
 TILT_REACH = 2.0
@@ -53,18 +50,18 @@ class ScoreFit:
     doubt: FloatArray
 
 
-def fit_mean_scores(design: Design, scores: FloatArray, covariance: FloatArray, *, drawn: bool) -> ScoreFit:
+def fit_mean_scores(axes: RecordAxes, scores: FloatArray, covariance: FloatArray, *, drawn: bool) -> ScoreFit:
     """Fit a preference to mean scores (in units of the clip) whose error has the given covariance.
 
     ``drawn`` tells whether the study's generator drew the dilemmas: then there is no doubt about them.
     """
-    usual = _Crowd(design, DISAGREEMENT).fit(scores, covariance)
-    others = [_Crowd(design, tau).fit(scores, covariance) for tau in (0.0, 2 * DISAGREEMENT)]
+    usual = _Crowd(axes, DISAGREEMENT).fit(scores, covariance)
+    others = [_Crowd(axes, tau).fit(scores, covariance) for tau in OTHER_DISAGREEMENTS]
     apart = np.max([np.abs(other.center - usual.center) for other in others], axis=0)
     tilts = np.zeros_like(covariance) if drawn else usual.tilted @ usual.tilted.T * TILT**2
     return ScoreFit(
         usual.mean,
-        usual.covariance + tilts + np.outer(apart, apart) * np.eye(len(apart)) / 4,
+        usual.covariance + tilts + np.diag(apart**2) / 4,
         usual.center,
         usual.gain,
         apart + TILT_REACH * np.sqrt(np.diag(tilts)),
@@ -84,12 +81,12 @@ class _Fit:
 class _Crowd:
     """A crowd of voters who disagree by tau, over a design."""
 
-    def __init__(self, design: Design, tau: float) -> None:
+    def __init__(self, axes: RecordAxes, tau: float) -> None:
+        design = axes.design
         self._along = design.along
-        self._scores = np.clip(self._along / CLIP, -1.0, 1.0)
+        self._scores = axes.scores
         self._loud = _loudness(design)
-        lengths = np.square(self._along).sum(axis=1)
-        self._seen = self._along * np.sqrt((1 + tau**2 * design.directions) / (1 + tau**2 * lengths))[:, None]
+        self._seen = self._along * reach(self._along, tau)[:, None]
 
     def fit(self, scores: FloatArray, covariance: FloatArray) -> _Fit:
         precision = np.linalg.inv(covariance)

@@ -8,11 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.mechanisms.scores import RECORD_CLIP
 from crowdveil.protocol.polls import Entry, Level, Option, Poll, Question, State
 from crowdveil.study.study import Study
 
@@ -27,7 +25,7 @@ def describe_poll(poll: Poll, languages: Sequence[str], state: State, release: s
 @lru_cache(maxsize=256)
 def _terms(poll: Poll) -> dict[str, Any]:
     study, mechanism = poll.study, DISTRIBUTED.get(poll.mechanism)
-    scored = mechanism is not None and mechanism.needs_axes
+    scoring = None if mechanism is None else mechanism.scoring(study)
     return {
         "id": poll.name,
         "study": study.as_dict(),
@@ -47,9 +45,9 @@ def _terms(poll: Poll) -> dict[str, Any]:
         "method": {
             "norm_bound": study.norm_bound,
             "record_bound": study.record_bound,
-            "axes": public_design(study).axes.tolist() if scored else None,
-            "units": public_design(study).units.tolist() if scored else None,
-            "clip": RECORD_CLIP if scored else None,
+            "axes": scoring and scoring.axes.tolist(),
+            "units": scoring and scoring.units.tolist(),
+            "clip": scoring and scoring.clip,
         },
         "factors": [
             {"name": factor.name, "step": step}

@@ -11,10 +11,10 @@ from scipy import stats
 from scripted_noise import RecordingNoise
 
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.design import public_design
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.estimation.design import GRID
+from crowdveil.estimation.record_axes import record_axes
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms import score as score_module
-from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore, voter_clip
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.score import ScoreRelease, coordinates_to_report
 from crowdveil.privacy.mechanisms.scores import (
@@ -22,8 +22,7 @@ from crowdveil.privacy.mechanisms.scores import (
     RECORD_CLIP,
     RECORD_SENSITIVITY,
     cube_variance,
-    sum_of_scores,
-    voter_scores,
+    record_scores,
 )
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
@@ -42,9 +41,9 @@ def one_voter(study, records):
     return Ballots.from_differences(study, np.array([0, len(records)]), np.array(records))
 
 
-def record_scores(study, records):
+def scores_of_each(study, records):
     """The scores of each record by itself."""
-    return np.array([sum_of_scores(None, one_voter(study, [record])) for record in records])
+    return np.array([record_scores(one_voter(study, [record]))[0] for record in records])
 
 
 finite = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3)
@@ -56,82 +55,37 @@ small = st.lists(st.integers(-127, 127), min_size=MACHINE.dimension, max_size=MA
 def test_no_record_whatever_moves_a_coordinate_further_than_the_sensitivity(records, other, data):
     place = data.draw(st.integers(0, len(records) - 1))
     changed = [*records[:place], other, *records[place + 1 :]]
-    scores = [voter_scores(one_voter(SYNTHETIC, r)) for r in (records, changed)]
+    scores = [record_scores(one_voter(SYNTHETIC, r)) for r in (records, changed)]
     assert np.abs(scores[0] - scores[1]).max() <= RECORD_SENSITIVITY
 
 
 @given(small, small)
 def test_nor_does_a_record_of_small_integers(first, second):
-    scores = record_scores(MACHINE, np.array([first, second], np.int8))
+    scores = scores_of_each(MACHINE, np.array([first, second], np.int8))
     assert np.abs(scores[0] - scores[1]).max() <= RECORD_SENSITIVITY
 
 
 @pytest.mark.parametrize("study", [SYNTHETIC, MACHINE, KIDNEY], ids=lambda s: s.name)
 def test_the_sensitivity_is_reached_on_every_axis(study):
     """Among the corners of what the study allows: the record that goes furthest along an axis, and its opposite."""
-    design = public_design(study)
-    for axis in range(design.directions):
-        far = np.sign(design.axes[:, axis]) * study.reach
-        scores = record_scores(study, [far, -far])
+    axes = record_axes(study).axes
+    for axis in range(axes.shape[1]):
+        far = np.sign(axes[:, axis]) * study.reach
+        scores = scores_of_each(study, [far, -far])
         assert scores[0, axis] - scores[1, axis] == RECORD_SENSITIVITY
-
-
-@pytest.mark.parametrize("mechanism", [PooledScore(), PooledChoices()])
-def test_the_pool_is_noised_once_with_the_records_sensitivity(mechanism):
-    ballots, noise = crowd(), RecordingNoise()
-    public = Settings(ballots.study, 2.0)
-    measured = mechanism.measure(ballots, public, Epsilon.of_millionths(300_000))
-    mechanism.release(measured, public, Epsilon.of_millionths(300_000), noise)
-    assert noise.asked == [("cube", RECORD_SENSITIVITY, [300_000], 3)]
-    assert measured.total.tolist() == record_scores(ballots.study, ballots.differences).sum(axis=0).tolist()
-
-
-@given(st.integers(2, 10_000), st.floats(0.001, 50))
-def test_a_voter_is_clipped_somewhere_between_nothing_and_everything(voters, epsilon):
-    clip, kept = voter_clip(Settings(SYNTHETIC, 2.0), voters, epsilon)
-    assert isinstance(clip, int)
-    assert clip >= 1
-    assert 0 < kept <= 1
-
-
-@pytest.mark.parametrize("micro", [100_000, 1_000_000, 20_000_000])
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_voter_moves_no_coordinate_further_than_twice_the_clip_and_can(micro):
-    ballots, noise = crowd(), RecordingNoise()
-    public, mechanism = Settings(ballots.study, 2.0), VoterScore()
-    clip, _ = voter_clip(public, ballots.voters, micro / MICRO)
-    others = ballots[1:6]
-    axis = public_design(ballots.study).axes[:, 0]
-
-    def measured(records):
-        voter = one_voter(ballots.study, records)
-        joined = Ballots.from_differences(
-            ballots.study,
-            np.concatenate([[0], voter.records + others.offsets]),
-            np.concatenate([voter.differences, others.differences]),
-        )
-        return mechanism.measure(joined, public, Epsilon.of_millionths(micro))
-
-    rng = np.random.default_rng(5)
-    replaced = [[1e3 * axis] * 90, [-1e3 * axis] * 90, [[0.0] * 3], *(rng.normal(0, 30, (k, 3)) for k in (1, 7, 40))]
-    totals = [measured(records).total for records in replaced]
-    moved = max(np.abs(a - b).max() for a in totals for b in totals)
-    assert moved == 2 * clip
-    mechanism.release(measured(replaced[0]), public, Epsilon.of_millionths(micro), noise)
-    assert noise.asked == [("cube", 2 * clip, [micro], 3)]
 
 
 def test_everyone_asks_for_noise_of_her_own_epsilon_on_the_coordinates_she_reports():
     ballots, noise = crowd(), RecordingNoise()
     epsilons = Epsilons.of_millionths(np.array([100_000, 100_000, 20_000_000, 20_000_000, 500_000, 500_000]))
-    sizes = coordinates_to_report(public_design(ballots.study), ballots.counts, epsilons)
+    sizes = coordinates_to_report(record_axes(ballots.study), ballots.counts, epsilons)
     assert len(set(sizes.tolist())) > 1
     reports = ScoreRelease().report(ballots, Settings(ballots.study, 2.0), epsilons, noise)
     assert sorted(noise.asked) == sorted(
         ("cube", RECORD_SENSITIVITY, epsilons.micro[sizes == size].tolist(), int(size)) for size in set(sizes.tolist())
     )
     assert reports.reported.sum(axis=1).tolist() == sizes.tolist()
-    exact = voter_scores(ballots)
+    exact = record_scores(ballots)
     assert np.array_equal(reports.values, np.where(reports.reported, exact, 0))
 
 
@@ -154,17 +108,17 @@ def test_reporting_some_coordinates_is_unbiased(size, monkeypatch):
     public = Settings(voter.study, 2.0)
     reports = ScoreRelease().report(voter, public, Epsilons.same(1, 6), EveryOrder())
     ScoreRelease().aggregate([reports], public)
-    exact = voter_scores(voter)[0] / (8 * RECORD_CLIP)
+    exact = record_scores(voter)[0] / (8 * RECORD_CLIP)
     assert seen["scores"] == pytest.approx(exact, rel=1e-12)
 
 
 @given(st.integers(1, 2000), st.integers(1000, 50_000_000), st.sampled_from([SYNTHETIC, MACHINE, KIDNEY]))
 def test_the_number_of_coordinates_is_the_best_of_all(records, micro, study):
     """The variance of a scaled coordinate, k/m times noise and what is not heard, from the laws of both."""
-    design = public_design(study)
-    k, heard = design.directions, records * design.score_size + (records * DISAGREEMENT) ** 2
+    axes = record_axes(study)
+    k, heard = axes.axes.shape[1], records * axes.size + (records * DISAGREEMENT) ** 2
     variances = {m: k / m * ((2e6 / micro) ** 2 * (m + 1) * (m + 2) / 3 + heard) for m in range(1, k + 1)}
-    chosen = int(coordinates_to_report(design, np.array([records]), Epsilons.of_millionths([micro]))[0])
+    chosen = int(coordinates_to_report(axes, np.array([records]), Epsilons.of_millionths([micro]))[0])
     assert variances[chosen] == pytest.approx(min(variances.values()), rel=1e-12)
 
 
@@ -199,7 +153,7 @@ def audited_epsilon(first, second, scale, confidence=1 - 1e-7):
 def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most):
     """The worst neighbours: one record, as far as it goes along every axis at once, and its opposite."""
     study, copies = SYNTHETIC, 60_000
-    far = 100 * np.linalg.solve(public_design(study).basis.T, np.ones(3))
+    far = 100 * np.linalg.solve(record_axes(study).axes.T / GRID, np.ones(3))
     epsilons = Epsilons.of_millionths(
         np.full(copies, round(factor * MICRO))
     )  # noise as for factor times the promised epsilon of 1
@@ -217,5 +171,5 @@ def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most)
 
 def test_scores_do_not_depend_on_how_the_crowd_is_cut():
     whole = next(simulate_crowd(MACHINE, 20, np.random.default_rng(3)))
-    parts = [voter_scores(whole[s]) for s in (slice(0, 7), slice(7, 20))]
-    assert np.array_equal(np.concatenate(parts), voter_scores(whole))
+    parts = [record_scores(whole[s]) for s in (slice(0, 7), slice(7, 20))]
+    assert np.array_equal(np.concatenate(parts), record_scores(whole))

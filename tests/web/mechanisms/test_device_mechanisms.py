@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdveil.estimation.design import public_design
 from crowdveil.estimation.l1_ball import fit_in_ball
+from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
-from crowdveil.privacy.mechanisms.scores import RECORD_CLIP
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports
@@ -155,8 +154,9 @@ def test_fits_are_those_of_python(node):
 def poll_of(study, mechanism):
     """What a server tells of a poll, as far as a report needs it."""
     count, epsilon = np.array([study.drawing.dilemmas]), Epsilons.of_millionths([MICRO])
+    scoring = DISTRIBUTED[mechanism].scoring(study)
     sizes = {
-        "score": lambda: int(coordinates_to_report(public_design(study), count, epsilon)[0]),
+        "score": lambda: int(coordinates_to_report(record_axes(study), count, epsilon)[0]),
         "subset-selection": lambda: subset_size(study.dimension, MICRO / 1e6),
         "one-choice": lambda: int(choices_to_report(count, epsilon)[0]),
     }
@@ -168,9 +168,9 @@ def poll_of(study, mechanism):
         "method": {
             "norm_bound": study.norm_bound,
             "record_bound": study.record_bound,
-            "axes": public_design(study).axes.tolist(),
-            "units": public_design(study).units.tolist(),
-            "clip": RECORD_CLIP,
+            "axes": scoring and scoring.axes.tolist(),
+            "units": scoring and scoring.units.tolist(),
+            "clip": scoring and scoring.clip,
         },
         "questions": [],
     }

@@ -39,8 +39,11 @@ class Algorithm2:
     options = ("equal_votes", "robust")
     estimates = Estimand.SOCIETY
     wire = IntegerRow(lambda features: features)
-    needs_axes = False
     tosses_coins = False
+
+    def scoring(self, study: Study) -> None:
+        """Nothing is scored."""
+        return
 
     def report_size(self, study: Study, epsilon: Epsilon) -> None:
         """Return None: the study alone says how long a report is."""

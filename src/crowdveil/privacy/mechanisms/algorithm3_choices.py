@@ -43,8 +43,11 @@ class Algorithm3Choices:
     options = ("equal_votes",)
     estimates = Estimand.SOCIETY
     wire = IntegerRow(number_of_coefficients)
-    needs_axes = False
     tosses_coins = False
+
+    def scoring(self, study: Study) -> None:
+        """Nothing is scored."""
+        return
 
     def report_size(self, study: Study, epsilon: Epsilon) -> None:
         """Return None: the study alone says how long a report is."""

@@ -25,6 +25,7 @@ from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums
 from crowdveil.privacy.mechanisms.reports import R, WireFormat
+from crowdveil.privacy.mechanisms.scores import Scoring
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.unknown import Unknown
@@ -188,9 +189,8 @@ class DistributedMechanism(Mechanism, Protocol[R]):
     def wire(self) -> WireFormat[R]:
         """The wire format of its reports."""
 
-    @property
-    def needs_axes(self) -> bool:
-        """Whether a device needs the axes of the study's public design."""
+    def scoring(self, study: Study) -> Scoring | None:
+        """Return what a device needs to score records, where the mechanism does that."""
 
     @property
     def tosses_coins(self) -> bool:

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
+from crowdveil.arrays import BoolArray, IntArray, ValueArray
 from crowdveil.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
+from crowdveil.estimation.design import public_design
 from crowdveil.estimation.flipped_choices import FlippedChoices, fit_flipped_choices
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, influence, unsummed
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
 from crowdveil.privacy.mechanisms.reports import check_integers, epsilons_of, random_orders
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.distribution import Spread
@@ -117,7 +118,7 @@ def _choices_to_report(dilemmas: int, epsilon: Epsilon) -> int:
 
 
 class RandomisedResponse:
-    """Turn each choice over with probability 1 / (1 + e^epsilon), and fit with a likelihood that knows it.
+    """Turn each choice over with probability 1 / (1 + e^epsilon), and fit with an equation that corrects for it.
 
     Theorem. Where the dilemmas shown are public and only the choices are secret, each voter's report is
     epsilon-differentially private for ALDP.
@@ -127,17 +128,20 @@ class RandomisedResponse:
     """
 
     name = "randomised-response"
-    title = "Randomised response on every choice, with a likelihood that knows the flips"
+    title = "Randomised response on every choice, and a probit corrected for the flips"
     words = "coin tosses, by which each voter's device turns some choices over"
     paradigms = ("aldp",)
     papers = ()
     options = ("equal_votes",)
     estimates = Estimand.PREFERENCE
     wire = ChoiceLists(lambda study, epsilon: study.drawing.dilemmas, split=False)
-    needs_axes = False
     tosses_coins = True
 
     facts: Mapping[str, str] = {}
+
+    def scoring(self, study: Study) -> None:
+        """Nothing is scored."""
+        return
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int | None:
         """Return None: every choice of a ballot is reported."""
@@ -152,7 +156,7 @@ class RandomisedResponse:
         return _all_choices(reports)
 
     def condense(self, reports: ChoiceReports, settings: Settings) -> ChoiceReports:
-        """Return the reports: their likelihood needs every one."""
+        """Return the reports: the fit needs every one."""
         return reports
 
     def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
@@ -160,7 +164,7 @@ class RandomisedResponse:
         return _pooled(unsummed(reports), settings, self.facts)
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
-        """Nothing simple: the noise goes through a likelihood."""
+        """Nothing simple: the noise goes through a fit."""
         return
 
 
@@ -228,15 +232,16 @@ def _flip(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
 
 
 def _pooled(batches: list[ChoiceReports], settings: Settings, facts: Mapping[str, str]) -> Estimate:
-    """Fit all choices together; a voter's choices count by what their epsilon makes them worth."""
+    """Fit all choices together; a choice counts by what its voter's epsilon makes it worth."""
+    design = public_design(settings.study)
     epsilons = Epsilons.joined(batch.epsilons for batch in batches).values
-    weights = _votes(epsilons, settings)
+    weights = influence(1 / np.tanh(epsilons / 2) ** 2, settings.equal_votes)
     groups, start = [], 0
     for batch in batches:
         stop, counts = start + len(batch.epsilons), np.diff(batch.offsets)
         groups.append(
             FlippedChoices(
-                chosen=batch.dilemmas * batch.choices[:, None].astype(batch.dilemmas.dtype),
+                chosen=(batch.dilemmas @ design.basis) * batch.choices[:, None],
                 offsets=batch.offsets,
                 flip=np.repeat(1 / (1 + np.exp(epsilons[start:stop])), counts),
                 weight=np.repeat(weights[start:stop], counts),
@@ -244,10 +249,18 @@ def _pooled(batches: list[ChoiceReports], settings: Settings, facts: Mapping[str
         )
         start = stop
     fit = fit_flipped_choices(groups)
-    return Estimate(fit.preference, Spread(tuple(map(tuple, fit.covariance.tolist()))), facts)
-
-
-def _votes(epsilons: FloatArray, settings: Settings) -> FloatArray:
-    """Weigh voters beside the likelihood, which weighs by information already: 1, unless the cap takes some off."""
-    worth = np.tanh(epsilons / 2) ** 2
-    return np.asarray(influence(1 / worth, settings.equal_votes) * worth.sum() / worth)
+    carried = design.basis @ fit.noise @ design.basis.T
+    return Estimate(
+        design.basis @ fit.mean,
+        Spread(tuple(map(tuple, carried.tolist()))),
+        {**facts, "weighing": "every choice counts the same"},
+        unknown_along(
+            design,
+            mean=fit.mean,
+            covariance=fit.covariance,
+            center=fit.center,
+            sampling=fit.sampling,
+            doubt=fit.doubt,
+            freedom=max(len(epsilons) - 1, 1),
+        ),
+    )

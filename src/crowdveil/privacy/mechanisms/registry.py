@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.about_you import AboutYou
@@ -86,7 +86,7 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: Epsilons) -> str:
         case "alcp":
             return PooledChoices.name
         case _:
-            better = tells_more_than_choices(public_design(study), study.drawing.dilemmas, epsilons)
+            better = tells_more_than_choices(record_axes(study), study.drawing.dilemmas, epsilons)
             return ScoreRelease.name if better else RandomisedResponse.name
 
 

@@ -12,8 +12,10 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
-from crowdveil.estimation.design import Design, public_design
+from crowdveil.estimation.covariances import at_least
+from crowdveil.estimation.design import public_design
 from crowdveil.estimation.mean_scores import fit_mean_scores
+from crowdveil.estimation.record_axes import RecordAxes, record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence, unsummed, winsorised, within_reach
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
@@ -22,9 +24,10 @@ from crowdveil.privacy.mechanisms.scores import (
     DISAGREEMENT,
     RECORD_CLIP,
     RECORD_SENSITIVITY,
+    Scoring,
     cube_variance,
     expected_square,
-    voter_scores,
+    record_scores,
 )
 from crowdveil.privacy.noise.distribution import Spread
 from crowdveil.privacy.noise.source import Noise
@@ -103,19 +106,23 @@ class ScoreRelease:
     options = ("equal_votes", "robust")
     estimates = Estimand.PREFERENCE
     wire = Coordinates()
-    needs_axes = True
     tosses_coins = False
+
+    def scoring(self, study: Study) -> Scoring:
+        """Return the axes of records, and the clip of a record."""
+        axes = record_axes(study)
+        return Scoring(axes.axes, axes.design.units, RECORD_CLIP)
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int:
         """Return the number m of coordinates."""
         counts = np.array([study.drawing.dilemmas])
-        return int(coordinates_to_report(public_design(study), counts, Epsilons.same(epsilon, 1))[0])
+        return int(coordinates_to_report(record_axes(study), counts, Epsilons.same(epsilon, 1))[0])
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ScoreReports:
         """Score each voter, choose the coordinates, add the noise."""
-        design, scores = public_design(settings.study), voter_scores(ballots)
-        sizes = coordinates_to_report(design, ballots.counts, epsilons)
-        order = random_orders(ballots.voters, design.directions, noise)
+        scores = record_scores(ballots)
+        sizes = coordinates_to_report(record_axes(settings.study), ballots.counts, epsilons)
+        order = random_orders(ballots.voters, scores.shape[1], noise)
         reported = np.zeros(scores.shape, bool)
         values = np.zeros_like(scores)
         for size in np.unique(sizes):
@@ -128,10 +135,11 @@ class ScoreRelease:
 
     def acceptable(self, reports: ScoreReports, settings: Settings) -> BoolArray:
         """Refuse a wrong number of coordinates, and scores further out than noise reaches."""
-        design, sizes = public_design(settings.study), reports.reported.sum(axis=1)
-        expected = coordinates_to_report(design, reports.counts, reports.epsilons)
+        axes, sizes = record_axes(settings.study), reports.reported.sum(axis=1)
+        expected = coordinates_to_report(axes, reports.counts, reports.epsilons)
         largest = reports.counts * RECORD_CLIP
-        near = within_reach(reports.values, largest, RECORD_SENSITIVITY, reports.epsilons, terms=design.directions + 1)
+        terms = axes.design.directions + 1
+        near = within_reach(reports.values, largest, RECORD_SENSITIVITY, reports.epsilons, terms)
         return np.asarray((sizes == expected) & near & (reports.reported | (reports.values == 0)).all(axis=1))
 
     def condense(self, reports: ScoreReports, settings: Settings) -> ScoreReports | LevelSums:
@@ -140,12 +148,13 @@ class ScoreRelease:
 
     def aggregate(self, reports: Iterable[ScoreReports | LevelSums], settings: Settings) -> Estimate:
         """Take the mean score of a record along each axis, and find the preference that explains them."""
-        design, batches = public_design(settings.study), list(reports)
+        axes, batches = record_axes(settings.study), list(reports)
+        design = axes.design
         if settings.robust:
-            batches = [_pulled_in(unsummed(batches), settings, design)]
+            batches = [_pulled_in(unsummed(batches), settings, axes)]
         sums = all_sums(batches, _sums)
-        means = _record_means(sums, settings, design)
-        fit = fit_mean_scores(design, means.scores, means.noise + means.sampling, drawn=settings.drawn)
+        means = _record_means(sums, settings, axes)
+        fit = fit_mean_scores(axes, means.scores, means.noise + means.sampling, drawn=settings.drawn)
         noise = design.basis @ fit.gain @ means.noise @ fit.gain.T @ design.basis.T
         facts: dict[str, Any] = {
             "coordinates_per_report": np.unique(sums.levels[:, 0]).tolist(),
@@ -171,11 +180,12 @@ class ScoreRelease:
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> Spread:
         """Return the spread around the estimate of an indifferent crowd that answers every dilemma of a ballot."""
-        design = public_design(settings.study)
+        axes = record_axes(settings.study)
+        design = axes.design
         counts = np.full(len(epsilons), settings.study.drawing.dilemmas)
-        variances = _variance(design, coordinates_to_report(design, counts, epsilons), counts, epsilons.micro)
+        variances = _variance(axes, coordinates_to_report(axes, counts, epsilons), counts, epsilons.micro)
         covariance = np.eye(design.directions) * float(influence(variances, settings.equal_votes) ** 2 @ variances)
-        fit = fit_mean_scores(design, np.zeros(design.directions), covariance, drawn=True)
+        fit = fit_mean_scores(axes, np.zeros(design.directions), covariance, drawn=True)
         carried = design.basis @ fit.gain @ covariance @ fit.gain.T @ design.basis.T
         return Spread(tuple(map(tuple, carried.tolist())))
 
@@ -199,7 +209,7 @@ class _RecordMeans:
     freedom: int
 
 
-def _record_means(sums: LevelSums, settings: Settings, design: Design) -> _RecordMeans:
+def _record_means(sums: LevelSums, settings: Settings, axes: RecordAxes) -> _RecordMeans:
     """Divide what was reported along each axis by the number of records that it is about.
 
     Every record counts the same: a voter of n records who reports m of k axes is heard along an axis with probability
@@ -209,10 +219,10 @@ def _record_means(sums: LevelSums, settings: Settings, design: Design) -> _Recor
     axis only some voters are heard, which for a share f of them is the part 1 - f of what voters differ by. Where
     the reports are too few or too noisy to show that voters differ, they are taken to differ as much as a model says.
     """
-    k = design.directions
+    k = axes.design.directions
     sizes, counts, micro = sums.levels.T
     usual = np.full(len(counts), round(float(sums.counts @ counts / sums.counts.sum())))
-    worth = _variance(design, coordinates_to_report(design, usual, Epsilons(micro)), usual, micro)
+    worth = _variance(axes, coordinates_to_report(axes, usual, Epsilons(micro)), usual, micro)
     weights = sums.weights(worth, settings.equal_votes) * k / sizes
     total, spoken_for = np.split(sums.mean(weights), 2)
     times = np.rint(sums.mean(1 / (RECORD_CLIP * counts))[k:])
@@ -231,45 +241,38 @@ def _record_means(sums: LevelSums, settings: Settings, design: Design) -> _Recor
         return np.diag(np.where(heard, carried, _UNHEARD))
 
     noise = of_each_report(cube_variance(2e6 / micro, 1.0, sizes.astype(np.float64)))
-    modelled = of_each_report(expected_square(design, counts.astype(np.float64)))
-    differing = _at_least(spread - noise, modelled)
+    modelled = of_each_report(expected_square(axes, counts.astype(np.float64)))
+    differing = at_least(spread - noise, modelled)
     share = float(sums.counts @ sizes / sums.counts.sum()) / k
     return _RecordMeans(scores, noise + (1 - share) * differing, share * differing, max(int(times.min()) - 1, 1))
 
 
-def _at_least(covariance: FloatArray, least: FloatArray) -> FloatArray:
-    """Return the covariance nearest to an estimated one that has at least these variances."""
-    sizes, vectors = np.linalg.eigh(covariance)
-    positive = (vectors * np.maximum(sizes, 0.0)) @ vectors.T
-    return np.asarray(positive + np.diag(np.maximum(np.diag(least) - np.diag(positive), 0.0)), np.float64)
-
-
-def _pulled_in(batches: list[ScoreReports], settings: Settings, design: Design) -> ScoreReports:
+def _pulled_in(batches: list[ScoreReports], settings: Settings, axes: RecordAxes) -> ScoreReports:
     """Return everybody's reports, with the most extreme mean scores along each axis pulled in."""
     epsilons = Epsilons.joined(batch.epsilons for batch in batches)
     counts, reported, values = (
         np.concatenate([getattr(batch, name) for batch in batches]) for name in ("counts", "reported", "values")
     )
-    weights = influence(_variance(design, reported.sum(axis=1), counts, epsilons.micro), settings.equal_votes)
+    weights = influence(_variance(axes, reported.sum(axis=1), counts, epsilons.micro), settings.equal_votes)
     means = winsorised(values / counts[:, None], weights, reported, settings.robust)
     return ScoreReports(epsilons, counts, reported, np.rint(means * counts[:, None]).astype(np.int64))
 
 
-def coordinates_to_report(design: Design, counts: IntArray, epsilons: Epsilons) -> IntArray:
+def coordinates_to_report(axes: RecordAxes, counts: IntArray, epsilons: Epsilons) -> IntArray:
     """Return the best number m of coordinates for voters with n records.
 
     The variance of a mean score from one report is (k / m)(K (m + 1)(m + 2) + S) / n^2, where K = (2 / epsilon)^2 / 3
     and S is the mean square of a voter's score. Of m real, it is least at sqrt(2 + S / K); of the whole numbers next to
     it, the better one is taken.
     """
-    spread = expected_square(design, counts.astype(np.float64)) * 3 * (epsilons.micro / 2e6) ** 2
-    below = np.clip(np.floor(np.sqrt(2 + spread)), 1, design.directions).astype(np.int64)
-    above = np.minimum(below + 1, design.directions)
-    worse = _variance(design, above, counts, epsilons.micro) >= _variance(design, below, counts, epsilons.micro)
+    spread = expected_square(axes, counts.astype(np.float64)) * 3 * (epsilons.micro / 2e6) ** 2
+    below = np.clip(np.floor(np.sqrt(2 + spread)), 1, axes.design.directions).astype(np.int64)
+    above = np.minimum(below + 1, axes.design.directions)
+    worse = _variance(axes, above, counts, epsilons.micro) >= _variance(axes, below, counts, epsilons.micro)
     return np.where(worse, below, above)
 
 
-def tells_more_than_choices(design: Design, records: int, epsilons: Epsilons) -> bool:
+def tells_more_than_choices(axes: RecordAxes, records: int, epsilons: Epsilons) -> bool:
     """Whether scores tell more of voters with n records each than their n choices after randomised response.
 
     What n choices tell is as exact as a mean score of variance 1 / (n tanh(epsilon / 2)^2), on the scale on which a
@@ -278,12 +281,12 @@ def tells_more_than_choices(design: Design, records: int, epsilons: Epsilons) ->
     """
     levels, voters = np.unique(epsilons.micro, return_counts=True)
     counts = np.full(len(levels), records)
-    score = _variance(design, coordinates_to_report(design, counts, Epsilons(levels)), counts, levels)
-    choices = design.score_signal**2 / (records * np.tanh(levels / 2e6) ** 2) + DISAGREEMENT**2
+    score = _variance(axes, coordinates_to_report(axes, counts, Epsilons(levels)), counts, levels)
+    choices = axes.signal**2 / (records * np.tanh(levels / 2e6) ** 2) + DISAGREEMENT**2
     return bool(voters @ (1 / score) > voters @ (1 / choices))
 
 
-def _variance(design: Design, sizes: IntArray, counts: IntArray, micro: IntArray) -> FloatArray:
+def _variance(axes: RecordAxes, sizes: IntArray, counts: IntArray, micro: IntArray) -> FloatArray:
     noise = cube_variance(2e6 / micro, 1.0, sizes.astype(np.float64))
     records = counts.astype(np.float64)
-    return design.directions / sizes * (noise + expected_square(design, records)) / records**2
+    return axes.design.directions / sizes * (noise + expected_square(axes, records)) / records**2

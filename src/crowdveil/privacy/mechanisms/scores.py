@@ -1,6 +1,6 @@
 """Scores on integers: what the score mechanisms release, and how far one record or one voter can move it.
 
-A record's score along each axis of the study's public design is a sum of integers (``Design.axes``), kept within
+A record's score along each axis (``record_axes``) is a sum of products of integers, kept within
 [-RECORD_CLIP, RECORD_CLIP]. So whatever a record says, replacing it moves each coordinate of a sum of scores by at most
 2 RECORD_CLIP: the sensitivity in the max norm, which is what noise on the cube (``noise.cube``) needs. Nothing of this
 depends on how the axes were found.
@@ -8,6 +8,7 @@ depends on how the axes were found.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numba
@@ -15,7 +16,8 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots
-from crowdveil.estimation.design import CLIP, GRID, Design, public_design
+from crowdveil.estimation.design import CLIP, GRID, public_design
+from crowdveil.estimation.record_axes import RecordAxes, record_axes
 
 T = TypeVar("T", float, FloatArray)
 
@@ -28,19 +30,30 @@ DISAGREEMENT = 0.15
 """Assumed distance between voters' own mean scores, where a mechanism is tuned. It affects accuracy only."""
 
 
-def voter_scores(ballots: Ballots, clip: int = RECORD_CLIP) -> IntArray:
-    """Sum the integer scores of each voter's records, each kept within [-clip, clip]."""
-    design = public_design(ballots.study)
-    result = np.zeros((ballots.voters, design.directions), np.int64)
-    _add_scores(ballots.differences, ballots.offsets, design.units, design.axes.astype(np.float64), clip, result)
+@dataclass(frozen=True)
+class Scoring:
+    """What a device needs to know to score its voter's records. Privacy does not rest on it."""
+
+    axes: IntArray
+    units: FloatArray
+    clip: int
+
+
+def record_scores(ballots: Ballots) -> IntArray:
+    """Sum the integer scores of each voter's records on the axes of records, each kept within the clip."""
+    return _voter_sums(ballots, record_axes(ballots.study).axes, RECORD_CLIP)
+
+
+def voter_scores(ballots: Ballots, clip: int = LARGEST_SCORE) -> IntArray:
+    """Sum the integer scores of each voter's records along the axes of the design, each kept within [-clip, clip]."""
+    return _voter_sums(ballots, public_design(ballots.study).axes, clip)
+
+
+def _voter_sums(ballots: Ballots, axes: IntArray, clip: int) -> IntArray:
+    result = np.zeros((ballots.voters, axes.shape[1]), np.int64)
+    units = public_design(ballots.study).units
+    _add_scores(ballots.differences, ballots.offsets, units, axes.astype(np.float64), clip, result)
     return result
-
-
-def sum_of_scores(voter_clip: int | None, ballots: Ballots) -> IntArray:
-    """Add up all voters' integer scores, each voter's kept within [-voter_clip, voter_clip] if that is given."""
-    scores = voter_scores(ballots)
-    total: IntArray = (scores if voter_clip is None else np.clip(scores, -voter_clip, voter_clip)).sum(axis=0)
-    return total
 
 
 @numba.njit(cache=True, nogil=True)
@@ -77,6 +90,6 @@ def cube_variance(sensitivity: T, epsilon: float, dimension: T | int) -> T:
     return (sensitivity / epsilon) ** 2 * (dimension + 1) * (dimension + 2) / 3
 
 
-def expected_square(design: Design, records: T) -> T:
+def expected_square(axes: RecordAxes, records: T) -> T:
     """Model the mean square of a voter's summed score: records of mean square v, from voters who disagree."""
-    return records * design.score_size + (records * DISAGREEMENT) ** 2
+    return records * axes.size + (records * DISAGREEMENT) ** 2

@@ -52,8 +52,11 @@ class SubsetSelection:
     options = ("equal_votes",)
     estimates = Estimand.SOCIETY
     wire = IntegerRow(lambda features: features, largest=1)
-    needs_axes = False
     tosses_coins = False
+
+    def scoring(self, study: Study) -> None:
+        """Nothing is scored."""
+        return
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int:
         """Return the number k of signs."""
