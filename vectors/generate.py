@@ -22,11 +22,12 @@ from vectors.scripted_reports import scripted_reports
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.estimation.society import fit_voters
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
 from crowdveil.privacy.mechanisms.about_you import keep_odds
 from crowdveil.privacy.mechanisms.algorithm3 import RECORD_STEPS, objective_coefficients
 from crowdveil.privacy.mechanisms.algorithm3_choices import linear_sensitivity
+from crowdveil.privacy.mechanisms.one_bit import Kind, bits_to_report, exact_bits, public_clip
 from crowdveil.privacy.mechanisms.randomised_response import FLIP, choices_to_report, oriented
 from crowdveil.privacy.mechanisms.scores import RECORD_CLIP, RECORD_SENSITIVITY, record_scores
 from crowdveil.privacy.mechanisms.subset_selection import among_odds, subset_size
@@ -155,6 +156,33 @@ def subset_selection() -> dict[str, Any]:
     return {"cases": cases}
 
 
+def one_bit() -> dict[str, Any]:
+    """How many bits a report has; where mean scores are clipped; and what a bit says before it may be turned over, by
+    the sum S of n records' scores and an integer drawn below 2 n c.
+    """
+    sizes = [
+        {"axes": k, "epsilon_micro": m, "bits": bits_to_report(k, Epsilon.of_millionths(m))}
+        for k, m in product((1, 4, 9, 23), EPSILONS)
+    ]
+    clips = [{"dilemmas": n, "clip": public_clip(synthetic_study(2, n))} for n in (1, 5, 13, 100)]
+    records, clip = 3, 165_330
+    reach = records * clip
+    sums = np.array([-4 * reach, -2 * reach, -reach, -7, 0, 1, reach // 2, reach, 2 * reach - 1, 2 * reach])
+    drawn = np.array([0, reach - 7, reach - 1, reach, 3 * reach // 2, 2 * reach - 1])
+    cases = [
+        {
+            "score": s,
+            "drawn": u,
+            **{
+                kind.value: int(exact_bits(np.array([[s]]), np.array([reach]), loud, np.array([[u]]))[0, 0])
+                for kind, loud in ((Kind.DIRECTION, np.array([False])), (Kind.LOUDNESS, np.array([True])))
+            },
+        }
+        for s, u in product(sums.tolist(), drawn.tolist())
+    ]
+    return {"sizes": sizes, "clips": clips, "records": records, "clip": clip, "cases": cases}
+
+
 def randomised_response() -> dict[str, Any]:
     """The coin that turns a choice over, how a record splits into dilemma and choice, and how many to report."""
     flips = [{"epsilon_micro": m, "floor_of_2_to_64_p": str(Coin(FLIP, m).floors(64)[0])} for m in EPSILONS]
@@ -201,6 +229,7 @@ VECTORS = (
     scores,
     laplace,
     cube,
+    one_bit,
     subset_selection,
     randomised_response,
     about,

@@ -38,8 +38,10 @@ def test_one_json_object_and_a_picture(tmp_path):
     assert all(asked <= set(row) for row in data["rows"])
     assert {(row["mechanism"], row["epsilon"], row["recommended"]) for row in data["rows"]} == {
         ("algorithm-2", 0.5, False),
-        ("subset-selection", 0.5, True),
-        ("algorithm-2", 20.0, True),
+        ("one-bit", 0.5, True),
+        ("subset-selection", 0.5, False),
+        ("algorithm-2", 20.0, False),
+        ("one-bit", 20.0, True),
         ("subset-selection", 20.0, False),
     }
     assert data["plot"] == str(picture)

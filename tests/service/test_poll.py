@@ -160,9 +160,9 @@ def test_every_distributed_mechanism_can_be_described(name: str) -> None:
     made = poll(paradigm=paradigm, mechanism=name)
     told = describe_poll(made, ["en"], State.OPEN, None)
     assert (told["mechanism"], told["place"], told["state"]) == (name, "distributed", "open")
-    assert (told["method"]["axes"] is None) == (name != "score")
+    assert (told["method"]["axes"] is None) == (name not in ("score", "one-bit"))
     sizes = [level["size"] for level in told["levels"]]
-    assert all((size is None) == (name not in ("score", "subset-selection", "one-choice")) for size in sizes)
+    assert all((size is None) == (name not in ("score", "one-bit", "subset-selection", "one-choice")) for size in sizes)
     assert sizes == [DISTRIBUTED[name].report_size(made.study, level.epsilon) for level in made.levels]
 
 

@@ -88,8 +88,13 @@ def fit_clipped_means(
     kept: float,
     kept_variance: float,
     ballot_length: int,
+    kept_clip: float | None = None,
 ) -> ClippedFit:
-    """Fit a preference along the axes to clipped means with errors of this covariance, and to the share kept."""
+    """Fit a preference along the axes to clipped means with errors of this covariance, and to the share kept.
+
+    The share kept may have been counted at another clip than the means.
+    """
+    clips = (clip, clip if kept_clip is None else kept_clip)
     precision: FloatArray = np.linalg.inv(covariance).astype(np.float64)
     fits: dict[float, _Fit] = {}
 
@@ -97,7 +102,7 @@ def fit_clipped_means(
         if log_loudness not in fits:
             nearest = min(fits, key=lambda other: abs(other - log_loudness), default=None)
             start = np.zeros(len(observed)) if nearest is None else fits[nearest].preference
-            fits[log_loudness] = _fit(dilemmas, clip, math.exp(log_loudness), observed, precision, start)
+            fits[log_loudness] = _fit(dilemmas, clips, math.exp(log_loudness), observed, precision, start)
         return fits[log_loudness]
 
     usual = math.log(_expected_loudness(ballot_length))
@@ -123,7 +128,7 @@ def fit_clipped_means(
     chosen = [fits[node] for node in nodes.tolist()]
     mean = sum((w * fit.preference for w, fit in zip(weights, chosen, strict=True)), np.zeros(len(observed)))
     loudness = float(weights @ np.exp(nodes))
-    best = _fit(dilemmas, clip, loudness, observed, precision, mean)
+    best = _fit(dilemmas, clips, loudness, observed, precision, mean)
     between = [
         w * np.outer(fit.preference - mean, fit.preference - mean) for w, fit in zip(weights, chosen, strict=True)
     ]
@@ -200,7 +205,7 @@ class _Fit:
 
 def _fit(
     dilemmas: Dilemmas,
-    clip: float,
+    clips: tuple[float, float],
     loudness: float,
     observed: FloatArray,
     precision: FloatArray,
@@ -211,11 +216,12 @@ def _fit(
 
     def evaluate(preference: FloatArray) -> tuple[float, FloatArray, FloatArray, float]:
         centre, derivative = dilemmas.expected_means(preference)
-        law = ClippedNormal(centre, loudness * np.maximum(squares - centre**2, _LEAST_SCATTER * squares), clip)
+        variance = loudness * np.maximum(squares - centre**2, _LEAST_SCATTER * squares)
+        law, counted = (ClippedNormal(centre, variance, clip) for clip in clips)
         miss = observed - law.mean
         loss = float(miss @ precision @ miss + preference @ prior @ preference)
         slope = law.slope - 2 * loudness * centre * law.bend
-        return loss, miss, slope[:, None] * derivative, float(law.kept.mean())
+        return loss, miss, slope[:, None] * derivative, float(counted.kept.mean())
 
     preference = start
     loss, miss, jacobian, kept = evaluate(preference)

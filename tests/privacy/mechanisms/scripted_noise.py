@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import permutations, product
+from math import prod
 
 import numpy as np
 
@@ -39,7 +40,8 @@ class EveryOutcome:
 
     The script says what each draw can give, in the order in which draws are made: ``"toss"``; a number n for one
     uniform integer below n; ``("orders", d)`` for keys of which every order is equally likely; ``("signs", d)`` for d
-    uniform bits. exp(-epsilon) is the rational number q, so that all probabilities are fractions.
+    uniform bits; ``("tosses", d)`` and ``("below", n, d)`` for d tosses, or integers below n, at once. exp(-epsilon) is
+    the rational number q, so that all probabilities are fractions.
     """
 
     script: list
@@ -59,16 +61,17 @@ class EveryOutcome:
         return len(self.outcomes)
 
     def tosses(self, odds, epsilons, columns):
-        assert (len(epsilons), columns) == (self.rows, 1)
+        assert len(epsilons) == self.rows
         odds = self.odds_instead.get(odds, odds)
         up = (odds.a + odds.b * self.q) / (odds.c + odds.d * self.q)
-        drawn = self._next("toss")
-        self._weigh([up if one else 1 - up for one in drawn])
-        return np.array(drawn)[:, None]
+        drawn = np.array(self._next("toss" if columns == 1 else ("tosses", columns))).reshape(self.rows, columns)
+        self._weigh([prod((up if one else 1 - up for one in row), start=Fraction(1)) for row in drawn])
+        return drawn
 
     def uniform(self, below, rows, columns):
         assert rows == self.rows
-        drawn = np.array(self._next(below if columns == 1 else ("orders" if below > 2 else "signs", columns)))
+        several = [("below", below, columns), ("orders" if below > 2 else "signs", columns)]
+        drawn = np.array(self._next(below if columns == 1 else several[self.script[self._at] != several[0]]))
         self._weigh([Fraction(1, len(_possible(self.script[self._at - 1])))] * rows)
         return drawn.reshape(rows, columns)
 
@@ -97,5 +100,9 @@ def _possible(step):
             return list(permutations(range(d)))
         case ("signs", d):
             return list(product((0, 1), repeat=d))
+        case ("tosses", d):
+            return list(product((True, False), repeat=d))
+        case ("below", n, d):
+            return list(product(range(n), repeat=d))
         case below:
             return list(range(below))

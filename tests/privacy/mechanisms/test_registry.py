@@ -96,25 +96,10 @@ def test_a_mechanism_of_another_paradigm_is_refused():
             mechanism_name(PARADIGMS["vlcp"], wanted, STUDIES[0], Epsilons.same(1, 2))
 
 
-@pytest.mark.parametrize(
-    ("features", "micro", "name"),
-    [
-        # Mean squared errors over B^2: Laplace 8 d / eps^2, subset selection k (1 + 2d / (k (e^eps - 1)))^2.
-        (10, 1_000_000, "subset-selection"),  # 80 against 46.8 with k = 10
-        (10, 5_000_000, "subset-selection"),  # 3.2 against 1.29 with k = 1
-        (10, 9_500_000, "algorithm-2"),  # 0.886 against 1.003
-        (23, 9_500_000, "subset-selection"),  # 2.04 against 1.007
-    ],
-)
-def test_the_better_of_laplace_and_subset_selection(features, micro, name):
-    assert (
-        recommended(
-            PARADIGMS["vldp"],
-            synthetic_study(features),
-            Epsilons.of_millionths(np.full(10, micro)),
-        )
-        == name
-    )
+@pytest.mark.parametrize("epsilon", [0.1, 1, 50])
+def test_one_bit_is_recommended_where_nobody_is_trusted_and_voters_are_protected(epsilon):
+    for study in STUDIES:
+        assert mechanism_name(PARADIGMS["vldp"], None, study, Epsilons.same(epsilon, 50)) == "one-bit"
 
 
 @pytest.mark.parametrize(

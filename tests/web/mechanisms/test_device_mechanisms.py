@@ -13,6 +13,7 @@ from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.one_bit import bits_to_report
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
@@ -70,6 +71,15 @@ MISTAKES = {
     "options kept too often": ("about.js", "BigInt(count - 1)]", "BigInt(count - 2)]"),
     "an option that is never another": ("about.js", "other < truth ? other : other + 1", "other"),
     "an epsilon spent on every answer": ("one-choice.js", "Math.floor(epsilon / k)", "epsilon"),
+    "an epsilon spent on every bit": ("one-bit.js", "Math.floor(epsilon / m)", "epsilon"),
+    "bits that are not turned over": ("one-bit.js", "said[i] === turned[i] ? -1 : 1", "said[i] ? 1 : -1"),
+    "an axis chosen by the answers": (
+        "one-bit.js",
+        "noise.order(scores.length)",
+        "noise.order(scores.length).sort((a, b) => scores[b] - scores[a])",
+    ),
+    "loudness where it is loud": ("one-bit.js", "noise.below(LOUD_ONE_IN) === 0", "scores[0] > reach"),
+    "scores of another sign": ("one-bit.js", "drawn < score + reach", "drawn < reach - score"),
     "zeros too often": ("noise.js", "(q << (bits + 1n))", "(q << bits)"),
     "noise of one sign": ("noise.js", "(negative ? -size : size)", "size"),
     "a tail that ends at once": ("noise.js", "while (toss(random, this.#coins[TAIL]))", "while (false)"),
@@ -159,6 +169,7 @@ def poll_of(study, mechanism):
         "score": lambda: int(coordinates_to_report(record_axes(study), count, epsilon)[0]),
         "subset-selection": lambda: subset_size(study.dimension, MICRO / 1e6),
         "one-choice": lambda: int(choices_to_report(count, epsilon)[0]),
+        "one-bit": lambda: bits_to_report(len(study.factors), EPSILON),
     }
     return {
         "study": study.as_dict(),
@@ -231,8 +242,8 @@ def test_a_crowd_of_devices_says_what_python_says(node, crowd, mechanism):
     assert not differ(node, mechanism, *crowd)
 
 
-# Of so few voters, Algorithm 3 and single choices tell too little for this to be certain.
-@pytest.mark.parametrize("mechanism", sorted(set(DISTRIBUTED) - {"algorithm-3", "one-choice"}))
+# Of so few voters, Algorithm 3, single choices and single bits tell too little for this to be certain.
+@pytest.mark.parametrize("mechanism", sorted(set(DISTRIBUTED) - {"algorithm-3", "one-bit", "one-choice"}))
 def test_a_crowd_of_devices_with_left_for_right_is_noticed(node, mechanism):
     study, ballots, voters = crowd_of("kidney")
     for voter in voters:

@@ -26,9 +26,10 @@ from crowdveil.privacy.mechanisms.mechanism import (
     Mechanism,
     Settings,
 )
+from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse
 from crowdveil.privacy.mechanisms.score import ScoreRelease, tells_more_than_choices
-from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection, mean_squared_error
+from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.study.study import Study
 
 _CENTRAL: list[CentralMechanism[Any, Any]] = [
@@ -41,6 +42,7 @@ _CENTRAL: list[CentralMechanism[Any, Any]] = [
 _DISTRIBUTED: list[DistributedMechanism[Any]] = [
     Algorithm2(),
     Algorithm3(),
+    OneBit(),
     SubsetSelection(),
     ScoreRelease(),
     Algorithm3Choices(),
@@ -79,8 +81,7 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: Epsilons) -> str:
         case "rlcp":
             return PooledScore.name
         case "vldp":
-            laplace = 8 * study.dimension / epsilon**2  # d variances 2 (2B / epsilon)^2, over B^2
-            return SubsetSelection.name if mean_squared_error(study.dimension, epsilon) < laplace else Algorithm2.name
+            return OneBit.name
         case "rldp":
             return ScoreRelease.name
         case "alcp":

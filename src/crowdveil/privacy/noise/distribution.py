@@ -1,9 +1,10 @@
 """The known distribution of the noise in a release: what error bars and certainty are computed from.
 
-Four kinds exist. ``LaplaceSum``: each coordinate of the parameter carries an independent sum of Laplace variables
+Five kinds exist. ``LaplaceSum``: each coordinate of the parameter carries an independent sum of Laplace variables
 of known scales. ``Gaussian``: each coordinate carries an independent normal variable of known deviation.
-``CubeNoise``: noise on the cube, carried through a linear map. ``Spread``: a covariance matrix, estimated from reports
-that are private already. None depends on an exact record, so all may be published.
+``CubeNoise``: noise on the cube, carried through a linear map. ``Coins``: the mean of many coin tosses, carried through
+a linear map. ``Spread``: a covariance matrix, estimated from reports that are private already. None depends on an exact
+record, so all may be published.
 """
 
 from __future__ import annotations
@@ -232,6 +233,52 @@ def _erlang_below(shape: int, values: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
+class Coins:
+    """A linear map of sums of independent coin tosses, of which at most the variances are known.
+
+    A coin that shows +s or -s, whatever its odds, has a centred moment generating function of at most
+    exp(s^2 t^2 / 2) (Hoeffding 1963). So a sum of independent ones, along any direction, exceeds x with a probability
+    of at most exp(-x^2 / 2 V), where V adds up the s^2: for every number of coins. Bars take the normal law of variance
+    V, which many coins come near; the true variance is not larger.
+    """
+
+    covariance: tuple[tuple[float, ...], ...]
+
+    @property
+    def description(self) -> str:
+        """The law in words."""
+        return "the mean of many coin tosses (error bars by the normal law; certainty by Hoeffding's inequality)"
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """V along every direction: u' V u."""
+        return np.array(self.covariance)
+
+    def below(self, direction: FloatArray, margin: float) -> float:
+        """Return a probability that P(noise along ``direction`` < ``margin``) is at least, for margins above 0.
+
+        Near 0, where the inequality says nothing, a half stands for that.
+        """
+        variance = max(float(direction @ self.matrix @ direction), 0.0)
+        if variance == 0 or margin == 0:
+            return 0.5 if margin == 0 else float(margin > 0)
+        exceeded = min(0.5, math.exp(-(margin**2) / (2 * variance)))
+        return 1 - exceeded if margin > 0 else exceeded
+
+    def half_widths(self, confidence: float) -> FloatArray:
+        """Return how far each coordinate's noise reaches with probability ``confidence``, by the normal law."""
+        return _normal_half_widths(self.matrix, confidence)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "kind": "coins",
+            "description": self.description,
+            "covariance": [list(r) for r in self.covariance],
+        }
+
+
+@dataclass(frozen=True)
 class Spread:
     """A normal approximation whose covariance was estimated from the (already private) reports themselves.
 
@@ -263,7 +310,7 @@ class Spread:
 
     def half_widths(self, confidence: float) -> FloatArray:
         """Return how far each coordinate's error reaches with probability ``confidence``."""
-        return np.asarray(NormalDist().inv_cdf((1 + confidence) / 2) * np.sqrt(np.maximum(np.diag(self.matrix), 0.0)))
+        return _normal_half_widths(self.matrix, confidence)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -272,6 +319,10 @@ class Spread:
             "description": self.description,
             "covariance": [list(r) for r in self.covariance],
         }
+
+
+def _normal_half_widths(covariance: FloatArray, confidence: float) -> FloatArray:
+    return np.asarray(NormalDist().inv_cdf((1 + confidence) / 2) * np.sqrt(np.maximum(np.diag(covariance), 0.0)))
 
 
 def half_width_along(noise: NoiseDistribution, direction: FloatArray, confidence: float) -> float:
@@ -313,6 +364,8 @@ def noise_from_dict(data: Mapping[str, Any]) -> NoiseDistribution:
             if not float(data["scale"]) > 0 or len({len(row) for row in gain}) != 1:
                 raise ValueError("cube noise needs a positive scale and a rectangular map")
             return CubeNoise(float(data["scale"]), gain)
+        case "coins":
+            return Coins(tuple(tuple(float(v) for v in row) for row in data["covariance"]))
         case "spread":
             return Spread(tuple(tuple(float(v) for v in row) for row in data["covariance"]))
         case other:

@@ -11,11 +11,12 @@ import { algorithm2 } from "./algorithm-2.js";
 import { algorithm3Choices } from "./algorithm-3-choices.js";
 import { algorithm3 } from "./algorithm-3.js";
 import { Noise } from "./noise.js";
+import { oneBit } from "./one-bit.js";
 import { oneChoice } from "./one-choice.js";
 import { systemRandom } from "./random.js";
 import { randomisedResponse } from "./randomised-response.js";
 import { checkedEpsilon, positive, recordsOf, row } from "./records.js";
-import { RECORD_CLIP, score } from "./score.js";
+import { score } from "./score.js";
 import { sha256 } from "./sha256.js";
 import { fingerprint } from "./study.js";
 import { subsetSelection } from "./subset-selection.js";
@@ -38,6 +39,7 @@ const ID_BYTES = 16;
  * @typedef {object} Axes along which records are scored
  * @property {number[][]} axes integers, a row a feature
  * @property {number[]} units integer steps to a model unit of each feature
+ * @property {number} clip where scores are clipped
  *
  * @typedef {object} Mechanism
  * @property {string} name
@@ -49,7 +51,7 @@ const ID_BYTES = 16;
 
 /** @type {Record<string, Mechanism>} */
 export const MECHANISMS = Object.fromEntries(
-  [algorithm2, algorithm3, algorithm3Choices, subsetSelection, score, randomisedResponse, oneChoice].map(
+  [algorithm2, algorithm3, algorithm3Choices, oneBit, subsetSelection, score, randomisedResponse, oneChoice].map(
     (mechanism) => [mechanism.name, mechanism],
   ),
 );
@@ -106,15 +108,13 @@ function methodOf(method, dimension) {
     normBound: positive("the norm bound", method.norm_bound),
     recordBound: positive("the record bound", method.record_bound),
     axes: () => {
-      if (method.clip !== RECORD_CLIP) {
-        throw new RangeError(`this poll clips scores at ${method.clip}, this page at ${RECORD_CLIP}`);
-      }
       if (!(Array.isArray(axes) && axes.length === dimension && axes[0]?.length > 0)) {
         throw new RangeError(`the axes must be ${dimension} rows of numbers`);
       }
       return {
         axes: axes.map((values) => row("a row of the axes", values, axes[0].length)),
         units: row("the steps of the axes", units, dimension),
+        clip: positive("the clip", method.clip),
       };
     },
   };

@@ -19,7 +19,11 @@ export const score = {
   name: "score",
   units: ["record", "choice"],
   report({ records, epsilon, noise, method, size }) {
-    const exact = voterScores(records, method.axes());
+    const design = method.axes();
+    if (design.clip !== RECORD_CLIP) {
+      throw new RangeError(`this poll clips scores at ${design.clip}, this page at ${RECORD_CLIP}`);
+    }
+    const exact = voterScores(records, design);
     const chosen = noise.order(exact.length).slice(0, size(exact.length));
     const drawn = noise.cube(RECORD_SENSITIVITY, epsilon, chosen.length);
     const noisy = new Map(chosen.map((axis, i) => [axis, BigInt(exact[axis]) + drawn[i]]));

@@ -15,7 +15,7 @@ const EPSILON = 1_000_000;
 export async function checkPrivacy(base) {
   const js = await load(base);
   const failures = new Failures();
-  for (const check of [subset, choices, few, about, preference, coefficients, linear, scores, hostileServer]) {
+  for (const check of [subset, choices, few, bits, about, preference, coefficients, linear, scores, hostileServer]) {
     try {
       check(js, failures);
     } catch (error) {
@@ -81,6 +81,32 @@ function few(js, failures) {
     });
     failures.same(`${size} choices: sum`, `${total(laws[0])}`, "1/1");
     failures.same(`${size} choices: worst ratio`, `${worstRatio(laws)}`, `${expOf(epsilon)}`);
+  }
+}
+
+/**
+ * One bit, or two: any two ballots, of any length; e^epsilon, reached. And the mean of a direction bit is the score.
+ * @param {Modules} js
+ * @param {Failures} failures
+ */
+function bits(js, failures) {
+  const method = { axes: () => ({ axes: [[1, 0], [0, 1]], units: [1, 1], clip: 1 }) };
+  const ballots = [[[9, 9]], [[-9, 9]], [[1, 0]], [[0, -1]], [[-1, -3], [0, 3]], [[2, 1], [-2, -1]]];
+  for (const size of [1, 2]) {
+    const epsilon = size * EPSILON;
+    const laws = ballots.map((records) => {
+      return lawOf((noise) => js.oneBit.report({ records, epsilon, noise, method, size: () => size }));
+    });
+    laws.forEach((law) => failures.same(`${size} bits: sum`, `${total(law)}`, "1/1"));
+    failures.same(`${size} bits: worst ratio`, `${worstRatio(laws)}`, `${expOf(epsilon)}`);
+  }
+  // S / (n c) is -1/2 along the first axis; (3 - 1) / (3 + 1) of a bit's mean is left after the flip.
+  const records = [[-1, 0], [0, 0]];
+  const law = lawOf((noise) => js.oneBit.report({ records, epsilon: EPSILON, noise, method, size: () => 1 }));
+  for (const [bit, wanted] of [[1, new Fraction(3n, 8n)], [-1, new Fraction(5n, 8n)]]) {
+    const report = JSON.stringify({ kind: "direction", axes: [0], bits: [bit] });
+    const chance = new Fraction(19n, 40n).times(/** @type {Fraction} */ (wanted));
+    failures.same(`a direction bit of ${bit}`, `${law.get(report)}`, `${chance}`);
   }
 }
 
@@ -171,7 +197,8 @@ function linear(js, failures) {
  * @param {Failures} failures
  */
 function scores(js, failures) {
-  const method = { axes: () => ({ axes: [[2 ** 20, -(2 ** 20)], [2 ** 19, 2 ** 21]], units: [1, 1] }) };
+  const axes = [[2 ** 20, -(2 ** 20)], [2 ** 19, 2 ** 21]];
+  const method = { axes: () => ({ axes, units: [1, 1], clip: js.RECORD_CLIP }) };
   const made = (/** @type {number[]} */ record) => {
     const records = [[0.1, 0.2], record];
     return firstOutcome((noise) => js.score.report({ records, epsilon: EPSILON, noise, method, size: () => 2 }));

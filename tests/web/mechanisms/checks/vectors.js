@@ -85,6 +85,14 @@ const CHECKS = {
     }
   },
 
+  "one-bit"(vector, js, failures) {
+    const reach = vector.records * vector.clip;
+    for (const { score, drawn, direction, loudness } of vector.cases) {
+      const found = [false, true].map((loud) => (js.exactBit(loud, score, reach, drawn) ? 1 : -1));
+      failures.same(`bits of ${score} with ${drawn}`, found, [direction, loudness]);
+    }
+  },
+
   "subset-selection"(vector, js, failures) {
     for (const { features, epsilon_micro: micro, signs, floor_of_2_to_64_p: floor } of vector.cases) {
       const found = js.oddsFloor(js.amongOdds(features, signs), micro)(WORD);

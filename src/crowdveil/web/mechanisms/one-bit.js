@@ -1,0 +1,62 @@
+/**
+ * One bit (VLDP): a bit about an axis that the device draws without looking at the answers, or a few such bits.
+ *
+ * Let S be the sum of the n records' integer scores along an axis, and c the poll's clip. A direction bit is +1 with
+ * probability (1 + S / (n c)) / 2, kept within 0 and 1; a loudness bit is +1 if |S| < 2 n c, else -1. Each of m bits is
+ * then turned over with probability 1 / (1 + e^(epsilon / m)).
+ *
+ * Theorem. The report is epsilon-differentially private for all records of the voter together, for any axes, any clip
+ * and any m.
+ * Proof. The law of the kind and of the axes does not depend on the records. Given them, the bits are independent, and
+ * whatever the probability that a bit was +1, after the flip it is between 1 / (1 + e^t) and e^t / (1 + e^t), where
+ * t = epsilon / m; so for -1. For any two ballots the probabilities of a bit differ by a factor of e^t at most, and
+ * those of m bits by e^(m t) = e^epsilon.
+ */
+
+import { FLIP } from "./coins.js";
+import { voterScores } from "./score.js";
+
+/** One report in so many is about loudness. */
+export const LOUD_ONE_IN = 20;
+/** A mean score is loud from so many clips on. */
+export const LOUD = 2;
+/** Beyond any score of a dilemma: sums of whole ballots stay exact. */
+export const LARGEST_SCORE = 2 ** 40;
+const LARGEST_CLIP = 2 ** 32;
+
+/** @type {import("./report.js").Mechanism} */
+export const oneBit = {
+  name: "one-bit",
+  units: ["voter", "record"],
+  wholeVoter: true,
+  report({ records, epsilon, noise, method, size }) {
+    const design = method.axes();
+    if (!(Number.isInteger(design.clip) && design.clip <= LARGEST_CLIP)) {
+      throw new RangeError(`the clip is ${design.clip}, and must be a whole number up to ${LARGEST_CLIP}`);
+    }
+    const scores = voterScores(records, design, LARGEST_SCORE);
+    const reach = records.length * design.clip;
+    const loud = noise.below(LOUD_ONE_IN) === 0;
+    const m = size(scores.length);
+    const chosen = noise.order(scores.length).slice(0, m);
+    const drawn = chosen.map(() => noise.below(2 * reach));
+    const said = chosen.map((axis, i) => exactBit(loud, scores[axis], reach, drawn[i]));
+    // Rounded down: m bits may together spend at most epsilon.
+    const turned = chosen.map(() => noise.toss(FLIP, Math.floor(epsilon / m)));
+    const bits = new Map(chosen.map((axis, i) => [axis, said[i] === turned[i] ? -1 : 1]));
+    const axes = [...chosen].sort((a, b) => a - b);
+    return { kind: loud ? "loudness" : "direction", axes, bits: axes.map((axis) => bits.get(axis)) };
+  },
+};
+
+/**
+ * Whether a bit is +1 before it may be turned over. Without a tie: a uniform integer below 2 n c is less than S + n c
+ * with probability (1 + S / (n c)) / 2, kept within 0 and 1.
+ * @param {boolean} loud whether it is about loudness
+ * @param {number} score S
+ * @param {number} reach n c
+ * @param {number} drawn
+ */
+export function exactBit(loud, score, reach, drawn) {
+  return loud ? Math.abs(score) < LOUD * reach : drawn < score + reach;
+}
