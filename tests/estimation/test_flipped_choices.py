@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from crowdveil.estimation.flipped_choices import FlippedChoices, _Crowd, fit_flipped_choices
+from crowdveil.estimation.flipped_choices import FEW, FlippedChoices, _Crowd, fit_flipped_choices
 from crowdveil.estimation.prior import prior_deviation
 
 
@@ -38,7 +38,8 @@ def test_mean_and_variance_of_the_sum_over_all_flips(gamma):
     sums = [_Crowd([turned_over(made, pattern, flip)], 0.0).evaluate(gamma) for pattern in patterns]
     totals = np.array([each.total for each in sums])
     margins = made.chosen @ gamma
-    seen = flip + (1 - 2 * flip) * norm.cdf(margins)
+    heeded = flip / (1 + ((1 - 2 * flip) ** 2).sum() / (2 * FEW))
+    seen = heeded + (1 - 2 * heeded) * norm.cdf(margins)
     weights = made.weight * norm.pdf(margins) / (seen * (1 - seen))
     mean = chances @ totals
     assert mean == pytest.approx(made.chosen.T @ (weights * (2 - 2 * norm.cdf(margins))), rel=1e-12)

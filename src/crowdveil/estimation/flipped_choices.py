@@ -8,9 +8,11 @@ was chosen, whatever that depends on. So the pooled probit gamma of the true cho
 for any weights h, if P(x) is the share of the crowd that prefers x. With the probit's own h = phi / (Phi (1 - Phi)), P
 may be replaced by Phi(t) whatever it is: that is what defines the pooled probit. But where most of y is noise, this h
 listens most to long dilemmas, which tell least: with margins of a size of 1 the variance is up to three times what it
-need be. So h is that of the reported choices, phi / (Q (1 - Q)) with Q = f + (1 - 2f) Phi(t), and P that of a crowd
-whose voters differ (``disagreement``) and whose pooled probit is gamma. As f goes to 0, the one becomes the other,
-and nothing is assumed. The equation is solved by Gauss-Newton with the prior of ``prior``.
+need be. The best h is that of the reported choices, phi / (Q (1 - Q)) with Q = f + (1 - 2f) Phi(t), if P is known. P is
+taken to be that of a crowd whose voters differ (``disagreement``) and whose pooled probit is gamma, which may be wrong.
+So h lies between the two: that of choices turned over with probability f / (1 + n / FEW), where n choices would tell as
+much for each axis, had none been turned over. From many choices, or without flips, nothing is assumed. The equation is
+solved by Gauss-Newton with the prior of ``prior``.
 
 With H the negated slope of the sum, the error of the unshrunk root is H^-1 times that of the sum, which has two causes.
 The coins' part is known exactly, for whatever was chosen: w^2 h^2 x x' (1 / (1 - 2f)^2 - 1), added up. The voters' part
@@ -32,6 +34,8 @@ from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS,
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.estimation.probit import slopes_and_weights
 
+FEW = 100
+"""Of so few choices for each axis, noise moves a margin as far as a wrong P may: by about a tenth of it."""
 _ROUNDS = 100
 _SETTLED = 1e-9
 _LEAST = 1e-300
@@ -111,6 +115,8 @@ class _Crowd:
         self._tau = tau
         self._reaches = [reach(group.chosen, tau) for group in groups]
         self._common: FloatArray | None = None
+        told = sum(float(np.square(1 - 2 * group.flip).sum()) for group in groups)
+        self._heed = 1 / (1 + told / (FEW * groups[0].chosen.shape[1]))
 
     def evaluate(self, gamma: FloatArray) -> _Sums:
         """Look at the equation at a preference."""
@@ -120,7 +126,8 @@ class _Crowd:
         for group, r in zip(self._groups, self._reaches, strict=True):
             margins = group.chosen @ gamma
             right = 1 - 2 * group.flip
-            seen = group.flip + right * ndtr(margins)
+            flip = self._heed * group.flip
+            seen = flip + (1 - 2 * flip) * ndtr(margins)
             density = np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
             weights = group.weight * density / np.maximum(seen * (1 - seen), _LEAST)
             leaning = 2 * ndtr(r * (group.chosen @ common)) - 1

@@ -33,7 +33,7 @@ TILT = 0.2
 TILT_REACH = 2.0
 """As doubt, so many deviations of what the tilts do together."""
 _ROUNDS = 50
-_SETTLED = 1e-7
+_SETTLED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def fit_mean_scores(axes: RecordAxes, scores: FloatArray, covariance: FloatArray
 
     ``drawn`` tells whether the study's generator drew the dilemmas: then there is no doubt about them.
     """
-    usual = _Crowd(axes, DISAGREEMENT).fit(scores, covariance)
-    others = [_Crowd(axes, tau).fit(scores, covariance) for tau in OTHER_DISAGREEMENTS]
+    usual = _Crowd(axes, DISAGREEMENT).fit(scores, covariance, np.zeros(len(scores)))
+    others = [_Crowd(axes, tau).fit(scores, covariance, usual.common) for tau in OTHER_DISAGREEMENTS]
     apart = np.max([np.abs(other.center - usual.center) for other in others], axis=0)
     tilts = np.zeros_like(covariance) if drawn else usual.tilted @ usual.tilted.T * TILT**2
     return ScoreFit(
@@ -70,6 +70,8 @@ def fit_mean_scores(axes: RecordAxes, scores: FloatArray, covariance: FloatArray
 
 @dataclass(frozen=True)
 class _Fit:
+    common: FloatArray
+    """b, of which the mean is the pooled probit."""
     mean: FloatArray
     covariance: FloatArray
     center: FloatArray
@@ -88,10 +90,10 @@ class _Crowd:
         self._loud = _loudness(design)
         self._seen = self._along * reach(self._along, tau)[:, None]
 
-    def fit(self, scores: FloatArray, covariance: FloatArray) -> _Fit:
+    def fit(self, scores: FloatArray, covariance: FloatArray, common: FloatArray) -> _Fit:
+        """Fit, beginning at a b."""
         precision = np.linalg.inv(covariance)
         prior = np.eye(len(scores)) / prior_deviation(len(scores)) ** 2
-        common = np.zeros(len(scores))
         for _ in range(_ROUNDS):
             expected, slope = self._expected(common)
             curvature = slope.T @ precision @ slope + prior
@@ -107,6 +109,7 @@ class _Crowd:
         margins = self._seen @ common
         frequent = (self._scores * (2 * ndtr(margins) - 1)[:, None]).T @ self._loud / len(margins)
         return _Fit(
+            common=common,
             mean=pooled,
             covariance=carried @ spread @ carried.T,
             center=pooled + gain @ (scores - expected),

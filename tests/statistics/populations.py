@@ -1,0 +1,161 @@
+"""Populations of voters who differ, the value that a release of a crowd from them estimates, and how often bars cover.
+
+python tests/statistics/populations.py score 200        the whole sweep of a distributed mechanism, as a table
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from crowdveil.ballots import Ballots
+from crowdveil.estimation.design import public_design
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.releases import Release
+from crowdveil.study.bundled import load_study
+from crowdveil.study.drawing import draw_dilemmas
+from crowdveil.study.study import Study
+
+VOTERS = (50, 500, 5000)
+RECORDS = (1, 4, 13)
+SPREADS = (0.1, 0.5)
+EPSILONS = (Epsilon("0.1"), Epsilon(1), Epsilon(10))
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Population:
+    """Voters whose preferences are N(gamma, spread^2) along each axis of the study's design."""
+
+    study: Study
+    gamma: np.ndarray
+    spread: float
+
+    @cached_property
+    def value(self) -> np.ndarray:
+        """Gamma of the pooled probit: the maximiser of the mean of ln Phi, over the generator's dilemmas.
+
+        By Newton's method, from what is known of everybody: the share that prefers each of 400,000 dilemmas.
+        """
+        rng = np.random.default_rng(20_260_000)
+        left, right = draw_dilemmas(self.study, 400_000 // self.study.drawing.dilemmas, rng)
+        x = (left - right).astype(np.float64) / self.study.units @ public_design(self.study).basis
+        shares = ndtr(x @ self.gamma / np.sqrt(1 + self.spread**2 * (x**2).sum(axis=1)))
+        value = self.gamma.copy()
+        for _ in range(20):
+            t = x @ value
+            chance, density = ndtr(t), np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
+            weight = density / np.maximum(chance * (1 - chance), 1e-12)
+            value += np.linalg.solve((x * (weight * density)[:, None]).T @ x, x.T @ (weight * (shares - chance)))
+        return value
+
+    def crowd(self, voters: int, records: int, rng: np.random.Generator) -> Ballots:
+        """Draw voters, each with so many dilemmas of a session and choices of her own."""
+        left, right = draw_dilemmas(self.study, voters, rng)
+        dilemmas = (left - right).astype(np.float64) / self.study.units
+        each = self.study.drawing.dilemmas
+        kept = (
+            rng.permuted(np.tile(np.arange(each), (voters, 1)), axis=1)[:, :records] + each * np.arange(voters)[:, None]
+        )
+        shown = dilemmas[kept.ravel()]
+        own = np.repeat(rng.normal(self.gamma, self.spread, (voters, len(self.gamma))), records, axis=0)
+        margins = (shown @ public_design(self.study).basis * own).sum(axis=1)
+        choices = np.where(margins + rng.standard_normal(len(shown)) > 0, 1, -1)
+        return Ballots.from_differences(self.study, np.arange(voters + 1) * records, shown * choices[:, None])
+
+
+def release(mechanism: str, ballots: Ballots, epsilon: Epsilon, seed: int, **settings: Any) -> Release:
+    """Release a crowd's preference by a distributed mechanism, its dilemmas drawn by the generator."""
+    public = Settings(ballots.study, ballots.study.norm_bound, **{"drawn": True, **settings})
+    made, epsilons = DISTRIBUTED[mechanism], Epsilons.same(epsilon, ballots.voters)
+    reports = made.report(ballots, public, epsilons, FloatNoiseForExperiments(seed))
+    estimate = made.aggregate([reports], public)
+    paradigm = PARADIGMS[made.paradigms[-1]]
+    guarantee = Guarantee(paradigm, epsilon, epsilon, ballots.study.norm_bound, ballots.voters)
+    return Release(
+        ballots.study,
+        estimate.parameter,
+        guarantee,
+        mechanism,
+        estimate.noise,
+        "floating-point noise",
+        exact=False,
+        facts={},
+        ledger=None,
+        version="",
+        unknown=estimate.unknown,
+    )
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often the bars of each factor covered, and how wide they were."""
+
+    covered: np.ndarray
+    half_width: np.ndarray
+    miss: np.ndarray
+    """Root mean square of the unshrunk estimate's error."""
+    runs: int
+
+
+def coverage(
+    mechanism: str,
+    population: Population,
+    voters: int,
+    records: int,
+    epsilon: Epsilon,
+    runs: int,
+    seed: int,
+    **settings: Any,
+) -> Coverage:
+    """Release many crowds of a population, and see how often the 95 % intervals of its factors cover its value."""
+    study = population.study
+    basis = public_design(study).basis
+    truth = study.factor_map @ basis @ population.value
+    covered, widths, misses = [], [], []
+    for run in range(runs):
+        rng = np.random.default_rng([seed, run])
+        made = release(mechanism, population.crowd(voters, records, rng), epsilon, seed * 10_000 + run, **settings)
+        low, high = made.factor_intervals.T
+        assert made.unknown is not None
+        covered.append((low <= truth) & (truth <= high))
+        widths.append((high - low) / 2)
+        misses.append(study.factor_map @ basis @ made.unknown.center - truth)
+    return Coverage(
+        np.mean(covered, axis=0), np.median(widths, axis=0), np.sqrt(np.mean(np.square(misses), axis=0)), runs
+    )
+
+
+def usual_population(study: Study, spread: float) -> Population:
+    """Preferences such as real crowds have: margins of a size of 0.8, unequal along the axes."""
+    directions = public_design(study).directions
+    sizes = np.array([0.41, 0.33, 0.28, 0.06, 0.1, 0.18, 0.31, 0.12, -0.16])
+    return Population(study, np.resize(sizes, directions), spread)
+
+
+def main(mechanism: str, runs: int) -> None:
+    """Print the whole sweep."""
+    study = load_study("moral-machine")
+    print("| spread | epsilon | voters | records | least covered | mean covered | width / 1.96 rms error |")
+    for spread, epsilon, voters, records in product(SPREADS, EPSILONS, VOTERS, RECORDS):
+        found = coverage(mechanism, usual_population(study, spread), voters, records, epsilon, runs, 1)
+        ratio = np.mean(found.half_width / (1.96 * found.miss))
+        print(
+            f"| {spread} | {epsilon} | {voters} | {records} | {found.covered.min():.3f} | {found.covered.mean():.3f} "
+            f"| {ratio:.2f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
