@@ -25,4 +25,4 @@ def running(folder, polls):
             time.sleep(0.02)
         yield store, f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         server.should_exit = True
-        thread.join(timeout=10)
+        thread.join(timeout=60)

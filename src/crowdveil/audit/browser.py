@@ -31,7 +31,7 @@ INSTRUCTION = (
 )
 STILL = '<!doctype html><link rel="icon" href="data:,">'
 """A page on which nothing runs."""
-PATIENCE = 10_000
+PATIENCE = 60_000
 """Milliseconds until something on a page counts as missing."""
 
 

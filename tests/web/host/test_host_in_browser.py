@@ -9,6 +9,7 @@ from tests.client.running import running
 from tests.service.host.website import CENTRAL, DISTRIBUTED
 from tests.web.axe import violations
 
+from crowdveil.audit.browser import PATIENCE
 from crowdveil.client import Client
 from crowdveil.privacy.amount import Amount
 from crowdveil.releases import release_from_dict
@@ -39,7 +40,7 @@ def page(browser, site):
     store, address = site
     context = browser.new_context(viewport={"width": 320, "height": 640}, base_url=address, locale="en-GB")
     page, complaints, asked = context.new_page(), [], []
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(PATIENCE)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("request", lambda request: asked.append(request.url))

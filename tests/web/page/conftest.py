@@ -97,7 +97,7 @@ def address(service):
         time.sleep(0.02)
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
-    thread.join(timeout=10)
+    thread.join(timeout=60)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,8 @@
 
 import json
 
+from crowdveil.audit.browser import PATIENCE
+
 REPORT = "**/api/polls/*/report"
 
 NO_STORAGE = """
@@ -164,7 +166,7 @@ def test_without_storage_it_works_and_warns(browser, address, stored):
     context = browser.new_context(viewport={"width": 360, "height": 640})
     context.add_init_script(NO_STORAGE)
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(PATIENCE)
     for poll in ("algorithm-2", "central"):
         page.goto(f"{address}/p/{poll}/")
         page.get_by_text("keep this page open until you are done").wait_for()
