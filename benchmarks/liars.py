@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.estimation.design import public_design
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.evaluation.toolkit.accuracy import mean
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.one_bit import BitReports
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.reports import Reports
 from crowdveil.privacy.mechanisms.score import ScoreReports
@@ -72,6 +74,16 @@ def lie_about_slopes(reports: Reports, against: np.ndarray, liars: int, settings
     return replace(reports, values=values)
 
 
+def lie_with_bits(reports: BitReports, against: np.ndarray, liars: int, settings: Settings) -> BitReports:
+    """Speak of direction only, and of the axes that matter most, all of them against the crowd (one bit, or a few)."""
+    bits, kinds = reports.bits.copy(), reports.kinds.copy()
+    along = np.linalg.lstsq(public_design(settings.study).basis, against)[0]
+    strongest = np.argsort(-np.abs(along))[: int(np.abs(bits[0]).sum())]
+    bits[:liars], kinds[:liars] = 0, 0
+    bits[:liars, strongest] = np.sign(along[strongest])
+    return replace(reports, bits=bits, kinds=kinds)
+
+
 def lie_with_signs(reports: Reports, against: np.ndarray, liars: int, settings: Settings) -> Reports:
     """Send the right number of signs, on the coordinates that matter most (subset selection)."""
     values = reports.values.copy()
@@ -105,6 +117,7 @@ def lie_in_choices(reports: Any, against: np.ndarray, liars: int, settings: Sett
 
 ATTACKS: dict[str, Lie] = {
     "algorithm-2": lie_about_preferences,
+    "one-bit": lie_with_bits,
     "subset-selection": lie_with_signs,
     "algorithm-3": lie_about_coefficients,
     "score": lie_about_scores,

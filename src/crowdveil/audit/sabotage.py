@@ -16,7 +16,9 @@ from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
+from crowdveil.privacy.mechanisms.one_bit import BitReports, OneBit
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse, oriented
+from crowdveil.privacy.mechanisms.scores import voter_scores
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.gaussian import OpenDPGaussian
@@ -104,6 +106,17 @@ class SignedZeros(RandomisedResponse):
         honest, choices = super().report(ballots, settings, epsilons, noise), oriented(ballots)[1]
         zeros = np.copysign(0.0, choices)[:, None]
         return replace(honest, dilemmas=np.where(honest.dilemmas == 0, zeros, honest.dilemmas))
+
+
+class LoudestAxis(OneBit):
+    """The axis is not drawn: a device takes the one along which its voter is loudest."""
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> BitReports:
+        """Report as usual, and move the bit to the loudest axis."""
+        honest = super().report(ballots, settings, epsilons, noise)
+        loudest = np.abs(voter_scores(ballots)).argmax(axis=1)
+        bits = np.where(np.arange(honest.bits.shape[1]) == loudest[:, None], honest.bits.sum(axis=1)[:, None], 0)
+        return replace(honest, bits=bits)
 
 
 class UnclippedVoterScore(VoterScore):

@@ -14,6 +14,7 @@ from crowdveil.audit.float_grid import LastBits
 from crowdveil.audit.neighbours import Effort, Neighbours, on_two_axes, turned, worst_neighbours
 from crowdveil.audit.promises import AboutYouPromise, GaussianPromise, PurePromise, ShuffledPromise
 from crowdveil.audit.sabotage import (
+    LoudestAxis,
     NoisePerCoordinate,
     OneDrawForTwo,
     SeededOnce,
@@ -39,6 +40,7 @@ from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Sensitivity, Settings
+from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.randomised_response import FLIP, OneChoice, RandomisedResponse
 from crowdveil.privacy.mechanisms.score import ScoreRelease
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection, among_odds, subset_size
@@ -52,7 +54,7 @@ from crowdveil.study.bundled import synthetic_study
 SOME_SIGNS = Epsilon("1.6")
 """At which subset selection keeps 2 of 4 signs; at smaller epsilons it sends all of them."""
 TWO_CHOICES = Epsilon("4")
-"""At which the voter-level randomised response splits its epsilon between two choices."""
+"""At which the voter-level randomised response splits its epsilon between two choices, and one-bit between two bits."""
 LITTLE = Epsilon("0.1")
 """At which the wrong flip probability e^-epsilon gives choices away: it turns nearly all of them over."""
 GAUSSIAN_DELTA = 0.01
@@ -95,6 +97,9 @@ def promises(epsilon: Epsilon) -> list[Target]:
         _pure(_algorithm_3(epsilon, 1)),
         _pure(_algorithm_3(epsilon, 5)),
         _pure(_algorithm_3(epsilon, 5, "paper")),
+        _pure(_one_bit(epsilon, "one bit"), neighbours=_opposed),
+        _pure(_one_bit(TWO_CHOICES, "two bits"), neighbours=_opposed),
+        _pure(_one_bit(epsilon, "another axis"), neighbours=_loud_elsewhere),
         _pure(_subset_selection(epsilon)),
         _pure(_subset_selection(SOME_SIGNS)),
         _pure(_subset_selection(SOME_SIGNS, ", two axes"), neighbours=on_two_axes),
@@ -120,6 +125,7 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
     size = subset_size(_SIGNS, SOME_SIGNS.value)
     too_often = WrongOdds(among_odds(_SIGNS, size), Odds(size, size, size, _SIGNS))
     two_sent = _one_choice(TWO_CHOICES, "all choices, two sent")
+    loudest_axis = replace(_one_bit(epsilon, "another axis"), mechanism=LoudestAxis())
     signed_zeros = replace(_randomised_response(epsilon), mechanism=SignedZeros())
     return [
         _pure(algorithm_1, lambda: TooLittleNoise(2), bug="factor 2 missing"),
@@ -130,6 +136,9 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
         *([_pure(_in_workers(epsilon), _seeded_once, bug="same noise after a fork")] if can_fork() else []),
         _pure(_algorithm_3(epsilon, 5), lambda: TooLittleNoise(2), bug="Delta halved"),
         _pure(_linear_part(epsilon, 1), lambda: TooLittleNoise(2), bug="one side of a choice forgotten"),
+        _pure(_one_bit(TWO_CHOICES, "two bits"), WholeBudgetForEach, _opposed, "epsilon not split"),
+        _pure(_one_bit(epsilon, "one bit"), lambda: WrongOdds(FLIP, Odds(0, 0, 1, 0)), _opposed, "never turned over"),
+        _pure(loudest_axis, neighbours=_loud_elsewhere, bug="axis chosen by the answers"),
         _pure(_subset_selection(SOME_SIGNS, ", two axes"), lambda: too_often, on_two_axes, "wrong odds of k"),
         _pure(
             _randomised_response(LITTLE),
@@ -214,6 +223,10 @@ def _one_choice(epsilon: Epsilon, remark: str) -> Distributed:
     return Distributed(OneChoice(), paradigm("aldp"), _small(3), epsilon, remark=remark)
 
 
+def _one_bit(epsilon: Epsilon, remark: str) -> Distributed:
+    return Distributed(OneBit(), paradigm("vldp"), _small(3), epsilon, remark=remark)
+
+
 def _one_sign() -> ShuffledPromise:
     return ShuffledPromise(_small(1), SHUFFLED, SHUFFLED_VOTERS, others=(0, -1))
 
@@ -233,3 +246,13 @@ def _one_turned(setup: Setup, effort: Effort) -> Neighbours:
 
 def _all_turned(setup: Setup, effort: Effort) -> Neighbours:
     return Neighbours(_RECORDS, turned(_RECORDS), "all choices turned over: all pairs are alike")
+
+
+def _opposed(setup: Setup, effort: Effort) -> Neighbours:
+    loud = np.full((2, setup.settings.study.dimension), 3.0)
+    return Neighbours(loud, turned(loud), "all mean scores beyond the clip, and their opposites: nothing is louder")
+
+
+def _loud_elsewhere(setup: Setup, effort: Effort) -> Neighbours:
+    left = 3.0 * np.eye(setup.settings.study.dimension)
+    return Neighbours(left[:1], left[1:2], "voters who are loud along one axis each")

@@ -10,6 +10,7 @@ from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise import distribution
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.distribution import (
+    Coins,
     CubeNoise,
     Gaussian,
     LaplaceSum,
@@ -149,3 +150,27 @@ def test_a_half_width_along_a_direction_is_the_laws_quantile(law):
     assert half_width_along(law, axis, 0.95) == pytest.approx(np.broadcast_to(law.half_widths(0.95), 2)[0], rel=1e-5)
     assert law.below(combined, half_width_along(law, combined, 0.9)) == pytest.approx(0.95, abs=1e-5)
     assert half_width_along(law, np.zeros(2), 0.95) == 0
+
+
+@pytest.mark.parametrize("coins", [1, 2, 10, 1000])
+@pytest.mark.parametrize("chance", [0.03, 0.5, 0.9])
+def test_no_coins_exceed_a_margin_more_often_than_is_said(coins, chance):
+    """Against the binomial law: the mean of coins that show +2 or -2, less its own mean, along a direction of 3."""
+    noise, direction = Coins(((4 / coins,),)), np.array([3.0])
+    law = stats.binom(coins, chance)
+    for heads in range(coins + 1):
+        margin = 3 * 2 * (2 * heads / coins - 1 - (2 * chance - 1))
+        exceeded = law.sf(heads - 1) if margin > 0 else law.cdf(heads)
+        if exceeded < 0.5:
+            assert noise.below(direction, abs(margin)) <= 1 - exceeded + 1e-12
+
+
+def test_coins_are_symmetric_have_normal_bars_and_travel():
+    noise = Coins(((4.0, 1.0), (1.0, 9.0)))
+    assert noise_from_dict(noise.as_dict()) == noise
+    assert noise.half_widths(0.95) == pytest.approx(stats.norm.ppf(0.975) * np.array([2, 3]))
+    along = np.array([1.0, -1.0])  # of variance 4 - 2 + 9
+    assert noise.below(along, 8.0) == pytest.approx(1 - math.exp(-64 / 22))
+    assert noise.below(along, -8.0) == pytest.approx(math.exp(-64 / 22))
+    assert [noise.below(along, margin) for margin in (0.0, 0.1, -0.1)] == [0.5, 0.5, 0.5]
+    assert noise.below(np.zeros(2), 1.0) == 1.0
