@@ -1,75 +1,165 @@
-"""The public design: axes that whiten a study's dilemmas, and the mean scores of a crowd, against quadrature."""
+"""The public design: integer axes that whiten a study's dilemmas, and what a crowd of a preference would choose."""
+
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from crowdveil.estimation.design import CLIP, SAMPLE, public_design
+from crowdveil.estimation.design import CLIP, GRID, SAMPLE, AxisSample, public_design
 from crowdveil.study.bundled import load_study, synthetic_study
 
-STUDIES = [synthetic_study(1), synthetic_study(5), load_study("moral-machine"), load_study("kidney")]
+MACHINE = load_study("moral-machine")
+FEW = replace(MACHINE, drawing=replace(MACHINE.drawing, dilemmas=5))  # its sessions never vary one of the factors
+STUDIES = [synthetic_study(1), synthetic_study(5), MACHINE, load_study("kidney"), FEW]
 
 
-@pytest.mark.parametrize("study", STUDIES, ids=lambda s: s.name)
+def name(study):
+    return f"{study.name}-{study.drawing.dilemmas}"
+
+
+every_study = pytest.mark.parametrize("study", STUDIES, ids=name)
+
+
+@every_study
 def test_along_the_axes_the_dilemmas_are_uncorrelated_and_of_unit_size(study):
-    design = public_design(study)
-    along = design.differences @ design.axes
-    assert np.allclose(along.T @ along / len(along), np.eye(design.directions), rtol=0, atol=1e-6)
+    """Also along those of the rest, and across. Axes are rounded to whole steps, of which GRID make a unit."""
+    design = public_design(study).whole
+    along = design.differences @ design.basis
+    # A rounded axis is off by at most half a step for each step of a value; then Cauchy and Schwarz.
+    steps = np.abs(design.differences * design.units).sum(axis=1)
+    off = 0.5 / GRID * np.sqrt(np.mean(steps**2))
+    assert np.abs(along.T @ along / len(along) - np.eye(design.directions)).max() < 2 * off + off**2 + 1e-9 < 0.02
 
 
-@pytest.mark.parametrize("study", STUDIES, ids=lambda s: s.name)
-def test_there_are_as_many_axes_as_directions_that_vary(study):
+@every_study
+def test_values_and_axes_are_integers_whose_products_no_float_rounds(study):
     design = public_design(study)
-    assert design.directions == np.linalg.matrix_rank(design.differences.T @ design.differences)
+    assert design.axes.dtype == design.rest.dtype == np.int64
+    assert np.abs(design.whole.axes).max() * (study.reach * design.units).sum() < 2**53
+    assert design.differences * design.units == pytest.approx(np.rint(design.differences * design.units), abs=0.5)
+
+
+@every_study
+def test_the_axes_of_the_factors_span_the_factors_and_all_together_every_direction_that_varies(study):
+    design = public_design(study)
+    contrasts = design.differences @ study.factor_matrix
+    assert design.directions == np.linalg.matrix_rank(contrasts)
+    assert design.whole.directions == np.linalg.matrix_rank(design.differences.T @ design.differences)
+    assert design.whole.rest.shape == (study.dimension, 0)
+    assert np.array_equal(design.whole.axes, np.hstack([design.axes, design.rest]))
     assert len(design.differences) >= SAMPLE
-    # Nothing is lost: what the axes do not see is not there.
-    some = design.differences[:1000]
-    assert np.allclose(some @ design.axes @ np.linalg.pinv(design.axes), some, rtol=0, atol=1e-5)
+    # A preference along the factors is one along the axes: theta' A'V = gamma . x for some gamma.
+    x = design.differences[:2000] @ design.basis
+    gamma = np.linalg.lstsq(x, contrasts[:2000], rcond=None)[0]
+    assert x @ gamma == pytest.approx(contrasts[:2000], abs=1e-3)
+    # Nothing is lost: what is seen along all axes tells the dilemma.
+    some = design.differences[:2000]
+    seen = some @ design.whole.basis
+    assert seen @ np.linalg.lstsq(seen, some, rcond=None)[0] == pytest.approx(some, abs=1e-3)
 
 
-@pytest.mark.parametrize("study", STUDIES, ids=lambda s: s.name)
+@pytest.mark.parametrize("study", [MACHINE, STUDIES[3]], ids=name)
+def test_each_axis_is_nearer_to_its_own_factor_than_to_any_other(study):
+    design = public_design(study)
+    together = np.corrcoef(design.along.T, (design.differences @ study.factor_matrix).T)
+    across = together[: design.directions, design.directions :]
+    assert np.array_equal(np.abs(across).argmax(axis=1), np.arange(design.directions))
+    assert (np.diag(across) > 0.5).all()
+
+
+@pytest.mark.parametrize("dilemmas", [1, 2, 5, 13])
+def test_factors_that_a_short_session_never_varies_have_no_axis_and_no_warning(dilemmas):
+    study = replace(MACHINE, drawing=replace(MACHINE.drawing, dilemmas=dilemmas))
+    public_design.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        design = public_design(study)
+    varied = study.contrasts(design.differences).any(axis=0)
+    assert design.directions <= np.count_nonzero(varied)
+    assert (dilemmas < 13) == (not varied.all())
+
+
+@every_study
 def test_everybody_finds_the_same_axes(study):
     first = public_design(study)
     public_design.cache_clear()
     second = public_design(study)
     assert first is not second
-    assert first.axes.tobytes() == second.axes.tobytes()
-    largest = np.abs(first.axes).argmax(axis=0)
-    assert (first.axes[largest, np.arange(first.directions)] > 0).all()
+    assert first.whole.axes.tobytes() == second.whole.axes.tobytes()
 
 
-def test_scores_are_odd_and_kept_within_one():
-    design = public_design(STUDIES[2])
-    wild = np.array([[100.0] * 23, [-3.0] * 23, [0.0] * 23])
-    scores = design.scores(wild)
-    assert np.abs(scores).max() == 1.0
-    assert np.array_equal(design.scores(-wild), -scores)
-    small = design.axes[:, 0] * 1e-3
-    assert design.scores(small[None])[0, 0] == pytest.approx(1e-3 * design.axes[:, 0] @ design.axes[:, 0] / CLIP)
+def small_sample(study, dilemmas=3000):
+    return public_design(study).sample.head(dilemmas)
 
 
-@pytest.mark.parametrize("study", STUDIES[1:], ids=lambda s: s.name)
-def test_the_derivative_of_the_expected_scores_against_differences(study):
-    design, rng = public_design(study), np.random.default_rng(2)
-    preference = rng.normal(0, 0.3, study.dimension)
-    _, derivative = design.expected_scores(preference)
-    direction = rng.normal(0, 1, study.dimension)
-    ahead, behind = (design.expected_scores(preference + s * direction)[0] for s in (1e-5, -1e-5))
-    assert np.allclose(derivative @ direction, (ahead - behind) / 2e-5, rtol=0, atol=1e-7)
+def derivative_along(function, preference, direction):
+    """By central differences: the error is of the order of 1e-10 times third derivatives, which are of order 1."""
+    return (function(preference + 1e-5 * direction) - function(preference - 1e-5 * direction)) / 2e-5
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.2, -1.0])
-def test_expected_scores_against_quadrature(beta):
-    """One feature: v ~ N(0, 2), its score clip(v / (CLIP sqrt 2)), the answer v with probability Phi(beta v)."""
-    law = stats.norm(scale=np.sqrt(2))
+@pytest.mark.parametrize("study", STUDIES[1:4], ids=name)
+def test_derivatives_against_differences(study):
+    sample, rng = small_sample(study), np.random.default_rng(2)
+    preference, direction = rng.normal(0, 0.3, (2, sample.along.shape[1]))
+    for function in (sample.expected_means, lambda gamma: sample.expected_scores(gamma, CLIP)):
+        expected = derivative_along(lambda gamma, f=function: f(gamma)[0], preference, direction)
+        assert function(preference)[1] @ direction == pytest.approx(expected, abs=1e-7)
 
-    def integrand(v):
-        return np.clip(v / np.sqrt(2) / CLIP, -1, 1) * (2 * stats.norm.cdf(beta * v) - 1) * law.pdf(v)
 
-    exact = integrate.quad(integrand, -12, 12, points=[-1, 0, 1])[0]
-    design = public_design(STUDIES[0])
-    assert design.expected_scores(np.array([beta]))[0][0] == pytest.approx(exact, abs=5 / np.sqrt(SAMPLE))
-    share = 2 * stats.norm.cdf(CLIP) - 1  # Stein: E[z clip(z, c)] = P(|z| < c)
-    assert design.score_signal == pytest.approx(share / CLIP, abs=5 / np.sqrt(SAMPLE))
-    square = share - 2 * CLIP * stats.norm.pdf(CLIP) + CLIP**2 * (1 - share)
-    assert design.score_size == pytest.approx(square / CLIP**2, abs=5 / np.sqrt(SAMPLE))
+@pytest.mark.parametrize("study", STUDIES[1:4], ids=name)
+def test_the_instrumented_information_is_how_the_mean_score_moves_with_the_crowd(study):
+    """At gamma_0, of a crowd that prefers x with probability Phi(gamma . x): a mean over both sides, by hand."""
+    sample, rng = small_sample(study), np.random.default_rng(3)
+    k = sample.along.shape[1]
+    start, direction = rng.normal(0, 0.3, (2, k))
+    looked, clips = rng.normal(0, 1, (k, 2)), np.array([0.4, 1.5])
+    stated = stats.norm.cdf(sample.along @ start)
+    instruments = (sample.along @ looked) * (stats.norm.pdf(sample.along @ start) / (stated * (1 - stated)))[:, None]
+    instruments = np.clip(instruments, -clips, clips)
+
+    def mean_score(gamma):
+        share = stats.norm.cdf(sample.along @ gamma)[:, None]
+        return (share * instruments * (1 - stated)[:, None] - (1 - share) * instruments * stated[:, None]).mean(axis=0)
+
+    assert mean_score(start) == pytest.approx(0, abs=1e-12)
+    expected = derivative_along(mean_score, start, direction)
+    assert sample.instrumented_information(start, looked, clips) @ direction == pytest.approx(expected, abs=1e-7)
+    # Without a clip it is Fisher's information: the variance of the score of a record.
+    scores = instruments_unclipped(sample, start)
+    fisher = (scores * (stated * (1 - stated))[:, None]).T @ scores / len(scores)
+    assert sample.information(start) == pytest.approx(fisher, abs=1e-9)
+    wide = sample.instrumented_information(start, np.eye(k), np.full(k, np.inf))
+    assert wide == pytest.approx(fisher, abs=1e-9)
+
+
+def instruments_unclipped(sample, start):
+    stated = stats.norm.cdf(sample.along @ start)
+    return sample.along * (stats.norm.pdf(sample.along @ start) / (stated * (1 - stated)))[:, None]
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.3, -1.4])
+def test_expectations_against_quadrature(gamma):
+    """One feature: x ~ N(0, 1), the chosen side x with probability Phi(gamma x). Its mean has a closed form, too."""
+
+    def mean(of):
+        return integrate.quad(
+            lambda x: of(x) * (2 * stats.norm.cdf(gamma * x) - 1) * stats.norm.pdf(x), -9, 9, points=[-CLIP, 0, CLIP]
+        )[0]
+
+    sample = public_design(STUDIES[0]).sample
+    # Numbers in [-1, 1], or of mean square 1: five deviations of a mean of SAMPLE of them (which is always the same).
+    allowed = 5 / np.sqrt(SAMPLE)
+    scores = sample.expected_scores(np.array([gamma]), CLIP)[0]
+    assert scores[0] == pytest.approx(mean(lambda x: np.clip(x / CLIP, -1, 1)), abs=allowed)
+    means = sample.expected_means(np.array([gamma]))[0]
+    assert means[0] == pytest.approx(mean(lambda x: x), abs=allowed)
+    assert mean(lambda x: x) == pytest.approx(np.sqrt(2 / np.pi) * gamma / np.sqrt(1 + gamma**2), abs=1e-9)
+
+
+def test_stretched_dilemmas_have_so_many_times_the_mean_square():
+    sample = AxisSample(np.array([[1.0, -2.0], [3.0, 0.5]]))
+    assert sample.mean_squares == pytest.approx([5.0, 2.125])
+    assert sample.stretched(np.array([4.0, 0.25])).along == pytest.approx(np.array([[2.0, -1.0], [6.0, 0.25]]))
+    assert sample.head(1).along.tolist() == [[1.0, -2.0]]

@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy.special import ndtr
 
-from crowdveil.arrays import FloatArray, IntArray, ValueArray
+from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Study
@@ -77,32 +77,10 @@ class Design:
         """The sample along the axes, in units of an axis."""
         return self.differences @ self.basis
 
-    def scores(self, differences: ValueArray) -> FloatArray:
-        """Look at records along the axes: one number in [-1, 1] per record and axis."""
-        return np.clip(differences @ (self.basis / CLIP), -1.0, 1.0)
-
     @cached_property
     def sample(self) -> AxisSample:
         """The sample along the axes."""
         return AxisSample(self.along)
-
-    def expected_means(self, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mean score of a record in a crowd of this preference, without clipping, and its derivative."""
-        return self.sample.expected_means(preference)
-
-    def expected_scores(self, preference: FloatArray, clip: float = CLIP) -> tuple[FloatArray, FloatArray]:
-        """Return the mean clipped score of a record in a crowd of this preference, and its derivative."""
-        return self.sample.expected_scores(preference, clip)
-
-    @cached_property
-    def score_size(self) -> float:
-        """The mean square of a score, over records and axes."""
-        return float(np.mean(np.clip(self.along / CLIP, -1.0, 1.0) ** 2))
-
-    @cached_property
-    def score_signal(self) -> float:
-        """The part of a small preference along an axis that shows in its score; 1 without clipping."""
-        return float(np.mean(np.clip(self.along / CLIP, -1.0, 1.0) * self.along))
 
 
 @dataclass(frozen=True)
@@ -124,7 +102,7 @@ class AxisSample:
         """
         return self._instrumented(self.along, preference)
 
-    def expected_scores(self, preference: FloatArray, clip: float = CLIP) -> tuple[FloatArray, FloatArray]:
+    def expected_scores(self, preference: FloatArray, clip: float) -> tuple[FloatArray, FloatArray]:
         """Return the mean of the chosen side clipped to ``clip``, in units of it, and its derivative.
 
         Averaged over the design this corrects for clipping, for the curvature of the probit and for contrasts that
@@ -176,7 +154,8 @@ def public_design(study: Study) -> Design:
     differences = (left - right).astype(np.float64) / study.units
     moments = differences.T @ differences / len(differences)
     factors = study.factor_matrix.astype(np.float64)
-    basis = factors @ _uncorrelated(factors.T @ moments @ factors)
+    varies = study.contrasts(differences).any(axis=0)
+    basis = factors @ _uncorrelated(factors.T @ moments @ factors, varies)
     everything = _principal(moments)
     # Of all directions that vary, those that are uncorrelated with every axis of a factor.
     left_out = everything @ _complement(everything.T @ moments @ basis)
@@ -184,14 +163,14 @@ def public_design(study: Study) -> Design:
     return Design(differences, _integers(basis, steps), _integers(left_out, steps), steps)
 
 
-def _uncorrelated(moments: FloatArray) -> FloatArray:
+def _uncorrelated(moments: FloatArray, varies: BoolArray) -> FloatArray:
     """Return the map to contrasts that are uncorrelated, of unit size, and correlate best with the given ones.
 
     That is the inverse root of their correlations (Kessy, Lewin and Strimmer 2018: ZCA-cor). Where one of them never
     varies, or follows from the others, principal axes take its place.
     """
-    sizes = np.sqrt(np.diag(moments))
-    if (sizes > 0).all():
+    if varies.all():
+        sizes = np.sqrt(np.diag(moments))
         values, vectors = np.linalg.eigh(moments / np.outer(sizes, sizes))
         if values[0] > _DEAD * values[-1]:
             return np.asarray((vectors / np.sqrt(values)) @ vectors.T / sizes[:, None], np.float64)

@@ -1,13 +1,13 @@
-"""From the crowd's mean scores to its preference: one estimator for all mechanisms that release scores.
+"""From the mean clipped scores of a crowd's records to its preference along the axes of a public design.
 
-The mean scores s of a crowd with preference beta are g(beta) on average, where g is known from the study's public
-design (``Design.expected_scores``). What is released is s plus noise of a known covariance C. With a weak prior
-N(0, tau^2 I) on beta, the most probable preference minimises
+The mean scores s of a crowd with preference gamma are g(gamma) on average, where g is known from public dilemmas
+(``AxisSample.expected_scores``). What is released is s plus errors of a known covariance C. With the prior
+N(0, tau^2 I) on gamma (``prior``), the most probable preference minimises
 
-    (s - g(beta))' C^-1 (s - g(beta)) + |beta|^2 / tau^2,
+    (s - g(gamma))' C^-1 (s - g(gamma)) + |gamma|^2 / tau^2,
 
 found by Gauss-Newton. The prior keeps directions of which the noise tells nothing near zero; it hardly matters for
-the others. The inverse curvature at the minimum, with the law of the noise, gives the error bars.
+the others. The inverse curvature at the minimum tells what is not known of it.
 """
 
 from __future__ import annotations
@@ -17,50 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.design import AxisSample, Design
+from crowdveil.estimation.design import AxisSample
 from crowdveil.estimation.prior import prior_deviation
 
-PRIOR_DEVIATION = 1.0
 _ROUNDS = 50
 _SETTLED = 1e-6
-
-
-@dataclass(frozen=True)
-class MomentFit:
-    """A preference fitted to noisy mean scores."""
-
-    preference: FloatArray
-    gain: FloatArray
-    """The derivative of the preference in the scores, at the solution."""
-
-
-def preference_from_scores(design: Design, scores: FloatArray, covariance: FloatArray) -> MomentFit:
-    """Fit a preference to mean scores whose error has the given covariance."""
-    precision = np.linalg.inv(covariance)
-    prior = np.eye(design.directions) / PRIOR_DEVIATION**2
-    preference = np.zeros(len(prior))
-
-    def evaluate(candidate: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        mean, derivative = design.expected_scores(candidate)
-        miss = scores - mean
-        return float(miss @ precision @ miss + candidate @ prior @ candidate), miss, derivative
-
-    loss, miss, derivative = evaluate(preference)
-    for _ in range(_ROUNDS):
-        curvature = derivative.T @ precision @ derivative + prior
-        downhill = derivative.T @ precision @ miss - prior @ preference
-        step = np.linalg.solve(curvature, downhill)
-        reached = evaluate(preference + step)
-        # Where the noise is large a full step overshoots: ask for half of what the quadratic model promises.
-        while loss - reached[0] < downhill @ step / 2 and np.abs(step).max() > _SETTLED:
-            step = step / 2
-            reached = evaluate(preference + step)
-        preference, (loss, miss, derivative) = preference + step, reached
-        if np.abs(step).max() <= _SETTLED:
-            break
-    curvature = derivative.T @ precision @ derivative + prior
-    gain = np.linalg.solve(curvature, derivative.T @ precision)
-    return MomentFit(design.basis @ preference, design.basis @ gain)
 
 
 @dataclass(frozen=True)
@@ -91,6 +52,7 @@ def fit_scores(sample: AxisSample, observed: FloatArray, covariance: FloatArray,
         downhill = derivative.T @ precision @ miss - prior @ preference
         step = np.linalg.solve(derivative.T @ precision @ derivative + prior, downhill)
         reached = evaluate(preference + step)
+        # Where the noise is large a full step overshoots: ask for half of what the quadratic model promises.
         while loss - reached[0] < downhill @ step / 2 and np.abs(step).max() > _SETTLED:
             step = step / 2
             reached = evaluate(preference + step)

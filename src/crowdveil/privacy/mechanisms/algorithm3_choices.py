@@ -11,7 +11,6 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
-from crowdveil.estimation.moments import PRIOR_DEVIATION
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, within_reach
@@ -20,6 +19,8 @@ from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
 from crowdveil.privacy.mechanisms.reports import IntegerRow, Reports
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
+
+_PRIOR_DEVIATION = 1.0
 
 
 class Algorithm3Choices:
@@ -107,5 +108,5 @@ def _solve(reports: Reports, settings: Settings) -> FloatArray:
     curvature = np.maximum(curvature, 0.0)
     trust = curvature / (curvature + noise)
     along = np.einsum("vkl,vk->vl", axes, linear)
-    steps = along * trust / (curvature * trust + 1 / (PRIOR_DEVIATION * bound) ** 2)
+    steps = along * trust / (curvature * trust + 1 / (_PRIOR_DEVIATION * bound) ** 2)
     return project_onto_l1_ball(np.einsum("vkl,vl->vk", axes, steps) / bound, settings.norm_bound)

@@ -1,0 +1,34 @@
+"""The prior: margins of a stated size in all, whatever the number of directions."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from crowdveil.estimation.design import public_design
+from crowdveil.estimation.prior import MARGIN, REST, prior_deviation, rest_deviation
+from crowdveil.study.bundled import load_study, synthetic_study
+
+
+@pytest.mark.parametrize("study", [synthetic_study(1), load_study("moral-machine"), load_study("kidney")])
+def test_the_margins_of_a_studys_dilemmas_have_the_stated_mean_square(study):
+    """E (gamma . x)^2 = tau^2 E |x|^2, of dilemmas that have unit size along each axis."""
+    design = public_design(study)
+    k = design.directions
+    squares = prior_deviation(k) ** 2 * np.square(design.differences @ design.basis).sum(axis=1).mean()
+    assert squares == pytest.approx(MARGIN**2, rel=0.01)  # axes are rounded to a grid
+    left_out = design.rest.shape[1]
+    if left_out:
+        squares = rest_deviation(left_out) ** 2 * np.square(design.differences @ design.rest_basis).sum(axis=1).mean()
+        assert squares == pytest.approx((REST * MARGIN) ** 2, rel=0.01)
+
+
+def test_four_of_five_people_agree_in_a_choice():
+    """E Phi(|m|) = 1/2 + atan(MARGIN) / pi for a margin m ~ N(0, MARGIN^2)."""
+    margins = MARGIN * norm.ppf((np.arange(100_000) + 0.5) / 100_000)
+    assert norm.cdf(np.abs(margins)).mean() == pytest.approx(0.5 + np.arctan(MARGIN) / np.pi, abs=1e-4)
+    assert 0.5 + np.arctan(MARGIN) / np.pi == pytest.approx(0.8, abs=0.02)
+
+
+def test_where_there_is_no_direction_there_is_no_division_by_zero():
+    assert prior_deviation(0) == MARGIN
+    assert rest_deviation(0) == pytest.approx(REST * MARGIN)
