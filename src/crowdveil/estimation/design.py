@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from scipy.special import ndtr
 
-from crowdveil.arrays import BoolArray, FloatArray, IntArray
+from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Study
@@ -154,8 +154,8 @@ def public_design(study: Study) -> Design:
     differences = (left - right).astype(np.float64) / study.units
     moments = differences.T @ differences / len(differences)
     factors = study.factor_matrix.astype(np.float64)
-    varies = study.contrasts(differences).any(axis=0)
-    basis = factors @ _uncorrelated(factors.T @ moments @ factors, varies)
+    all_vary = all(contrast.any() for contrast in study.contrasts(differences).T)
+    basis = factors @ _uncorrelated(factors.T @ moments @ factors, all_vary)
     everything = _principal(moments)
     # Of all directions that vary, those that are uncorrelated with every axis of a factor.
     left_out = everything @ _complement(everything.T @ moments @ basis)
@@ -163,13 +163,13 @@ def public_design(study: Study) -> Design:
     return Design(differences, _integers(basis, steps), _integers(left_out, steps), steps)
 
 
-def _uncorrelated(moments: FloatArray, varies: BoolArray) -> FloatArray:
+def _uncorrelated(moments: FloatArray, all_vary: bool) -> FloatArray:
     """Return the map to contrasts that are uncorrelated, of unit size, and correlate best with the given ones.
 
     That is the inverse root of their correlations (Kessy, Lewin and Strimmer 2018: ZCA-cor). Where one of them never
     varies, or follows from the others, principal axes take its place.
     """
-    if varies.all():
+    if all_vary:
         sizes = np.sqrt(np.diag(moments))
         values, vectors = np.linalg.eigh(moments / np.outer(sizes, sizes))
         if values[0] > _DEAD * values[-1]:
