@@ -9,7 +9,7 @@ for each level: memory for a level, not for a voter.
 A report with unbounded noise may be any number, so one liar could send a huge one. Two controls limit liars: reports
 that honest devices practically never send are refused (``within_reach``), and, where asked for, the most extreme share
 of the reports at each end of each coordinate is pulled in to where the others end (a Winsorised mean). Honest noise is
-symmetric, so pulling in both ends alike leaves the mean where it is; the price is a slightly different variance.
+symmetric, so pulling in both ends alike leaves the mean where it is; the price is a different variance (``PulledIn``).
 """
 
 from __future__ import annotations
@@ -146,16 +146,33 @@ def within_reach(values: IntArray, largest: IntArray, sensitivity: int, epsilons
     return np.asarray((np.abs(values) <= reach[:, None]).all(axis=1))
 
 
-def winsorised(estimates: FloatArray, weights: FloatArray, reported: BoolArray, share: float) -> FloatArray:
+@dataclass(frozen=True)
+class PulledIn:
+    """Numbers of which the lowest and the highest were pulled in, for a mean that few liars can move."""
+
+    values: FloatArray
+    felt: FloatArray
+    """Numbers with the spread of that mean: one beyond an end moves the end itself, by share / density there.
+
+    (The influence function of a Winsorised mean, Huber 1981, section 3.3.) The density is told from the distance
+    between the quantiles of half the share and of one and a half.
+    """
+
+
+def winsorised(estimates: FloatArray, weights: FloatArray, reported: BoolArray, share: float) -> PulledIn:
     """Pull the lowest and highest ``share`` (by weight) of the reported numbers of each coordinate in."""
-    result = estimates.copy()
+    values, felt = estimates.copy(), estimates.copy()
     for k in range(estimates.shape[1]):
         rows = np.flatnonzero(reported[:, k])
         order = rows[np.argsort(estimates[rows, k], kind="stable")]
         mass = np.cumsum(weights[order])
-        inner = (
-            order[(mass > share * mass[-1]) & (mass - weights[order] < (1 - share) * mass[-1])] if len(order) else order
-        )
-        if len(inner):
-            result[rows, k] = np.clip(estimates[rows, k], estimates[inner[0], k], estimates[inner[-1], k])
-    return result
+        inner = order[(mass > share * mass[-1:]) & (mass - weights[order] < (1 - share) * mass[-1:])]
+        if not len(inner):
+            continue
+        low, high = estimates[inner[[0, -1]], k]
+        middle = (mass - weights[order] / 2) / mass[-1]
+        near = np.interp([share / 2, 1.5 * share, 1 - 1.5 * share, 1 - share / 2], middle, estimates[order, k])
+        values[rows, k] = np.clip(estimates[rows, k], low, high)
+        below, above = estimates[rows, k] < low, estimates[rows, k] > high
+        felt[rows, k] = values[rows, k] - below * (near[1] - near[0]) + above * (near[3] - near[2])
+    return PulledIn(values, felt)

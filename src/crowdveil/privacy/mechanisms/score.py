@@ -151,9 +151,12 @@ class ScoreRelease:
         axes, batches = record_axes(settings.study), list(reports)
         design = axes.design
         if settings.robust:
-            batches = [_pulled_in(unsummed(batches), settings, axes)]
-        sums = all_sums(batches, _sums)
-        means = _record_means(sums, settings, axes)
+            pulled, felt = _pulled_in(unsummed(batches), settings, axes)
+            sums = _sums(pulled)
+            means = _record_means(sums, _sums(felt), settings, axes)
+        else:
+            sums = all_sums(batches, _sums)
+            means = _record_means(sums, sums, settings, axes)
         fit = fit_mean_scores(axes, means.scores, means.noise + means.sampling, drawn=settings.drawn)
         noise = design.basis @ fit.gain @ means.noise @ fit.gain.T @ design.basis.T
         facts: dict[str, Any] = {
@@ -209,15 +212,16 @@ class _RecordMeans:
     freedom: int
 
 
-def _record_means(sums: LevelSums, settings: Settings, axes: RecordAxes) -> _RecordMeans:
+def _record_means(sums: LevelSums, felt: LevelSums, settings: Settings, axes: RecordAxes) -> _RecordMeans:
     """Divide what was reported along each axis by the number of records that it is about.
 
     Every record counts the same: a voter of n records who reports m of k axes is heard along an axis with probability
     m / k, and what she says there counts k / m times. Epsilons count by what they make a ballot worth.
 
-    The spread of the reports has three causes: the noise, whose variance is known; voters who differ; and that along an
-    axis only some voters are heard, which for a share f of them is the part 1 - f of what voters differ by. Where
-    the reports are too few or too noisy to show that voters differ, they are taken to differ as much as a model says.
+    The spread of the reports, as the mean feels them, has three causes: the noise, whose variance is known; voters who
+    differ; and that along an axis only some voters are heard, which for a share f of them is the part 1 - f of what
+    voters differ by. Where the reports are too few or too noisy to show that voters differ, they are taken to differ as
+    much as a model says.
     """
     k = axes.design.directions
     sizes, counts, micro = sums.levels.T
@@ -232,8 +236,7 @@ def _record_means(sums: LevelSums, settings: Settings, axes: RecordAxes) -> _Rec
     residual = np.hstack([np.eye(k), -np.diag(scores)])
     # The mean is taken from the reports themselves: one of them tells nothing of the spread.
     scale = np.sqrt(times / np.maximum(times - 1, 1)) / about
-    # Of reports that were pulled in, the spread is that of a mean without them (Dixon and Tukey 1968).
-    spread = residual @ sums.squares(weights) @ residual.T * np.outer(scale, scale) / (1 - 2 * settings.robust) ** 2
+    spread = residual @ felt.squares(weights) @ residual.T * np.outer(scale, scale)
 
     def of_each_report(variance: FloatArray) -> FloatArray:
         """Carry a variance of each level's reports, in units of the clip, to the means."""
@@ -247,15 +250,19 @@ def _record_means(sums: LevelSums, settings: Settings, axes: RecordAxes) -> _Rec
     return _RecordMeans(scores, noise + (1 - share) * differing, share * differing, max(int(times.min()) - 1, 1))
 
 
-def _pulled_in(batches: list[ScoreReports], settings: Settings, axes: RecordAxes) -> ScoreReports:
-    """Return everybody's reports, with the most extreme mean scores along each axis pulled in."""
+def _pulled_in(batches: list[ScoreReports], settings: Settings, axes: RecordAxes) -> tuple[ScoreReports, ScoreReports]:
+    """Return everybody's reports, with the most extreme mean scores along each axis pulled in; and as they are felt."""
     epsilons = Epsilons.joined(batch.epsilons for batch in batches)
     counts, reported, values = (
         np.concatenate([getattr(batch, name) for batch in batches]) for name in ("counts", "reported", "values")
     )
     weights = influence(_variance(axes, reported.sum(axis=1), counts, epsilons.micro), settings.equal_votes)
-    means = winsorised(values / counts[:, None], weights, reported, settings.robust)
-    return ScoreReports(epsilons, counts, reported, np.rint(means * counts[:, None]).astype(np.int64))
+    pulled = winsorised(values / counts[:, None], weights, reported, settings.robust)
+
+    def reports(means: FloatArray) -> ScoreReports:
+        return ScoreReports(epsilons, counts, reported, np.rint(means * counts[:, None]).astype(np.int64))
+
+    return reports(pulled.values), reports(pulled.felt)
 
 
 def coordinates_to_report(axes: RecordAxes, counts: IntArray, epsilons: Epsilons) -> IntArray:
