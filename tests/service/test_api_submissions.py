@@ -21,6 +21,7 @@ DISTRIBUTED = [
     ("vldp", "algorithm-2"),
     ("rldp", "algorithm-3"),
     ("aldp", "algorithm-3-choices"),
+    ("vldp", "one-bit"),
     ("vldp", "subset-selection"),
     ("rldp", "score"),
     ("aldp", "randomised-response"),

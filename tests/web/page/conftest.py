@@ -38,6 +38,7 @@ DISTRIBUTED_POLLS = {
     "score": {"paradigm": "rldp", "mechanism": "score", "questions": [AGE], "about_epsilon": "1"},
     "algorithm-3": {"paradigm": "rldp", "mechanism": "algorithm-3", **LEVEL},
     "algorithm-2": {"paradigm": "vldp", "mechanism": "algorithm-2", **LEVEL},
+    "one-bit": {"paradigm": "vldp", "mechanism": "one-bit", **LEVEL},
     "subset-selection": {"paradigm": "vldp", "mechanism": "subset-selection", **LEVEL},
     "algorithm-3-choices": {"paradigm": "aldp", "mechanism": "algorithm-3-choices", **LEVEL},
     "randomised-response": {"paradigm": "aldp", "mechanism": "randomised-response", **LEVEL},

@@ -12,6 +12,7 @@ FIELDS = {
     "algorithm-2": {"values"},
     "algorithm-3": {"values"},
     "algorithm-3-choices": {"values"},
+    "one-bit": {"kind", "axes", "bits"},
     "subset-selection": {"values"},
     "score": {"records", "coordinates", "values"},
     "randomised-response": {"dilemmas", "choices"},

@@ -35,7 +35,7 @@ class LevelOfPrivacy(Model):
 
     name: str
     epsilon_micro: int = MICRO
-    size: int | None = Field(description="How many coordinates, signs or choices a report has; null: all.")
+    size: int | None = Field(description="How many coordinates, signs, bits or choices a report has; null: all.")
 
 
 class Method(Model):
@@ -143,7 +143,7 @@ class Session(Model):
 
 
 class ReportBody(Model):
-    """A voter's report. Which of the last five are there depends on the mechanism; see docs/file-formats.md."""
+    """A voter's report. What follows the epsilon depends on the mechanism; see docs/file-formats.md."""
 
     format: Literal["crowdveil report 1"]
     study: Hex64
@@ -154,6 +154,9 @@ class ReportBody(Model):
     coordinates: list[int] | None = None
     dilemmas: list[list[float]] | None = None
     choices: list[Literal[1, -1]] | None = None
+    kind: Literal["direction", "loudness"] | None = None
+    axes: list[int] | None = None
+    bits: list[Literal[1, -1]] | None = None
     about: dict[str, str] | None = None
 
 
