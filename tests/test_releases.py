@@ -1,17 +1,21 @@
 """Release files: readable, complete, and refused when edited, foreign, damaged or made by an experiment."""
 
+import hashlib
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
-from crowdveil.privacy.noise.distribution import LaplaceSum, Spread
+from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, Spread
+from crowdveil.privacy.unknown import REACH, Unknown
 from crowdveil.releases import Release, read_release, release_from_dict
 from crowdveil.study.bundled import load_study, synthetic_study
 
@@ -34,8 +38,22 @@ def example(**changes):
     return replace(made, **changes)
 
 
-def test_round_trip(tmp_path):
-    path, made = tmp_path / "r.json", example()
+UNKNOWN = Unknown(
+    basis=np.array([[1.0], [0.5]]),
+    rest=np.array([[0.1], [-0.2]]),
+    mean=np.array([0.25]),
+    covariance=np.array([[0.02]]),
+    center=np.array([0.4]),
+    sampling=np.array([[0.01]]),
+    doubt=np.array([0.05]),
+    freedom=39,
+)
+"""One axis, along which the second feature counts half."""
+
+
+@pytest.mark.parametrize("unknown", [None, UNKNOWN, replace(UNKNOWN, rest=np.zeros((2, 0)), freedom=None)])
+def test_round_trip(tmp_path, unknown):
+    path, made = tmp_path / "r.json", example(unknown=unknown)
     made.save(path)
     loaded = read_release(path)
     assert loaded.as_dict() == made.as_dict()
@@ -52,10 +70,50 @@ def test_a_person_can_read_it():
     assert "replaced" in data["guarantee"]["neighbours"]
 
 
+def signed_again(data):
+    content = {key: value for key, value in data.items() if key != "checksum"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return {**content, "checksum": hashlib.sha256(text.encode()).hexdigest()}
+
+
+DAMAGES = {
+    "missing": lambda u: u.pop("center"),
+    "wrong length": lambda u: u.update(mean=[0.1, 0.2]),
+    "wrong shape": lambda u: u.update(covariance=[0.02]),
+    "basis of another study": lambda u: u.update(basis=[[1.0]]),
+    "ragged rest": lambda u: u.update(rest=[[0.1, 0.2], [0.3]]),
+    "rest of another study": lambda u: u.update(rest=[[0.1], [0.2], [0.3]]),
+    "words": lambda u: u.update(doubt=["much"]),
+    "freedom in words": lambda u: u.update(freedom="many"),
+    "nothing": lambda u: u.clear(),
+    "doubt below zero": lambda u: u.update(doubt=[-0.05]),
+    "variance below zero": lambda u: u.update(sampling=[[-0.01]]),
+    "freedom below zero": lambda u: u.update(freedom=-1),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+def test_what_is_not_known_must_be_whole(damage):
+    data = json.loads(json.dumps(example(unknown=UNKNOWN).as_dict()))
+    assert signed_again(data) == data
+    damage(data["unknown"])
+    with pytest.raises(CrowdveilError, match="not a complete release") as refusal:
+        release_from_dict(signed_again(data))
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_older_format_is_refused_in_one_line():
+    data = {**example().as_dict(), "format": "crowdveil release 1"}
+    with pytest.raises(CrowdveilError, match="'crowdveil release 1', expected 'crowdveil release 2'") as refusal:
+        release_from_dict(signed_again(data))
+    assert "\n" not in str(refusal.value)
+
+
 EDITS = {
     "parameter": lambda d: d["parameter"].update(x1=0.3),
     "epsilon": lambda d: d["guarantee"].update(epsilon=0.1),
     "study": lambda d: d["study"].update(title="another"),
+    "unknown": lambda d: d.update(unknown=UNKNOWN.as_dict()),
     "exact": lambda d: d["noise"].update(exact=False),
     "added key": lambda d: d.update(more=1),
     "removed key": lambda d: d.pop("facts"),
@@ -116,6 +174,40 @@ def test_error_bars_follow_the_noise():
     assert example(noise=Spread(((1.0, 0.0), (0.0, 4.0)))).error_bars == pytest.approx([1.95996, 3.91993], abs=1e-4)
 
 
+def test_intervals_of_a_crowd_cover_noise_sampling_doubt_and_what_was_left_out():
+    """Around the measured, not the shrunk: independent errors by their squares, t for sampling, a bound whole."""
+    made = example(unknown=UNKNOWN, noise=Gaussian(0.1))
+    for k, (axis, rest) in enumerate(((1.0, 0.1), (0.5, 0.2))):
+        noise, left_out = (stats.norm.ppf(0.975) * deviation for deviation in (0.1, rest))
+        sampling = stats.t(39).ppf(0.975) * 0.1 * axis
+        width = math.sqrt(noise**2 + sampling**2 + left_out**2) + 0.05 * axis
+        assert made.intervals[k] == pytest.approx([0.4 * axis - width, 0.4 * axis + width])
+        assert made.error_bars[k] == pytest.approx(np.abs(made.intervals[k] - made.parameter[k]).max())
+
+
+def test_a_factor_of_which_the_noise_leaves_nothing_is_not_known(tmp_path):
+    """Where the noise exceeds all that a crowd could prefer, the interval is the whole range."""
+    study = load_study("moral-machine")
+    k = len(study.factors)
+    unknown = Unknown(
+        basis=study.factor_matrix,
+        rest=np.zeros((study.dimension, 0)),
+        mean=np.zeros(k),
+        covariance=np.eye(k),
+        center=np.full(k, 0.5),
+        sampling=np.zeros((k, k)),
+        doubt=np.array([0.0] * (k - 1) + [100.0]),
+    )
+    made = example(study=study, parameter=np.zeros(study.dimension), unknown=unknown, noise=Gaussian(1e-6))
+    assert made.known.tolist() == [True] * (k - 1) + [False]
+    assert made.factor_intervals[-1] == pytest.approx([-REACH, REACH])
+    assert made.factors_to_polars()["known"].to_list() == made.known.tolist()
+    assert made._repr_html_().count("not known") == 1
+    page = tmp_path / "page.html"
+    made.page(page)
+    assert page.read_text(encoding="utf-8").count('<td role="cell" class="number">not known</td>') == 1
+
+
 def test_a_release_shows_itself_in_a_line_a_table_and_a_figure(tmp_path):
     made = example()
     assert "\n" not in repr(made)
@@ -127,6 +219,7 @@ def test_a_release_shows_itself_in_a_line_a_table_and_a_figure(tmp_path):
     assert table["feature"].to_list() == list(made.study.feature_names)
     assert table["weight"].to_list() == made.parameter.tolist()
     assert made.to_pandas()["error_bar"].tolist() == made.error_bars.tolist()
+    assert table.select("low", "high").rows() == [tuple(row) for row in made.intervals.tolist()]
     for feature, weight in zip(made.study.features, made.parameter, strict=True):
         assert f"<td>{feature.label}</td><td>{weight:+.3f}</td>" in made._repr_html_()
     axes = made.plot()
@@ -144,5 +237,9 @@ def test_a_figure_shows_the_factors_above_the_features():
     axes = made.plot()
     widths = [bar.get_width() for bar in axes.patches]
     assert widths == pytest.approx([*sorted(made.parameter), *sorted(theta)], abs=1e-9)
+    shown = made.factors_to_polars()
+    assert shown["factor"].to_list() == [factor.name for factor in study.factors]
+    assert shown["weight"].to_list() == pytest.approx(theta, abs=1e-9)
+    assert (shown["high"] - shown["weight"]).to_list() == pytest.approx(made.factor_bars)
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels[-2:] == ["Age: children", "Law: crossing on green"]

@@ -1,4 +1,4 @@
-"""decide(release, dilemma): what the crowd would choose, how likely, and how sure despite the noise.
+"""decide(release, dilemma): what the crowd would choose, how many would agree, and how sure that is.
 
 A decision reads a release and nothing else; no ballot, preference or report can be passed in.
 """
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from crowdveil.arrays import FloatArray
 from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.unknown import Unknown
 from crowdveil.releases import Release
 from crowdveil.study.study import Dilemma
 
@@ -63,6 +64,27 @@ class Decision:
     def choice(self) -> str | None:
         """The name of the chosen alternative, or None where it is too close to call."""
         return self.ranking[0].name if self.certainty >= self.threshold else None
+
+    @property
+    def sentences(self) -> list[str]:
+        """The probability and the certainties, each with what it is."""
+        said = f"Certainty: {certainty_text(self.certainty)} ({self.threshold:.0%} was asked for), "
+        if self.population_certainty is None:
+            return [f"{said}that privacy noise did not change the choice of this society."]
+        told = [
+            f"{said}that the voters of this release prefer it on the whole. Noise, and all that clipping and the model "
+            "may be off by, are counted in.",
+            f"Population certainty: {certainty_text(self.population_certainty)}, that the people whom these voters "
+            "were drawn from do, if they were drawn by chance.",
+        ]
+        if self.probability is None:
+            return told
+        first, second = self.ranking
+        return [
+            f"Probability: {self.probability:.0%}, the share of voters who would choose “{first.name}” over "
+            f"“{second.name}”, as far as it is known.",
+            *told,
+        ]
 
     def __repr__(self) -> str:
         return f"<decision: {self._verdict()}; {self.reason}>"
@@ -141,11 +163,16 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
         certainty=sure,
         population_certainty=None if population is None else 0.0 if identical else max(0.0, 1 - sum(population)),
         threshold=certainty,
-        reason=_reason(sure, certainty, identical),
+        reason=_reason(release, sides, sure, certainty, identical),
         epsilon=release.guarantee.epsilon.value,
         paradigm=release.guarantee.paradigm.name,
         delta=release.guarantee.delta,
     )
+
+
+def certainty_text(certainty: float) -> str:
+    """Write a certainty in per cent; only what is certain to the last digit shown is called more than 99.9%."""
+    return "more than 99.9%" if certainty > 0.999 else f"{certainty:.1%}"
 
 
 def stated_margins(release: Release, differences: NDArray[Any]) -> Any:
@@ -164,7 +191,7 @@ def crowd_certainty(release: Release, difference: FloatArray) -> float:
     unknown = release.unknown
     if unknown is None:
         return release.noise.below(difference, float(difference @ release.parameter))
-    if unknown.freedom is not None and unknown.freedom < FEWEST_FREEDOM:
+    if _too_few(unknown):
         return 0.0
     margin = unknown.margin(difference)
     return release.noise.below(difference, margin - unknown.bias_bound(difference)) if margin > 0 else 0.0
@@ -183,13 +210,25 @@ def population_certainty(release: Release, difference: FloatArray) -> float:
     return min(certainty, NormalDist().cdf(margin / math.hypot(noise, sampling)))
 
 
-def _reason(sure: float, asked: float, identical: bool) -> str:
+def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: float, identical: bool) -> str:
+    unknown = release.unknown
     if identical:
         return "the two best alternatives are the same in every feature of the study"
     if sure >= asked:
-        doubt = max(1 - sure, 1e-4)
-        return f"so clear a choice would be wrong in at most {doubt:.2%} of cases, whatever the crowd prefers"
+        whose = "the crowd prefers" if unknown is not None else "the society would choose without noise"
+        return f"so clear a choice would be wrong in at most {max(1 - sure, 1e-4):.2%} of cases, whatever {whose}"
+    if unknown is not None and _too_few(unknown):
+        return (
+            f"so few reports do not tell how far off they are: at least {FEWEST_FREEDOM + 1} voters are needed for a "
+            "certainty"
+        )
+    if unknown is not None and any(unknown.margin(side) <= 0 for side in sides):
+        return "what was measured, and the same after what is likely beforehand was heeded, speak for different choices"
     return (
         f"too much is not known for this margin: the choice is certain to {sure:.0%}, and {asked:.0%} was asked for; a "
         "release with more voters or a larger epsilon could tell"
     )
+
+
+def _too_few(unknown: Unknown) -> bool:
+    return unknown.freedom is not None and unknown.freedom < FEWEST_FREEDOM

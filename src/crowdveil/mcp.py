@@ -36,8 +36,10 @@ INSTRUCTIONS = (
     "These tools tell what a crowd of voters would choose in an ethical dilemma, from a release of their preferences "
     "under differential privacy. Call describe_study first: it lists the features in which alternatives are described. "
     "Then call decide_dilemma with two or more alternatives. Where there are several polls, list_releases tells them, "
-    "and the poll must be named. When it is too close to call, the privacy noise is larger than the crowd's margin: do "
-    "not present the first of the ranking as the crowd's choice."
+    "and the poll must be named. When it is too close to call, too much is not known for the crowd's margin: do not "
+    "present the first of the ranking as the crowd's choice. The probability is the share of voters who agree, the "
+    "certainty is about the voters' choice as a whole, and the population certainty about the people whom they were "
+    "drawn from."
 )
 
 PollName = Annotated[

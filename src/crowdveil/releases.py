@@ -163,7 +163,7 @@ class Release:
         write_text(Path(path), release_page([self]))
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a row for each feature: its name, its label, the crowd's weight on it, and the error bar."""
+        """Return a row for each feature: the crowd's weight on it, its error bar, and the ends of its 95 % interval."""
         import polars as pl
 
         return pl.DataFrame(
@@ -172,6 +172,25 @@ class Release:
                 "label": [feature.label for feature in self.study.features],
                 "weight": self.parameter,
                 "error_bar": self.error_bars,
+                "low": self.intervals[:, 0],
+                "high": self.intervals[:, 1],
+            }
+        )
+
+    def factors_to_polars(self) -> pl.DataFrame:
+        """Return a row for each factor: its poles, the crowd's weight from the one to the other, the 95 % interval."""
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                "factor": [factor.name for factor in self.study.factors],
+                "from": [factor.poles[0] for factor in self.study.factors],
+                "to": [factor.poles[1] for factor in self.study.factors],
+                "weight": self.factor_values,
+                "error_bar": self.factor_bars,
+                "low": self.factor_intervals[:, 0],
+                "high": self.factor_intervals[:, 1],
+                "known": self.known,
             }
         )
 
@@ -183,7 +202,7 @@ class Release:
             raise CrowdveilError("pandas is not installed: pip install pandas, or use to_polars()") from None
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the crowd's weight on each factor, then on each feature with its error bar, the largest at the top."""
+        """Draw the crowd's weight on each factor, then on each feature, with 95 % bars and the largest at the top."""
         import matplotlib.pyplot as plt
 
         order = np.argsort(self.parameter, kind="stable")
@@ -193,28 +212,45 @@ class Release:
         if axes is None:
             _, axes = plt.subplots(figsize=(7, 1 + 0.3 * len(labels)), layout="constrained")
         places = np.arange(len(labels))
-        below = places[: len(order)]
-        axes.barh(below, self.parameter[order], xerr=self.error_bars[order], color="#4477aa", ecolor="#333333")
-        axes.barh(places[len(order) :], self.factor_values[factors], color="#aa3377")
+        for rows, values, bars, colour in (
+            (places[: len(order)], self.parameter[order], self.error_bars[order], "#4477aa"),
+            (places[len(order) :], self.factor_values[factors], self.factor_bars[factors], "#aa3377"),
+        ):
+            axes.barh(rows, values, xerr=bars, color=colour, ecolor="#333333")
         axes.set_yticks(places, labels)
         axes.axvline(0, color="#333333", linewidth=0.8)
-        axes.set_xlabel("the crowd's weight, with what the noise may have moved it by (95 %)")
+        axes.set_xlabel(f"the crowd's weight, and how far it may be off: {self.bars_cover} (95 %)")
         axes.set_title(self._summary())
         return axes
+
+    @property
+    def bars_cover(self) -> str:
+        """The causes that error bars and intervals cover, in words."""
+        return "noise alone" if self.unknown is None else "noise, sampling and what the model may be off by"
 
     def __repr__(self) -> str:
         return f"<release: {self._summary()}>"
 
     def _repr_html_(self) -> str:
-        rows = zip(self.study.features, self.parameter.tolist(), self.error_bars.tolist(), strict=True)
-        cells = "".join(
-            f"<tr><td>{html.escape(feature.label)}</td><td>{weight:+.3f}</td><td>± {bar:.3f}</td></tr>"
-            for feature, weight, bar in sorted(rows, key=lambda row: -row[1])
-        )
-        return (
-            f"<table><caption>{html.escape(self._summary())}</caption>"
-            f"<tr><th>feature</th><th>weight</th><th>noise (95 %)</th></tr>{cells}</table>"
-        )
+        rows = [
+            (feature.label, weight, f"± {bar:.3f}")
+            for feature, weight, bar in zip(
+                self.study.features, self.parameter.tolist(), self.error_bars.tolist(), strict=True
+            )
+        ]
+        factors = [
+            (f"{factor.title}: {factor.poles[1]}", weight, f"{low:+.3f} to {high:+.3f}" if known else "not known")
+            for factor, weight, (low, high), known in zip(
+                self.study.factors,
+                self.factor_values.tolist(),
+                self.factor_intervals.tolist(),
+                self.known.tolist(),
+                strict=True,
+            )
+        ]
+        shown = [([] if self.study.factors_are_features else factors, "factor"), (rows, "feature")]
+        body = "".join(_html_rows(part, name) for part, name in shown if part)
+        return f"<table><caption>{html.escape(self._summary())}. With 95 %: {self.bars_cover}.</caption>{body}</table>"
 
     def _summary(self) -> str:
         promise = self.guarantee
@@ -292,6 +328,14 @@ def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
 def _reach_from(values: FloatArray, intervals: FloatArray) -> FloatArray:
     """Return how far the further end of each interval is from a value."""
     return np.maximum(np.abs(intervals[:, 0] - values), np.abs(intervals[:, 1] - values))
+
+
+def _html_rows(rows: list[tuple[str, float, str]], name: str) -> str:
+    cells = "".join(
+        f"<tr><td>{html.escape(label)}</td><td>{weight:+.3f}</td><td>{off}</td></tr>"
+        for label, weight, off in sorted(rows, key=lambda row: -row[1])
+    )
+    return f"<tr><th>{name}</th><th>weight</th><th>95 %</th></tr>{cells}"
 
 
 def _checksum(content: Mapping[str, Any]) -> str:

@@ -139,7 +139,7 @@ class Preview:
 
     def __repr__(self) -> str:
         bar = self.expected_error_bar
-        noise = "error bars known only afterwards" if bar is None else f"error bars ± {bar:.3g}"
+        noise = "noise known only afterwards" if bar is None else f"noise ± {bar:.3g}"
         return (
             f"<preview: {self.charge.purpose}, epsilon {self.guarantee.epsilon}, {self.dataset.voters} voters, {noise}>"
         )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from crowdveil.pages.reading import Lean, Reading, decimals, one_line, readings, signed
 from crowdveil.privacy.noise.distribution import Spread
+from crowdveil.privacy.unknown import Unknown
 from crowdveil.releases import Release
 from crowdveil.study.bundled import load_study
 
@@ -34,8 +36,16 @@ def test_a_bar_that_reaches_zero_is_unclear(value: float, error_bar: float, lean
     assert Reading("x", value, error_bar).lean is lean
 
 
-def test_share_is_the_normal_probability() -> None:
-    assert Reading("x", 0.35, 0.1).share == pytest.approx(NormalDist().cdf(0.35))
+def test_a_share_is_stated_of_a_crowd_and_never_of_a_society(make_release: Callable[..., Release]) -> None:
+    """With gamma normal, the mean of Phi(gamma) is Phi(mean / sqrt(1 + variance))."""
+    study = load_study("kidney")
+    values = np.array([0.5, 0.4, 0.3, 0.2, -0.1])
+    none = np.zeros((5, 5))
+    society = make_release(study=study, parameter=values)
+    unknown = Unknown(np.eye(5), np.zeros((5, 0)), values, np.diag([0.1] * 5), values, none, np.zeros(5))
+    assert [r.share for r in readings(society)] == [None] * 5
+    shares = [r.share for r in readings(replace(society, unknown=unknown))]
+    assert shares == pytest.approx([NormalDist().cdf(value / np.sqrt(1.1)) for value in values])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ import pytest
 from crowdveil.decision import Decision, Ranked, decide
 from crowdveil.pages.figures import MOST_ROWS
 from crowdveil.pages.release_page import CONTENT_SECURITY_POLICY, release_page
-from crowdveil.privacy.noise.distribution import LaplaceSum, Spread
+from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, Spread
+from crowdveil.privacy.unknown import Unknown
 from crowdveil.releases import Release, read_release
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.study import Dilemma, Study
@@ -108,25 +109,39 @@ def test_table_shows_the_release_in_order(make_release: MakeRelease) -> None:
     values = np.array([0.123456, -0.2, 0.0321, 0.9, -0.0004])
     release = make_release(study=load_study("kidney"), parameter=values)
     rows = table_rows(release_page([release]))
-    assert [row[:3] for row in rows] == [
+    assert rows == [
         ["weekly work hours (per 10)", "+0.900", "± 0.060"],
         ["elderly dependents", "+0.123", "± 0.060"],
         ["obesity level", "+0.032", "± 0.060"],
         ["years on the waiting list", "0.000", "± 0.060"],
         ["years of life gained (per 10)", "−0.200", "± 0.060"],
     ]
+
+
+def test_of_a_crowd_the_table_tells_how_many_voters_prefer_one_more(make_release: MakeRelease) -> None:
+    values = np.array([0.123456, -0.2, 0.0321, 0.9, -0.0004])
+    noise = LaplaceSum((0.06 / np.log(20).item(),), (1,))
+    nothing = np.zeros((5, 5))
+    unknown = Unknown(np.eye(5), np.zeros((5, 0)), values, nothing, values, nothing, np.zeros(5))
+    release = make_release(study=load_study("kidney"), parameter=values, noise=noise, unknown=unknown)
+    page = release_page([release])
     # Phi(0.9), Phi(0.123456) and Phi(-0.2) from a table of the normal distribution.
-    assert [row[3] for row in rows] == ["81.6%", "54.9%", "noise", "noise", "42.1%"]
+    assert [row[3] for row in table_rows(page)] == ["81.6%", "54.9%", "unclear", "unclear", "42.1%"]
+    words = Page(page).words
+    assert "how many voters would pick the one with one unit more" in words
+    assert "An error bar is a bound: it covers the noise that privacy added, the draw of the voters" in words
 
 
 def test_factors_come_first_where_a_study_names_them(make_release: MakeRelease) -> None:
     study = load_study("moral-machine")
     theta = [-0.3, 0.1, 0.4, 0.0, 0.02, 0.2, 0.5, -0.05, -0.1]
-    html = release_page([make_release(parameter=study.factor_matrix @ np.array(theta))])
+    html = release_page([make_release(parameter=study.factor_matrix @ np.array(theta), noise=Gaussian(0.03))])
     (table,) = re.findall(r'<table class="factors".*?<tbody[^>]*>(.*?)</tbody>', html, re.DOTALL)
     rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.strip().splitlines()]
     assert [row[0] for row in rows[:3]] == ["Law", "Age", "Species"]
-    assert rows[2] == ["Species", "pets", "people", "−0.300"]
+    reach = 1.959964 * 0.03 * np.linalg.norm(study.factor_map[0])
+    ends = [f"{-0.3 + side * reach:.3f}".replace("-", "−") for side in (-1, 1)]
+    assert rows[2] == ["Species", "pets", "people", "−0.300", " to ".join(ends)]
     assert [row[3] for row in rows].count("0.000") == 1
     assert html.index('class="factors"') < html.index('class="readings"')
     assert 'class="factors"' not in release_page([make_release(study=load_study("kidney"), parameter=np.zeros(5))])
@@ -207,17 +222,24 @@ def test_comparison_shows_all_releases_side_by_side(page_of_four: str) -> None:
 def test_decision_is_told_with_its_certainty(make_release: MakeRelease) -> None:
     release = make_release()
     ranking = (Ranked("left", 0.5, "one girl"), Ranked("right", 0.1, "two dogs"))
-    sure = Decision(ranking, 0.66, 0.9512, 0.9, "the margin is wide", 1.0, "vlcp")
+    sure = Decision(ranking, 0.66, 0.9512, 0.9234, 0.9, "the margin is wide", 1.0, "vlcp")
     unsure, certain = replace(sure, certainty=0.7), replace(sure, certainty=0.99999)
     words = Page(release_page([release], decisions=[sure])).words
     for said in (
         "The crowd would choose left .",
         "left : one girl (score +0.500)",
         "right : two dogs (score +0.100)",
-        "picks “left” over “right” 66% of the time",
-        "Certainty despite the noise: 95.1% (asked for: 90%). The margin is wide.",
+        "The margin is wide.",
+        "Probability: 66%, the share of voters who would choose “left” over “right”",
+        "Certainty: 95.1% (90% was asked for), that the voters of this release prefer it",
+        "Population certainty: 92.3%, that the people whom these voters were drawn from do",
     ):
         assert said in words
+    society = replace(sure, probability=None, population_certainty=None)
+    words = Page(release_page([release], decisions=[society])).words
+    assert "Certainty: 95.1% (90% was asked for), that privacy noise did not change the choice" in words
+    assert "Probability:" not in words
+    assert "Population" not in words
     both = Page(release_page([release, release], decisions=[unsure, certain])).words
     assert "too close to call , certain to 70.0%" in both
     assert "Too close to call." in both
@@ -281,7 +303,7 @@ def test_nothing_from_a_file_becomes_markup(make_release: MakeRelease) -> None:
         ledger={ATTACK: ATTACK},
     )
     decision = Decision(
-        (Ranked(ATTACK, 1.0, ATTACK), Ranked(f"{ATTACK}2", 0.0, ATTACK)), 0.8, 0.99, 0.9, ATTACK, 1.0, "vlcp"
+        (Ranked(ATTACK, 1.0, ATTACK), Ranked(f"{ATTACK}2", 0.0, ATTACK)), 0.8, 0.99, 0.9, 0.9, ATTACK, 1.0, "vlcp"
     )
     harmless = make_release(study=load_study("kidney"))
     for number in (1, 2):

@@ -32,6 +32,9 @@ def decide(
 ) -> None:
     """Ask a release to decide a dilemma of two or more alternatives.
 
+    The probability is the share of voters who agree with the choice, the certainty how sure it is that the voters make
+    it on the whole, and the population certainty how sure it is of the people whom they were drawn from.
+
     Example: `crowdveil decide release.json '[{"girl": 1}, {"dog": 2, "intervention": 1}]'`, or with names `'{"stay":
     {"girl": 1}, "swerve": {"dog": 2}}'`. An example for any study: `crowdveil studies moral-machine --example`.
     """
@@ -88,10 +91,7 @@ def _print_decision(loaded: Release, decision: Decision) -> None:
     ranking.print()
     verdict = "Too close to call" if decision.choice is None else f"Choice: {decision.choice}"
     say(f"{bold(verdict)}: {decision.reason}.")
-    if decision.probability is not None and decision.choice is not None:
-        say(f"The crowd's model prefers it with probability {decision.probability:.0%}.")
+    for sentence in decision.sentences:
+        say(sentence)
     delta = f", delta {decision.delta:g}" if decision.delta else ""
-    say(
-        f"Certainty that privacy noise did not change the choice: {decision.certainty:.1%} "
-        f"({decision.paradigm}, epsilon {decision.epsilon:g}{delta})."
-    )
+    say(f"Promised to the voters: {decision.paradigm}, epsilon {decision.epsilon:g}{delta}.")

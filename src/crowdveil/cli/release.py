@@ -240,11 +240,14 @@ _ANYBODY = "The ledger cannot tell who these voters are, and charges as if anybo
 def _print_release(made: Release, path: Path | None) -> None:
     from crowdveil.pages.plain_words import guarantee_sentences
 
-    society = Table(made.study.title, "feature", "society", "± noise (95 %)", numbers=2)
+    if not made.study.factors_are_features:
+        _print_factors(made)
+    weights = Table(made.study.title, "feature", "weight", "± (95 %)", numbers=2)
     rows = zip(made.study.features, made.parameter, made.error_bars, strict=True)
     for feature, value, bar in sorted(rows, key=lambda row: -row[1]):
-        society.add(feature.label, f"{value:+.3f}", f"{bar:.3f}")
-    society.print()
+        weights.add(feature.label, f"{value:+.3f}", f"{bar:.3f}")
+    weights.print()
+    say(f"The error bars cover {made.bars_cover}.")
     say()
     for sentence in guarantee_sentences(made):
         say(sentence)
@@ -254,3 +257,13 @@ def _print_release(made: Release, path: Path | None) -> None:
     if not made.exact:
         tell("Experiment: made with floating-point noise, this release protects nobody.")
     say(f"\nWrote {path}. Next: crowdveil decide {path} DILEMMA, or crowdveil page {path}")
+
+
+def _print_factors(made: Release) -> None:
+    factors = Table(None, "factor", "from -", "to +", "weight", "95 % interval", numbers=2)
+    rows = zip(made.study.factors, made.factor_values, made.factor_intervals, made.known, strict=True)
+    for factor, value, (low, high), known in sorted(rows, key=lambda row: -abs(row[1])):
+        interval = f"{low:+.3f} to {high:+.3f}" if known else "not known"
+        factors.add(factor.title, *factor.poles, f"{value:+.3f}", interval)
+    factors.print()
+    say()

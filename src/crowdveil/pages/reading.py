@@ -11,6 +11,7 @@ from enum import StrEnum
 import numpy as np
 from scipy.special import ndtr
 
+from crowdveil.decision import stated_margins
 from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, NoiseDistribution, Spread
 from crowdveil.releases import ERROR_BAR, Release
 
@@ -20,7 +21,7 @@ _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u
 
 
 class Lean(StrEnum):
-    """Which way the crowd leans on a feature, as far as the noise lets it be seen."""
+    """Which way the crowd leans on a feature, as far as it can be seen."""
 
     MORE = "more"
     LESS = "less"
@@ -29,30 +30,32 @@ class Lean(StrEnum):
 
 @dataclass(frozen=True)
 class Reading:
-    """One feature of a released society."""
+    """One feature of a release."""
 
     label: str
     value: float
     error_bar: float
+    share: float | None = None
+    """How many voters pick the one of two otherwise equal alternatives that has one unit more; None of a society."""
 
     @property
     def lean(self) -> Lean:
-        """The sign of the value, unless its error bar reaches zero: then noise alone could have made it."""
+        """The sign of the value, unless its error bar reaches zero."""
         if not abs(self.value) > self.error_bar:
             return Lean.UNCLEAR
         return Lean.MORE if self.value > 0 else Lean.LESS
 
-    @property
-    def share(self) -> float:
-        """How often the society picks the one of two otherwise equal alternatives that has one unit more: Phi(beta)."""
-        return float(ndtr(self.value))
-
 
 def readings(release: Release) -> tuple[Reading, ...]:
     """Read a release feature by feature, from the most preferred to the least."""
+    shares: list[float | None] = [None] * release.study.dimension
+    if release.unknown is not None:
+        shares = ndtr(stated_margins(release, np.eye(release.study.dimension))).tolist()
     found = (
-        Reading(one_line(feature.label), float(value), float(error_bar))
-        for feature, value, error_bar in zip(release.study.features, release.parameter, release.error_bars, strict=True)
+        Reading(one_line(feature.label), float(value), float(error_bar), share)
+        for feature, value, error_bar, share in zip(
+            release.study.features, release.parameter, release.error_bars, shares, strict=True
+        )
     )
     return tuple(sorted(found, key=lambda reading: -reading.value))
 
@@ -78,12 +81,18 @@ def one_line(text: str) -> str:
     return " ".join(_UNSHOWABLE.sub("\ufffd", " ".join(text.split())).split())
 
 
-def error_bar_sentence(noise: NoiseDistribution, features: int) -> str:
+def error_bar_sentence(release: Release, features: int) -> str:
     """Tell what the error bars cover and what they do not."""
+    if release.unknown is not None:
+        return (
+            "An error bar is a bound: it covers the noise that privacy added, the draw of the voters from all people "
+            "like them, and what clipping and the model may be off by. It holds the value of those people in at least "
+            f"{ERROR_BAR:.0%} of cases, unless who votes depends on what they prefer."
+        )
     covered = (
         "the noise and the differences between voters, as far as the spread of the noisy reports shows them; a bias of "
         "the mechanism is not covered"
-        if isinstance(noise, Spread)
+        if isinstance(release.noise, Spread)
         else "the noise that privacy added, and nothing else: not how well these voters stand for everybody"
     )
     missing = round((1 - ERROR_BAR) * features)
@@ -91,28 +100,31 @@ def error_bar_sentence(noise: NoiseDistribution, features: int) -> str:
     return f"An error bar covers {covered}. It misses the truth in {1 - ERROR_BAR:.0%} of cases{expected}."
 
 
+_NOISE_ONLY = "That is the noise only: the error bars of a crowd's preference cover more, and are known afterwards."
+
+
 def expected_error_bar_sentence(noise: NoiseDistribution | None, robust: float = 0.0) -> str:
-    """Tell before a release what its error bars will be, as far as that is known then."""
+    """Tell before a release how far its noise will reach, as far as that is known then."""
     if noise is None:
         return "How wide the error bars are is known only afterwards: the noise goes through an estimate."
     widest = f"± {float(np.max(noise.half_widths(ERROR_BAR))):.3g}"
     if isinstance(noise, LaplaceSum | Gaussian) and not robust:
-        return f"The {ERROR_BAR:.0%} error bar of each value will be {widest}."
+        return f"The noise will move each value by {widest} at most, with {ERROR_BAR:.0%}. {_NOISE_ONLY}"
     return (
-        f"The widest {ERROR_BAR:.0%} error bar would be about {widest} for a crowd that is indifferent on the whole "
-        "and in which everybody answered every dilemma. It can come out wider."
+        f"The noise would move no value by more than about {widest}, with {ERROR_BAR:.0%} each, for a crowd that is "
+        f"indifferent on the whole and in which everybody answered every dilemma. It can be more. {_NOISE_ONLY}"
     )
 
 
 def finding_sentences(shown: Sequence[Reading], places: int) -> list[str]:
-    """Tell what stands out in a release, and how much of it could be noise."""
+    """Tell what stands out in a release, and of how much of it that cannot be said."""
     clear = [r for r in shown if r.lean is not Lean.UNCLEAR]
     if not clear:
         return [
-            f"None of the {len(shown)} features can be told from noise: with this many voters and this epsilon, the "
-            "release does not show what the crowd prefers."
+            f"None of the {len(shown)} features can be told from zero: with this many voters and this epsilon, the "
+            "release does not show which of them the crowd heeds."
         ]
-    sentences = [f"{len(clear)} of {len(shown)} features can be told from the privacy noise."]
+    sentences = [f"{len(clear)} of {len(shown)} features can be told from zero."]
     liked = [r for r in clear if r.lean is Lean.MORE][:3]
     disliked = [r for r in reversed(clear) if r.lean is Lean.LESS][:3]
     if liked:

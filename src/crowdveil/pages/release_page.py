@@ -11,10 +11,10 @@ from itertools import zip_longest
 
 import numpy as np
 
-from crowdveil.decision import Decision
+from crowdveil.decision import Decision, certainty_text
 from crowdveil.pages import plain_words
 from crowdveil.pages.markup import definitions, text
-from crowdveil.pages.sections import EXPERIMENT, ReleaseView, certainty_text, sections
+from crowdveil.pages.sections import EXPERIMENT, ReleaseView, sections
 from crowdveil.releases import ERROR_BAR, Release
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -128,7 +128,7 @@ def _comparison(shown: Sequence[ReleaseView]) -> str:
     return f"""<section class="part">
 <h2>Side by side</h2>
 <table class="comparison" role="table">
-<caption>Longer bars: more noise, so that less can be said about the crowd. Each picture below has its own
+<caption>Longer bars: more is not known, so that less can be said about the crowd. Each picture below has its own
 scale.</caption>
 <thead role="rowgroup"><tr role="row">{heads}</tr></thead>
 <tbody role="rowgroup">

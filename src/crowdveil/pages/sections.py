@@ -24,7 +24,7 @@ from crowdveil.privacy.guarantee import Unit
 from crowdveil.releases import ERROR_BAR, Release
 
 _SIGNS = {Lean.MORE: "▲", Lean.LESS: "▼", Lean.UNCLEAR: "○"}
-_SPOKEN = {Lean.MORE: "more is preferred", Lean.LESS: "less is preferred", Lean.UNCLEAR: "cannot be told from noise"}
+_SPOKEN = {Lean.MORE: "more is preferred", Lean.LESS: "less is preferred", Lean.UNCLEAR: "cannot be told from zero"}
 
 EXPERIMENT = (
     '<div class="alarm" role="note"><p><strong>Experiment: floating-point noise, protects nobody</strong> '
@@ -84,18 +84,18 @@ def picture_section(view: ReleaseView, level: int) -> str:
         if len(all_readings) > MOST_ROWS
         else ""
     )
-    noise = error_bar_sentence(view.release.noise, len(all_readings))
+    bars = error_bar_sentence(view.release, len(all_readings))
     return f"""<section class="part">
 <h{level}>What the crowd prefers</h{level}>
 {paragraphs([" ".join(findings)])}
 {_factor_table(view)}
 <p>A positive value means that people tend to prefer alternatives with more of this, a negative one that they prefer
 alternatives with less of it. Where the dot is hollow and grey, the error bar reaches zero: the value cannot be told
-from noise.</p>
+from it.</p>
 <div class="beside">
 <figure>
 {plots}
-<figcaption>Dots: the released values. Lines: {ERROR_BAR:.0%} error bars. {text(noise + left_out)}</figcaption>
+<figcaption>Dots: the released values. Lines: {ERROR_BAR:.0%} error bars. {text(bars + left_out)}</figcaption>
 </figure>
 {_table(all_readings, places)}
 </div>
@@ -108,23 +108,46 @@ def _factor_table(view: ReleaseView) -> str:
     if release.study.factors_are_features:
         return ""
     shown = sorted(
-        zip(release.study.factors, release.factor_values.tolist(), strict=True), key=lambda row: -abs(row[1])
+        zip(
+            release.study.factors,
+            release.factor_values.tolist(),
+            release.factor_intervals.tolist(),
+            release.known.tolist(),
+            strict=True,
+        ),
+        key=lambda row: -abs(row[1]),
     )
     rows = "\n".join(
         f'<tr role="row"><th role="rowheader" scope="row">{text(one_line(factor.title))}</th>'
         + "".join(f'<td role="cell">{text(one_line(pole))}</td>' for pole in factor.poles)
-        + f'<td role="cell" class="number">{signed(value, view.places)}</td></tr>'
-        for factor, value in shown
+        + f'<td role="cell" class="number">{signed(value, view.places)}</td>'
+        + f'<td role="cell" class="number">{_interval(ends, view.places) if known else "not known"}</td></tr>'
+        for factor, value, ends, known in shown
     )
     heads = "".join(f'<th role="columnheader" scope="col">{head}</th>' for head in ("Factor", "From −", "To +"))
+    heads += "".join(
+        f'<th role="columnheader" scope="col" class="number">{head}</th>'
+        for head in ("Value", f"{ERROR_BAR:.0%} interval")
+    )
     return f"""<table class="factors" role="table">
 <caption>Along the study’s factors. A positive value leans to the pole under +, a negative one to the pole under −.
-These values are computed from those of the features below, whose error bars say what the noise may have done.</caption>
-<thead role="rowgroup"><tr role="row">{heads}<th role="columnheader" scope="col" class="number">Value</th></tr></thead>
+The intervals cover {release.bars_cover}{_AROUND if release.unknown is not None else "."}</caption>
+<thead role="rowgroup"><tr role="row">{heads}</tr></thead>
 <tbody role="rowgroup">
 {rows}
 </tbody>
 </table>"""
+
+
+_AROUND = (
+    ". They lie around what was measured; where little is known, the value is drawn toward zero, and where nothing is, "
+    "the interval is “not known”."
+)
+
+
+def _interval(ends: list[float], places: int) -> str:
+    low, high = ends
+    return f"{signed(low, places)} to {signed(high, places)}"
 
 
 def _table(shown: tuple[Reading, ...], places: int) -> str:
@@ -136,14 +159,20 @@ def _table(shown: tuple[Reading, ...], places: int) -> str:
         + "</tr>"
         for r in shown
     )
+    shares = any(r.share is not None for r in shown)
+    numbers = ("Value", "Error bar", *(["One more wins"] if shares else []))
     heads = "".join(
         f'<th role="columnheader" scope="col"{kind}>{head}</th>'
-        for head, kind in (("Feature", ""), *((h, ' class="number"') for h in ("Value", "Error bar", "One more wins")))
+        for head, kind in (("Feature", ""), *((head, ' class="number"') for head in numbers))
     )
     legend = ", ".join(f"{_SIGNS[lean]} {_SPOKEN[lean]}" for lean in Lean)
+    wins = (
+        " “One more wins”: of two otherwise equal alternatives, how many voters would pick the one with one unit more."
+        if shares
+        else ""
+    )
     return f"""<table class="readings" role="table">
-<caption>The same numbers: {legend}. “One more wins”: of two otherwise equal alternatives, how often the crowd would
-pick the one with one unit more.</caption>
+<caption>The same numbers: {legend}.{wins}</caption>
 <thead role="rowgroup"><tr role="row">{heads}</tr></thead>
 <tbody role="rowgroup">
 {rows}
@@ -151,9 +180,11 @@ pick the one with one unit more.</caption>
 </table>"""
 
 
-def _cells(reading: Reading, places: int) -> tuple[str, str, str]:
-    wins = "noise" if reading.lean is Lean.UNCLEAR else f"{reading.share:.1%}"
-    return signed(reading.value, places), f"± {reading.error_bar:.{places}f}", wins
+def _cells(reading: Reading, places: int) -> list[str]:
+    cells = [signed(reading.value, places), f"± {reading.error_bar:.{places}f}"]
+    if reading.share is None:
+        return cells
+    return [*cells, "unclear" if reading.lean is Lean.UNCLEAR else f"{reading.share:.1%}"]
 
 
 def decision_section(decision: Decision, level: int) -> str:
@@ -162,35 +193,20 @@ def decision_section(decision: Decision, level: int) -> str:
         verdict = "<strong>Too close to call.</strong>"
     else:
         verdict = f"The crowd would choose <strong>{text(decision.choice)}</strong>."
-    first, second = decision.ranking[0], decision.ranking[1]
-    how_often = (
-        ""
-        if decision.probability is None
-        else f"Asked about these two, the released crowd picks “{first.name}” over “{second.name}” "
-        f"{decision.probability:.0%} of the time. "
-    )
     alternatives = "\n".join(
         f"<li><strong>{text(r.name)}</strong>: {text(r.description)} "
         f'<span class="note">(score {signed(r.score, 3)})</span></li>'
         for r in decision.ranking
     )
-    certain = (
-        f"Certainty despite the noise: {certainty_text(decision.certainty)} (asked for: {decision.threshold:.0%}). "
-        f"{decision.reason[:1].upper()}{decision.reason[1:]}."
-    )
+    reason = f"{decision.reason[:1].upper()}{decision.reason[1:]}."
     return f"""<section class="part card decided">
 <h{level}>A dilemma, decided from this release</h{level}>
 <p class="choice">{verdict}</p>
 <ol>
 {alternatives}
 </ol>
-{paragraphs([how_often + certain])}
+{paragraphs([reason, *decision.sentences])}
 </section>"""
-
-
-def certainty_text(certainty: float) -> str:
-    """Write a certainty in per cent; only what is certain to the last digit shown is called more than 99.9%."""
-    return "more than 99.9%" if certainty > 0.999 else f"{certainty:.1%}"
 
 
 def guarantee_section(view: ReleaseView, level: int) -> str:

@@ -138,5 +138,8 @@ class Unknown:
             raise ValueError(
                 f"what is not known has the wrong shape, or is not finite: {', '.join(wrong) or 'numbers'}"
             )
-        freedom = data["freedom"]
-        return cls(**arrays, freedom=None if freedom is None else int(freedom))
+        freedom = None if data["freedom"] is None else int(data["freedom"])
+        sizes = [arrays["doubt"], np.diag(arrays["covariance"]), np.diag(arrays["sampling"]), np.array(freedom or 0)]
+        if any((size < 0).any() for size in sizes):
+            raise ValueError("what is not known has a size below zero")
+        return cls(**arrays, freedom=freedom)

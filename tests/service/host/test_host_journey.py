@@ -88,7 +88,7 @@ def test_a_central_release_is_looked_at_then_charged(hosted):
     assert numbers(looked)["cost in epsilon"] == "0.5"
     assert numbers(looked)["left afterwards"] == "1.5"
     # Algorithm 1: Laplace noise of scale 2 B / (N epsilon), beyond b ln 20 with probability 5 %.
-    assert numbers(looked)["expected error bar"] == f"± {2 * 2 / (5 * 0.5) * np.log(20):.3f}"
+    assert numbers(looked)["expected noise"] == f"± {2 * 2 / (5 * 0.5) * np.log(20):.3f}"
     assert hosted.store.releases.account("trusted").spent == Amount(0)
     made = release(hosted, "trusted", epsilon="0.5")
     account = hosted.store.releases.account("trusted")

@@ -74,7 +74,7 @@ def test_a_host_signs_in_releases_and_downloads(page, site):
         page.goto("/host/polls/trusted/releases")
         page.get_by_label("Epsilon").fill(epsilon)
         page.get_by_role("button", name="Look first").click()
-        page.get_by_text("expected error bar").wait_for()
+        page.get_by_text("expected noise").wait_for()
         page.get_by_role("button", name=f"Spend ε = {epsilon} and release").click()
         page.wait_for_url("**/host/releases/*")
     assert store.releases.account("trusted").spent == Amount(1_500_000)

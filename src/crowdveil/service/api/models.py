@@ -242,14 +242,28 @@ class DecisionGuarantee(Model):
     delta: float | None = None
 
 
+PROBABILITY = (
+    "Of two alternatives: the share of voters who prefer the first-ranked, given all that is not known. "
+    "Null for more than two, and for a society as the paper defines it."
+)
+CERTAINTY = (
+    "About the voters themselves: whatever they prefer, a wrong choice with a certainty of at least c comes out with "
+    "probability at most 1 - c, over the privacy noise."
+)
+POPULATION_CERTAINTY = (
+    "The same about the people whom the voters were drawn from. Null for a society as the paper defines it."
+)
+
+
 class DecisionBody(Model):
-    """The crowd's choice, how likely it is, and how sure despite the noise."""
+    """The crowd's choice, how many voters agree with it, and how sure it is."""
 
     choice: str | None
     too_close_to_call: bool
     reason: str
-    probability: float | None
-    certainty: float
+    probability: Annotated[float | None, Field(description=PROBABILITY)]
+    certainty: Annotated[float, Field(description=CERTAINTY)]
+    population_certainty: Annotated[float | None, Field(description=POPULATION_CERTAINTY)]
     threshold: float
     ranking: list[RankedAlternative]
     guarantee: DecisionGuarantee

@@ -130,9 +130,9 @@ class FeatureChange:
 
     @property
     def moved(self) -> bool:
-        """Whether the error bars are apart: the change is larger than both noises together.
+        """Whether the error bars are apart: the change is larger than both together.
 
-        Each error bar holds with 95 % probability, so both do with 90 % or more, whether or not the two noises have
+        Each error bar holds with 95 % probability, so both do with 90 % or more, whether or not the two errors have
         something in common.
         """
         return abs(self.change) > self.first_bar + self.second_bar
