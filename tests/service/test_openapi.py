@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 import schemathesis
@@ -19,8 +20,9 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from tests.service.voters import poll, report_row
+from tests.service.voters import ballot, poll, report_row, reports
 
+from crowdveil.protocol.submission import new_token
 from crowdveil.service.app import create_app
 from crowdveil.service.poll_release import make_release
 from crowdveil.service.service import Service
@@ -70,6 +72,13 @@ def description(app: FastAPI) -> schemathesis.BaseSchema:
     return schemathesis.openapi.from_asgi("/api/openapi.json", app)
 
 
+@pytest.fixture(scope="module")
+def release(app: FastAPI) -> str:
+    """The id of the release, which is good in every path: which one is current depends on the poll."""
+    (listed,) = TestClient(app).get("/api/releases").json()["releases"]
+    return str(listed["id"])
+
+
 @pytest.mark.parametrize("examples", [5, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("operation", "mode"),
@@ -80,7 +89,7 @@ def description(app: FastAPI) -> schemathesis.BaseSchema:
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else given.value,
 )
 def test_every_answer_is_described(
-    description: schemathesis.BaseSchema, operation: tuple[str, str], mode: GenerationMode, examples: int
+    description: schemathesis.BaseSchema, release: str, operation: tuple[str, str], mode: GenerationMode, examples: int
 ) -> None:
     method, path = operation
     described = description[path][method.lower()]
@@ -89,11 +98,38 @@ def test_every_answer_is_described(
     @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     def check(case: schemathesis.Case, exists: bool, poll: str) -> None:
         # Names that are made up never exist.
-        known = {"poll": poll, "release": "current", "language": "en"}
+        known = {"poll": poll, "release": release, "language": "en"}
         case.path_parameters.update({name: known[name] for name in case.path_parameters if exists})
         case.call_and_validate(checks=CHECKS)
 
     check()
+
+
+def honest_body(path: str) -> dict[str, Any]:
+    """What a voter's device or an AI would send there."""
+    if path.endswith("/report"):
+        return reports(poll(), 12)[0]
+    if path.endswith("/ballot"):
+        return ballot(poll("c", "vlcp"), 0)
+    ends = [{feature.name: getattr(feature, end) for feature in poll().study.features} for end in ("low", "high")]
+    dilemma = {"alternatives": [{"name": "a", "features": ends[0]}, {"name": "b", "features": ends[1]}]}
+    return {"dilemmas": [dilemma, dilemma]} if path.endswith("/batch") else dilemma
+
+
+@pytest.mark.parametrize("operation", [given for given in OPERATIONS if given[0] in ("PUT", "POST")], ids=" ".join)
+def test_the_answer_to_an_honest_request_is_described(
+    description: schemathesis.BaseSchema, release: str, operation: tuple[str, str]
+) -> None:
+    """What is made up is never a whole ballot or dilemma."""
+    method, path = operation
+    known = {"poll": "c" if path.endswith("/ballot") else "p", "release": release}
+    case = description[path][method.lower()].Case(
+        path_parameters={name: value for name, value in known.items() if f"{{{name}}}" in path},
+        headers={"Crowdveil-Ballot": new_token()} if method == "PUT" else {},
+        body=honest_body(path),
+        media_type="application/json",
+    )
+    assert case.call_and_validate(checks=CHECKS).status_code == (201 if method == "PUT" else 200)
 
 
 def test_everything_but_pages_is_described(app: FastAPI) -> None:

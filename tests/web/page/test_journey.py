@@ -5,6 +5,7 @@ import json
 import pytest
 from tests.web.page.conftest import DISTRIBUTED_POLLS
 
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.study.bundled import load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES, words
 
@@ -19,6 +20,10 @@ FIELDS = {
     "one-choice": {"dilemmas", "choices"},
 }
 ALWAYS = {"format", "study", "mechanism", "epsilon_micro"}
+
+
+def test_every_mechanism_of_the_device_has_a_poll():
+    assert set(DISTRIBUTED_POLLS) == set(FIELDS) == set(DISTRIBUTED)
 
 
 @pytest.mark.parametrize("mechanism", DISTRIBUTED_POLLS)
