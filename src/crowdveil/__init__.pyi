@@ -28,8 +28,8 @@ from crowdveil.privacy.guarantee import Guarantee as Guarantee
 from crowdveil.privacy.guarantee import Paradigm as Paradigm
 from crowdveil.privacy.ledger.ledger import Ledger as Ledger
 from crowdveil.privacy.personal_epsilons import read_personal_epsilons as read_personal_epsilons
-from crowdveil.privacy.planning.accuracy import Plan as Plan
-from crowdveil.privacy.planning.accuracy import plan as plan
+from crowdveil.privacy.planning.forecast import Forecast as Forecast
+from crowdveil.privacy.planning.plan import plan as plan
 from crowdveil.privacy.zcdp import ZcdpBudget as ZcdpBudget
 from crowdveil.protocol.report import Terms as Terms
 from crowdveil.protocol.report import check_report as check_report

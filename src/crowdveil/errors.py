@@ -34,6 +34,10 @@ class ImpossibleEstimate(CrowdveilError):
     """The estimate that was asked for does not exist for this data."""
 
 
+class OutOfReach(CrowdveilError):
+    """No number of what was to be found reaches the goal of a plan."""
+
+
 class Reason(StrEnum):
     """Why something sent or asked for is refused, in the same words on a device, in the API and for the host."""
 

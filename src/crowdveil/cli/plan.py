@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from crowdveil.cli.terminal import AsJson, Table, say, show
+from crowdveil.errors import CrowdveilError, OutOfReach
 
 if TYPE_CHECKING:
-    from crowdveil.privacy.planning.accuracy import Plan
+    from crowdveil.privacy.planning.accuracy import Bound
+    from crowdveil.privacy.planning.forecast import Forecast
     from crowdveil.privacy.planning.repeated import Repeated
+    from crowdveil.study.study import Study
 
 planning = typer.Typer(invoke_without_command=True, add_completion=False, rich_markup_mode=None)
 
@@ -30,6 +34,75 @@ SAME_EPSILON = (
 @planning.callback()
 def plan(
     context: typer.Context,
+    study: Annotated[str, typer.Option(help="A bundled study or a study file (TOML).")] = "moral-machine",
+    paradigm: Annotated[
+        list[str] | None, typer.Option(help="Who is protected from whom; may be repeated. Default: all six.")
+    ] = None,
+    voters: Annotated[int | None, typer.Option(help="Number of voters. Left out: found.")] = None,
+    answers: Annotated[
+        int | None, typer.Option(help="Answers of each voter. Default: the study's number of dilemmas.")
+    ] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Privacy parameter. Left out: found.")] = None,
+    agreement: Annotated[
+        float, typer.Option(help="Share of answers that the crowd's preference, known exactly, would predict.")
+    ] = 0.75,
+    certainty: Annotated[float, typer.Option(help="Certainty that decisions are to have.")] = 0.9,
+    predicted: Annotated[float | None, typer.Option(help="Goal: share of people's answers predicted.")] = None,
+    bar: Annotated[float | None, typer.Option(help="Goal: the widest error bar of a factor.")] = None,
+    decided: Annotated[
+        float | None, typer.Option(help="Goal: share of dilemmas decided with the certainty. Default goal: 0.5.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Foretell a release before there is any data, or find what it takes.
+
+    Give voters and epsilon, and read how far the error bars will reach, which share of people's answers the release
+    will predict, and how many of the study's dilemmas it will decide. Leave out voters or epsilon, and the least that
+    reaches your goal is found; give both and a goal, and the answers that each voter has to give are found.
+
+    What is foretold is typical for crowds of the agreement that you expect (0.5: nobody agrees with anybody; 0.75:
+    about what people agree on in the Moral Machine's dilemmas), for the mechanism that `release` would take. It is
+    computed from the study, which is public, and from the numbers you give.
+
+    Example, "how good will it be?": `crowdveil plan --study moral-machine --voters 2000 --epsilon 1`
+
+    Example, "how many voters do I need?": `crowdveil plan --study kidney --paradigm vldp --epsilon 2 --predicted 0.72`
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from crowdveil.privacy.guarantee import PARADIGMS
+    from crowdveil.privacy.planning.plan import plan as solve
+    from crowdveil.study.bundled import load_study
+
+    found = load_study(study)
+    foretold: dict[str, Forecast | CrowdveilError] = {}
+    for name in paradigm or PARADIGMS:
+        try:
+            foretold[name] = solve(
+                found,
+                name,
+                voters=voters,
+                answers=answers,
+                epsilon=epsilon,
+                agreement=agreement,
+                certainty=certainty,
+                predicted=predicted,
+                bar=bar,
+                decided=decided,
+            )
+        except OutOfReach as error:
+            foretold[name] = error
+    data = {
+        "forecasts": {
+            name: {"out_of_reach": str(one)} if isinstance(one, CrowdveilError) else one.as_dict()
+            for name, one in foretold.items()
+        }
+    }
+    show(data, as_json, lambda: _print_forecasts(found, foretold, agreement, certainty))
+
+
+@planning.command()
+def society(
     voters: Annotated[
         int | None, typer.Option(help="Number of voters N; 1 for one voter's report (Theorem 4).")
     ] = None,
@@ -42,20 +115,17 @@ def plan(
 ) -> None:
     """Solve the paper's accuracy theorem for the one number that you leave out.
 
-    Theorem 2 (Algorithm 1): with the given confidence, privacy moves no coordinate by more than
-    2B / (N epsilon) ln(d / (1 - confidence)). Algorithm 3 has no such theorem in the paper.
+    It is about the paper's society. Theorem 2 (Algorithm 1): with the given confidence, privacy moves no coordinate by
+    more than 2B / (N epsilon) ln(d / (1 - confidence)). Algorithm 3 has no such theorem in the paper.
 
-    Example, "how many voters do I need?":
-    `crowdveil plan --features 23 --bound 2 --epsilon 1 --confidence 0.95 --error 0.05`
+    Example: `crowdveil plan society --features 23 --bound 2 --epsilon 1 --confidence 0.95 --error 0.05`
     """
-    if context.invoked_subcommand is not None:
-        return
-    from crowdveil.privacy.planning.accuracy import plan as solve
+    from crowdveil.privacy.planning.accuracy import solve_bound
 
-    solved = solve(
+    solved = solve_bound(
         voters=voters, features=features, norm_bound=bound, epsilon=epsilon, confidence=confidence, error=error
     )
-    show(solved.as_dict(), as_json, lambda: _print_plan(solved))
+    show(solved.as_dict(), as_json, lambda: _print_bound(solved))
 
 
 @planning.command()
@@ -126,7 +196,56 @@ def repeat(
     show(compared.as_dict(), as_json, lambda: _print_repeated(compared, voters))
 
 
-def _print_plan(solved: Plan) -> None:
+def _print_forecasts(
+    study: Study, foretold: Mapping[str, Forecast | CrowdveilError], agreement: float, certainty: float
+) -> None:
+    rows = Table(
+        f"{study.title}: releases foretold",
+        "paradigm",
+        "mechanism",
+        "voters",
+        "answers",
+        "epsilon",
+        "predicted",
+        "decided",
+        numbers=5,
+    )
+    good = {name: one for name, one in foretold.items() if not isinstance(one, CrowdveilError)}
+    for name, one in good.items():
+        rows.add(
+            name,
+            one.mechanism,
+            f"{one.voters:,}",
+            f"{one.answers:,}",
+            f"{one.epsilon:g}",
+            f"{one.predicted:.1%}",
+            f"{one.decided:.0%}",
+        )
+    rows.print()
+    for name, missed in foretold.items():
+        if isinstance(missed, CrowdveilError):
+            say(f"{name}: {missed}")
+    if good:
+        say()
+        _print_bars(study, good)
+        say()
+        say(
+            f"Of a crowd whose preference, known exactly, would predict {agreement:.0%} of people's\n"
+            "answers, predicted is the share that the release will, and decided the share of\n"
+            f"the study's dilemmas that it will decide with certainty {certainty:g}. Bars hold with\n"
+            "95 % and cover noise, sampling and what the model may be off by."
+        )
+
+
+def _print_bars(study: Study, foretold: Mapping[str, Forecast]) -> None:
+    rows = Table("Error bars of the factors", "factor", *foretold, numbers=len(foretold))
+    for factor in study.factors:
+        bars = [one.bars[factor.name] for one in foretold.values()]
+        rows.add(factor.title, *("not known" if bar is None else f"± {bar:.2g}" for bar in bars))
+    rows.print()
+
+
+def _print_bound(solved: Bound) -> None:
     say(
         f"With {solved.voters:g} voters, {solved.features:g} features, norm bound {solved.norm_bound:.4g} and epsilon "
         f"{solved.epsilon:.4g}, privacy moves no coordinate of the society by more than {solved.error:.4g} with "

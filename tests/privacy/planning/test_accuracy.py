@@ -1,4 +1,4 @@
-"""Theorems 2 and 4: the formulas, the planner in every direction, and the promise itself by simulation."""
+"""Theorems 2 and 4: the formulas, the solver in every direction, and the promise itself by simulation."""
 
 import math
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.planning.accuracy import error_bound, plan
+from crowdveil.privacy.planning.accuracy import error_bound, solve_bound
 
 KNOWN = {"voters": 500, "features": 23, "norm_bound": 2.0, "epsilon": 0.5, "confidence": 0.9}
 
@@ -24,20 +24,20 @@ def test_theorem_4_is_theorem_2_for_one_voter():
 @given(st.integers(1, 10**6), st.integers(1, 500), st.floats(0.01, 100), st.floats(0.01, 20), st.floats(0.01, 0.999))
 def test_solving_for_each_number_gives_it_back(voters, features, norm_bound, epsilon, confidence):
     known = {"voters": voters, "features": features, "norm_bound": norm_bound, "epsilon": epsilon}
-    whole = plan(**known, confidence=confidence, error=None)
+    whole = solve_bound(**known, confidence=confidence, error=None)
     numbers = {**known, "confidence": confidence, "error": whole.error}
     for name, value in numbers.items():
         if name == "features":
             numbers_with_slack = {**numbers, "error": whole.error * (1 + 1e-9)}
-            assert plan(**{**numbers_with_slack, name: None}).features == features
+            assert solve_bound(**{**numbers_with_slack, name: None}).features == features
         elif name == "voters":
-            assert plan(**{**numbers, "error": whole.error * (1 + 1e-9), name: None}).voters == voters
+            assert solve_bound(**{**numbers, "error": whole.error * (1 + 1e-9), name: None}).voters == voters
         else:
-            assert getattr(plan(**{**numbers, name: None}), name) == pytest.approx(value, rel=1e-6)
+            assert getattr(solve_bound(**{**numbers, name: None}), name) == pytest.approx(value, rel=1e-6)
 
 
 def test_the_promise_holds_and_the_exact_confidence_is_exact():
-    whole = plan(**KNOWN, error=None)
+    whole = solve_bound(**KNOWN, error=None)
     rng = np.random.default_rng(7)
     noise = rng.laplace(scale=2 * 2.0 / (500 * 0.5), size=(200_000, 23))
     held = (np.abs(noise).max(axis=1) <= whole.error).mean()
@@ -51,17 +51,17 @@ def test_the_promise_holds_and_the_exact_confidence_is_exact():
 )
 def test_numbers_outside_their_range_are_refused(change):
     with pytest.raises(CrowdveilError, match="must be"):
-        plan(**{**KNOWN, "error": None, **change})
+        solve_bound(**{**KNOWN, "error": None, **change})
 
 
 @pytest.mark.parametrize("given_numbers", [{**KNOWN, "error": 0.1}, {**KNOWN, "error": None, "voters": None}])
 def test_exactly_one_number_is_left_out(given_numbers):
     with pytest.raises(CrowdveilError, match="exactly one"):
-        plan(**given_numbers)
+        solve_bound(**given_numbers)
 
 
 def test_what_the_theorem_cannot_promise_is_said():
     with pytest.raises(CrowdveilError, match="promises nothing"):
-        plan(**{**KNOWN, "error": 1e-6, "confidence": None})
+        solve_bound(**{**KNOWN, "error": 1e-6, "confidence": None})
     with pytest.raises(CrowdveilError, match="not even one feature"):
-        plan(**{**KNOWN, "error": 1e-6, "features": None})
+        solve_bound(**{**KNOWN, "error": 1e-6, "features": None})

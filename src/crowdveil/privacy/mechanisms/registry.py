@@ -70,14 +70,10 @@ PAPERS_MECHANISM: Mapping[str, str] = {
 
 def recommended(paradigm: Paradigm, study: Study, epsilons: Epsilons) -> str:
     """Return the mechanism that serves a paradigm best, by what is public: the study, and everybody's epsilon."""
-    voters, epsilon = len(epsilons), float(np.median(epsilons.values))
+    epsilon = float(np.median(epsilons.values))
     match paradigm.name:
         case "vlcp":
-            # Long ballots and little noise let the fits of single voters tell more than their clipped scores.
-            # Short ballots and much noise do, too: noise on the cube grows with the number of features, Laplace noise
-            # on a coordinate does not. Where to change over was measured (docs/best-accuracy.md).
-            long_ballots, heard = study.drawing.dilemmas >= 2 * study.dimension, voters * epsilon / study.dimension
-            return Algorithm1.name if (heard > 10 if long_ballots else heard < 5) else VoterScore.name
+            return VoterScore.name
         case "rlcp":
             return PooledScore.name
         case "vldp":

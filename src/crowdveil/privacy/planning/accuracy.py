@@ -3,7 +3,7 @@
 Theorem 2 (Algorithm 1): with probability at least 1 - gamma, no coordinate of the released mean is off by more
 than alpha = 2B / (N epsilon) ln(d / gamma). Theorem 4 (Algorithm 2): the same for one voter's report, N = 1.
 Both are union bounds. The coordinates are independent, so the exact probability is (1 - e^(-alpha/b))^d with
-b = 2B / (N epsilon); a plan shows that too.
+b = 2B / (N epsilon); a bound shows that too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MEANING = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class Bound:
     """Six numbers tied together by Theorem 2, or by Theorem 4 for one voter."""
 
     voters: float
@@ -41,15 +41,15 @@ class Plan:
         return math.pow(-math.expm1(-self.error * self.voters * self.epsilon / (2 * self.norm_bound)), self.features)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the plan in plain words."""
+        """Return the numbers in plain words."""
         numbers = {name: getattr(self, name) for name in _MEANING}
         return {**numbers, "exact_confidence": self.exact_confidence}
 
 
-def plan(**known: float | None) -> Plan:
-    """Solve Theorem 2 for the one number of a ``Plan`` that is None; whole numbers round to the safe side.
+def solve_bound(**known: float | None) -> Bound:
+    """Solve Theorem 2 for the one number of a ``Bound`` that is None; whole numbers round to the safe side.
 
-    >>> plan(voters=None, features=10, norm_bound=2, epsilon=1, confidence=0.95, error=0.1).voters
+    >>> solve_bound(voters=None, features=10, norm_bound=2, epsilon=1, confidence=0.95, error=0.1).voters
     212
     """
     unknown = [name for name in _MEANING if known.get(name) is None]
@@ -62,7 +62,7 @@ def plan(**known: float | None) -> Plan:
             limits = "between 0 and 1" if name == "confidence" else "a positive number"
             raise CrowdveilError(f"the {_MEANING[name]} must be {limits}, got {value}")
     # The unknown one reads 1 here; the formula that solves for it does not look at it.
-    given_numbers = Plan(**{name: 1.0 if value is None else value for name, value in known.items()})
+    given_numbers = Bound(**{name: 1.0 if value is None else value for name, value in known.items()})
     return replace(given_numbers, **{unknown[0]: _solve(unknown[0], given_numbers)})
 
 
@@ -71,7 +71,7 @@ def error_bound(voters: float, features: float, norm_bound: float, epsilon: floa
     return 2 * norm_bound / (voters * epsilon) * math.log(features / (1 - confidence))
 
 
-def _solve(unknown: str, p: Plan) -> float:
+def _solve(unknown: str, p: Bound) -> float:
     exponent = p.error * p.voters * p.epsilon / (2 * p.norm_bound)
     if unknown == "features":
         if (features := math.floor((1 - p.confidence) * math.exp(min(exponent, 700)))) >= 1:

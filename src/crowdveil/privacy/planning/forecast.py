@@ -1,0 +1,364 @@
+"""A release foretold: how far its bars will reach, what it will predict and decide, from public numbers only.
+
+A crowd of a given **agreement** is imagined: the share of answers that its preference gamma predicts if it is known
+exactly. Along the k axes of the study's public design gamma is N(0, tau^2), which makes the margins of dilemmas as
+large as that agreement asks for. Then everything follows in closed form, or by averages over the study's own dilemmas:
+
+- The error of a release is that of the recommended mechanism (its ``expected_noise``, and how voters differ), which is
+  stated for an indifferent crowd; a crowd that agrees more tells less by each answer, and the error grows.
+- The released preference m is gamma and its error e, shrunk: m = W (gamma + e), W = P (P + V)^-1 with the prior P of
+  ``estimation.prior`` and V the covariance of e. For a dilemma x, m . x and the inclination gamma . x + z of somebody
+  who answers it (z standard normal) are jointly normal with a correlation r: they agree with probability
+  1/2 + arcsin(r) / pi (Sheppard 1899).
+- A dilemma is decided where the margin, less what the model may be off by, exceeds the quantile of the noise.
+
+It is a forecast for a typical crowd, not a promise for yours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from crowdveil.arrays import FloatArray
+from crowdveil.estimation.clipped_means import voter_clip
+from crowdveil.estimation.design import CLIP, Design, public_design
+from crowdveil.estimation.disagreement import DISAGREEMENT
+from crowdveil.estimation.prior import prior_deviation, rest_deviation
+from crowdveil.estimation.record_axes import record_axes
+from crowdveil.estimation.scoring_step import MODEL_DOUBT, STEP_DOUBT
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.guarantee import Paradigm
+from crowdveil.privacy.mechanisms.fisher_scoring import Plan
+from crowdveil.privacy.mechanisms.mechanism import Settings, unknown_along
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, recommended
+from crowdveil.privacy.mechanisms.score import coordinates_to_report
+from crowdveil.privacy.mechanisms.scores import cube_variance, expected_square
+from crowdveil.privacy.noise.distribution import CubeNoise
+from crowdveil.study.study import Study
+
+AGREEMENT = 0.75
+"""What is imagined where nothing is said: about what people agree on in the Moral Machine's dilemmas."""
+_LOOKED_AT = 4000
+"""Dilemmas of the public sample that averages are taken over."""
+_CROWD = 1000
+"""Reports for which a distributed mechanism is asked: its variance goes with one over their number."""
+_DOUBTS = {"score": 0.8, "randomised-response": 0.02}
+"""The doubt of mechanisms of reports along an axis, in terms of the preference there: in simulated releases, about."""
+_OTHER_DOUBT = 0.3
+_BAR = 0.95
+_SEED = 20_190_607
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a release with these numbers will be like, for a typical crowd."""
+
+    study: str
+    paradigm: str
+    mechanism: str
+    voters: int
+    answers: int
+    epsilon: float
+    agreement: float
+    certainty: float
+    bars: dict[str, float | None]
+    """How far the preference along each factor may be off, with 95 %; None where nothing will be known of it."""
+    predicted: float
+    """Share of other people's answers that the release predicts; the agreement is the most."""
+    decided: float
+    """Share of the study's dilemmas that are decided with the certainty asked for."""
+
+    @property
+    def widest(self) -> float:
+        """The widest bar of a factor; infinite where one is not known."""
+        return max(math.inf if bar is None else bar for bar in self.bars.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "study": self.study,
+            "paradigm": self.paradigm,
+            "mechanism": self.mechanism,
+            "voters": self.voters,
+            "answers": self.answers,
+            "epsilon": self.epsilon,
+            "agreement": self.agreement,
+            "error_bars": self.bars,
+            "predicted": self.predicted,
+            "certainty": self.certainty,
+            "decided": self.decided,
+        }
+
+
+def forecast(
+    study: Study,
+    paradigm: Paradigm,
+    voters: int,
+    answers: int,
+    epsilon: Epsilon,
+    agreement: float = AGREEMENT,
+    certainty: float = 0.9,
+) -> Forecast:
+    """Foretell a release by the recommended mechanism."""
+    name = recommended(paradigm, study, Epsilons.same(epsilon, min(voters, _CROWD)))
+    crowd = _typical(study, agreement)
+    errors = _errors(name, study, voters, answers, epsilon).for_crowd(crowd)
+    return Forecast(
+        study=study.name,
+        paradigm=paradigm.name,
+        mechanism=name,
+        voters=voters,
+        answers=answers,
+        epsilon=epsilon.value,
+        agreement=agreement,
+        certainty=certainty,
+        bars=_bars(study, crowd, errors),
+        predicted=_predicted(crowd, errors),
+        decided=_decided(crowd, errors, certainty),
+    )
+
+
+@dataclass(frozen=True)
+class _Typical:
+    """Crowds of an agreement: gamma is N(0, deviation^2) along each axis of a factor."""
+
+    design: Design
+    deviation: float
+
+    @cached_property
+    def differences(self) -> FloatArray:
+        return self.design.differences[:_LOOKED_AT]
+
+    @cached_property
+    def along(self) -> FloatArray:
+        return np.asarray(self.differences @ self.design.basis, np.float64)
+
+    @cached_property
+    def information(self) -> float:
+        """What an answer of this crowd tells of gamma, in terms of an indifferent one's.
+
+        Of margins t it is the mean of phi^2 / (Phi (1 - Phi)), over its value 2 / pi at t = 0.
+        """
+        squares = np.square(self.along).sum(axis=1)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(31)
+        margins = self.deviation * np.sqrt(squares)[:, None] * nodes
+        told = np.exp(-(margins**2)) / (4 * ndtr(margins) * ndtr(-margins))
+        return float(squares @ (told @ weights) / (squares.sum() * weights.sum()))
+
+
+@lru_cache(maxsize=32)
+def _typical(study: Study, agreement: float) -> _Typical:
+    """Find the deviation at which the preference, known exactly, predicts this share of answers."""
+    design = public_design(study)
+    lengths = np.linalg.norm(_Typical(design, 1.0).along, axis=1)
+    lengths = lengths[lengths > 0]
+
+    def predicts(deviation: float) -> float:
+        return float(np.mean(0.5 + np.arctan(deviation * lengths) / math.pi)) - agreement
+
+    return _Typical(design, float(brentq(predicts, 0.0, 1e6)))
+
+
+@dataclass(frozen=True)
+class _Errors:
+    """The errors of the unshrunk estimate along every axis of the design, those of the factors first."""
+
+    noise: FloatArray
+    sampling: FloatArray
+    doubt: float
+    """A bound on what the model may be off by along an axis, in terms of how far the last step goes there."""
+    rest_known: bool
+    """Whether the directions that factors leave out are looked at, too."""
+    first_look: float | None = None
+    """Variance along each axis of what an earlier step told already, apart from its size."""
+    hoeffding: bool = False
+    """Whether certainty is taken from Hoeffding's inequality, and not from the law of the noise."""
+
+    def for_crowd(self, crowd: _Typical) -> _Errors:
+        """Return the errors for a crowd that tells less by each answer than an indifferent one."""
+        grown = 1 / crowd.information
+        first_look = None if self.first_look is None else self.first_look * grown
+        return replace(self, noise=self.noise * grown, sampling=self.sampling * grown, first_look=first_look)
+
+    def of_all_steps(self, crowd: _Typical) -> FloatArray:
+        """Return the covariance of the error along the factors' axes, given what every step told."""
+        k = crowd.design.directions
+        last = self.noise[:k, :k] + self.sampling[:k, :k]
+        if self.first_look is None:
+            return last
+        earlier = 1 / (self.first_look + (MODEL_DOUBT * crowd.deviation) ** 2)
+        return np.asarray(np.linalg.inv(np.linalg.inv(last) + earlier * np.eye(k)), np.float64)
+
+    def doubts(self, crowd: _Typical) -> FloatArray:
+        """Return the mean bound along every axis: a part of how far the last step goes, which is about normal."""
+        k, left_out = crowd.design.directions, crowd.design.rest.shape[1]
+        before = crowd.deviation**2
+        if self.first_look is not None:
+            before = self.first_look + (MODEL_DOUBT * crowd.deviation) ** 2
+        variances = np.diag(self.noise) + np.repeat([before, rest_deviation(left_out) ** 2], [k, left_out])
+        return np.asarray(self.doubt * np.sqrt(2 / math.pi * variances), np.float64)
+
+    def reach(self, certainty: float) -> float:
+        """Return how many deviations of the noise a margin needs for this certainty."""
+        return math.sqrt(-2 * math.log(1 - certainty)) if self.hoeffding else NormalDist().inv_cdf(certainty)
+
+
+def _errors(name: str, study: Study, voters: int, answers: int, epsilon: Epsilon) -> _Errors:
+    settings = Settings(study, study.norm_bound)
+    if name in CENTRAL:
+        return _central_errors(CENTRAL[name], settings, voters, answers, epsilon)
+    design = public_design(study)
+    axes, usual = design.directions, study.drawing.dilemmas
+    if name == "randomised-response":
+        # At indifference, a choice that may be turned over tells tanh^2 of the probit's 2 / pi along each axis.
+        told = voters * answers * math.tanh(epsilon.value / 2) ** 2
+        noise, sampling = np.eye(axes) * math.pi / (2 * told), np.eye(axes) * DISAGREEMENT**2 / voters
+        return _Errors(_among_all(noise, design), _among_all(sampling, design), _DOUBTS[name], rest_known=False)
+    law = DISTRIBUTED[name].expected_noise(settings, Epsilons.same(epsilon, _CROWD))
+    covariance = _along_axes(getattr(law, "matrix"), design) * _CROWD / voters  # noqa: B009
+    covariance *= _report_ratio(name, study, answers, usual, epsilon)
+    nothing = np.zeros_like(covariance)
+    return _Errors(covariance, nothing, _DOUBTS.get(name, _OTHER_DOUBT), rest_known=False, hoeffding=name == "one-bit")
+
+
+def _report_ratio(name: str, study: Study, answers: int, usual: int, epsilon: Epsilon) -> float:
+    """Return how much larger the variance is than with whole ballots, where voters give another number of answers."""
+    if name == "score":
+        axes = record_axes(study)
+
+        def variance(records: int) -> float:
+            size = int(coordinates_to_report(axes, np.array([records]), Epsilons.same(epsilon, 1))[0])
+            noise = cube_variance(2 / epsilon.value, 1.0, size)
+            return (noise + expected_square(axes, float(records))) / (size * records**2)
+
+        return variance(answers) / variance(usual)
+    return (_kept(usual, usual) / _kept(usual, answers)) ** 2
+
+
+def _kept(usual: int, answers: int) -> float:
+    """Return how the mean of voters' clipped scores follows the mean score, with a clip for the usual length."""
+    return math.erf(voter_clip(usual) / math.sqrt(2) / voter_clip(answers))
+
+
+def _central_errors(mechanism: Any, settings: Settings, voters: int, answers: int, epsilon: Epsilon) -> _Errors:
+    design, usual = public_design(settings.study), settings.study.drawing.dilemmas
+    units = voters if mechanism.by_voter else voters * answers
+    plan = Plan.of(design, units, epsilon, by_voter=mechanism.by_voter, design_known=mechanism.design_known)
+    as_if = voters if mechanism.by_voter else max(round(units / usual), 1)
+    law: CubeNoise = mechanism.expected_noise(settings, as_if, epsilon)
+    one_look = plan.size_only or len(plan.epsilons) == 1
+    longer, scatter = 1.0, 1.0
+    if mechanism.by_voter:
+        scatter = voter_clip(answers) ** 2
+        # Later steps clip by how loud voters are; the first one by how loud they would be with whole ballots.
+        longer = _kept(usual, usual) / _kept(usual, answers) if one_look else voter_clip(answers) / voter_clip(usual)
+    gain = longer * _from_features(design) @ law.matrix
+    dimension = gain.shape[1]
+    variance = cube_variance(law.scale, 1.0, dimension)
+    bound = 1.0
+    if plan.spread:
+        of_scores = (1.0 if mechanism.by_voter else voter_clip(answers) ** 2) / plan.deviations**2
+        bound = min(1.0, of_scores + math.sqrt(variance) * (0.5 if mechanism.by_voter else 2.0))
+    return _Errors(
+        variance * gain @ gain.T,
+        bound / voters * gain @ gain.T,
+        MODEL_DOUBT if one_look else STEP_DOUBT,
+        rest_known=plan.rest,
+        first_look=None if one_look else _first_look(plan, design.directions, units, scatter),
+    )
+
+
+def _first_look(plan: Plan, axes: int, units: int, scatter: float) -> float:
+    """Return the variance of the first step's guess along an axis: noise on clipped means, as the clip lets them show.
+
+    Without a clip, the mean score of a nearly indifferent crowd shows sqrt(2 / pi) of its preference.
+    """
+    dimension = axes * (2 if plan.squares else 1) + plan.kept
+    noise = cube_variance(2 / (units * plan.epsilons[0].value), 1.0, dimension)
+    return math.pi / 2 * scatter * (CLIP / math.erf(CLIP / math.sqrt(2))) ** 2 * noise
+
+
+def _from_features(design: Design) -> FloatArray:
+    """Return the map from a preference over the features to the axes of factors and the rest."""
+    return np.asarray(np.linalg.pinv(design.whole.basis), np.float64)
+
+
+def _along_axes(covariance: FloatArray, design: Design) -> FloatArray:
+    inverse = _from_features(design)
+    return np.asarray(inverse @ covariance @ inverse.T, np.float64)
+
+
+def _among_all(covariance: FloatArray, design: Design) -> FloatArray:
+    """Return a covariance along the axes of factors as one along every axis."""
+    left_out = design.rest.shape[1]
+    return np.pad(covariance, (0, left_out))
+
+
+def _bars(study: Study, crowd: _Typical, errors: _Errors) -> dict[str, float | None]:
+    """Return the expected bar of each factor, or None where it is as wide as what is possible."""
+    k, basis = crowd.design.directions, crowd.design.basis
+    unknown = unknown_along(
+        crowd.design,
+        mean=np.zeros(k),
+        covariance=np.eye(k),
+        center=np.zeros(k),
+        sampling=errors.sampling[:k, :k],
+        doubt=errors.doubts(crowd)[:k],
+    )
+    bars: dict[str, float | None] = {}
+    for factor, row in zip(study.factors, study.factor_map, strict=True):
+        x = row @ basis
+        noise = NormalDist().inv_cdf((1 + _BAR) / 2) * math.sqrt(float(x @ errors.noise[:k, :k] @ x))
+        bar = unknown.half_width(row, noise, _BAR, left_out=False)
+        bars[factor.name] = bar if 0 < bar < unknown.whole_range(row) else None
+    return bars
+
+
+def _predicted(crowd: _Typical, errors: _Errors) -> float:
+    """Return the share of answers that agree with the shrunk estimate, over dilemmas and crowds."""
+    k, x = crowd.design.directions, crowd.along
+    error = errors.of_all_steps(crowd)
+    prior = prior_deviation(k) ** 2 * np.eye(k)
+    shrinks = np.linalg.solve(prior + error, prior).T
+    truth = crowd.deviation**2 * np.eye(k)
+    both = np.einsum("ij,jl,il->i", x, shrinks @ truth, x)
+    released = np.einsum("ij,jl,il->i", x, shrinks @ (truth + error) @ shrinks.T, x)
+    inclined = 1 + crowd.deviation**2 * np.square(x).sum(axis=1)
+    varying = released > 0
+    correlation = both[varying] / np.sqrt(released[varying] * inclined[varying])
+    return float(np.mean(0.5 + np.arcsin(np.clip(correlation, -1, 1)) / math.pi)) if varying.any() else 0.5
+
+
+def _decided(crowd: _Typical, errors: _Errors, certainty: float) -> float:
+    """Return the share of dilemmas that are decided, each by the release of another crowd."""
+    rng, k = np.random.default_rng(_SEED), crowd.design.directions
+    noise, x = errors.noise[:k, :k], crowd.along
+    gamma = rng.normal(0.0, crowd.deviation, x.shape)
+    center = gamma + rng.multivariate_normal(np.zeros(k), noise, len(x), method="eigh")
+    margin = np.abs((center * x).sum(axis=1))
+    variance = np.einsum("ij,jl,il->i", x, noise, x)
+    doubts = errors.doubts(crowd)
+    bias = np.abs(x) @ doubts[:k]
+    if errors.rest_known:
+        rest = crowd.differences @ crowd.design.rest_basis
+        variance = variance + np.einsum("ij,jl,il->i", rest, errors.noise[k:, k:], rest)
+        bias = bias + np.abs(rest) @ doubts[k:]
+    else:
+        unknown = unknown_along(
+            crowd.design,
+            mean=np.zeros(k),
+            covariance=np.eye(k),
+            center=np.zeros(k),
+            sampling=np.zeros((k, k)),
+            doubt=np.zeros(k),
+        )
+        bias = bias + np.array([unknown.bias_bound(difference) for difference in crowd.differences])
+    return float(np.mean((margin > 0) & (margin - bias >= errors.reach(certainty) * np.sqrt(variance))))
