@@ -232,8 +232,8 @@ def _print_forecasts(
         say(
             f"Of a crowd whose preference, known exactly, would predict {agreement:.0%} of people's\n"
             "answers, predicted is the share that the release will, and decided the share of\n"
-            f"the study's dilemmas that it will decide with certainty {certainty:g}. Bars hold with\n"
-            "95 % and cover noise, sampling and what the model may be off by."
+            f"the study's dilemmas that it will decide as they would, with certainty {certainty:g}.\n"
+            "Bars hold with 95 % and cover noise, sampling and what the model may be off by."
         )
 
 

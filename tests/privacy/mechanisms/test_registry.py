@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms.mechanism import OPTIONS, Loss, Settings
+from crowdveil.privacy.mechanisms.mechanism import OPTIONS, Estimand, Loss, Settings
 from crowdveil.privacy.mechanisms.registry import (
     ALL,
     CENTRAL,
@@ -118,27 +118,9 @@ def test_the_better_of_scores_and_turned_answers(features, records, epsilon, nam
     assert recommended(PARADIGMS["aldp"], study, Epsilons.of_millionths(np.full(10, round(epsilon * 1e6)))) == name
 
 
-# By `crowdveil compare --paradigm vlcp`: share of the accuracy without privacy, algorithm-1 against voter-score.
-@pytest.mark.parametrize(
-    ("study", "voters", "epsilon", "name"),
-    [
-        (synthetic_study(10, 100), 50, 0.5, "voter-score"),  # 0.737 against 0.757
-        (synthetic_study(10, 100), 50, 2.0, "voter-score"),  # 0.933 against 0.944
-        (synthetic_study(10, 100), 50, 3.0, "algorithm-1"),
-        (synthetic_study(10, 50), 100, 0.5, "voter-score"),  # 0.831 against 0.842
-        (synthetic_study(23, 13), 200, 0.5, "algorithm-1"),  # 0.779 against 0.763
-        (STUDIES[0], 1573, 0.03, "algorithm-1"),  # 0.833 against 0.790
-        (STUDIES[0], 1573, 0.05, "algorithm-1"),  # 0.877 against 0.870
-        (STUDIES[0], 1573, 0.1, "voter-score"),  # 0.909 against 0.946
-        (STUDIES[0], 1573, 1.0, "voter-score"),  # 0.924 against 1.006
-    ],
-)
-def test_the_better_of_fits_and_clipped_scores(study, voters, epsilon, name):
-    assert (
-        recommended(
-            PARADIGMS["vlcp"],
-            study,
-            Epsilons.of_millionths(np.full(voters, round(epsilon * 1e6))),
-        )
-        == name
-    )
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+@pytest.mark.parametrize("epsilon", ["0.03", "1", "10"])
+def test_the_papers_society_is_recommended_nowhere(study, epsilon):
+    for paradigm in PARADIGMS.values():
+        name = recommended(paradigm, study, Epsilons.same(Epsilon(epsilon), 100))
+        assert {**CENTRAL, **DISTRIBUTED}[name].estimates is Estimand.PREFERENCE

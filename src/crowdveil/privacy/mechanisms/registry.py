@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilons
@@ -70,7 +68,6 @@ PAPERS_MECHANISM: Mapping[str, str] = {
 
 def recommended(paradigm: Paradigm, study: Study, epsilons: Epsilons) -> str:
     """Return the mechanism that serves a paradigm best, by what is public: the study, and everybody's epsilon."""
-    epsilon = float(np.median(epsilons.values))
     match paradigm.name:
         case "vlcp":
             return VoterScore.name

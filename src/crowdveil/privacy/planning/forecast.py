@@ -10,7 +10,7 @@ large as that agreement asks for. Then everything follows in closed form, or by 
   ``estimation.prior`` and V the covariance of e. For a dilemma x, m . x and the inclination gamma . x + z of somebody
   who answers it (z standard normal) are jointly normal with a correlation r: they agree with probability
   1/2 + arcsin(r) / pi (Sheppard 1899).
-- A dilemma is decided where the margin, less what the model may be off by, exceeds the quantile of the noise.
+- A dilemma is decided where the estimated margin, less what the model may be off by, exceeds the quantile of the noise.
 
 It is a forecast for a typical crowd, not a promise for yours.
 """
@@ -74,7 +74,7 @@ class Forecast:
     predicted: float
     """Share of other people's answers that the release predicts; the agreement is the most."""
     decided: float
-    """Share of the study's dilemmas that are decided with the certainty asked for."""
+    """Share of the study's dilemmas that are decided as the crowd would, with the certainty asked for."""
 
     @property
     def widest(self) -> float:
@@ -338,12 +338,12 @@ def _predicted(crowd: _Typical, errors: _Errors) -> float:
 
 
 def _decided(crowd: _Typical, errors: _Errors, certainty: float) -> float:
-    """Return the share of dilemmas that are decided, each by the release of another crowd."""
+    """Return the share of dilemmas that are decided as the crowd would, each by the release of another crowd."""
     rng, k = np.random.default_rng(_SEED), crowd.design.directions
     noise, x = errors.noise[:k, :k], crowd.along
     gamma = rng.normal(0.0, crowd.deviation, x.shape)
     center = gamma + rng.multivariate_normal(np.zeros(k), noise, len(x), method="eigh")
-    margin = np.abs((center * x).sum(axis=1))
+    margin = (center * x).sum(axis=1) * np.sign((gamma * x).sum(axis=1))
     variance = np.einsum("ij,jl,il->i", x, noise, x)
     doubts = errors.doubts(crowd)
     bias = np.abs(x) @ doubts[:k]
