@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from crowdveil.estimation.clipped_means import ClippedNormal, fit_clipped_means, voter_clip
+from crowdveil.estimation.clipped_means import ClippedNormal, NormalMeans, fit_clipped_means, voter_clip
 from crowdveil.estimation.prior import prior_deviation
 
 PREFERENCE = np.array([0.7, -0.3, 0.1])
@@ -70,7 +70,9 @@ def test_a_crowd_that_is_heard_well_is_understood_whatever_the_length_of_its_bal
     voters, clip = 40_000, voter_clip(WHOLE_BALLOT)
     scores = drawn_scores(voters, records, disagreement, seed=records)
     observed, kept = seen(scores, clip)
-    fit = fit_clipped_means(NormalDilemmas(), clip, observed, np.eye(3) / voters, kept, 1 / (4 * voters), WHOLE_BALLOT)
+    fit = fit_clipped_means(
+        NormalMeans(NormalDilemmas()), clip, observed, np.eye(3) / voters, kept, 1 / (4 * voters), WHOLE_BALLOT
+    )
     # Averaged over voters who differ, the probit is flatter: by sqrt(1 + deviation^2 |x|^2), with |x|^2 = 3 on average.
     truth = PREFERENCE / math.sqrt(1 + 3 * disagreement**2)
     # Sampling moves a coordinate by about 0.007; the rest is that the mean scores of short ballots are not normal.
@@ -85,7 +87,9 @@ def noisy_fit(rng, observed, kept, clip, deviation):
     observed = observed + rng.normal(0, deviation, len(observed))
     kept += rng.normal(0, deviation / 2)
     covariance = np.eye(len(observed)) * deviation**2
-    return fit_clipped_means(NormalDilemmas(), clip, observed, covariance, kept, deviation**2 / 4, WHOLE_BALLOT)
+    return fit_clipped_means(
+        NormalMeans(NormalDilemmas()), clip, observed, covariance, kept, deviation**2 / 4, WHOLE_BALLOT
+    )
 
 
 @pytest.mark.parametrize("records", [4, 13])
@@ -106,14 +110,14 @@ def test_the_center_knows_no_prior():
     centre = preference * math.sqrt(2 / math.pi / (1 + preference @ preference))
     law = ClippedNormal(centre, clip**2 * (1 - centre**2), clip)
     kept = float(law.kept.mean())
-    fit = fit_clipped_means(NormalDilemmas(), clip, law.mean, np.eye(3) * 0.5, kept, 1e-6, WHOLE_BALLOT)
+    fit = fit_clipped_means(NormalMeans(NormalDilemmas()), clip, law.mean, np.eye(3) * 0.5, kept, 1e-6, WHOLE_BALLOT)
     assert np.linalg.norm(fit.mean) < 0.8 * np.linalg.norm(preference)
     assert fit.center == pytest.approx(preference, rel=0.05)
 
 
 def test_noise_that_drowns_everything_leaves_a_preference_of_nothing():
     clip, wild = voter_clip(WHOLE_BALLOT), np.array([40.0, -25.0, 3.0])
-    fit = fit_clipped_means(NormalDilemmas(), clip, wild, np.eye(3) * 900, 7.0, 200.0, WHOLE_BALLOT)
+    fit = fit_clipped_means(NormalMeans(NormalDilemmas()), clip, wild, np.eye(3) * 900, 7.0, 200.0, WHOLE_BALLOT)
     assert np.linalg.norm(fit.mean) < 0.5
     assert np.linalg.eigvalsh(fit.covariance).max() == pytest.approx(prior_deviation(3) ** 2, rel=0.1)
     assert np.linalg.norm(fit.center) > 3
@@ -123,8 +127,8 @@ def test_a_loudness_that_nothing_is_heard_of_stays_as_it_is_expected():
     """Voters of whole ballots: the prior's centre is right, and what is not known makes the size uncertain."""
     clip, scores = voter_clip(WHOLE_BALLOT), drawn_scores(40_000, 13, 0.15, seed=8)
     observed, kept = seen(scores, clip)
-    heard = fit_clipped_means(NormalDilemmas(), clip, observed, np.eye(3) * 1e-3, kept, 1e-4, WHOLE_BALLOT)
-    unheard = fit_clipped_means(NormalDilemmas(), clip, observed, np.eye(3) * 1e-3, 0.0, 1e9, WHOLE_BALLOT)
+    heard = fit_clipped_means(NormalMeans(NormalDilemmas()), clip, observed, np.eye(3) * 1e-3, kept, 1e-4, WHOLE_BALLOT)
+    unheard = fit_clipped_means(NormalMeans(NormalDilemmas()), clip, observed, np.eye(3) * 1e-3, 0.0, 1e9, WHOLE_BALLOT)
     assert np.trace(unheard.stretch) > 10 * np.trace(heard.stretch)
     assert np.trace(unheard.covariance) > np.trace(heard.covariance)
     assert abs(math.log(unheard.loudness / voter_clip(WHOLE_BALLOT) ** 2)) < 0.8  # the prior's deviation

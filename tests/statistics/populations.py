@@ -1,6 +1,6 @@
 """Populations of voters who differ, the value that a release of a crowd from them estimates, and how often bars cover.
 
-python tests/statistics/populations.py score 200        the whole sweep of a distributed mechanism, as a table
+python tests/statistics/populations.py score 200        the whole sweep of a mechanism, as a table
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.publish import release_for_experiments
 from crowdveil.releases import Release
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas
@@ -75,7 +76,10 @@ class Population:
 
 
 def release(mechanism: str, ballots: Ballots, epsilon: Epsilon, seed: int, **settings: Any) -> Release:
-    """Release a crowd's preference by a distributed mechanism, its dilemmas drawn by the generator."""
+    """Release a crowd's preference; devices know that the generator drew its dilemmas."""
+    if mechanism in CENTRAL:
+        paradigm = CENTRAL[mechanism].paradigms[0]
+        return release_for_experiments(ballots, paradigm, epsilon=epsilon, seed=seed, mechanism=mechanism)
     public = Settings(ballots.study, ballots.study.norm_bound, **{"drawn": True, **settings})
     made, epsilons = DISTRIBUTED[mechanism], Epsilons.same(epsilon, ballots.voters)
     reports = made.report(ballots, public, epsilons, FloatNoiseForExperiments(seed))
@@ -130,7 +134,7 @@ def coverage(
         assert made.unknown is not None
         covered.append((low <= truth) & (truth <= high))
         widths.append((high - low) / 2)
-        misses.append(study.factor_map @ basis @ made.unknown.center - truth)
+        misses.append(study.factor_map @ made.unknown.basis @ made.unknown.center - truth)
     return Coverage(
         np.mean(covered, axis=0), np.median(widths, axis=0), np.sqrt(np.mean(np.square(misses), axis=0)), runs
     )

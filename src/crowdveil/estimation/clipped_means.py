@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -57,6 +57,39 @@ class Dilemmas(Protocol):
         """Return the mean of the chosen side along each axis, for a crowd of this preference, and its derivative."""
 
 
+class ClippedMeans(NamedTuple):
+    """What is expected of clipped means along the axes."""
+
+    mean: FloatArray
+    derivative: FloatArray
+    """By the preference: a row an axis."""
+    told: float
+    """What tells of the loudness: the share kept over all axes, or the mean of one over the length of a ballot."""
+
+
+class VoterMeans(Protocol):
+    """A model of voters' mean scores: ``NormalMeans``, or ``BallotMeans``."""
+
+    def clipped(self, preference: FloatArray, loudness: float, clips: tuple[float, float]) -> ClippedMeans:
+        """Return what is expected in a crowd of this preference: means at the first clip, kept at the second."""
+
+
+@dataclass(frozen=True)
+class NormalMeans:
+    """Voters' mean scores that are normal, with a centre and a mean square from public dilemmas."""
+
+    dilemmas: Dilemmas
+
+    def clipped(self, preference: FloatArray, loudness: float, clips: tuple[float, float]) -> ClippedMeans:
+        """Return what is expected in a crowd of this preference."""
+        squares = self.dilemmas.mean_squares
+        centre, derivative = self.dilemmas.expected_means(preference)
+        variance = loudness * np.maximum(squares - centre**2, _LEAST_SCATTER * squares)
+        law, counted = (ClippedNormal(centre, variance, clip) for clip in clips)
+        slope = law.slope - 2 * loudness * centre * law.bend
+        return ClippedMeans(law.mean, slope[:, None] * derivative, float(counted.kept.mean()))
+
+
 @dataclass(frozen=True)
 class ClippedFit:
     """The preference along the axes that explains clipped means, and what is not known of it."""
@@ -81,7 +114,7 @@ def voter_clip(ballot_length: int) -> float:
 
 
 def fit_clipped_means(
-    dilemmas: Dilemmas,
+    voters: VoterMeans,
     clip: float,
     observed: FloatArray,
     covariance: FloatArray,
@@ -102,7 +135,7 @@ def fit_clipped_means(
         if log_loudness not in fits:
             nearest = min(fits, key=lambda other: abs(other - log_loudness), default=None)
             start = np.zeros(len(observed)) if nearest is None else fits[nearest].preference
-            fits[log_loudness] = _fit(dilemmas, clips, math.exp(log_loudness), observed, precision, start)
+            fits[log_loudness] = _fit(voters, clips, math.exp(log_loudness), observed, precision, start)
         return fits[log_loudness]
 
     usual = math.log(_expected_loudness(ballot_length))
@@ -128,7 +161,7 @@ def fit_clipped_means(
     chosen = [fits[node] for node in nodes.tolist()]
     mean = sum((w * fit.preference for w, fit in zip(weights, chosen, strict=True)), np.zeros(len(observed)))
     loudness = float(weights @ np.exp(nodes))
-    best = _fit(dilemmas, clips, loudness, observed, precision, mean)
+    best = _fit(voters, clips, loudness, observed, precision, mean)
     between = [
         w * np.outer(fit.preference - mean, fit.preference - mean) for w, fit in zip(weights, chosen, strict=True)
     ]
@@ -204,24 +237,20 @@ class _Fit:
 
 
 def _fit(
-    dilemmas: Dilemmas,
+    voters: VoterMeans,
     clips: tuple[float, float],
     loudness: float,
     observed: FloatArray,
     precision: FloatArray,
     start: FloatArray,
 ) -> _Fit:
-    squares = dilemmas.mean_squares
     prior = np.eye(len(observed)) / prior_deviation(len(observed)) ** 2
 
     def evaluate(preference: FloatArray) -> tuple[float, FloatArray, FloatArray, float]:
-        centre, derivative = dilemmas.expected_means(preference)
-        variance = loudness * np.maximum(squares - centre**2, _LEAST_SCATTER * squares)
-        law, counted = (ClippedNormal(centre, variance, clip) for clip in clips)
-        miss = observed - law.mean
+        expected = voters.clipped(preference, loudness, clips)
+        miss = observed - expected.mean
         loss = float(miss @ precision @ miss + preference @ prior @ preference)
-        slope = law.slope - 2 * loudness * centre * law.bend
-        return loss, miss, slope[:, None] * derivative, float(counted.kept.mean())
+        return loss, miss, expected.derivative, expected.told
 
     preference = start
     loss, miss, jacobian, kept = evaluate(preference)

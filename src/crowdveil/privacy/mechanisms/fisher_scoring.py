@@ -16,6 +16,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.estimation.ballot_means import BallotMeans
 from crowdveil.estimation.clipped_means import fit_clipped_means, voter_clip
 from crowdveil.estimation.design import SAMPLE, AxisSample, Design, public_design
 from crowdveil.estimation.moments import fit_scores
@@ -48,6 +49,8 @@ _FIRST_CLIP = 0.7
 """In the first step, records and voters are clipped at so many of their deviations along each axis."""
 _MODEL_DOUBT = 0.3
 """How far the size of a first guess may be off along an axis, against the other axes."""
+_STRETCHES = 2.0
+"""So many deviations of a center over what is not known of the ballots' lengths are a bound."""
 _RATIO_DEVIATION = 0.5
 """How far the mean square along an axis may be from the public design's, before anything is known: a prior."""
 
@@ -69,8 +72,8 @@ class Plan:
     """Whether the second step looks at the size of the preference only: one number, where noise on more is too loud."""
     rest: bool
     """Whether later steps look along every direction, and not along those of the factors only."""
-    kept: bool
-    """Whether the first step buys the share of voters who are not clipped, which tells how loud voters are."""
+    lengths: bool
+    """Whether the first step buys the mean of one over a ballot's length, which tells how loud voters are."""
     squares: bool
     """Whether the first step buys the mean squares along the axes, to correct the public design."""
     deviations: float
@@ -97,7 +100,7 @@ class Plan:
             epsilons,
             size_only,
             rest=rest,
-            kept=by_voter and loudness >= _FAINT,
+            lengths=by_voter,
             squares=loudness >= _LOUD and not design_known,
             deviations=deviations,
             spread=loudness >= _LOUD and _worth_the_spread(looked, units, last, deviations),
@@ -159,7 +162,7 @@ class _FisherScoring:
         probe = measured(source, _squared_lengths)
         units = probe.voters if self.by_voter else probe.records
         plan = self._plan(design, units, loss)
-        first = partial(first_sums, design.basis, self._clip(settings), self.by_voter, plan.kept, plan.squares)
+        first = partial(first_sums, design.basis, self._clip(settings), self.by_voter, plan.squares)
         return replace(measured(source, first), source=source, squared_lengths=int(probe.total[0]), design=design)
 
     def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
@@ -216,7 +219,7 @@ class _FisherScoring:
             clip = self._clip(settings)
             kept = math.erf(clip / math.sqrt(2 * (scatter or 1.0))) / clip
             gain = np.asarray(np.linalg.inv(sample.expected_means(zero)[1]) / kept, np.float64)
-            dimension = design.directions + plan.kept + (design.directions if plan.squares else 0)
+            dimension = design.directions + plan.lengths + (design.directions if plan.squares else 0)
         return _carried(2 / (units * last), design.basis @ gain, dimension)
 
     def _plan(self, design: Design, units: int, loss: Epsilon) -> Plan:
@@ -240,21 +243,22 @@ class _FisherScoring:
         observed, errors = seen[:k], (variance + crowd.largest_variance) * np.eye(k)
         if self.by_voter:
             fit = fit_clipped_means(
-                sample.head(_GUESSED),
+                BallotMeans(sample.head(_GUESSED).along),
                 self._clip(settings),
                 observed,
                 errors,
-                float((seen[k] + 1) / 2) if plan.kept else 0.5,
-                variance / 4 + 1 / (4 * crowd.units) if plan.kept else math.inf,
+                float((seen[k] + 1) / 2),
+                variance / 4 + 1 / (4 * crowd.units),
                 settings.study.drawing.dilemmas,
             )
             scatter: float | None = fit.loudness
             belief, center, gain = Belief(fit.mean, fit.covariance), fit.center, fit.gain
+            stretch = np.sqrt(np.diag(fit.stretch))
         else:
             scores = fit_scores(sample.head(_GUESSED), observed, errors, self._clip(settings))
-            scatter = None
+            scatter, stretch = None, np.zeros(k)
             belief, center, gain = Belief(scores.mean, scores.covariance), scores.center, scores.gain
-        doubt = _MODEL_DOUBT * np.abs(center)
+        doubt = _MODEL_DOUBT * np.abs(center) + _STRETCHES * stretch
         sampling = np.full(k, crowd.largest_variance)
         return _Guess(belief, center, gain, doubt, sampling, scale, dimension, sample, scatter)
 

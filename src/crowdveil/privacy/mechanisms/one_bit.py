@@ -15,7 +15,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
-from crowdveil.estimation.clipped_means import ClippedFit, fit_clipped_means, voter_clip
+from crowdveil.estimation.clipped_means import ClippedFit, NormalMeans, fit_clipped_means, voter_clip
 from crowdveil.estimation.design import GRID, Design, public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums
@@ -313,7 +313,9 @@ def _fit(
 ) -> ClippedFit:
     dilemmas, clip = settings.study.drawing.dilemmas, public_clip(settings.study) / GRID
     sample = design.sample.head(_DILEMMAS)
-    return fit_clipped_means(sample, clip, means, errors, kept, kept_variance, dilemmas, kept_clip=LOUD * clip)
+    return fit_clipped_means(
+        NormalMeans(sample), clip, means, errors, kept, kept_variance, dilemmas, kept_clip=LOUD * clip
+    )
 
 
 def _aside(fit: ClippedFit) -> FloatArray:

@@ -27,15 +27,15 @@ SQUARE_REACH = 4.0
 """Squares along an axis are kept within so many times their public mean, 1."""
 
 
-def first_sums(basis: FloatArray, clip: float, by_voter: bool, kept: bool, squares: bool, ballots: Ballots) -> IntArray:
+def first_sums(basis: FloatArray, clip: float, by_voter: bool, squares: bool, ballots: Ballots) -> IntArray:
     """Add up what the first step looks at: for a preference of zero, means along the axes.
 
-    Of a voter her mean, of a record itself, in units of the clip; and if asked, of a voter on how many axes she is not
-    clipped, and the mean square along each axis.
+    Of a voter her mean, of a record itself, in units of the clip; of a voter one over the number of her records, which
+    tells how much means scatter; and if asked, the mean square along each axis.
     """
     k = basis.shape[1]
-    total = np.zeros(k + kept + (k if squares else 0), np.int64)
-    _add_first(ballots.differences, ballots.offsets, np.ascontiguousarray(basis), clip, by_voter, kept, squares, total)
+    total = np.zeros(k + by_voter + (k if squares else 0), np.int64)
+    _add_first(ballots.differences, ballots.offsets, np.ascontiguousarray(basis), clip, by_voter, squares, total)
     return total
 
 
@@ -76,7 +76,7 @@ def _look(differences: Any, j: int, basis: Any, along: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _add_first(
-    differences: Any, offsets: Any, basis: Any, clip: float, by_voter: bool, kept: bool, squares: bool, total: Any
+    differences: Any, offsets: Any, basis: Any, clip: float, by_voter: bool, squares: bool, total: Any
 ) -> None:
     k = basis.shape[1]
     along = np.empty(k)
@@ -98,15 +98,11 @@ def _add_first(
                         total[k + a] += _steps(2.0 * size - 1.0)
         records = offsets[i + 1] - offsets[i]
         if by_voter and records > 0:
-            within = 0
             for a in range(k):
-                mean = means[a] / records
-                total[a] += _steps(mean / clip)
-                within += abs(mean) < clip
+                total[a] += _steps(means[a] / records / clip)
                 if squares:
-                    total[k + kept + a] += _steps(2.0 * sizes[a] / records - 1.0)
-            if kept:
-                total[k] += _steps(2.0 * within / k - 1.0)
+                    total[k + 1 + a] += _steps(2.0 * sizes[a] / records - 1.0)
+            total[k] += _steps(2.0 / records - 1.0)
 
 
 @numba.njit(cache=True, nogil=True)
