@@ -281,7 +281,7 @@ def _first_look(plan: Plan, axes: int, units: int, scatter: float) -> float:
 
     Without a clip, the mean score of a nearly indifferent crowd shows sqrt(2 / pi) of its preference.
     """
-    dimension = axes * (2 if plan.squares else 1) + plan.kept
+    dimension = axes * (2 if plan.squares else 1) + plan.lengths
     noise = cube_variance(2 / (units * plan.epsilons[0].value), 1.0, dimension)
     return math.pi / 2 * scatter * (CLIP / math.erf(CLIP / math.sqrt(2))) ** 2 * noise
 
