@@ -83,14 +83,18 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices]) -> ChoiceFit:
         if np.abs(step).max() <= _SETTLED:
             break
     at = crowd.evaluate(gamma)
+    covariance = np.linalg.inv(at.slope @ np.linalg.inv(at.coins + at.voters) @ at.slope + prior)
+    # The unshrunk estimate is a step from a point that is nearer to zero the more is noise: were it the most probable
+    # preference itself, noise would bend the step.
+    point = gamma - covariance @ prior @ gamma
+    at = crowd.evaluate(point)
     inverse = np.linalg.inv(at.slope)
-    others = [_Crowd(groups, tau).evaluate(gamma).total for tau in OTHER_DISAGREEMENTS]
+    others = [_Crowd(groups, tau).evaluate(point).total for tau in OTHER_DISAGREEMENTS]
     doubt = np.max([np.abs(inverse @ (other - at.total)) for other in others], axis=0)
-    told = at.slope @ np.linalg.inv(at.coins + at.voters) @ at.slope
     return ChoiceFit(
         mean=gamma,
-        covariance=np.asarray(np.linalg.inv(told + prior) + np.diag(doubt**2) / 4, np.float64),
-        center=np.asarray(gamma + inverse @ at.total, np.float64),
+        covariance=np.asarray(covariance + np.diag(doubt**2) / 4, np.float64),
+        center=np.asarray(point + inverse @ at.total, np.float64),
         noise=np.asarray(inverse @ at.coins @ inverse, np.float64),
         sampling=np.asarray(inverse @ at.voters @ inverse, np.float64),
         doubt=doubt,

@@ -102,17 +102,21 @@ class _Crowd:
             common = common + step / max(1.0, float(np.abs(step).max()) / prior_deviation(len(scores)))
             if np.abs(step).max() <= _SETTLED:
                 break
-        expected, slope = self._expected(common)
         pooled, carried = self._pooled(common)
-        gain = np.asarray(np.linalg.solve(slope.T, carried.T).T, np.float64)
+        _, slope = self._expected(common)
         spread = np.linalg.inv(slope.T @ precision @ slope + prior)
-        margins = self._seen @ common
-        frequent = (self._scores * (2 * ndtr(margins) - 1)[:, None]).T @ self._loud / len(margins)
+        # The unshrunk estimate is a line through a point that is nearer to zero the more is noise: were it the most
+        # probable preference itself, noise would bend the line.
+        point = common - spread @ prior @ common
+        passed, turned = self._pooled(point)
+        expected, slope = self._expected(point)
+        gain = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
+        frequent = (self._scores * (2 * ndtr(self._seen @ point) - 1)[:, None]).T @ self._loud / len(self._loud)
         return _Fit(
             common=common,
             mean=pooled,
             covariance=carried @ spread @ carried.T,
-            center=pooled + gain @ (scores - expected),
+            center=passed + gain @ (scores - expected),
             gain=gain,
             tilted=gain @ frequent,
         )
