@@ -90,20 +90,25 @@ def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str,
 
 
 def _bar(release: Release) -> float:
-    return float(statistics.median(release.error_bars))
+    return float(statistics.median(release.factor_bars))
 
 
 def _print(
     folder: Path, crowd: BallotFile, dilemma: Dilemma, released: dict[str, Release], decided: dict[str, Decision]
 ) -> None:
-    from crowdveil.estimation.society import society
+    import numpy as np
+
+    from crowdveil.estimation.crowd_preference import crowd_preference
 
     study = crowd.study
     tell("3. An AI asks each release to decide a new dilemma ...\n")
     say(study.question)
     for alternative in dilemma.alternatives:
         say(f"  {alternative.name}: {study.describe(alternative)}")
-    rows = Table(None, "paradigm", "protects", "noise by", "choice", "certainty", "strongest", "error bar", numbers=3)
+    exact = crowd_preference(crowd, directions=study.factor_matrix.astype(np.float64))
+    strongest = int(np.argmax(np.abs(exact.coordinates)))
+    factor = study.factors[strongest].title
+    rows = Table(None, "paradigm", "protects", "noise by", "choice", "agree", "certainty", factor, numbers=3)
     for name, release in released.items():
         paradigm = release.guarantee.paradigm
         decision = decided[name]
@@ -111,22 +116,24 @@ def _print(
             name.upper(),
             paradigm.unit.value,
             "host" if paradigm.place == "central" else "device",
-            decision.choice or "too close to call",
-            f"{decision.certainty:.1%}",
-            f"{abs(release.parameter).max():.3f}",
-            f"± {_bar(release):.3f}",
+            decision.choice or "too close",
+            "" if decision.probability is None else f"{decision.probability:.0%}",
+            f"{decision.certainty:.1%}" if decision.certainty <= 0.999 else "> 99.9%",
+            f"{release.factor_values[strongest]:+.3f} ± {release.factor_bars[strongest]:.3f}"
+            if release.known[strongest]
+            else "not known",
         )
-    exact = society(crowd, study.norm_bound).parameter
-    first, second = dilemma.alternatives
-    choice = first if float(exact @ study.difference(first, second)) > 0 else second
-    rows.add("none", "nobody", "nobody", choice.name, "", f"{abs(exact).max():.3f}", "")
+    margin = float(exact.preference @ study.difference(*dilemma.alternatives))
+    choice, _ = dilemma.alternatives if margin > 0 else reversed(dilemma.alternatives)
+    agree = f"{statistics.NormalDist().cdf(abs(margin)):.0%}"
+    rows.add("none", "nobody", "nobody", choice.name, agree, "", f"{exact.coordinates[strongest]:+.3f}        ")
     say()
     rows.print()
     say(
-        f"\nEach release protects with epsilon {next(iter(released.values())).guarantee.epsilon}. "
-        "Certainty: that the noise "
-        "did not change the choice;\nbelow 90 % the release says so instead of guessing. Strongest: the largest\n"
-        "preference found. Error bar: how far privacy moved a preference at most, 95 %\nof the time."
+        f"\nEach release protects with epsilon {next(iter(released.values())).guarantee.epsilon}. Agree: the share of "
+        "voters who would\nchoose the same. Certainty: that the voters prefer it on the whole; below 90 % it\n"
+        f"is too close to call. {factor}: the strongest factor's weight, and how far it may be\n"
+        "off: noise, sampling and what the model may be off by (95 %)."
     )
     say(
         f"\nWrote {folder}/page.html (open it in a browser), the releases, and the ledger that was charged.\n\n"

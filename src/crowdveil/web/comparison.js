@@ -11,7 +11,7 @@ import { recordsOf } from "./mechanisms/records.js";
 /**
  * @typedef {object} Release what the page reads of a published result
  * @property {Record<string, number>} parameter
- * @property {Record<string, number>} error_bars
+ * @property {{name: string, interval: [number, number]}[]} factors with the 95 % interval along each
  * @property {{voters: number}} guarantee
  */
 
@@ -20,7 +20,7 @@ import { recordsOf } from "./mechanisms/records.js";
  * @property {string} title
  * @property {[string, string] | null} poles in the study's words, if it has any
  * @property {number} crowd
- * @property {number} low with high, what the noise leaves open
+ * @property {number} low with high, what the release leaves open
  * @property {number} high
  * @property {number | null} own
  */
@@ -37,13 +37,15 @@ export function compare({ study, factors }, words, release, preference) {
   return factors.map(({ name, step }) => {
     const { title, poles } = study.factors ? words.factors[name] : { title: words.features[name].label, poles: null };
     const crowd = sum(step, (k) => release.parameter[names[k]]);
-    const reach = step.reduce((total, change, k) => total + Math.abs(change) * release.error_bars[names[k]], 0);
+    const weights = study.factors?.find((factor) => factor.name === name)?.weights ?? { [name]: 1 };
+    const length = sum(step, (k) => weights[names[k]] ?? 0);
+    const { interval } = /** @type {Release["factors"][0]} */ (release.factors.find((factor) => factor.name === name));
     return {
       title,
       poles,
       crowd: normalShare(crowd),
-      low: normalShare(crowd - reach),
-      high: normalShare(crowd + reach),
+      low: normalShare(length * interval[0]),
+      high: normalShare(length * interval[1]),
       own: preference && normalShare(sum(step, (k) => preference[k])),
     };
   });

@@ -30,7 +30,6 @@ def test_the_crowds_shares_are_those_of_two_outcomes_that_differ_in_one_factor(m
     (stored,) = service.store.releases.all("released")
     release = service.read(stored)
     study, beta = release.study, dict(zip(release.study.feature_names, release.parameter, strict=True))
-    bars = dict(zip(study.feature_names, release.error_bars, strict=True))
     described = modules.request.get(f"{address}/api/polls/released").json()
     rows = modules.evaluate(COMPARE, [described, words(study, "fr"), release.as_dict()])
     said = words(study, "fr")["factors"]
@@ -42,8 +41,9 @@ def test_the_crowds_shares_are_those_of_two_outcomes_that_differ_in_one_factor(m
     for k, name in enumerate(said):
         assert crowd[name]["crowd"] == pytest.approx(ndtr(lengths.get(name, 2) * theta[k]), abs=1e-6)
     assert crowd["law"]["crowd"] == pytest.approx(ndtr(2 * beta["legality"]), abs=1e-6)
-    assert crowd["law"]["high"] == pytest.approx(ndtr(2 * beta["legality"] + 2 * bars["legality"]), abs=1e-6)
-    assert crowd["law"]["low"] == pytest.approx(ndtr(2 * beta["legality"] - 2 * bars["legality"]), abs=1e-6)
+    for name, (low, high) in zip(said, release.factor_intervals, strict=True):
+        assert crowd[name]["low"] == pytest.approx(ndtr(lengths.get(name, 2) * low), abs=1e-6)
+        assert crowd[name]["high"] == pytest.approx(ndtr(lengths.get(name, 2) * high), abs=1e-6)
     pairs = [("woman", "man"), ("old_woman", "old_man"), ("girl", "boy"), ("large_woman", "large_man")]
     pairs += [(f"female_{who}", f"male_{who}") for who in ("executive", "athlete", "doctor")]
     gender = np.mean([beta[woman] - beta[man] for woman, man in pairs])
@@ -54,11 +54,14 @@ def test_without_named_factors_the_features_are_compared(modules):
     study = Study.from_dict({key: given for key, given in load_study("kidney").as_dict().items() if key != "factors"})
     steps = [{"name": name, "step": step} for name, step in zip(study.feature_names, np.eye(5).tolist(), strict=True)]
     numbers = dict(zip(study.feature_names, [0.25, -0.5, 0.0, 1.0, -2.0], strict=True))
-    release = {"parameter": numbers, "error_bars": dict.fromkeys(numbers, 0.1)}
+    factors = [{"name": name, "interval": [value - 0.1, value + 0.2]} for name, value in numbers.items()]
+    release = {"parameter": numbers, "factors": factors}
     rows = modules.evaluate(COMPARE, [{"study": study.as_dict(), "factors": steps}, words(study, "en"), release])
     assert [row["title"] for row in rows] == [feature.label for feature in study.features]
     assert [row["poles"] for row in rows] == [None] * 5
-    assert [row["crowd"] for row in rows] == pytest.approx(ndtr(list(numbers.values())), abs=1e-12)
+    values = np.array(list(numbers.values()))
+    for end, off in (("crowd", 0), ("low", -0.1), ("high", 0.2)):
+        assert [row[end] for row in rows] == pytest.approx(ndtr(values + off), abs=1e-12)
 
 
 def test_the_voters_own_values_are_the_preference_that_python_fits(modules):

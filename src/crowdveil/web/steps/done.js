@@ -170,7 +170,7 @@ function comparison(page, release, say) {
     h("ul", { class: "crowd-legend" }, [
       h("li", {}, mark("crowd-mark"), say("the_crowd")),
       preference ? h("li", {}, mark("own-mark"), say("you")) : null,
-      h("li", {}, mark("noise-mark"), say("noise_band")),
+      h("li", {}, mark("open-mark"), say("open_band")),
     ]),
     h(
       "ul",
@@ -202,7 +202,7 @@ function comparisonRow(row, language, direction) {
       { class: "track", viewBox: "-4 0 108 14", "aria-hidden": "true", focusable: "false" },
       svg("path", { class: "rail", d: "M0 7H100" }),
       svg("path", { class: "middle", d: "M50 2V12" }),
-      svg("rect", { class: "noise-mark", x: from, y: 4.5, width: Math.max(to - from, 0.5), height: 5, rx: 2.5 }),
+      svg("rect", { class: "open-mark", x: from, y: 4.5, width: Math.max(to - from, 0.5), height: 5, rx: 2.5 }),
       svg("circle", { class: "crowd-mark", cx: x(row.crowd), cy: 7, r: 3.2 }),
       row.own === null
         ? null
@@ -216,7 +216,7 @@ function comparisonRow(row, language, direction) {
 const KEYS = {
   "crowd-mark": ["circle", { cx: 7, cy: 7, r: 4.5 }],
   "own-mark": ["path", { d: "M7 1l6 6-6 6-6-6z" }],
-  "noise-mark": ["rect", { y: 4, width: 14, height: 6, rx: 3 }],
+  "open-mark": ["rect", { y: 4, width: 14, height: 6, rx: 3 }],
 };
 
 /** @param {string} kind */
