@@ -21,7 +21,7 @@ from crowdveil.estimation.clipped_means import fit_clipped_means, voter_clip
 from crowdveil.estimation.design import SAMPLE, AxisSample, Design, public_design
 from crowdveil.estimation.moments import fit_scores
 from crowdveil.estimation.scoring_step import Belief, Step, widened
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import (
     Estimand,
     Estimate,
@@ -89,11 +89,17 @@ class Plan:
         """
         directions, left_out = design.directions, design.rest.shape[1]
         loudness = units * epsilon.value / directions
-        shares = next(shares for least, shares in _SHARES if loudness >= least)
+        shares = next(
+            shares
+            for least, shares in _SHARES
+            if loudness >= least and int(epsilon.micro * min(shares)) >= LEAST_MICRO  # no step with less than any may
+        )
         parts = [int(epsilon.micro * share) for share in shares[1:]]
         epsilons = tuple(Epsilon.of_millionths(part) for part in [epsilon.micro - sum(parts), *parts])
-        size_only, last = loudness < _LOUD and len(shares) > 1, epsilons[-1].value
-        rest = left_out > 0 and loudness >= _LOUD and units * epsilon.value >= _WORTH_ALL * (directions + left_out)
+        loud = loudness >= _LOUD and len(shares) > 1
+        size_only = len(shares) > 1 and not loud
+        last = epsilons[-1].value
+        rest = left_out > 0 and loud and units * epsilon.value >= _WORTH_ALL * (directions + left_out)
         looked = 1 if size_only else directions + left_out if rest else directions
         deviations = _clip_in_deviations(looked, units, last, by_voter=by_voter)
         return cls(
@@ -101,9 +107,9 @@ class Plan:
             size_only,
             rest=rest,
             lengths=by_voter,
-            squares=loudness >= _LOUD and not design_known,
+            squares=loud and not design_known,
             deviations=deviations,
-            spread=loudness >= _LOUD and _worth_the_spread(looked, units, last, deviations),
+            spread=loud and _worth_the_spread(looked, units, last, deviations),
         )
 
 
