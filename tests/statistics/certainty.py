@@ -1,0 +1,74 @@
+"""How often a choice is wrong and certain, on the dilemmas where that happens most.
+
+python tests/statistics/certainty.py MECHANISM VOTERS RECORDS EPSILON DRAWS        rows of a table
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from populations import release, usual_population
+
+from crowdveil.ballots import Ballots
+from crowdveil.decision import crowd_certainty
+from crowdveil.estimation.crowd_preference import crowd_preference
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms.registry import CENTRAL
+from crowdveil.study.bundled import load_study
+from crowdveil.study.drawing import draw_dilemmas
+
+CERTAINTIES = (0.9, 0.95, 0.99)
+_WORST = 5
+"""Dilemmas that are judged on fresh draws."""
+
+
+def wrong_and_certain(
+    mechanism: str, ballots: Ballots, epsilon: Epsilon, dilemmas: np.ndarray, draws: int, seed: int
+) -> np.ndarray:
+    """Return, for each certainty (rows) and dilemma, how often a choice against the crowd was as certain.
+
+    The crowd is fixed, and its preference over all features is exact; only the noise is fresh. Where the ranking and
+    the unshrunk estimate differ nothing is certain, as in a decision.
+    """
+    by_record = mechanism in CENTRAL and mechanism != "voter-score"
+    truth = crowd_preference(ballots, weighting="choices" if by_record else "voters").preference
+    count = np.zeros((len(CERTAINTIES), len(dilemmas)))
+    for number in range(draws):
+        made = release(mechanism, ballots, epsilon, seed * 10_000 + number)
+        for column, dilemma in enumerate(dilemmas):
+            side = dilemma if dilemma @ made.parameter >= 0 else -dilemma
+            if side @ truth < 0:
+                certainty = crowd_certainty(made, side)
+                count[:, column] += [certainty >= least for least in CERTAINTIES]
+    return count / draws
+
+
+def worst_dilemmas(
+    mechanism: str, ballots: Ballots, epsilon: Epsilon, draws: int, seed: int, candidates: int = 300
+) -> tuple[np.ndarray, np.ndarray]:
+    """Search the dilemmas that go wrong most on some draws, and judge them on as many others.
+
+    Half of the candidates are the study's own; the others differ in any two features, whatever the factors are.
+    """
+    study, rng = ballots.study, np.random.default_rng(seed)
+    left, right = draw_dilemmas(study, -(-candidates // study.drawing.dilemmas), rng)
+    single = np.eye(study.dimension) / study.units
+    pairs = np.array([single[i] - single[j] for i in range(study.dimension) for j in range(i)])
+    pool = np.concatenate([(left - right)[: candidates // 2] / study.units, rng.permutation(pairs)[: candidates // 2]])
+    found = wrong_and_certain(mechanism, ballots, epsilon, pool, draws, seed)
+    worst = pool[np.argsort(-found[0], kind="stable")[:_WORST]]
+    return worst, wrong_and_certain(mechanism, ballots, epsilon, worst, draws, seed + 1)
+
+
+def main(mechanism: str, voters: int, records: int, epsilon: str, draws: int) -> None:
+    """Print the worst of the judged dilemmas, for each certainty."""
+    population = usual_population(load_study("moral-machine"), 0.5)
+    crowd = population.crowd(voters, records, np.random.default_rng(5))
+    _, judged = worst_dilemmas(mechanism, crowd, Epsilon(epsilon), draws, 1)
+    shares = " | ".join(f"{share:.3f}" for share in judged.max(axis=1))
+    print(f"| {mechanism} | {voters} | {records} | {epsilon} | {draws} | {shares} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], int(sys.argv[5]))
