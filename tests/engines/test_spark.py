@@ -84,38 +84,49 @@ def test_what_goes_wrong_is_said_in_one_line(tmp_path: Path, crowd: Ballots, spa
 
 
 @dataclass(frozen=True)
-class SlowSum:
-    """Adds up answers slowly, and leaves a note of who did."""
+class WaitingSum:
+    """Leaves a note of who adds up answers, and waits until somebody was killed before it does."""
 
-    notes: Path
+    folder: Path
 
     def __call__(self, ballots: Ballots) -> IntArray:
         daemon = os.getppid()
         executor = int(Path(f"/proc/{daemon}/stat").read_text().rsplit(")", 1)[1].split()[1])
-        (self.notes / f"{executor}-{time.monotonic_ns()}").touch()
-        time.sleep(0.1)
+        (self.folder / f"{executor}-{time.monotonic_ns()}.note").touch()
+        while not self.over.exists():
+            time.sleep(0.01)
         return ballots.differences.astype(np.int64).sum(axis=0)
 
+    @property
+    def over(self) -> Path:
+        return self.folder / "over"
+
+    def notes(self) -> list[Path]:
+        return list(self.folder.glob("*.note"))
+
     def workers(self) -> set[int]:
-        return {int(note.name.split("-")[0]) for note in self.notes.iterdir()}
+        return {int(note.name.split("-")[0]) for note in self.notes()}
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the workers' processes in /proc")
 def test_a_killed_worker_costs_only_time(tmp_path: Path, crowd: Ballots, spark: SparkEngine) -> None:
     (tmp_path / "notes").mkdir()
-    slow, batches = SlowSum(tmp_path / "notes"), BatchedBallots(cut(crowd, tmp_path / "crowd", 10), spark)
+    waiting, batches = WaitingSum(tmp_path / "notes"), BatchedBallots(cut(crowd, tmp_path / "crowd", 10), spark)
     killed: list[int] = []
 
     def kill() -> None:
-        while len(slow.workers()) < 2:
+        patience = time.monotonic() + 300
+        while len(waiting.workers()) < 2 and time.monotonic() < patience:
             time.sleep(0.01)
-        killed.append(slow.workers().pop())
-        os.kill(killed[0], signal.SIGKILL)
+        if len(waiting.workers()) == 2:
+            killed.append(waiting.workers().pop())
+            os.kill(killed[0], signal.SIGKILL)
+        waiting.over.touch()
 
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
-    total = add_up(batches, slow)
-    killer.join(timeout=10)
+    total = add_up(batches, waiting)
+    killer.join()
     assert killed, "nobody was killed"
-    assert len(list(slow.notes.iterdir())) > 70, "no batch was done twice: the worker was not in the middle of anything"
+    assert len(waiting.notes()) > 70, "no batch was done twice: the worker was not in the middle of anything"
     assert total.tolist() == crowd.differences.astype(np.int64).sum(axis=0).tolist()
