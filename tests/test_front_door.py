@@ -98,7 +98,7 @@ def test_deciding_loads_nothing_heavy(tmp_path):
     words = ["decide", str(tmp_path / "r.json"), '[{"features": {"x1": 1}}, {"features": {}}]', "--allow-experiment"]
     run = f"import contextlib\nwith contextlib.suppress(SystemExit):\n    main({words})"
     told = loaded_by(f"from crowdveil.cli.app import main\n{run}")
-    assert "Certainty" in told, "it has not decided"
+    assert "Certainty:" in told, "it has not decided"
     assert not HEAVY & told
 
 

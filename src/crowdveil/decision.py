@@ -223,7 +223,7 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
             "certainty"
         )
     if unknown is not None and any(unknown.margin(side) <= 0 for side in sides):
-        return "what was measured, and the same after what is likely beforehand was heeded, speak for different choices"
+        return "what was measured speaks for another choice than the estimate, which is drawn toward what is likely"
     return (
         f"too much is not known for this margin: the choice is certain to {sure:.0%}, and {asked:.0%} was asked for; a "
         "release with more voters or a larger epsilon could tell"
