@@ -47,6 +47,8 @@ def test_every_mistake_is_caught(done):
         "flips with e^-epsilon",
         "one draw for two coordinates",
         "clipping left out",
+        "clip of a step left out",
+        "whole epsilon at every step",
         "same noise after a fork",
         "floating-point noise",
         "one side of a choice forgotten",

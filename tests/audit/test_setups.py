@@ -5,15 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from crowdveil.audit.later_step import LaterStep
+from crowdveil.audit.neighbours import Effort, worst_neighbours
 from crowdveil.audit.sabotage import SignedZeros
 from crowdveil.audit.setups import Central, Distributed, likelihood
+from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.mechanisms.scores import RECORD_CLIP
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.silent_noise import Kind
+from crowdveil.privacy.noise.silent_noise import Kind, NoiseRequest
 from crowdveil.study.bundled import synthetic_study
 
 ONE = Epsilon("1")
@@ -41,12 +45,32 @@ def test_the_exact_coefficients_of_algorithm_3_are_those_of_the_expansion():
 
 
 def test_all_coordinates_of_a_score_are_put_together_from_reports_that_tell_a_part():
+    """A voter's records along the axes of records, each kept within the clip, added up by numpy."""
     subject = Distributed(DISTRIBUTED["score"], paradigm("rldp"), SETTINGS, ONE)
-    pooled = Central(CENTRAL["pooled-score"], paradigm("rlcp"), SETTINGS, ONE)
-    # The same scores, once from the voter's reports and once as what the voter adds to a crowd.
-    assert np.array_equal(
-        subject.exact(RECORDS) - subject.exact(-RECORDS), pooled.exact(RECORDS) - pooled.exact(-RECORDS)
-    )
+    axes = record_axes(STUDY)
+    along = np.floor(RECORDS * axes.design.units + 0.5) @ axes.axes
+    assert subject.exact(RECORDS).tolist() == np.clip(along, -RECORD_CLIP, RECORD_CLIP).sum(axis=0).tolist()
+
+
+def test_what_is_said_of_the_unknown_is_part_of_a_release():
+    class CountsInDoubt(VoterScore):
+        """Tells the number of records in what it says that it does not know."""
+
+        def release(self, measurement, settings, loss, noise):
+            made = super().release(measurement, settings, loss, noise)
+            return replace(made, unknown=replace(made.unknown, doubt=made.unknown.doubt + measurement.records))
+
+    honest = Central(CENTRAL["voter-score"], paradigm("vlcp"), SETTINGS, ONE)
+    assert not replace(honest, mechanism=CountsInDoubt()).same_release(RECORDS, RECORDS[:1])
+
+
+def test_a_later_step_stays_within_its_sensitivity_and_reaches_most_of_it():
+    """Two records of one voter; a record in question with another that stays."""
+    for name, by_voter in (("voter-score", True), ("pooled-score", False)):
+        setup = LaterStep(Central(CENTRAL[name], paradigm("rlcp"), SETTINGS, ONE), by_voter)
+        assert setup.request(RECORDS) == NoiseRequest(Kind.CUBE, 2**21, ONE, 6)
+        found = worst_neighbours(setup, Effort(2, 150))
+        assert 0.5 < found.reach <= 1
 
 
 def test_a_release_that_depends_on_more_than_the_noisy_sum_is_noticed():

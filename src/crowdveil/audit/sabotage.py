@@ -87,6 +87,14 @@ class WholeBudgetForEach(BulkNoise):
         return super().tosses(odds, Epsilons.of(2 * epsilons.values), columns)
 
 
+class WholeBudgetForEachStep(BulkNoise):
+    """Every one of two steps spends what both have together."""
+
+    def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
+        """Draw with twice the epsilon."""
+        return super().cube(sensitivity, Epsilons.of(2 * epsilons.values), columns)
+
+
 class SeededOnce:
     """Random bytes from a generator that keeps its state, which a fork copies."""
 

@@ -261,6 +261,7 @@ def same_estimate(one: Estimate, other: Estimate) -> bool:
         one.parameter.tobytes() == other.parameter.tobytes()
         and one.noise.as_dict() == other.noise.as_dict()
         and one.facts == other.facts
+        and (one.unknown and one.unknown.as_dict()) == (other.unknown and other.unknown.as_dict())
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdveil.arrays import IntArray
 from crowdveil.audit.float_grid import LastBits
+from crowdveil.audit.later_step import LaterStep
 from crowdveil.audit.neighbours import Effort, Neighbours, on_two_axes, turned, worst_neighbours
 from crowdveil.audit.promises import AboutYouPromise, GaussianPromise, PurePromise, ShuffledPromise
 from crowdveil.audit.sabotage import (
@@ -23,6 +24,7 @@ from crowdveil.audit.sabotage import (
     TooNarrow,
     UnclippedVoterScore,
     WholeBudgetForEach,
+    WholeBudgetForEachStep,
     WrongOdds,
 )
 from crowdveil.audit.setups import Central, Distributed, Forked, Setup, can_fork
@@ -92,6 +94,8 @@ def promises(epsilon: Epsilon) -> list[Target]:
         _pure(Central(VoterScore(), paradigm("vlcp"), _small(3), epsilon)),
         _pure(Central(PooledScore(), paradigm("rlcp"), _small(3), epsilon)),
         _pure(Central(PooledChoices(), paradigm("alcp"), _small(3), epsilon)),
+        _pure(_later_step(VoterScore(), "vlcp", epsilon)),
+        _pure(_later_step(PooledScore(), "rlcp", epsilon)),
         _pure(_algorithm_2(epsilon)),
         *([_pure(_in_workers(epsilon))] if can_fork() else []),
         _pure(_algorithm_3(epsilon, 1)),
@@ -132,6 +136,8 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
         _pure(algorithm_1, OneDrawForTwo, bug="one draw for two coordinates"),
         _pure(voter_score, lambda: TooLittleNoise(math.sqrt(2)), bug="scale too small by sqrt 2"),
         _pure(replace(voter_score, mechanism=UnclippedVoterScore()), bug="clipping left out"),
+        _pure(replace(_later_step(VoterScore(), "vlcp", epsilon), by_voter=False), bug="clip of a step left out"),
+        _pure(_later_step(VoterScore(), "vlcp", epsilon), WholeBudgetForEachStep, bug="whole epsilon at every step"),
         _pure(pooled_score, NoisePerCoordinate, bug="sensitivity per coordinate"),
         *([_pure(_in_workers(epsilon), _seeded_once, bug="same noise after a fork")] if can_fork() else []),
         _pure(_algorithm_3(epsilon, 5), lambda: TooLittleNoise(2), bug="Delta halved"),
@@ -191,6 +197,10 @@ def _last_bits(promise: LastBits, bug: str | None = None) -> Target:
 def _small(features: int, sensitivity: Sensitivity = "tight") -> Settings:
     study = synthetic_study(features, _DILEMMAS)
     return Settings(study, study.norm_bound, sensitivity=sensitivity)
+
+
+def _later_step(mechanism: VoterScore | PooledScore, protects: str, epsilon: Epsilon) -> LaterStep:
+    return LaterStep(Central(mechanism, paradigm(protects), _small(3), epsilon), mechanism.by_voter)
 
 
 def _algorithm_2(epsilon: Epsilon) -> Distributed:
