@@ -13,6 +13,7 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray, ByteArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
@@ -131,5 +132,8 @@ class UnclippedVoterScore(VoterScore):
     """The sum of voters' scores, none of them clipped."""
 
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
-        """Add up, and forget to clip."""
-        return PooledScore().measure(source, settings, loss)
+        """Add up, and forget to clip: along the axes, a voter adds all of her records."""
+        honest = super().measure(source, settings, loss)
+        unclipped = PooledScore().measure(source, settings, loss)
+        axes = public_design(settings.study).directions
+        return replace(honest, total=np.concatenate([unclipped.total[:axes], honest.total[axes:]]))
