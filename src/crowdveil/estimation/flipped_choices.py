@@ -37,6 +37,7 @@ from crowdveil.estimation.probit import slopes_and_weights
 FEW = 100
 """Of so few choices for each axis, noise moves a margin as far as a wrong P may: by about a tenth of it."""
 _ROUNDS = 100
+_LITTLE = 1e-6
 _SETTLED = 1e-9
 _LEAST = 1e-300
 
@@ -76,19 +77,19 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices]) -> ChoiceFit:
     gamma, crowd = np.zeros(directions), _Crowd(groups, DISAGREEMENT)
     for _ in range(_ROUNDS):
         at = crowd.evaluate(gamma)
-        told = at.slope @ np.linalg.inv(at.coins + at.voters)
+        told = at.slope @ np.linalg.inv(_invertible(at.coins + at.voters))
         step = np.linalg.solve(told @ at.slope + prior, told @ at.total - prior @ gamma)
         # The prior keeps the root within a few units: a longer step follows a slope that does not last.
         gamma = gamma + step / max(1.0, float(np.abs(step).max()) / deviation)
         if np.abs(step).max() <= _SETTLED:
             break
     at = crowd.evaluate(gamma)
-    covariance = np.linalg.inv(at.slope @ np.linalg.inv(at.coins + at.voters) @ at.slope + prior)
+    covariance = np.linalg.inv(at.slope @ np.linalg.inv(_invertible(at.coins + at.voters)) @ at.slope + prior)
     # The unshrunk estimate is a step from a point that is nearer to zero the more is noise: were it the most probable
     # preference itself, noise would bend the step.
     point = gamma - covariance @ prior @ gamma
     at = crowd.evaluate(point)
-    inverse = np.linalg.inv(at.slope)
+    inverse = np.linalg.inv(_invertible(at.slope))
     others = [_Crowd(groups, tau).evaluate(point).total for tau in OTHER_DISAGREEMENTS]
     doubt = np.max([np.abs(inverse @ (other - at.total)) for other in others], axis=0)
     return ChoiceFit(
@@ -133,7 +134,8 @@ class _Crowd:
             flip = self._heed * group.flip
             seen = flip + (1 - 2 * flip) * ndtr(margins)
             density = np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
-            weights = group.weight * density / np.maximum(seen * (1 - seen), _LEAST)
+            unseen = flip + (1 - 2 * flip) * ndtr(-margins)  # 1 - seen loses its digits
+            weights = group.weight * density / np.maximum(seen * unseen, _LEAST)
             leaning = 2 * ndtr(r * (group.chosen @ common)) - 1
             by_voter = np.add.reduceat(
                 group.chosen * (weights * (1 / right - leaning))[:, None], group.offsets[:-1], axis=0
@@ -144,7 +146,12 @@ class _Crowd:
             coins += _weighted(group.chosen, weights**2 * (1 / right**2 - 1))
             alone += _weighted(group.chosen, weights**2 * (1 - leaning**2))
         count = sum(len(group.offsets) - 1 for group in self._groups)
-        return _Sums(total, slope, coins, at_least(clustered * (count / max(count - 1, 1)) - coins, alone))
+        return _Sums(
+            total,
+            _invertible(slope),
+            _invertible(coins),
+            at_least(clustered * (count / max(count - 1, 1)) - coins, alone),
+        )
 
     def _behind(self, gamma: FloatArray) -> FloatArray:
         """Return the b of the crowd whose pooled probit is gamma: sum w x phi / (Phi (1 - Phi)) (P - Phi) = 0."""
@@ -159,12 +166,20 @@ class _Crowd:
                 miss += (group.weight * (other * ndtr(-seen) - this * ndtr(seen))) @ group.chosen
                 density = np.exp(-0.5 * seen**2) / np.sqrt(2 * np.pi)
                 slope += _weighted(group.chosen, group.weight * (this + other) * density * r)
-            step = np.linalg.solve(slope, miss)
+            # What never varies in these dilemmas stays where it is, and a step that follows a vanishing slope is cut.
+            step = np.linalg.solve(_invertible(slope), miss)
+            step = step / max(1.0, float(np.abs(step).max()))
             common = common + step
             if np.abs(step).max() <= _SETTLED:
                 break
         self._common = common
         return common
+
+
+def _invertible(moments: FloatArray) -> FloatArray:
+    """Return moments with a little added in every direction, so that those that never vary have some, too."""
+    size = float(np.trace(moments)) / len(moments)
+    return np.asarray(moments + (_LITTLE * size + np.finfo(float).tiny) * np.eye(len(moments)), np.float64)
 
 
 def _weighted(rows: FloatArray, weights: FloatArray) -> FloatArray:
