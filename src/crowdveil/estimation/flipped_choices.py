@@ -148,8 +148,8 @@ class _Crowd:
         count = sum(len(group.offsets) - 1 for group in self._groups)
         return _Sums(
             total,
-            _invertible(slope),
-            _invertible(coins),
+            slope,
+            coins,
             at_least(clustered * (count / max(count - 1, 1)) - coins, alone),
         )
 
