@@ -17,9 +17,11 @@ def folder(tmp_path_factory):
 
 
 def test_plan_solves_the_theorem_as_before():
-    solved = answer("plan", "--features", 10, "--bound", 2, "--epsilon", 1, "--confidence", 0.95, "--error", 0.1)
+    solved = answer(
+        "plan", "society", "--features", 10, "--bound", 2, "--epsilon", 1, "--confidence", 0.95, "--error", 0.1
+    )
     assert solved["voters"] == 212  # 4 ln(200) / 0.1, rounded up
-    refused(crowdveil("plan"), "leave out exactly one")
+    refused(crowdveil("plan", "society"), "leave out exactly one")
 
 
 def test_plan_shuffle():

@@ -58,7 +58,7 @@ _RATIO_DEVIATION = 0.5
 _FAINT, _LOUD = 10, 100
 _WORTH_ALL = 50
 """From so many units times epsilon for each direction on, noise hides less of the rest than its prior allows."""
-_SHARES = ((300, (0.2, 0.3, 0.5)), (_LOUD, (0.3, 0.7)), (_FAINT, (0.92, 0.08)), (0, (1.0,)))
+_SHARES = ((_LOUD, (0.2, 0.3, 0.5)), (_FAINT, (0.92, 0.08)), (0, (1.0,)))
 """From so many units times epsilon for each direction on, steps share epsilon like this."""
 
 
@@ -116,11 +116,12 @@ class Plan:
 def _clip_in_deviations(directions: int, units: int, epsilon: float, *, by_voter: bool) -> float:
     """Return where scores are clipped: as far out as lets the noise be some times the sampling error of a mean.
 
-    Twice for voters, whose scores are means and nearly symmetric; four times for records, where a clip is a bias.
+    Twice for voters, whose scores are means and nearly symmetric; four times for records, where a clip is a bias. Never
+    nearer than about three deviations, because those of voters with one record are as skew as a record's.
     """
-    times = 2.0 if by_voter else 4.0
+    times, least = (2.0, 2.7) if by_voter else (4.0, 3.0)
     noise = math.sqrt(cube_variance(2 / (units * epsilon), 1.0, directions))
-    return min(max(times / (noise * math.sqrt(units)), 1 + times / 2), 8.0)
+    return min(max(times / (noise * math.sqrt(units)), least), 8.0)
 
 
 def _worth_the_spread(directions: int, units: int, epsilon: float, deviations: float) -> bool:
