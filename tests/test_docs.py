@@ -31,7 +31,6 @@ import pytest
 
 import crowdveil
 from crowdveil.cli.app import main
-from crowdveil.estimation import design
 from crowdveil.privacy.mechanisms.registry import MECHANISMS, PAPERS_MECHANISM
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas
@@ -151,16 +150,13 @@ def moral_machine_file(path, voters=40):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder as the pages assume it, and estimates that need not be good: a small sample of the public design."""
-    design.public_design.cache_clear()
-    monkeypatch.setattr(design, "SAMPLE", 2000)
+    """A folder as the pages assume it."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     moral_machine_file(tmp_path / "SharedResponses.csv")
     (tmp_path / "answers.csv.gz").write_bytes(gzip.compress((tmp_path / "SharedResponses.csv").read_bytes()))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", WIDTH)
-    yield tmp_path
-    design.public_design.cache_clear()
+    return tmp_path
 
 
 RUN = [page for page in WRITTEN if any(b.language in ("console", "python") for b in blocks(page))]

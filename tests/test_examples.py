@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 import crowdveil as cv
-from crowdveil.estimation import design
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NOTEBOOK = EXAMPLES / "from-answers-to-decisions.ipynb"
@@ -35,13 +34,10 @@ def run(cell, names):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The examples in a folder of their own, and estimates that need not be good."""
-    design.public_design.cache_clear()
-    monkeypatch.setattr(design, "SAMPLE", 2000)
+    """The examples in a folder of their own."""
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     monkeypatch.chdir(tmp_path / "examples")
-    yield tmp_path / "examples"
-    design.public_design.cache_clear()
+    return tmp_path / "examples"
 
 
 def test_the_notebook_runs_from_answers_to_decisions(folder, capsys):

@@ -46,7 +46,7 @@ def calibration(
         learned, judged = asked.split(0.75, seed=seed * 10_000 + number)
         turned = rng.choice([-1, 1], judged.records)
         pairs = judged.differences * turned[:, None]
-        made = release(mechanism, learned, epsilon, seed * 10_000 + number)
+        made = release(mechanism, learned, epsilon, seed * 10_000 + number, drawn=False)
         stated.append(ndtr(stated_margins(made, pairs)))
         exact.append(ndtr(pairs @ crowd_preference(learned).preference))
         signs.append(turned)

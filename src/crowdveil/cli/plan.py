@@ -233,7 +233,8 @@ def _print_forecasts(
             f"Of a crowd whose preference, known exactly, would predict {agreement:.0%} of people's\n"
             "answers, predicted is the share that the release will, and decided the share of\n"
             f"the study's dilemmas that it will decide as they would, with certainty {certainty:g}.\n"
-            "Bars hold with 95 % and cover noise, sampling and what the model may be off by."
+            "Bars foretell intervals of 95 % (noise, sampling, what the model may be off by);\n"
+            "those of a release may be wider, as they hold for crowds of any preference."
         )
 
 
