@@ -1,13 +1,13 @@
 """What the program prints: tables for 80 columns whatever the terminal, help in panels, one line for a mistake."""
 
 import importlib
+import shlex
 
 import pytest
 from tests.program import crowdveil, refused
 
 from crowdveil.cli import app as program
 from crowdveil.cli.terminal import WIDTH, Table
-from crowdveil.estimation import design
 
 LONG = "a sentence that is much longer than its column may be, so that it has to be wrapped at its spaces"
 
@@ -53,17 +53,20 @@ def test_a_table_does_not_follow_the_terminal(monkeypatch, columns):
 
 
 def test_the_demo_fits_80_columns(tmp_path, monkeypatch):
-    design.public_design.cache_clear()
-    monkeypatch.setattr(design, "SAMPLE", 2000)  # the estimates need not be good here
     monkeypatch.chdir(tmp_path)
     done = crowdveil("demo", "--voters", 60)
-    design.public_design.cache_clear()
     assert done.code == 0, done.stderr
     (start,) = (i for i, line in enumerate(done.stdout.splitlines()) if line.startswith("paradigm"))
     rows = done.stdout.splitlines()[start : start + 6]
     assert [row.split()[0] for row in rows] == ["paradigm", "VLCP", "RLCP", "VLDP", "RLDP", "none"]
     assert max(map(len, rows)) <= WIDTH
     assert (tmp_path / "demo" / "page.html").exists()
+    tried = [line.strip() for line in done.stdout.partition("Try next:")[2].splitlines() if line.strip()]
+    assert len(tried) == 4
+    for line in tried:
+        program, *words = shlex.split(line)
+        assert program == "crowdveil"
+        assert crowdveil(*words).code == 0, line
 
 
 def test_help_lists_every_command_in_its_panel():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crowdveil.estimation.ballot_means import BallotMeans
-from crowdveil.estimation.clipped_means import DISAGREEMENT, voter_clip
+from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, voter_clip
 
 CLIP = 0.7 * voter_clip(13)
 PREFERENCE = np.array([0.6, -0.3, 0.2])
@@ -21,7 +21,7 @@ def test_the_derivative_against_differences(told):
     means, step = BallotMeans(sparse_dilemmas(1300, 1)), 1e-5
 
     def at(preference):
-        return means.clipped(preference, told + DISAGREEMENT**2, (CLIP, CLIP))
+        return means.clipped(preference, told + SCORE_DISAGREEMENT**2, (CLIP, CLIP))
 
     differences = [(at(PREFERENCE + s).mean - at(PREFERENCE - s).mean) / (2 * step) for s in step * np.eye(3)]
     assert at(PREFERENCE).derivative == pytest.approx(np.transpose(differences), abs=1e-6)
@@ -36,6 +36,8 @@ def test_voters_who_were_drawn_are_as_expected(records):
     sides = np.where((x * own).sum(axis=1) + rng.standard_normal(len(x)) > 0, 1, -1)
     scores = (x * sides[:, None]).reshape(voters, records, 3).mean(axis=1)
     seen = np.clip(scores / CLIP, -1, 1).mean(axis=0)
-    expected = BallotMeans(sparse_dilemmas(26_000, 4)).clipped(PREFERENCE, 1 / records + DISAGREEMENT**2, (CLIP, CLIP))
+    expected = BallotMeans(sparse_dilemmas(26_000, 4)).clipped(
+        PREFERENCE, 1 / records + SCORE_DISAGREEMENT**2, (CLIP, CLIP)
+    )
     # A single choice is not normal: the normal law has its sign tell sqrt(2 / pi) of what it tells.
     assert expected.mean == pytest.approx(seen, rel=0.25, abs=0.03)

@@ -140,6 +140,6 @@ def _print(
         f"Try next:\n  crowdveil decide {folder}/vlcp.json "
         '\'[{"features": {"dog": 2}}, {"features": {"cat": 1}}]\'\n'
         f"  crowdveil ledger show {folder}/study.ledger\n"
-        "  crowdveil plan --features 23 --bound 2 --epsilon 0.1 --confidence 0.95 --error 0.01\n"
+        "  crowdveil plan --voters 5000 --epsilon 0.1\n"
         "  crowdveil --help"
     )

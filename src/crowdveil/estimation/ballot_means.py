@@ -5,11 +5,11 @@ voter's mean score is next to zero, and over voters it is nothing like normal. S
 the public sample, and only given its dilemmas x_1, ..., x_n is a ballot's mean score taken as normal, with
 
     centre      mean of x_j (2 Phi(gamma . x_j) - 1),
-    variance    mean of 4 x_j^2 Phi (1 - Phi) / n + DISAGREEMENT^2 mean of x_j^2.
+    variance    mean of 4 x_j^2 Phi (1 - Phi) / n + SCORE_DISAGREEMENT^2 mean of x_j^2.
 
-What is expected of a voter is the average over ballots. The loudness v = 1 / n + DISAGREEMENT^2 stands for the length
-n, of which the mean of 1 / n over voters tells; where that is between two lengths, some voters have one and some the
-other.
+What is expected of a voter is the average over ballots. The loudness v = 1 / n + SCORE_DISAGREEMENT^2 stands for the
+length n, of which the mean of 1 / n over voters tells; where that is between two lengths, some voters have one and some
+the other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.clipped_means import DISAGREEMENT, ClippedMeans, ClippedNormal
+from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, ClippedMeans, ClippedNormal
 
 _LEAST_VARIANCE = 1e-12
 _BALLOTS = 2000
@@ -39,7 +39,7 @@ class BallotMeans:
 
     def clipped(self, preference: FloatArray, loudness: float, clips: tuple[float, float]) -> ClippedMeans:
         """Average over ballots of the length, or of the two whole lengths, that such voters' have."""
-        told = min(max(loudness - DISAGREEMENT**2, 1 / _LONGEST), 1.0)
+        told = min(max(loudness - SCORE_DISAGREEMENT**2, 1 / _LONGEST), 1.0)
         length = 1 / told
         if length >= _ALIKE or length == 1:
             return ClippedMeans(*self._of_length(round(length), preference, clips[0]), told)
@@ -55,7 +55,7 @@ class BallotMeans:
         leaning = 2 * ndtr(margins)[:, None] - 1
         slopes = (np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi))[:, None]
         squares = x * x
-        variance = _means(squares * ((1 - leaning**2) / n + DISAGREEMENT**2), n) + _LEAST_VARIANCE
+        variance = _means(squares * ((1 - leaning**2) / n + SCORE_DISAGREEMENT**2), n) + _LEAST_VARIANCE
         law = ClippedNormal(_means(x * leaning, n), variance, clip)
         # By the chain rule, for each record's part in the centre and in the variance.
         parts = np.repeat(law.slope, n, axis=0) * x - np.repeat(law.bend, n, axis=0) * squares * leaning * (2 / n)

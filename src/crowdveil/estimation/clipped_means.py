@@ -15,9 +15,9 @@ than ballots of thirteen, and voters disagree. With a = (c - g) / s and b = (-c 
 
 The clipped means tell the direction, the share kept tells v, and v makes the size right. For each v of a grid, the most
 probable gamma under its prior is found by Gauss-Newton and what is unknown of it by Laplace's method. The
-results are mixed by the probability of v: its prior, log v ~ N(log(1 / n + DISAGREEMENT^2), 0.8^2) for a ballot of all
-n records, times the likelihood of what was seen. The prior's mean is the variance for unit records of voters who all
-answer everything; its width lets ballots be a tenth as long, and what was seen soon outweighs it.
+results are mixed by the probability of v: its prior, log v ~ N(log(1 / n + SCORE_DISAGREEMENT^2), 0.8^2) for a ballot
+of all n records, times the likelihood of what was seen. The prior's mean is the variance for unit records of voters who
+all answer everything; its width lets ballots be a tenth as long, and what was seen soon outweighs it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.prior import prior_deviation
 
-DISAGREEMENT = 0.15
+SCORE_DISAGREEMENT = 0.15
 """Deviation of voters' own mean scores around the crowd's, in units of a record's. It affects accuracy only."""
 
 _LOUDNESS_WIDTH = 0.8
@@ -221,7 +221,7 @@ def _density(x: FloatArray) -> FloatArray:
 
 
 def _expected_loudness(ballot_length: int) -> float:
-    return 1 / ballot_length + DISAGREEMENT**2
+    return 1 / ballot_length + SCORE_DISAGREEMENT**2
 
 
 @dataclass(frozen=True)

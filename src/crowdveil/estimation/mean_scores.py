@@ -24,6 +24,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import Design
 from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
+from crowdveil.estimation.moments import ScoreFit
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.estimation.record_axes import RecordAxes
@@ -37,20 +38,13 @@ _SETTLED = 1e-6
 
 
 @dataclass(frozen=True)
-class ScoreFit:
-    """A preference fitted to mean scores, along the axes."""
+class CorrectedFit(ScoreFit):
+    """A preference corrected to the pooled probit, and how far that may be off along each axis."""
 
-    mean: FloatArray
-    """The most probable preference."""
-    covariance: FloatArray
-    center: FloatArray
-    """The estimate without a prior: linear in the scores, so that noise around it is symmetric."""
-    gain: FloatArray
-    """The derivative of the center in the scores."""
     doubt: FloatArray
 
 
-def fit_mean_scores(axes: RecordAxes, scores: FloatArray, covariance: FloatArray, *, drawn: bool) -> ScoreFit:
+def fit_mean_scores(axes: RecordAxes, scores: FloatArray, covariance: FloatArray, *, drawn: bool) -> CorrectedFit:
     """Fit a preference to mean scores (in units of the clip) whose error has the given covariance.
 
     ``drawn`` tells whether the study's generator drew the dilemmas: then there is no doubt about them.
@@ -59,7 +53,7 @@ def fit_mean_scores(axes: RecordAxes, scores: FloatArray, covariance: FloatArray
     others = [_Crowd(axes, tau).fit(scores, covariance, usual.common) for tau in OTHER_DISAGREEMENTS]
     apart = np.max([np.abs(other.center - usual.center) for other in others], axis=0)
     tilts = np.zeros_like(covariance) if drawn else usual.tilted @ usual.tilted.T * TILT**2
-    return ScoreFit(
+    return CorrectedFit(
         usual.mean,
         usual.covariance + tilts + np.diag(apart**2) / 4,
         usual.center,

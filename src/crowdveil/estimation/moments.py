@@ -29,9 +29,10 @@ class ScoreFit:
     """A preference along the axes that explains mean scores of records, and what is not known of it."""
 
     mean: FloatArray
+    """The most probable preference."""
     covariance: FloatArray
     center: FloatArray
-    """The estimate without a prior, linear in the scores."""
+    """The estimate without a prior: linear in the scores, so that noise around it is symmetric."""
     gain: FloatArray
     """The derivative of the center in the scores."""
 

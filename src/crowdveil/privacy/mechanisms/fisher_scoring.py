@@ -85,7 +85,7 @@ class Plan:
     def of(cls, design: Design, units: int, epsilon: Epsilon, *, by_voter: bool, design_known: bool) -> Plan:
         """Choose by how loud the crowd is against the noise: units times epsilon, for each direction.
 
-        The thresholds come from simulated crowds of the bundled studies (docs/best-accuracy.md).
+        The thresholds were settled on one real file of Moral Machine answers (docs/best-accuracy.md).
         """
         directions, left_out = design.directions, design.rest.shape[1]
         loudness = units * epsilon.value / directions
@@ -141,7 +141,7 @@ class _Crowd:
     voters: int
     records: int
     squared_lengths: int
-    """Of ballots, added up. Public where records are protected."""
+    """Of ballots, added up. Public where records are protected, and 0 where voters are."""
 
     @property
     def units(self) -> int:
@@ -166,11 +166,13 @@ class _FisherScoring:
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
         """Add up what the first step looks at. Later ones look at the crowd again."""
         design = self._design(source, settings)
-        probe = measured(source, _squared_lengths)
-        units = probe.voters if self.by_voter else probe.records
+        units, squared_lengths = source.voters, 0
+        if not self.by_voter:
+            counted = measured(source, _squared_lengths)
+            units, squared_lengths = counted.records, int(counted.total[0])
         plan = self._plan(design, units, loss)
         first = partial(first_sums, design.basis, self._clip(settings), self.by_voter, plan.squares)
-        return replace(measured(source, first), source=source, squared_lengths=int(probe.total[0]), design=design)
+        return replace(measured(source, first), source=source, squared_lengths=squared_lengths, design=design)
 
     def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
         """Guess a preference, and take the steps."""

@@ -41,7 +41,7 @@ from crowdveil.privacy.mechanisms.mechanism import Settings, unknown_along
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, recommended
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.scores import cube_variance, expected_square
-from crowdveil.privacy.noise.distribution import CubeNoise
+from crowdveil.privacy.noise.distribution import Coins, CubeNoise, Spread
 from crowdveil.study.study import Study
 
 AGREEMENT = 0.75
@@ -223,7 +223,8 @@ def _errors(name: str, study: Study, voters: int, answers: int, epsilon: Epsilon
         noise, sampling = np.eye(axes) * math.pi / (2 * told), np.eye(axes) * DISAGREEMENT**2 / voters
         return _Errors(_among_all(noise, design), _among_all(sampling, design), _DOUBTS[name], rest_known=False)
     law = DISTRIBUTED[name].expected_noise(settings, Epsilons.same(epsilon, _CROWD))
-    covariance = _along_axes(getattr(law, "matrix"), design) * _CROWD / voters  # noqa: B009
+    assert isinstance(law, Coins | Spread)
+    covariance = _along_axes(law.matrix, design) * _CROWD / voters
     covariance *= _report_ratio(name, study, answers, usual, epsilon)
     nothing = np.zeros_like(covariance)
     return _Errors(covariance, nothing, _DOUBTS.get(name, _OTHER_DOUBT), rest_known=False, hoeffding=name == "one-bit")
