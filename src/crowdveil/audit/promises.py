@@ -25,7 +25,7 @@ from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.gaussian import GaussianNoise, gaussian_variance
 from crowdveil.privacy.noise.silent_noise import GaussianRequest, Kind, NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.planning.shuffling import amplified_epsilon
+from crowdveil.privacy.shuffling import amplified_epsilon
 from crowdveil.privacy.zcdp import epsilon_of
 
 GAUSSIAN_DELTAS = (0.001, 0.01, 0.05)

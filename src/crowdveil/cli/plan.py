@@ -145,7 +145,7 @@ def shuffle(
     Example: `crowdveil plan shuffle --epsilon 1 --voters 10000 --delta 1e-8`
     """
     from crowdveil.privacy.epsilon import Epsilon
-    from crowdveil.privacy.planning.shuffling import amplified_epsilon
+    from crowdveil.privacy.shuffling import amplified_epsilon
 
     local = Epsilon(epsilon)
     amplified = amplified_epsilon(local.value, voters, delta)
@@ -168,6 +168,62 @@ def shuffle(
         _warn_of_large_delta(delta, voters)
 
     show(data, as_json, in_words)
+
+
+@planning.command()
+def relay(
+    voters: Annotated[int, typer.Option(help="Number of voters expected.")],
+    epsilon: Annotated[float, typer.Option(help="Epsilon wished for, against whoever sees the reports.")],
+    delta: Delta = 1e-6,
+    honest: Annotated[float, typer.Option(help="Share of reports in a batch that nobody made up or knows.")] = 0.9,
+    study: Annotated[str, typer.Option(help="A bundled study or a study file (TOML).")] = "moral-machine",
+    agreement: Annotated[
+        float, typer.Option(help="Share of answers that the crowd's preference, known exactly, would predict.")
+    ] = 0.75,
+    as_json: AsJson = False,
+) -> None:
+    """Plan a poll through a relay: the local epsilon and the batches that keep a promise.
+
+    A relay hands reports over in batches, shuffled, so that they hide each other. The larger the smallest batch, the
+    larger the local epsilon may be, and the better the result; but a poll that gets fewer reports than one batch
+    releases nothing.
+
+    Example: `crowdveil plan relay --voters 1573 --epsilon 1`
+    """
+    from crowdveil.privacy.planning.relay import plan_relay
+    from crowdveil.study.bundled import load_study
+
+    found = load_study(study)
+    plans = plan_relay(found, voters, epsilon, delta, honest, agreement)
+
+    def in_words() -> None:
+        rows = Table(
+            f"{found.title}: {voters:,} voters through a relay, epsilon {epsilon:g}, delta {delta:g}",
+            "batch",
+            "local epsilon",
+            "epsilon",
+            "predicted",
+            "decided",
+            numbers=5,
+        )
+        for one in plans:
+            rows.add(
+                f"{one.batch:,}",
+                f"{one.promise.local}",
+                f"{one.promise.epsilon:.3g}",
+                f"{one.foretold.predicted:.1%}",
+                f"{one.foretold.decided:.0%}",
+            )
+        rows.print()
+        say(
+            f"A batch is counted as if only {honest:.0%} of its reports were honest: reports that the reader made or "
+            "knows hide nobody."
+        )
+        say("With fewer reports than one batch nothing is released: choose a batch that the poll will surely reach.")
+        say("Against a host and a relay that collude, each voter is protected by the local epsilon.")
+        _warn_of_large_delta(delta, voters)
+
+    show({"plans": [one.as_dict() for one in plans]}, as_json, in_words)
 
 
 @planning.command()

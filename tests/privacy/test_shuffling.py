@@ -11,12 +11,12 @@ from scipy.special import gammaln
 from scipy.stats import binom
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.planning.shuffling import Clones, amplified_epsilon
+from crowdveil.privacy.shuffling import Clones, amplified_epsilon
 
 
-def enumerated_pair(local_epsilon, voters):
+def enumerated_pair(local_epsilon, voters, share=None):
     """Every outcome of the theorem's pair with its two probabilities, straight from the definition."""
-    share, q = math.exp(-local_epsilon), 1 / (1 + math.exp(-local_epsilon))
+    share, q = share or math.exp(-local_epsilon), 1 / (1 + math.exp(-local_epsilon))
     first, second = {}, {}
     for c in range(voters):
         for a in range(c + 1):
@@ -54,6 +54,74 @@ def test_epsilon_is_the_smallest_that_the_enumerated_pair_allows(local_epsilon, 
     assert 0 < epsilon < local_epsilon
     assert hockey_stick(*pair, epsilon) <= delta
     assert hockey_stick(*pair, epsilon * (1 - 1e-4)) > delta
+
+
+@given(st.floats(0.05, 4), st.integers(1, 12), st.floats(0, 1))
+def test_one_bit_has_the_pair_with_the_blanket_of_randomised_response(local_epsilon, voters, part):
+    epsilon = part * local_epsilon
+    pair = enumerated_pair(local_epsilon, voters, share=2 / (math.exp(local_epsilon) + 1))
+    expected = hockey_stick(*pair, epsilon)
+    found = Clones(local_epsilon, voters, 1e-15, one_bit=True).delta(epsilon)
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert found >= expected * (1 - 1e-12) - 1e-14
+
+
+def shuffled_law(voters, labels, local_epsilon):
+    """Every multiset of one-bit reports with its probability. ``voters`` say +1 before the flip, on each label."""
+    flip = 1 / (1 + math.exp(local_epsilon))
+    law = {(): 1.0}
+    for says in voters:
+        new = {}
+        for reports, chance in law.items():
+            for label, (drawn, truth) in enumerate(zip(labels, says, strict=True)):
+                plus = truth * (1 - flip) + (1 - truth) * flip
+                for bit, likely in ((1, plus), (-1, 1 - plus)):
+                    key = tuple(sorted([*reports, (label, bit)]))
+                    new[key] = new.get(key, 0.0) + chance * drawn * likely
+        law = new
+    return law
+
+
+ANY_BALLOT = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1), min_size=3, max_size=3)
+
+
+@given(
+    ballots=st.lists(ANY_BALLOT, min_size=2, max_size=5),
+    changed=ANY_BALLOT,
+    weights=st.lists(st.floats(0.05, 1), min_size=3, max_size=3),
+    local_epsilon=st.floats(0.1, 4),
+    part=st.floats(0, 1),
+)
+def test_no_ballots_axes_or_ties_beat_the_theorem_of_one_bit_reports(ballots, changed, weights, local_epsilon, part):
+    labels = [weight / sum(weights) for weight in weights]
+    before = shuffled_law(ballots, labels, local_epsilon)
+    after = shuffled_law([changed, *ballots[1:]], labels, local_epsilon)
+    bound = Clones(local_epsilon, len(ballots), 1e-15, one_bit=True).delta(part * local_epsilon)
+    assert hockey_stick(before, after, part * local_epsilon) <= bound + 1e-12
+
+
+def test_the_theorem_of_one_bit_reports_is_reached_by_opposite_voters_alone():
+    """With nobody else the bound is exact; with others, their own bits hide a little more than their blankets."""
+    for others, slack in ((0, 1e-7), (1, 0.6)):
+        crowd = [[1.0, 1.0], *[[0.5, 0.5]] * others]
+        pair = shuffled_law(crowd, [0.3, 0.7], 1.0), shuffled_law([[0.0, 0.0], *crowd[1:]], [0.3, 0.7], 1.0)
+        bound = Clones(1.0, 1 + others, 1e-15, one_bit=True).delta(0.4)
+        assert bound * (1 - slack) <= hockey_stick(*pair, 0.4) <= bound * (1 + 1e-7)
+
+
+def test_one_bit_reports_of_the_real_crowd():
+    assert amplified_epsilon(3.0, 1573, 1e-6) == pytest.approx(0.93, abs=0.005)
+    assert amplified_epsilon(3.0, 1573, 1e-6, one_bit=True) == pytest.approx(0.63, abs=0.005)
+
+
+def test_the_published_bound_for_shuffled_bits_is_never_better():
+    """Cheu, Smith, Ullman, Zeber and Zhilyaev 2019, Theorem 3.1, in terms of the expected number of blankets."""
+    for local_epsilon, voters, delta in ((1.0, 10**4, 1e-6), (3.0, 10**5, 1e-6), (2.0, 10**4, 1e-8)):
+        clones = 2 * voters / (math.exp(local_epsilon) + 1)
+        few = clones - math.sqrt(2 * clones * math.log(2 / delta))
+        published = math.sqrt(32 * math.log(4 / delta) / few) * (1 - few / voters)
+        generic = amplified_epsilon(local_epsilon, voters, delta)
+        assert amplified_epsilon(local_epsilon, voters, delta, one_bit=True) < min(published, generic)
 
 
 def direct_delta(local_epsilon, voters, epsilon):
@@ -112,10 +180,11 @@ def test_more_voters_larger_delta_and_stronger_reports_hide_better(delta):
 @pytest.mark.parametrize("local_epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("voters", [2, 10, 100, 1000])
 @pytest.mark.parametrize("delta", [1e-2, 1e-6])
-def test_shuffled_randomised_response_keeps_the_promise(local_epsilon, voters, delta):
+@pytest.mark.parametrize("one_bit", [False, True])
+def test_shuffled_randomised_response_keeps_the_promise(local_epsilon, voters, delta, one_bit):
     """What a shuffler passes on of yes-or-no reports is the number of yeses, whose law is known exactly."""
     truth, lie = 1 / (1 + math.exp(-local_epsilon)), 1 / (1 + math.exp(local_epsilon))
-    epsilon = amplified_epsilon(local_epsilon, voters, delta)
+    epsilon = amplified_epsilon(local_epsilon, voters, delta, one_bit=one_bit)
     count = np.arange(voters)
     for yeses in {0, (voters - 1) // 2, voters - 1}:
         others = np.convolve(binom.pmf(count, yeses, truth), binom.pmf(count, voters - 1 - yeses, lie))[:voters]

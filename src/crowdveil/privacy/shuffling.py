@@ -18,6 +18,29 @@ What is not covered follows from the same words. A mechanism that protects one r
 makes no clones: the report of a voter with a quite different ballot may have a quite different law. Neither do voters
 with epsilons of their own, whose reports say which epsilon they were made with.
 
+Theorem (one-bit reports). Let a report be a label, drawn by a public law without a look at the ballot (an axis, a kind
+of question), and one bit, which was +1 with some probability that the ballot and the label decide, and was then turned
+over with probability 1 / (e^eps0 + 1). Then the same holds with C ~ Bin(N - 1, 2 / (e^eps0 + 1)): about twice as many
+clones. It is what binary randomised response has, and no axis, tie or other voter's ballot makes it worse.
+
+Proof. A bit that is turned over with probability g / 2, g = 2 / (e^eps0 + 1), is with probability g a fair coin that
+has seen no ballot, and else unchanged. So the report of any other voter is, with probability g, a *clone*: a label by
+the public law with a fair coin. Tell the attacker which voters are no clones and what they reported: that makes nothing
+harder to tell apart, and leaves the shuffled reports of C clones and of the one voter, C ~ Bin(N - 1, g). Given C = c,
+compare with c + 1 clones, whose law is U. If the voter says +1 on label l with probability p_l before the change and
+p'_l after it, the laws of the multiset h of reports are, with n_l(h) reports on label l of which n_l / 2 + Z_l say +1,
+
+    P(h) = 2 U(h) / (c + 1)  sum over l of (n_l / 2 + (2 p_l - 1) Z_l),    Q(h): the same with p'_l,
+
+as each report of h is the voter's own with the same probability. So delta(eps) is the mean under U of the positive part
+of a constant, (1 - e^eps)(c + 1) / 2, plus the sum over l of k_l Z_l, k_l = (2 p_l - 1) - e^eps (2 p'_l - 1), times
+2 / (c + 1). Given the labels, the Z_l are independent and symmetric, so the mean of a convex function of the sum grows
+with every |k_l|. All p_l and p'_l are between 1 / (e^eps0 + 1) and e^eps0 / (e^eps0 + 1) = q, so |k_l| is at most
+(2 q - 1)(1 + e^eps), which p_l = q and p'_l = 1 - q reach for all labels at once. Then only the sum of the Z_l counts:
+how many of the c + 1 reports say +1, which is A + D under P and A + 1 - D under Q. The mean over C ends the proof.
+
+A report of several bits has no such proof here: it is covered by the theorem for any mechanism.
+
 So the shuffled reports are (eps, delta)-differentially private with delta(eps) = sup over S of P(S) - e^eps Q(S),
 which is computed here and not bounded by a formula. (Swapping the two counts swaps P and Q: one direction is enough.)
 """
@@ -44,14 +67,17 @@ _TAIL = 1e-6
 """Share of delta that the number of clones may spend on being far from its mean."""
 _SLACK = 1e-8
 """Relative error of SciPy's binomial probabilities that is allowed for; the tests find it below 1e-10."""
+_ROUNDING = 1e-15
+"""A few units in the last place: what the exponential function, a sum and a division may be off by."""
 _PRECISION = 1e-6
 
 
-def amplified_epsilon(local_epsilon: float, voters: int, delta: float) -> float:
+def amplified_epsilon(local_epsilon: float, voters: int, delta: float, *, one_bit: bool = False) -> float:
     """Return an epsilon such that the shuffled reports are (epsilon, delta)-differentially private.
 
     ``local_epsilon`` is what each report promises by itself, for all that its voter says (vldp). The answer is never
-    above it, never below the theorem's, and above the theorem's by a relative 1e-5 or so.
+    above it, never below the theorem's, and above the theorem's by a relative 1e-5 or so. ``one_bit`` takes the theorem
+    for reports of one bit, which must be reports of one bit.
     """
     if not 0 < local_epsilon <= GREATEST_LOCAL_EPSILON:
         raise CrowdveilError(
@@ -61,7 +87,7 @@ def amplified_epsilon(local_epsilon: float, voters: int, delta: float) -> float:
         raise CrowdveilError(f"the number of voters must be from 1 to {GREATEST_VOTERS:,}, got {voters}")
     if not 0 < delta < 1:
         raise CrowdveilError(f"delta must be between 0 and 1, and far below 1 / voters to mean anything, got {delta}")
-    clones = Clones(local_epsilon, voters, delta * _TAIL)
+    clones = Clones(local_epsilon, voters, delta * _TAIL, one_bit)
     if clones.delta(0.0) <= delta:
         return 0.0
     low, high = 0.0, float(local_epsilon)
@@ -83,6 +109,14 @@ class Clones:
     voters: int
     tail: float
     """How likely the number of clones may be to fall outside the middle, where it is told exactly."""
+    one_bit: bool = False
+    """Whether each report is one bit."""
+
+    @property
+    def share(self) -> float:
+        """The probability that another voter's report is a clone; rounded down, as fewer clones hide less."""
+        exact = 2 / (math.exp(self.local_epsilon) + 1) if self.one_bit else math.exp(-self.local_epsilon)
+        return exact * (1 - _ROUNDING)
 
     @cached_property
     def blocks(self) -> tuple[FloatArray, FloatArray]:
@@ -93,7 +127,7 @@ class Clones:
         side, and every number from 0 to N - 1 is in some block: nothing is cut off. In the middle a block is one
         number (several, when there are too many); all numbers below and above the middle make two blocks.
         """
-        others, share = self.voters - 1, math.exp(-self.local_epsilon)
+        others, share = self.voters - 1, self.share
         # Bernstein's inequality: the number of clones is farther from its mean with a probability below the tail.
         rarity = -math.log(self.tail)
         reach = math.sqrt(2 * others * share * (1 - share) * rarity) + 2 / 3 * rarity
