@@ -75,7 +75,7 @@ class RelayedPromise:
     def lines(self) -> tuple[str, str, str]:
         """The promise in three lines: to whoever sees the result, to host and relay together, to the relay alone."""
         return (
-            f"Whoever sees the release or the reports: epsilon {self.epsilon:.4g} with delta {self.delta:g} for all "
+            f"Whoever sees the release or the reports: epsilon {_rounded_up(self.epsilon):g} with delta {self.delta:g} for all "
             f"that a voter answered, if {self.honest:.0%} of the reports of each batch are honest "
             f"({self.theorem}; smallest batch {self.batches[0]:,} reports).",
             f"A host and a relay that put together what they know, or a crowd with fewer honest reports: epsilon "
@@ -118,3 +118,8 @@ def check_terms(delta: float, honest: float) -> None:
         raise CrowdveilError(f"delta must be between 0 and 1, and far below 1 / voters to mean anything, got {delta}")
     if not 0 < honest <= 1:
         raise CrowdveilError(f"honest is the share of honest reports, above 0 and at most 1, got {honest}")
+
+
+def _rounded_up(epsilon: float) -> float:
+    """Round to what people read, so that no promise is told larger than it is."""
+    return math.ceil(epsilon * 10_000) / 10_000
