@@ -75,8 +75,8 @@ class RelayedPromise:
     def lines(self) -> tuple[str, str, str]:
         """The promise in three lines: to whoever sees the result, to host and relay together, to the relay alone."""
         return (
-            f"Whoever sees the release or the reports: epsilon {_rounded_up(self.epsilon):g} with delta {self.delta:g} for all "
-            f"that a voter answered, if {self.honest:.0%} of the reports of each batch are honest "
+            f"Whoever sees the release or the reports: epsilon {_rounded_up(self.epsilon):g} with delta {self.delta:g} "
+            f"for all that a voter answered, if {self.honest:.0%} of the reports of each batch are honest "
             f"({self.theorem}; smallest batch {self.batches[0]:,} reports).",
             f"A host and a relay that put together what they know, or a crowd with fewer honest reports: epsilon "
             f"{self.local} for all that a voter answered, by the coin that her device tossed.",
