@@ -40,13 +40,13 @@ from crowdveil.releases import Release as Release
 from crowdveil.releases import read_release as read_release
 from crowdveil.request import Preview as Preview
 from crowdveil.sources.import_report import ImportReport as ImportReport
+from crowdveil.sources.mapping import TableMapping as TableMapping
+from crowdveil.sources.mapping import load_mapping as load_mapping
 from crowdveil.sources.moral_machine.importing import import_moral_machine as import_moral_machine
 from crowdveil.sources.moral_machine.importing import read_moral_machine as read_moral_machine
 from crowdveil.sources.simulated import simulate_crowd as simulate_crowd
 from crowdveil.sources.simulated import synthetic_crowd as synthetic_crowd
-from crowdveil.sources.table import TableMapping as TableMapping
 from crowdveil.sources.table import import_table as import_table
-from crowdveil.sources.table import load_mapping as load_mapping
 from crowdveil.sources.table import read_table as read_table
 from crowdveil.study.bundled import load_study as load_study
 from crowdveil.study.factors import Factor as Factor

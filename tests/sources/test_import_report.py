@@ -8,7 +8,8 @@ import pytest
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import ImportReport, Refusal, write_refused
-from crowdveil.sources.table import TableMapping, load_table
+from crowdveil.sources.mapping import TableMapping
+from crowdveil.sources.table import load_table
 from crowdveil.study.bundled import load_study
 
 

@@ -14,8 +14,10 @@ from tests.real_data import KIDNEY, with_kidney
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources import table_file
+from crowdveil.sources.about import AboutMapping, AboutQuestion
 from crowdveil.sources.import_report import ImportResult, Refusal, write_refused
-from crowdveil.sources.table import TableMapping, import_table, load_mapping, load_table, read_table
+from crowdveil.sources.mapping import TableMapping, load_mapping
+from crowdveil.sources.table import import_table, load_table, read_table
 from crowdveil.study.bundled import load_study
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Drawing, Study
@@ -153,14 +155,16 @@ def test_the_dilemma_is_as_it_was_shown(tmp_path: Path) -> None:
 
 def test_scenarios_and_what_voters_said_come_along(tmp_path: Path) -> None:
     rows = ["b,left,1,0,0,0,old,x,", "a,left,1,0,0,0,young,y,fit", "b,left,1,0,0,0,old,,", "a,left,2,0,0,0,young,z,fat"]
-    mapping = TableMapping(STUDY, scenario="kind", about={"age": "years", "health": "form"})
+    age = AboutQuestion("age", "years", {"young": ("young",), "old": ("old",)})
+    health = AboutQuestion("health", "form", {"fit": ("fit",), "fat": ("fat",)})
+    mapping = TableMapping(STUDY, scenario="kind", about=AboutMapping((age, health)))
     imported = import_text(tmp_path, HEADER.replace("\n", ",years,kind,form\n") + "\n".join(rows), mapping)
     ballots = imported.ballots
     assert ballots.scenarios is not None
     assert ballots.scenarios.to_list() == ["x", None, "y", "z"]
     assert ballots.about["age"].to_list() == ["old", "young"]
     assert ballots.about["health"].to_list() == [None, None]
-    assert imported.report.notes == ("1 of 2 voters gave different answers to 'health': it is unknown of them",)
+    assert imported.report.notes == ("1 of 2 people gave different answers to 'health': it is unknown of them",)
 
 
 def test_several_columns_name_a_voter_and_are_not_mixed_up(tmp_path: Path) -> None:
@@ -264,7 +268,7 @@ def test_a_study_file_is_found_beside_its_mapping(tmp_path: Path) -> None:
         ("study = 'kidney'\nvoter = []", "voter must be a column or several"),
         ("study = 'kidney'\nvoter = [1, 2]", "voter must be a column or several"),
         ("study = 'kidney'\nright = 1\nneither = '1 '", "says '1' for right and for neither"),
-        ("study = 'kidney'\n[about]\nage = ['a']", "about.age must be a text"),
+        ("study = 'kidney'\n[about]\nage = ['a']", "about.age must be a section with levels"),
         ("study = 'kidney'\nleft = true", "left must be a text"),
         ("study = 'kidney'\nleft = 'A'\nright = 'a '", "for left and for right"),
         ("study = 'kidney'\nfeatures = 3", r"features must be a section \(\[features\]\)"),

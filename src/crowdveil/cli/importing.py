@@ -23,6 +23,9 @@ AllowRefused = Annotated[
 OneRecordEach = Annotated[
     bool, typer.Option("--one-record-each", help="Confirm that voters with one record each are people.")
 ]
+AboutPath = Annotated[
+    Path | None, typer.Option("--about", help="A table of what voters said of themselves (CSV, Parquet).")
+]
 MOST_REFUSED = 0.05
 
 importing = typer.Typer(add_completion=False, rich_markup_mode=None, help="Read what people chose from a file.")
@@ -32,6 +35,10 @@ importing = typer.Typer(add_completion=False, rich_markup_mode=None, help="Read 
 def moral_machine(
     file: Annotated[Path, typer.Argument(help="CSV in the public Moral Machine layout, also gzipped, or Parquet.")],
     out_path: OutPath,
+    about: AboutPath = None,
+    mapping: Annotated[
+        Path | None, typer.Option(help="The questions of --about with their columns and levels (TOML).")
+    ] = None,
     refused: RefusedPath = None,
     shards: Annotated[
         bool, typer.Option("--shards", help="Write a folder of ballot files. With --engine spark it is always one.")
@@ -44,7 +51,8 @@ def moral_machine(
 ) -> None:
     """Import the public layout of the Moral Machine. Two rows a dilemma; in bounded memory.
 
-    An import that was interrupted goes on when the same command is given again.
+    An import that was interrupted goes on when the same command is given again. With --about, ballots carry what voters
+    said of themselves; examples/moral-machine-about.toml is a mapping for it.
 
     Example: `crowdveil import moral-machine SharedResponses.csv.gz --out mm.parquet --refused refused.csv`, or by a
     cluster `crowdveil import moral-machine SharedResponses.csv --out mm --engine spark --master spark://host:7077`
@@ -62,11 +70,25 @@ def moral_machine(
         with chosen_engine(engine, master) as workers, import_progress() as advance:
             if in_shards:
                 report = spread_moral_machine(
-                    file, out_path, workers, advance, allow_refused=allow_refused, one_record_each=one_record_each
+                    file,
+                    out_path,
+                    workers,
+                    advance,
+                    about=about,
+                    mapping=mapping,
+                    allow_refused=allow_refused,
+                    one_record_each=one_record_each,
                 )
             else:
                 report = import_moral_machine(
-                    file, out_path, refused, advance, allow_refused=allow_refused, one_record_each=one_record_each
+                    file,
+                    out_path,
+                    refused,
+                    advance,
+                    about=about,
+                    mapping=mapping,
+                    allow_refused=allow_refused,
+                    one_record_each=one_record_each,
                 )
     except KeyboardInterrupt:
         tell(f"crowdveil: {out_path} is not written. Give the same command again, and the import goes on.")
@@ -80,6 +102,7 @@ def table(
     out_path: OutPath,
     mapping: Annotated[Path | None, typer.Option(help="Which column means what (TOML).")] = None,
     study: Annotated[str | None, typer.Option(help="The study, where no mapping names it.")] = None,
+    about: AboutPath = None,
     refused: RefusedPath = None,
     allow_refused: AllowRefused = MOST_REFUSED,
     one_record_each: OneRecordEach = False,
@@ -93,7 +116,8 @@ def table(
 
     Example: `crowdveil import table answers.csv --mapping mapping.toml --out answers.parquet`
     """
-    from crowdveil.sources.table import choose_mapping, import_table
+    from crowdveil.sources.mapping import choose_mapping
+    from crowdveil.sources.table import import_table
 
     if (mapping is None) == (study is None):
         raise CrowdveilError(
@@ -101,7 +125,7 @@ def table(
         )
     columns = choose_mapping(study, mapping)
     report = import_table(
-        file, out_path, columns, refused, allow_refused=allow_refused, one_record_each=one_record_each
+        file, out_path, columns, refused, about=about, allow_refused=allow_refused, one_record_each=one_record_each
     )
     _show_import(report, columns.study.name, out_path, refused, as_json)
 

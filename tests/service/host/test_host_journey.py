@@ -19,7 +19,8 @@ from crowdveil.releases import release_from_dict
 from crowdveil.service.host.editor import EXAMPLE
 from crowdveil.service.host.overview import REASONS
 from crowdveil.service.poll_file import poll_from_dict
-from crowdveil.sources.table import TableMapping, load_table
+from crowdveil.sources.mapping import TableMapping
+from crowdveil.sources.table import load_table
 from crowdveil.study.bundled import load_study
 from crowdveil.study.plain_data import canonical_json
 

@@ -26,6 +26,7 @@ from crowdveil.ballots import Ballots, concatenate
 from crowdveil.engines.local import in_order, usable_cores
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable, put_in_place, replacing
+from crowdveil.sources.about import About, read_about
 from crowdveil.sources.import_report import (
     MOST_REFUSED,
     REASON,
@@ -35,11 +36,12 @@ from crowdveil.sources.import_report import (
     ImportResult,
     equal_alternatives_note,
 )
+from crowdveil.sources.mapping import load_about_mapping
 from crowdveil.sources.moral_machine.blocks import Block, BlockScan, open_layout, read_blocks
 from crowdveil.sources.moral_machine.entries import ROW as ENTRY_ROW
 from crowdveil.sources.moral_machine.entries import ScanResult, join_results
 from crowdveil.sources.moral_machine.grouping import GroupResult, contested_rows, group
-from crowdveil.sources.moral_machine.layout import SCENARIO, STRICT_SCENARIO
+from crowdveil.sources.moral_machine.layout import SCENARIO, STRICT_SCENARIO, VOTER
 from crowdveil.sources.moral_machine.rows import REASONS
 from crowdveil.sources.moral_machine.shards import (
     CLAIM_ROW,
@@ -76,24 +78,41 @@ Tell = Callable[[Progress], None]
 
 
 def read_moral_machine(
-    path: str | Path, *, allow_refused: float = MOST_REFUSED, one_record_each: bool = False
+    path: str | Path,
+    *,
+    about: str | Path | None = None,
+    mapping: str | Path | None = None,
+    allow_refused: float = MOST_REFUSED,
+    one_record_each: bool = False,
 ) -> Ballots:
     """Read a file of answers, CSV (also gzipped) or Parquet, into memory.
 
-    A file of which a larger share of rows is refused than allowed, or in which nearly every voter has one record only,
-    is refused (``ImportReport.check``).
+    ``about`` is a table of what voters said of themselves; ``mapping`` names its columns and their levels. A file of
+    which a larger share of rows is refused than allowed, or in which nearly every voter has one record only, is refused
+    (``ImportReport.check``).
     """
-    result = load_moral_machine(path)
+    result = load_moral_machine(path, about=read_about_voters(about, mapping))
     result.report.check(result.ballots.study, allow_refused, one_record_each)
     return result.ballots
 
 
-def load_moral_machine(path: str | Path, tell: Tell | None = None) -> ImportResult:
+def read_about_voters(about: str | Path | None, mapping: str | Path | None) -> About | None:
+    """Read what voters said of themselves, if a table and a mapping of its columns are given."""
+    if about is None and mapping is None:
+        return None
+    if about is None or mapping is None:
+        raise CrowdveilError(
+            "what voters said of themselves is a table (about) and a mapping with its questions and levels: give both"
+        )
+    return read_about(about, load_about_mapping(mapping), (VOTER,))
+
+
+def load_moral_machine(path: str | Path, tell: Tell | None = None, about: About | None = None) -> ImportResult:
     """Read a file of answers into memory, with a report and the rows that were refused."""
     table = open_layout(path)
     study = load_study("moral-machine")
     with tempfile.TemporaryDirectory() as folder:
-        running = _LocalImport(table, ShardFolder(Path(folder), bucket_bits(table)), usable_cores(), tell)
+        running = _LocalImport(table, ShardFolder(Path(folder), bucket_bits(table)), usable_cores(), tell, about)
         batches = [ballots for ballots in running.ballots() if ballots.voters]
         nobody = Ballots.from_differences(study, np.zeros(1, np.int64), np.empty((0, study.dimension), np.int8))
         ballots = concatenate(study, batches) if batches else nobody
@@ -107,6 +126,8 @@ def import_moral_machine(
     tell: Tell | None = None,
     threads: int | None = None,
     *,
+    about: str | Path | None = None,
+    mapping: str | Path | None = None,
     allow_refused: float = MOST_REFUSED,
     one_record_each: bool = False,
 ) -> ImportReport:
@@ -115,14 +136,16 @@ def import_moral_machine(
     Takes memory for some blocks of the file and some buckets of voters, whatever the file's size, and room beside
     ``out`` for a quarter to a third of its text. An import that is interrupted leaves ``out`` as it was; the same call
     made again goes on with what was read already, unless the file has changed in the meantime. What is refused as a
-    whole is as in ``read_moral_machine``; the refused rows are written all the same.
+    whole is as in ``read_moral_machine``, and so are ``about`` and ``mapping``; the refused rows are written all the
+    same.
     """
+    people = read_about_voters(about, mapping)
     table, out = open_layout(path), Path(out)
     study = load_study("moral-machine")
     if refused is not None:
         check_writable(Path(refused))
     with folder_beside(out, source_identity(table), bucket_bits(table)) as folder:
-        running = _LocalImport(table, folder, threads or usable_cores(), tell)
+        running = _LocalImport(table, folder, threads or usable_cores(), tell, people)
 
         def ballots() -> Iterator[Ballots]:
             yield from running.ballots()
@@ -261,15 +284,18 @@ class ImportCounts:
         self.voters = 0
         self.pairs = 0
         self.equal = 0
+        self.without_about = 0
         self.refused = np.zeros(len(REASONS) + 1, np.int64)
 
-    def report(self, table: TableFile, rows: int) -> ImportReport:
+    def report(self, table: TableFile, rows: int, about: About | None) -> ImportReport:
         """Report on all rows of a file, once they are through."""
         counts = self.refused[1:].tolist()
         if rows != 2 * self.pairs + sum(counts):
             raise RuntimeError(f"of {rows} rows, {2 * self.pairs} were used and {sum(counts)} refused")
         refused = {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
         notes = [*table.notes(), *equal_alternatives_note(self.equal, self.pairs)]
+        if about is not None:
+            notes += about.account(self.voters, self.without_about)
         return ImportReport(rows, self.pairs, self.voters, refused, notes=tuple(notes))
 
 
@@ -286,8 +312,10 @@ def count_reasons(refused: IntArray) -> IntArray:
 class _LocalImport:
     """One import in this process, on its way."""
 
-    def __init__(self, table: TableFile, folder: ShardFolder, threads: int, tell: Tell | None) -> None:
-        self._table, self._folder, self._threads = table, folder, threads
+    def __init__(
+        self, table: TableFile, folder: ShardFolder, threads: int, tell: Tell | None, about: About | None
+    ) -> None:
+        self._table, self._folder, self._threads, self._about = table, folder, threads, about
         self._tell: Tell = tell or (lambda progress: None)
         self._counts = ImportCounts()
         self._reasons: ByteArray = np.zeros(0, np.uint8)
@@ -310,12 +338,16 @@ class _LocalImport:
             self._counts.voters += result.ballots.voters
             self._counts.pairs += result.ballots.records
             self._counts.equal += result.equal
-            yield result.ballots
+            if self._about is None:
+                yield result.ballots
+            else:
+                self._counts.without_about += self._about.missing(result.ballots)
+                yield self._about.join(result.ballots)
             self._tell(Progress(False, done, len(buckets), scanned.rows))
 
     def report(self) -> ImportReport:
         """Report on all rows, once the ballots are made."""
-        return self._counts.report(self._table, self._rows)
+        return self._counts.report(self._table, self._rows, self._about)
 
     def refused_rows(self) -> Iterator[pl.DataFrame]:
         """Read the file once more for the refused rows, in order, with reasons and as they are written."""

@@ -18,6 +18,7 @@ from crowdveil.ballot_file import write_ballots
 from crowdveil.engines.engine import Engine
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import put_in_place
+from crowdveil.sources.about import About
 from crowdveil.sources.import_report import MOST_REFUSED, ImportReport
 from crowdveil.sources.moral_machine.blocks import cut_ranges, open_layout, read_range
 from crowdveil.sources.moral_machine.importing import (
@@ -28,6 +29,7 @@ from crowdveil.sources.moral_machine.importing import (
     Tell,
     bucket_bits,
     count_reasons,
+    read_about_voters,
     readable,
     says_scenarios,
     source_identity,
@@ -46,6 +48,8 @@ def spread_moral_machine(
     tell: Tell | None = None,
     shard_bytes: int = BYTES_PER_SHARD,
     *,
+    about: str | Path | None = None,
+    mapping: str | Path | None = None,
     allow_refused: float = MOST_REFUSED,
     one_record_each: bool = False,
 ) -> ImportReport:
@@ -54,6 +58,7 @@ def spread_moral_machine(
     The ballots are those of ``import_moral_machine``, in the same order, whoever the workers are. So is the rest: an
     import that is interrupted leaves nothing at ``out``, and the same call made again goes on.
     """
+    people = read_about_voters(about, mapping)
     table, out, tell = open_layout(path), Path(out), tell or (lambda progress: None)
     if table.is_gzipped:
         raise CrowdveilError(
@@ -72,14 +77,15 @@ def spread_moral_machine(
         counts.refused += sum(engine.each(_Refuse(scanned), folder.buckets), np.zeros_like(counts.refused))
         ballots = folder.path / "ballots"
         ballots.mkdir(exist_ok=True)
-        groups = engine.each(_Group(source, scanned, ballots), folder.buckets)
-        for done, (voters, pairs, equal, refused) in enumerate(groups, start=1):
+        groups = engine.each(_Group(source, scanned, ballots, people), folder.buckets)
+        for done, (voters, pairs, equal, without_about, refused) in enumerate(groups, start=1):
             counts.voters += voters
             counts.pairs += pairs
             counts.equal += equal
+            counts.without_about += without_about
             counts.refused += refused
             tell(Progress(False, done, folder.buckets, scanned.rows))
-        report = counts.report(table, scanned.rows)
+        report = counts.report(table, scanned.rows, people)
         if not report.voters:
             raise CrowdveilError("there is not one usable record, so no ballot file was written")
         report.check(load_study("moral-machine"), allow_refused, one_record_each)
@@ -128,16 +134,19 @@ class _Group:
     source: Path
     scanned: ScannedRows
     ballots: Path
+    about: About | None
 
-    def __call__(self, bucket: int) -> tuple[int, int, int, IntArray]:
+    def __call__(self, bucket: int) -> tuple[int, int, int, int, IntArray]:
         paths = (_contested_path(self.scanned, number) for number in range(self.scanned.folder.buckets))
         contested = [np.load(path) for path in paths if path.exists()]
         result = self.scanned.group(bucket, np.sort(np.concatenate([no_refusals()[:, 0], *contested])))
-        if result.ballots.voters:
+        ballots = result.ballots if self.about is None else self.about.join(result.ballots)
+        without_about = 0 if self.about is None else self.about.missing(ballots)
+        if ballots.voters:
             origin = {"imported_from": self.source.name, "bucket": bucket}
             path = self.ballots / f"shard-{bucket:06}.parquet"
-            write_ballots(path, load_study("moral-machine"), [result.ballots], origin)
-        return result.ballots.voters, result.ballots.records, result.equal, count_reasons(result.refused)
+            write_ballots(path, load_study("moral-machine"), [ballots], origin)
+        return ballots.voters, ballots.records, result.equal, without_about, count_reasons(result.refused)
 
 
 def _contested_path(scanned: ScannedRows, bucket: int) -> Path:
