@@ -23,7 +23,8 @@ from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import write_text
 from crowdveil.privacy.guarantee import Guarantee
-from crowdveil.privacy.noise.distribution import NoiseDistribution, half_width_along, noise_from_dict
+from crowdveil.privacy.intervals import ERROR_BAR, intervals
+from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
 from crowdveil.privacy.unknown import Unknown
 from crowdveil.study.plain_data import canonical_json
 from crowdveil.study.study import Study
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMAT = "crowdveil release 2"
-ERROR_BAR = 0.95
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Release:
         """
         if self.unknown is None:
             return np.stack([self.parameter - self.error_bars, self.parameter + self.error_bars], axis=1)
-        return self._intervals(np.eye(len(self.parameter)), left_out=True)
+        return intervals(self.unknown, self.noise, np.eye(len(self.parameter)), left_out=True)
 
     @cached_property
     def factor_values(self) -> FloatArray:
@@ -85,9 +85,9 @@ class Release:
     def factor_intervals(self) -> FloatArray:
         """The ends of a 95 % interval for the crowd's preference along each factor, a row a factor."""
         if self.unknown is None:
-            widths = np.array([half_width_along(self.noise, row, ERROR_BAR) for row in self.study.factor_map])
+            widths = np.array([self.noise.half_width(row, ERROR_BAR) for row in self.study.factor_map])
             return np.stack([self.factor_values - widths, self.factor_values + widths], axis=1)
-        return self._intervals(self.study.factor_map, left_out=False)
+        return intervals(self.unknown, self.noise, self.study.factor_map, left_out=False)
 
     @cached_property
     def factor_bars(self) -> FloatArray:
@@ -101,20 +101,6 @@ class Release:
             return np.ones(len(self.factor_values), bool)
         ranges = np.array([self.unknown.whole_range(row) for row in self.study.factor_map])
         return np.asarray(self.factor_intervals[:, 1] - self.factor_intervals[:, 0] < 2 * ranges)
-
-    def _intervals(self, directions: FloatArray, *, left_out: bool) -> FloatArray:
-        """Return the interval along each direction (rows), cut off where no crowd could be."""
-        assert self.unknown is not None
-        rows = []
-        for direction in directions:
-            width = self.unknown.half_width(
-                direction, half_width_along(self.noise, direction, ERROR_BAR), ERROR_BAR, left_out=left_out
-            )
-            center, range_ = self.unknown.margin(direction), self.unknown.whole_range(direction)
-            range_ += self.unknown.rest_width(direction, ERROR_BAR) if left_out else 0.0
-            low, high = np.clip([center - width, center + width], -range_, range_)
-            rows.append([low, high] if low < high else [-range_, range_])
-        return np.array(rows)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the release as the plain data of its file, checksum included."""

@@ -15,12 +15,12 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
+from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.privacy.ledger.charge import Charge, Crowd
 from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, MECHANISMS, check_options, mechanism_name
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.zcdp import ZcdpBudget
-from crowdveil.releases import ERROR_BAR
 from crowdveil.voter_names import check_distinct, names_from_digests
 
 FEWEST_VOTERS = 2

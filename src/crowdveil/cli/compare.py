@@ -61,13 +61,15 @@ def compare(
     crowds: the mean of the bounded fits (society) for synthetic crowds, one fit to all answers (pooled) for a file. Low
     and high are its 95 % interval.
 
-    Stated probabilities Phi(beta . (x - z)) are judged by the held-out choices, or by those of fresh voters drawn as
+    Probabilities, as a decision states them, are judged by the held-out choices, or by those of fresh voters drawn as
     the synthetic crowd was. Brier is the mean squared distance from what was chosen (a coin: 0.25). Slope is that of a
     probit regression of the choices on Phi^-1(stated): 1 is honest, below it the release is too sure. Stated - right is
-    the mean probability stated for the predicted side, less the share predicted.
+    the mean probability stated for the predicted side, less the share predicted. Covered is the share of the factors'
+    95 % intervals that hold the exact preference of the crowd itself.
 
     Squared error is the mean of |release - target|^2. The target is the mean of the bounded fits for algorithms 1 to 3
-    and subset selection; for the others their own estimate at epsilon 50 with the noise switched off.
+    and subset selection; for the others the crowd's exact preference (where voters are protected every voter counts
+    once in it, elsewhere every choice).
 
     The noise is seeded floating-point noise: nothing is released, no ledger is charged. What is printed about a file
     is exact and protects nobody.
@@ -181,13 +183,22 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
 
 
 def _calibration(made: Comparison) -> Table:
-    rows = Table("\nStated probabilities", "mechanism", "epsilon", "Brier", "slope", "stated - right", numbers=4)
+    rows = Table(
+        "\nStated probabilities and intervals",
+        "mechanism",
+        "epsilon",
+        "Brier",
+        "slope",
+        "stated - right",
+        "covered",
+        numbers=5,
+    )
     private = dict.fromkeys(contender.entry for contender in made.shown)
     for entry in (*made.order.source.baselines, *private):
         votes = "equal votes" if entry.equal_votes else "weighted votes"
         level = "no privacy" if entry not in private else votes if entry.epsilon is None else str(entry.epsilon)
         found = made.calibration(entry)
-        formats = {"brier": "{:.4f}", "slope": "{:.2f}", "overstatement": "{:+.3f}"}
+        formats = {"brier": "{:.4f}", "slope": "{:.2f}", "overstatement": "{:+.3f}", "coverage": "{:.2f}"}
         cells = ("-" if found[name] is None else form.format(found[name]) for name, form in formats.items())
         rows.add(entry.mechanism, level, *cells)
     return rows

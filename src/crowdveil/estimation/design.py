@@ -114,7 +114,7 @@ class AxisSample:
         """Return what one record tells of gamma (Fisher): the mean of x x' phi^2 / (Phi (1 - Phi))."""
         margins = self.along @ preference
         weights = slopes_and_weights(margins)[0] * slopes_and_weights(-margins)[0]
-        return np.asarray((self.along * weights[:, None]).T @ self.along / len(margins), np.float64)
+        return _weighted_products(self.along, weights, self.along)
 
     def instrumented_information(self, preference: FloatArray, directions: FloatArray, clips: FloatArray) -> FloatArray:
         """Return the same along some directions (columns), the instrument kept within their clips.
@@ -125,7 +125,7 @@ class AxisSample:
         weights = slopes_and_weights(margins)[0] + slopes_and_weights(-margins)[0]
         instruments = np.clip(self.along @ directions * weights[:, None], -clips, clips)
         density = np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
-        return np.asarray((instruments * density[:, None]).T @ self.along / len(margins), np.float64)
+        return _weighted_products(instruments, density, self.along)
 
     def stretched(self, ratios: FloatArray) -> AxisSample:
         """Return dilemmas whose mean square along each axis is so many times as large."""
@@ -139,11 +139,16 @@ class AxisSample:
         margins = self.along @ preference
         slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
         mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
-        derivative = np.zeros((scores.shape[1], len(preference)))
-        for start in range(0, len(margins), _ROWS):
-            rows = slice(start, start + _ROWS)
-            derivative += (scores[rows] * slopes[rows, None]).T @ self.along[rows]
-        return mean, derivative / len(margins)
+        return mean, _weighted_products(scores, slopes, self.along)
+
+
+def _weighted_products(left: FloatArray, weights: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the weighted mean of the outer products of rows."""
+    total = np.zeros((left.shape[1], right.shape[1]))
+    for start in range(0, len(weights), _ROWS):
+        rows = slice(start, start + _ROWS)
+        total += (left[rows] * weights[rows, None]).T @ right[rows]
+    return total / len(weights)
 
 
 @lru_cache(maxsize=32)

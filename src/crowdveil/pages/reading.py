@@ -12,8 +12,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.decision import stated_margins
+from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, NoiseDistribution, Spread
-from crowdveil.releases import ERROR_BAR, Release
+from crowdveil.releases import Release
 
 # Characters that no page may carry on from a file: controls, halves of surrogate pairs (which have no UTF-8), and
 # the marks that turn the direction of all text after them.

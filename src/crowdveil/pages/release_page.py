@@ -15,7 +15,8 @@ from crowdveil.decision import Decision, certainty_text
 from crowdveil.pages import plain_words
 from crowdveil.pages.markup import definitions, text
 from crowdveil.pages.sections import EXPERIMENT, ReleaseView, sections
-from crowdveil.releases import ERROR_BAR, Release
+from crowdveil.privacy.intervals import ERROR_BAR
+from crowdveil.releases import Release
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 

@@ -21,7 +21,8 @@ from crowdveil.pages.reading import (
     signed,
 )
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.releases import ERROR_BAR, Release
+from crowdveil.privacy.intervals import ERROR_BAR
+from crowdveil.releases import Release
 
 _SIGNS = {Lean.MORE: "▲", Lean.LESS: "▼", Lean.UNCLEAR: "○"}
 _SPOKEN = {Lean.MORE: "more is preferred", Lean.LESS: "less is preferred", Lean.UNCLEAR: "cannot be told from zero"}

@@ -16,10 +16,10 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.gather import release_from_reports
 from crowdveil.privacy.amount import NOTHING, Amount
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.publish import charged_release
-from crowdveil.releases import ERROR_BAR
 from crowdveil.request import FEWEST_VOTERS, Request, preview_request
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.releases import StoredRelease

@@ -86,14 +86,14 @@ def test_probabilities_are_judged_by_what_was_chosen_pooled_over_draws():
     """Four voters are asked the same; three choose the first side, to which a release of 1 gives Phi(1)."""
     held_out = HeldOut(np.ones((4, 1)), np.ones((4, 1)), np.array([1, 1, 1, -1]), np.arange(4))
     stated = stats.norm.cdf(1)
-    one = held_out.scores(np.array([[1.0]]), np.array([0.5]))
+    one = held_out.scores(np.ones((1, 4)), np.array([[1.0]]), np.array([0.5]))
     assert one["quality"] == 1
     assert one["squared_error"] == 0.25
     assert one["brier"] == pytest.approx(0.75 * (1 - stated) ** 2 + 0.25 * stated**2)
     assert one["overstatement"] == pytest.approx(stated - 0.75)
     assert one["slope"] == pytest.approx(stats.norm.ppf(0.75))
     # With a draw that says the opposite, as much speaks for one side as for the other.
-    both = held_out.scores(np.array([[1.0], [-1.0]]), np.array([0.0]))
+    both = held_out.scores(np.array([4 * [1.0], 4 * [-1.0]]), np.array([[1.0], [-1.0]]), np.array([0.0]))
     assert both["quality"] == 0.5
     assert both["overstatement"] == pytest.approx(stated - 0.5)
     assert both["slope"] == pytest.approx(0, abs=1e-9)
@@ -169,7 +169,9 @@ def test_rows_say_what_they_are_about(small):
         assert row["low"] <= row["ratio"] <= row["high"]
         assert row["squared_error"] > 0
     assert data["no_privacy"]["estimate"] == "society"
-    assert {"accuracy", "low", "high", "brier", "slope", "overstatement"} == set(data["no_privacy"]["pooled"])
+    assert {"accuracy", "low", "high", "brier", "slope", "overstatement", "coverage"} == set(
+        data["no_privacy"]["pooled"]
+    )
 
 
 def test_probabilities_are_judged_where_they_were_asked_for(small):

@@ -46,7 +46,7 @@ def unwatched(task, total):
 def result(quality):
     """The quality is all that a point of a curve has."""
     unknown = np.full(3, np.nan)
-    return EntryResult(np.full(3, quality), unknown, unknown, unknown, unknown)
+    return EntryResult(np.full(3, quality), *5 * [unknown])
 
 
 def test_crowds_are_doubled_until_every_curve_has_reached_its_goal(monkeypatch):

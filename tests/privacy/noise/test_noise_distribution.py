@@ -15,7 +15,6 @@ from crowdveil.privacy.noise.distribution import (
     Gaussian,
     LaplaceSum,
     Spread,
-    half_width_along,
     noise_from_dict,
 )
 
@@ -144,12 +143,20 @@ def test_damaged_noise_is_refused(data):
         noise_from_dict(data)
 
 
-@pytest.mark.parametrize("law", [LaplaceSum((0.3,), (1,)), Gaussian(0.2), Spread(((0.04, 0.01), (0.01, 0.09)))])
+@pytest.mark.parametrize(
+    "law",
+    [
+        LaplaceSum((0.3,), (1,)),
+        Gaussian(0.2),
+        Spread(((0.04, 0.01), (0.01, 0.09))),
+        CubeNoise(0.2, ((1.0, 2.0, 0.0), (0.5, -1.0, 3.0))),
+    ],
+)
 def test_a_half_width_along_a_direction_is_the_laws_quantile(law):
     axis, combined = np.array([1.0, 0.0]), np.array([3.0, -1.0])
-    assert half_width_along(law, axis, 0.95) == pytest.approx(np.broadcast_to(law.half_widths(0.95), 2)[0], rel=1e-5)
-    assert law.below(combined, half_width_along(law, combined, 0.9)) == pytest.approx(0.95, abs=1e-5)
-    assert half_width_along(law, np.zeros(2), 0.95) == 0
+    assert law.half_width(axis, 0.95) == pytest.approx(np.broadcast_to(law.half_widths(0.95), 2)[0], rel=1e-5)
+    assert law.below(combined, law.half_width(combined, 0.9)) == pytest.approx(0.95, abs=1e-5)
+    assert law.half_width(np.zeros(2), 0.95) == 0
 
 
 @pytest.mark.parametrize("coins", [1, 2, 10, 1000])
@@ -170,6 +177,7 @@ def test_coins_are_symmetric_have_normal_bars_and_travel():
     assert noise_from_dict(noise.as_dict()) == noise
     assert noise.half_widths(0.95) == pytest.approx(stats.norm.ppf(0.975) * np.array([2, 3]))
     along = np.array([1.0, -1.0])  # of variance 4 - 2 + 9
+    assert noise.half_width(along, 0.95) == pytest.approx(stats.norm.ppf(0.975) * math.sqrt(11))
     assert noise.below(along, 8.0) == pytest.approx(1 - math.exp(-64 / 22))
     assert noise.below(along, -8.0) == pytest.approx(math.exp(-64 / 22))
     assert [noise.below(along, margin) for margin in (0.0, 0.1, -0.1)] == [0.5, 0.5, 0.5]

@@ -144,9 +144,11 @@ class Comparison:
         return ratio(self.measured[entry].quality, self.base.quality)
 
     def calibration(self, entry: Entry) -> dict[str, float | None]:
-        """Return how good its stated probabilities are, means over the crowds; None where nothing can be told."""
+        """Return how true its probabilities and intervals are, on average over the crowds; None where it has none."""
         measured = self.measured[entry]
-        found = {name: float(getattr(measured, name).mean()) for name in ("brier", "slope", "overstatement")}
+        found = {
+            name: float(getattr(measured, name).mean()) for name in ("brier", "slope", "overstatement", "coverage")
+        }
         return {name: None if np.isnan(value) else value for name, value in found.items()}
 
     @property

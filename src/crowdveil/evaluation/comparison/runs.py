@@ -26,6 +26,7 @@ from crowdveil.evaluation.toolkit.sweep import sweep
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
+from crowdveil.privacy.mechanisms.mechanism import Estimate
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.sources.simulated import synthetic_crowd
 
@@ -34,10 +35,8 @@ TEST_PAIRS, TEST_CHOICES = 10_000, 2000
 TRAINED = 0.75
 """Share of a file's voters that a release is made from; the others' choices are to be predicted."""
 
-_DRAWS = 4
-"""The number of times that a crowd is released again with fresh noise at the epsilons that were asked for."""
 _CHEAP_DRAWS = dict.fromkeys((Algorithm1.name, Algorithm2.name, SubsetSelection.name), 16)
-"""More often where it costs little: where a draw fits nothing anew."""
+"""So often a crowd is released with fresh noise where a draw fits nothing anew, at the epsilons that were asked for."""
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 """The work, in how many runs -> something to tell of each finished one."""
@@ -64,7 +63,7 @@ SOCIETY, POOLED = Entry("society", None), Entry("pooled", None)
 
 @dataclass(frozen=True)
 class Task:
-    """An entry to measure: thoroughly (all scores, several draws of the noise) or as a point of a curve (one draw)."""
+    """An entry to measure: thoroughly (all scores) or as a point of a curve (its quality only)."""
 
     entry: Entry
     thorough: bool
@@ -72,7 +71,7 @@ class Task:
     @property
     def draws(self) -> int:
         """The number of times to draw the noise."""
-        return _CHEAP_DRAWS.get(self.entry.mechanism, _DRAWS) if self.thorough else 1
+        return _CHEAP_DRAWS.get(self.entry.mechanism, 1) if self.thorough else 1
 
 
 @dataclass(frozen=True)
@@ -92,6 +91,8 @@ class EntryResult:
     """Mean probability stated for the predicted side, less the share that was right."""
     slope: FloatArray
     """Calibration slope, pooled over the draws; NaN too where the choices do not tell it."""
+    coverage: FloatArray
+    """Share of the factors' 95 % intervals that hold the preference of the crowd itself; NaN too of a society."""
 
 
 SCORES = tuple(field.name for field in fields(EntryResult))
@@ -113,10 +114,10 @@ class HeldOut:
         """Return the share of pairs that parameters (rows) decide rightly, on average."""
         return float(share(sides(self.pairs, learned), self.right).mean())
 
-    def scores(self, learned: FloatArray, target: FloatArray) -> dict[str, float | None]:
-        """Return all scores of parameters (rows), whose noise was added to the target."""
+    def scores(self, margins: FloatArray, learned: FloatArray, target: FloatArray) -> dict[str, float | None]:
+        """Return the scores of parameters (rows) that estimate the target, and of the margins stated for the pairs."""
         draws = len(learned)
-        stated = ndtr(learned @ self.pairs[: len(self.choices)].T).reshape(-1)
+        stated = ndtr(margins[:, : len(self.choices)]).reshape(-1)
         judged = forecasts(stated, np.tile(self.choices, draws), np.tile(self.voters, draws), "choices")
         slope = judged.slope
         return {
@@ -196,20 +197,21 @@ Run = OnSyntheticCrowd | OnSplit
 
 def _measure(run: Run, ballots: Ballots, held_out: HeldOut) -> pl.DataFrame:
     crowd = fit_crowd(ballots)
-    thorough = dict.fromkeys(task.entry.mechanism for task in run.tasks if task.thorough)
-    targets = {mechanism: crowd.without_noise(mechanism) for mechanism in thorough}
     personal = Groups().draw(ballots.voters, generator(run.name, "epsilons"))
+    exact = {SOCIETY: crowd.society, POOLED: crowd.pooled}
     measured = {
-        SOCIETY: held_out.scores(crowd.society[None], crowd.society),
-        POOLED: held_out.scores(crowd.pooled[None], crowd.pooled),
+        entry: held_out.scores((held_out.pairs @ beta)[None], beta[None], beta) for entry, beta in exact.items()
     }
     for task in run.tasks:
         entry = task.entry
         epsilons = personal if entry.epsilon is None else Epsilons.same(entry.epsilon, ballots.voters)
         source = noise(run.name, entry.mechanism, entry.epsilon, entry.equal_votes)
-        learned = crowd.release(entry.mechanism, epsilons, task.draws, source, entry.equal_votes)
+        released = crowd.release(entry.mechanism, epsilons, task.draws, source, entry.equal_votes)
+        learned = np.array([one.parameter for one in released])
         if task.thorough:
-            measured[entry] = held_out.scores(learned, targets[entry.mechanism])
+            margins = np.array([_stated_margins(one, held_out.pairs) for one in released])
+            scores = held_out.scores(margins, learned, crowd.without_noise(entry.mechanism))
+            measured[entry] = scores | {"coverage": crowd.coverage(released)}
         else:
             measured[entry] = {"quality": held_out.quality(learned)}
     return pl.DataFrame(
@@ -225,6 +227,11 @@ def _measure(run: Run, ballots: Ballots, held_out: HeldOut) -> pl.DataFrame:
         ],
         schema_overrides={"epsilon": pl.String, **dict.fromkeys(SCORES, pl.Float64)},
     )
+
+
+def _stated_margins(estimate: Estimate, pairs: FloatArray) -> FloatArray:
+    """Return what a decision would state, as margins; of a society, that of the parameter itself."""
+    return pairs @ estimate.parameter if estimate.unknown is None else estimate.unknown.predictive_margins(pairs)
 
 
 def carry_out(runs: Sequence[Run], workers: int, tell: Callable[[int], None]) -> dict[Entry, EntryResult]:

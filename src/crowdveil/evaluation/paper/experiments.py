@@ -209,7 +209,7 @@ class AcrossParadigms:
         @cache  # one release serves every paradigm that recommends its mechanism
         def learned(mechanism: str, point: int) -> FloatArray:
             source = noise(self.name, str(crowds), mechanism, self.epsilons[point])
-            return np.array([crowd.release(mechanism, levels[point], 1, source)[0] for crowd in released])
+            return np.array([crowd.release(mechanism, levels[point], 1, source)[0].parameter for crowd in released])
 
         tables = []
         for paradigm in PARADIGMS.values():

@@ -6,7 +6,7 @@ The same name always draws the same numbers, whoever draws them and in whatever 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -18,16 +18,17 @@ import numpy.typing as npt
 from crowdveil.arrays import FloatArray
 from crowdveil.ballots import Ballots, census, concatenate
 from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.crowd_preference import CrowdPreference, crowd_preference
 from crowdveil.estimation.society import fit_voters, society
 from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs, same_side, share, sides
-from crowdveil.privacy.epsilon import GREATEST, Epsilons
+from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.guarantee import PARADIGMS, Unit
+from crowdveil.privacy.intervals import intervals
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Settings
-from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.noise.silent_noise import SilentNoise
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.sources.moral_machine.importing import read_moral_machine
 from crowdveil.sources.simulated import synthetic_crowd
@@ -233,41 +234,58 @@ class FittedCrowd:
     @cached_property
     def pooled(self) -> FloatArray:
         """One fit to everybody's records, without privacy."""
-        return self._silent(RandomisedResponse.name)
+        return crowd_preference(self.ballots, weighting="choices").preference
 
     def release(
         self, mechanism: str, epsilons: Epsilons, draws: int, noise: Noise, equal_votes: bool = False
-    ) -> FloatArray:
-        """Release the crowd several times, each with fresh noise: a parameter a row."""
+    ) -> list[Estimate]:
+        """Release the crowd several times, each with fresh noise."""
         settings = replace(self.settings, equal_votes=equal_votes)
         if mechanism in CENTRAL:
             central, epsilon = CENTRAL[mechanism], epsilons.largest
             measured = central.measure(self.ballots, settings, epsilon)
-            return np.array([central.release(measured, settings, epsilon, noise).parameter for _ in range(draws)])
+            return [central.release(measured, settings, epsilon, noise) for _ in range(draws)]
         distributed, learned = DISTRIBUTED[mechanism], []
         for _ in range(draws):
             if isinstance(distributed, Algorithm2 | SubsetSelection):
                 reports = distributed.perturb(self.fits, settings, epsilons, noise)
             else:
                 reports = distributed.report(self.ballots, settings, epsilons, noise)
-            learned.append(distributed.aggregate([reports], settings).parameter)
-        return np.array(learned)
+            learned.append(distributed.aggregate([reports], settings))
+        return learned
 
     def without_noise(self, mechanism: str) -> FloatArray:
-        """Return what a mechanism's noise is added to, as a parameter: its squared error is counted from there.
+        """Return what a mechanism estimates, exactly: the society, or the crowd's preference.
 
-        Mechanisms that estimate the mean of the fits: that mean. Those that turn
-        choices over: one fit to all true choices. Others: their own estimate at the largest epsilon,
-        where they clip and leave out (nearly) nothing, with the noise switched off.
+        Where voters are protected, every voter counts once in it; where records or choices are, every choice.
         """
-        if (CENTRAL.get(mechanism) or DISTRIBUTED[mechanism]).estimates is Estimand.SOCIETY:
+        estimator = CENTRAL.get(mechanism) or DISTRIBUTED[mechanism]
+        if estimator.estimates is Estimand.SOCIETY:
             return self.society
-        coins = mechanism in DISTRIBUTED and DISTRIBUTED[mechanism].tosses_coins
-        return self.pooled if coins else self._silent(mechanism)
+        by_voter = all(PARADIGMS[name].unit is Unit.VOTER for name in estimator.paradigms)
+        return self.preference if by_voter else self.pooled
 
-    def _silent(self, mechanism: str) -> FloatArray:
-        released = self.release(mechanism, Epsilons.same(GREATEST, self.ballots.voters), 1, SilentNoise())
-        return np.asarray(released[0], np.float64)
+    @cached_property
+    def preference(self) -> FloatArray:
+        """The crowd's preference without privacy, every voter counted once."""
+        return crowd_preference(self.ballots).preference
+
+    @cached_property
+    def along_factors(self) -> CrowdPreference:
+        """The crowd's preference along the study's factors, every voter counted once."""
+        study = self.ballots.study
+        return crowd_preference(self.ballots, directions=study.factor_matrix.astype(np.float64))
+
+    def coverage(self, released: Sequence[Estimate]) -> float | None:
+        """Return the share of the factors' 95 % intervals that hold the crowd's own preference; None of a society."""
+        exact, directions = self.along_factors, self.ballots.study.factor_map
+        inside = [
+            (bars[:, 0] <= exact.coordinates) & (exact.coordinates <= bars[:, 1])
+            for one in released
+            if one.unknown is not None
+            for bars in [intervals(one.unknown, one.noise, directions, left_out=False)]
+        ]
+        return float(np.mean([held[exact.known] for held in inside])) if inside and exact.known.any() else None
 
 
 def fit_crowd(ballots: Ballots) -> FittedCrowd:

@@ -34,6 +34,9 @@ class NoiseDistribution(Protocol):
     def half_widths(self, confidence: float) -> FloatArray | float:
         """Return how far each coordinate's noise reaches with probability ``confidence``."""
 
+    def half_width(self, direction: FloatArray, confidence: float) -> float:
+        """Return how far the noise along ``direction`` reaches with probability ``confidence``."""
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
 
@@ -96,10 +99,12 @@ class LaplaceSum:
         """Return how far each coordinate's noise reaches with probability ``confidence``."""
         if len(self.scales) == 1 and self.counts[0] == 1:
             return -self.scales[0] * math.log1p(-confidence)
-        from scipy.optimize import brentq  # here, and not above: a decision needs no error bar
+        return self.half_width(np.ones(1), confidence)
 
-        deviation, one, target = math.sqrt(self.variance), np.ones(1), (1 + confidence) / 2
-        return float(brentq(lambda w: self.below(one, w) - target, 0, 40 * deviation, xtol=1e-9 * deviation))
+    def half_width(self, direction: FloatArray, confidence: float) -> float:
+        """Return how far the noise along ``direction`` reaches with probability ``confidence``."""
+        deviation = math.sqrt(self.variance * float(direction @ direction))
+        return _reach(lambda margin: self.below(direction, margin), deviation, confidence)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -131,7 +136,11 @@ class Gaussian:
 
     def half_widths(self, confidence: float) -> float:
         """Return how far each coordinate's noise reaches with probability ``confidence``."""
-        return NormalDist().inv_cdf((1 + confidence) / 2) * self.deviation
+        return self.half_width(np.ones(1), confidence)
+
+    def half_width(self, direction: FloatArray, confidence: float) -> float:
+        """Return how far the noise along ``direction`` reaches with probability ``confidence``."""
+        return NormalDist().inv_cdf((1 + confidence) / 2) * self.deviation * math.sqrt(float(direction @ direction))
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -191,17 +200,13 @@ class CubeNoise:
 
     def half_widths(self, confidence: float) -> FloatArray:
         """Return how far each coordinate's noise reaches with probability ``confidence``."""
-        from scipy.optimize import brentq  # here, and not above: a decision needs no error bar
+        return np.array([self.half_width(axis, confidence) for axis in np.eye(len(self.matrix))])
 
-        k, target = self.matrix.shape[1], (1 + confidence) / 2
-        deviations = self.scale * np.sqrt((self.matrix**2).sum(axis=1) * (k + 1) * (k + 2) / 3)
-        laws = [self._along(axis) for axis in np.eye(len(self.matrix))]
-        return np.array(
-            [
-                brentq(lambda w, law: law(w) - target, 0, 40 * size, (law,), xtol=1e-6 * size) if size else 0.0
-                for law, size in zip(laws, deviations, strict=True)
-            ]
-        )
+    def half_width(self, direction: FloatArray, confidence: float) -> float:
+        """Return how far the noise along ``direction`` reaches with probability ``confidence``."""
+        weights, k = self.matrix.T @ direction, self.matrix.shape[1]
+        deviation = self.scale * math.sqrt(float(weights @ weights) * (k + 1) * (k + 2) / 3)
+        return _reach(self._along(direction), deviation, confidence)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -269,6 +274,10 @@ class Coins:
         """Return how far each coordinate's noise reaches with probability ``confidence``, by the normal law."""
         return _normal_half_widths(self.matrix, confidence)
 
+    def half_width(self, direction: FloatArray, confidence: float) -> float:
+        """Return how far it reaches along ``direction`` with probability ``confidence``, by the normal law."""
+        return float(_normal_half_widths(np.atleast_2d(direction @ self.matrix @ direction), confidence)[0])
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {
@@ -312,6 +321,10 @@ class Spread:
         """Return how far each coordinate's error reaches with probability ``confidence``."""
         return _normal_half_widths(self.matrix, confidence)
 
+    def half_width(self, direction: FloatArray, confidence: float) -> float:
+        """Return how far it reaches along ``direction`` with probability ``confidence``, by the normal law."""
+        return float(_normal_half_widths(np.atleast_2d(direction @ self.matrix @ direction), confidence)[0])
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {
@@ -325,17 +338,14 @@ def _normal_half_widths(covariance: FloatArray, confidence: float) -> FloatArray
     return np.asarray(NormalDist().inv_cdf((1 + confidence) / 2) * np.sqrt(np.maximum(np.diag(covariance), 0.0)))
 
 
-def half_width_along(noise: NoiseDistribution, direction: FloatArray, confidence: float) -> float:
-    """Return how far the noise along a direction reaches with probability ``confidence``, whatever its law."""
+def _reach(below: Callable[[float], float], deviation: float, confidence: float) -> float:
+    """Return where a symmetric law of this deviation leaves (1 - confidence) / 2 above: never beyond 40 deviations."""
     from scipy.optimize import brentq  # here, and not above: a decision needs no error bar
 
-    target = (1 + confidence) / 2
-    widest = float(np.abs(direction) @ np.broadcast_to(noise.half_widths(confidence), direction.shape))
-    if widest == 0:
+    if deviation == 0:
         return 0.0
-    while noise.below(direction, widest) < target:
-        widest *= 2
-    return float(brentq(lambda w: noise.below(direction, w) - target, 0, widest, xtol=1e-6 * widest))
+    target = (1 + confidence) / 2
+    return float(brentq(lambda margin: below(margin) - target, 0, 40 * deviation, xtol=1e-7 * deviation))
 
 
 def spread_of(estimates: FloatArray, weights: FloatArray) -> Spread:
