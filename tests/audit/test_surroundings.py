@@ -8,8 +8,9 @@ from random import Random
 import pytest
 from tests.program import answer, crowdveil, refused
 
-from crowdveil.audit import page_attack, surroundings
+from crowdveil.audit import client_attack, page_attack, surroundings
 from crowdveil.audit.browser import INSTRUCTION
+from crowdveil.audit.client_attack import SABOTAGES
 from crowdveil.audit.dirty_csv import COLUMNS, Outcome, dirty_file, import_file, import_plainly
 from crowdveil.audit.surroundings import ATTACKS, Attack, crowds_against_ledger, dirty_files_against_import
 from crowdveil.errors import BudgetExceeded, CrowdveilError
@@ -107,13 +108,29 @@ def test_the_command_tells_what_was_attacked_and_what_not(monkeypatch):
     monkeypatch.setattr(surroundings, "HISTORIES", 5)
     monkeypatch.setattr(surroundings, "FILES", 3)
     told = answer("audit", "--surroundings", "--seed", "2")
-    assert (told["clean"], told["seed"], len(told["attacks"])) == (True, 2, len(ATTACKS))
+    assert (told["clean"], told["seed"], len(told["attacks"])) == (True, 2, len(ATTACKS) + 1 + len(SABOTAGES))
     assert told["not_tried"] == {"a lying server before the page": "give --browser"}
 
 
-def test_the_browsers_attacks_are_run_and_told_like_the_others(monkeypatch):
-    """What they do is tested in tests/web/page/test_lying_server.py."""
+@pytest.fixture
+def alone(monkeypatch):
+    """No other attacks beside those of a test."""
     monkeypatch.setattr(surroundings, "ATTACKS", ())
+    monkeypatch.setattr(client_attack, "open_server", lambda: nullcontext("a server"))
+    monkeypatch.setattr(client_attack, "client_attacks", lambda server: ())
+
+
+def test_without_the_service_the_client_is_not_lied_to(alone, monkeypatch):
+    monkeypatch.delitem(sys.modules, "crowdveil.audit.client_attack")
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    result = crowdveil("audit", "--surroundings")
+    assert re.search("a lying server before the client +not tried", result.stdout)
+    assert "'.[client]'" in result.stdout
+    assert result.code == 0
+
+
+def test_the_browsers_attacks_are_run_and_told_like_the_others(alone, monkeypatch):
+    """What they do is tested in tests/web/page/test_lying_server.py."""
     stages = []
     monkeypatch.setattr(page_attack, "open_stage", lambda: nullcontext("a stage"))
     tried = Attack("a lying server before the page", None, lambda seed: iter([None, None]))
@@ -127,8 +144,7 @@ def no_browser():
     raise CrowdveilError(INSTRUCTION)
 
 
-def test_without_a_browser_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(surroundings, "ATTACKS", ())
+def test_without_a_browser_it_says_what_to_install(alone, monkeypatch):
     monkeypatch.setattr(page_attack, "open_stage", no_browser)
     result = crowdveil("audit", "--surroundings", "--browser")
     assert re.search("a lying server before the page +not tried", result.stdout)
@@ -137,8 +153,7 @@ def test_without_a_browser_it_says_what_to_install(monkeypatch):
     assert result.code != 0
 
 
-def test_without_its_extra_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(surroundings, "ATTACKS", ())
+def test_without_its_extra_it_says_what_to_install(alone, monkeypatch):
     monkeypatch.delitem(sys.modules, "crowdveil.audit.page_attack")
     monkeypatch.delitem(sys.modules, "crowdveil.audit.browser")
     monkeypatch.setitem(sys.modules, "playwright.sync_api", None)
@@ -152,7 +167,7 @@ def test_a_browser_is_for_the_surroundings():
     refused(crowdveil("audit", "--browser"), "give --surroundings")
 
 
-def test_a_finding_is_told_and_ends_with_code_1(monkeypatch):
+def test_a_finding_is_told_and_ends_with_code_1(alone, monkeypatch):
     found = Attack("crowds", None, lambda seed: iter(["step 1: ann has lost 2 of 1", None]))
     missed = Attack("crowds", "a mistake that nobody finds", lambda seed: iter([None]))
     monkeypatch.setattr(surroundings, "ATTACKS", (found, missed))

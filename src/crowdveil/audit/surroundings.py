@@ -2,8 +2,8 @@
 
 An attack is a series of random cases from a seed. Each is judged by something that shares no code with what is judged:
 a dictionary of what every person has lost, and a plain reader of CSV (``dirty_csv``). What they find is a fact, so that
-there are no false alarms. Parts with a mistake made on purpose must be caught. The voter's page is attacked in a
-browser (``page_attack``).
+there are no false alarms. Parts with a mistake made on purpose must be caught. A lying server is put before the Python
+client (``client_attack``) and before the voter's page in a browser (``page_attack``).
 """
 
 from __future__ import annotations
@@ -230,8 +230,10 @@ ATTACKS = (
     Attack(_FILES, "refused rows are not told", lambda seed: dirty_files_against_import(seed, import_in_silence)),
 )
 
+CLIENT = "a lying server before the client"
+"""The attack that needs the service (``client_attack``)."""
 PAGE = "a lying server before the page"
-"""The attack that needs a browser (``page_attack``)."""
+"""The attack that needs a browser, too (``page_attack``)."""
 
 
 def surroundings(

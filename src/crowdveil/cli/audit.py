@@ -29,7 +29,8 @@ def audit(
     mechanism: Annotated[str | None, typer.Option(help="Audit one mechanism only.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the result here (.svg, .png or .pdf).")] = None,
     surroundings: Annotated[
-        bool, typer.Option("--surroundings", help="Attack the ledger and the import instead of the mechanisms.")
+        bool,
+        typer.Option("--surroundings", help="Attack the ledger, the import and the client instead of the mechanisms."),
     ] = False,
     browser: Annotated[
         bool, typer.Option("--browser", help="With --surroundings: lie to the voter's page in a real browser, too.")
@@ -43,8 +44,9 @@ def audit(
     counted on a fresh one. Mistakes made on purpose must be caught, and the noise must follow its law. Exit code 1 if a
     promise is violated, a mistake missed or a law broken (a false alarm: less than once in a million runs).
 
-    With `--surroundings`, disguised crowds are brought before the ledger and dirty files before the import instead;
-    with `--browser`, a lying server before the voter's page in Chromium, too (`pip install '.[browser]'`).
+    With `--surroundings`, disguised crowds are brought before the ledger, dirty files before the import and a lying
+    server before the Python client (`pip install '.[server]'`) instead; with `--browser`, a lying server before the
+    voter's page in Chromium, too (`pip install '.[browser]'`).
 
     Example: `crowdveil audit --quick --plot audit.svg`
     """
@@ -78,27 +80,35 @@ def audit(
 
 
 def _attack_surroundings(seed: int, browser: bool, as_json: bool) -> None:
-    from crowdveil.audit.surroundings import ATTACKS, PAGE
+    from crowdveil.audit.surroundings import ATTACKS, CLIENT, PAGE
     from crowdveil.audit.surroundings import surroundings as attack_all
 
     attacks = list(ATTACKS)
-    not_tried = {PAGE: "give --browser"}
+    not_tried = dict[str, str]()
     with ExitStack() as stack:
-        if browser:
+        for name, start in ((CLIENT, _client_attacks), (PAGE, _page_attacks if browser else _no_browser)):
             try:
-                attacks += _page_attacks(stack)
-                not_tried = {}
+                attacks += start(stack)
             except CrowdveilError as missing:
-                not_tried = {PAGE: str(missing)}
+                not_tried[name] = str(missing)
         with progress("attacking", len(attacks), "attacks") as advance:
             tests = attack_all(seed, attacks, advance)
     clean = all(test.passed for test in tests)
     data = {"clean": clean, "seed": seed, "attacks": [test.as_dict() for test in tests], "not_tried": not_tried}
     show(data, as_json, lambda: _print_surroundings(tests, not_tried, clean))
-    if browser and not_tried:
+    if browser and PAGE in not_tried:
         raise CrowdveilError(f"{PAGE} was not tried: {not_tried[PAGE]}")
     if not clean:
         raise typer.Exit(NOT_CLEAN)
+
+
+def _client_attacks(stack: ExitStack) -> Sequence[Attack]:
+    """Start the lying server; what is missing for that is an error that says what to install."""
+    try:
+        from crowdveil.audit.client_attack import client_attacks, open_server
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from None
+    return client_attacks(stack.enter_context(open_server()))
 
 
 def _page_attacks(stack: ExitStack) -> Sequence[Attack]:
@@ -108,6 +118,10 @@ def _page_attacks(stack: ExitStack) -> Sequence[Attack]:
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
     return page_attacks(stack.enter_context(open_stage()))
+
+
+def _no_browser(stack: ExitStack) -> Sequence[Attack]:
+    raise CrowdveilError("give --browser")
 
 
 def _print_surroundings(tests: Sequence[SurroundingsTest], not_tried: Mapping[str, str], clean: bool) -> None:
@@ -124,6 +138,8 @@ def _print_surroundings(tests: Sequence[SurroundingsTest], not_tried: Mapping[st
     for shown in (own, mistakes):
         shown.print()
         say()
+    for attack, reason in not_tried.items():
+        say(f"Not tried, {attack}: {reason}.")
     for finding in (finding for test in tests if test.mistake is None for finding in test.findings):
         say(finding)
     say(bold("Nothing was found, all mistakes were caught." if clean else "This audit FAILED."))

@@ -70,6 +70,7 @@ def read_poll(data: Mapping[str, Any]) -> Poll:
     try:
         poll = _read(data)
         norm_bound = data["method"]["norm_bound"]
+        factors = [(factor["name"], len(factor["step"])) for factor in data["factors"]]
         promised = {"unit": poll.paradigm.unit.value, "place": poll.paradigm.place.value}
         broken = {what: data[what] for what, kept in promised.items() if data[what] != kept}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -86,6 +87,8 @@ def read_poll(data: Mapping[str, Any]) -> Poll:
         )
     if norm_bound != poll.study.norm_bound:
         raise CrowdveilError(f"poll {poll.name}: its norm bound is not the study's; do not vote in it")
+    if factors != [(factor.name, poll.study.dimension) for factor in poll.study.factors]:
+        raise CrowdveilError(f"poll {poll.name}: its factors are not the study's; do not vote in it")
     if poll.distributed:
         check_mechanism(poll)
     return poll

@@ -18,6 +18,8 @@ from crowdveil.privacy.guarantee import Paradigm, Place
 from crowdveil.study.study import Study
 
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
+MOST_DILEMMAS = 1000
+"""More than anybody answers; a device refuses to be shown more."""
 
 Texts = Mapping[str, str]
 """Language -> text."""
@@ -100,6 +102,11 @@ class Poll:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise CrowdveilError(f"poll name {self.name!r}: use 1 to 40 small letters, digits and -")
+        if self.study.drawing.dilemmas > MOST_DILEMMAS:
+            raise CrowdveilError(
+                f"poll {self.name}: study {self.study.name} shows {self.study.drawing.dilemmas:,} dilemmas to a voter; "
+                f"a poll may show up to {MOST_DILEMMAS:,}"
+            )
         names = [level.name for level in self.levels]
         epsilons = {level.epsilon for level in self.levels}
         if not self.levels or len(set(names)) < len(names) or len(epsilons) < len(names):

@@ -1,0 +1,297 @@
+"""A lying server before the Python client: the page's lies (``page_attack``), told to a program that votes.
+
+No lie may get a choice out of it. A promise that changes after it was agreed to changes nothing, and an answer that got
+lost gets the same bytes again. Clients that lack one of their checks must be caught taking a lie.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+
+from crowdveil.audit.lying_server import (
+    CHANGED_PROMISES,
+    POLLS,
+    UNTRUE_POLLS,
+    UNTRUE_SESSIONS,
+    Description,
+    LyingServer,
+    lying_server,
+)
+from crowdveil.audit.surroundings import CLIENT, Attack
+from crowdveil.client import Client, VoterReceipt
+from crowdveil.client.voting import Choose
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import GREATEST
+from crowdveil.privacy.guarantee import paradigm
+from crowdveil.protocol.ballot import SIDES
+from crowdveil.protocol.polls import Poll
+from crowdveil.study.study import Alternative, Dilemma, Study
+
+PATIENCE = 60
+"""Seconds until an answer counts as lost."""
+POLL = "algorithm-2"
+"""Whose promise is changed on the way."""
+
+
+class Network(httpx.HTTPTransport):
+    """The way to the server, on which an answer may get lost, and a note of all that was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(verify=False)  # The server is on this machine: there are no certificates to load.
+        self.sent = list[httpx.Request]()
+        self.loses_next = False
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Deliver a request; what is not a question is noted."""
+        answer = super().handle_request(request)
+        if request.method != "GET":
+            self.sent.append(request)
+            if self.loses_next:
+                self.loses_next = False
+                answer.close()
+                raise httpx.ReadError("the connection was lost", request=request)
+        return answer
+
+
+@dataclass
+class Voter:
+    """Somebody who votes by the client, and how often they were asked."""
+
+    client: Client
+    network: Network
+    asked: int = 0
+
+    def choose(self, dilemma: Dilemma) -> str:
+        """Choose a side."""
+        self.asked += 1
+        return SIDES[0]
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was asked of them, and nothing sent."""
+        return self.asked == 0 and not self.network.sent
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A lying server, and the program that it lies to."""
+
+    server: LyingServer
+    client: type[Client] = Client
+
+    @contextmanager
+    def voter(self) -> Iterator[Voter]:
+        """Let somebody vote who has never been here."""
+        network = Network()
+        http = httpx.Client(transport=network, timeout=PATIENCE)
+        with self.client(self.server.address, http=http, first_pause=0.001) as client:
+            yield Voter(client, network)
+
+    def refuses(self, poll: str) -> bool:
+        """Whether a poll, as the server tells it now, is refused before anything is asked or sent."""
+        with self.voter() as voter:
+            try:
+                voter.client.vote(voter.client.poll(poll), voter.choose)
+            except CrowdveilError:
+                return voter.silent
+            return False
+
+
+Case = Callable[[Stage], str | None]
+"""Tells what was found, or None."""
+
+
+def honest(stage: Stage) -> str | None:
+    """Take part in honest polls: otherwise the refusals of lies would show nothing."""
+    for poll in POLLS:
+        with stage.voter() as voter:
+            try:
+                voter.client.vote(voter.client.poll(poll), voter.choose)
+            except CrowdveilError as error:
+                return f"the honest poll {poll} is refused: {error}"
+            if len(voter.network.sent) != 1:
+                return f"in the honest poll {poll}, {len(voter.network.sent)} submissions were sent"
+    return None
+
+
+def untrue_poll(lie: str, stage: Stage) -> str | None:
+    """Describe a poll that does not hold together."""
+    poll, change = UNTRUE_POLLS[lie]
+    stage.server.describe(poll, change)
+    return None if stage.refuses(poll) else "the poll is accepted"
+
+
+def untrue_session(lie: str, stage: Stage) -> str | None:
+    """Draw dilemmas that are not the study's."""
+    poll, change = UNTRUE_SESSIONS[lie]
+    stage.server.draw(poll, change)
+    return None if stage.refuses(poll) else "the dilemmas are accepted"
+
+
+def changed_promise(what: str, stage: Stage) -> str | None:
+    """Change the promise after a poll was agreed to: what is sent keeps the old one."""
+    with stage.voter() as voter:
+        agreed = voter.client.poll(POLL)
+        stage.server.describe(POLL, CHANGED_PROMISES[what])
+        with suppress(CrowdveilError):  # The server may refuse a report that it did not ask for; it has seen it then.
+            voter.client.vote(agreed, voter.choose)
+    if len(voter.network.sent) != 1:
+        return f"{len(voter.network.sent)} submissions were sent"
+    (sent,) = voter.network.sent
+    report = json.loads(sent.content)
+    promised = (agreed.study.fingerprint, agreed.mechanism, agreed.levels[0].epsilon.micro)
+    kept = (report.get("study"), report.get("mechanism"), report.get("epsilon_micro"))
+    if kept != promised or not sent.url.path.endswith("/report"):
+        return "what was sent does not keep what was agreed to"
+    return None
+
+
+def lost_answer(stage: Stage) -> str | None:
+    """Lose the answer to a report: the same bytes are sent again, under the same token."""
+    with stage.voter() as voter:
+        poll = voter.client.poll(POLL)
+        voter.network.loses_next = True
+        voter.client.vote(poll, voter.choose)
+        sent = {(bytes(request.content), str(request.headers)) for request in voter.network.sent}
+        if len(voter.network.sent) < 2:
+            return "nothing was sent again"
+    return None if len(sent) == 1 else "another report was sent"
+
+
+CASES: dict[str, Case] = {
+    "an honest server": honest,
+    **{lie: partial(untrue_poll, lie) for lie in UNTRUE_POLLS},
+    **{lie: partial(untrue_session, lie) for lie in UNTRUE_SESSIONS},
+    **{f"another {what} on the way": partial(changed_promise, what) for what in CHANGED_PROMISES},
+    "an answer that is lost": lost_answer,
+}
+
+
+class Credulous(Client):
+    """Takes a part of a poll's description on trust: it is put right before it is checked."""
+
+    @staticmethod
+    def put_right(told: Description) -> None:
+        """Put something right in a description."""
+        raise NotImplementedError
+
+    def _get(self, path: str) -> Any:
+        told = super()._get(path)
+        if path == f"/api/polls/{told.get('id')}":
+            self.put_right(told)
+        return told
+
+
+class AnyUnit(Credulous):
+    """Believes any unit."""
+
+    @staticmethod
+    def put_right(told: Description) -> None:
+        """Promise what the paradigm does."""
+        told["unit"] = paradigm(told["paradigm"]).unit.value
+
+
+class AnyFingerprint(Credulous):
+    """Believes any fingerprint."""
+
+    @staticmethod
+    def put_right(told: Description) -> None:
+        """Name the study that is shown."""
+        told["study_fingerprint"] = Study.from_dict(told["study"]).fingerprint
+
+
+class AnyEpsilon(Credulous):
+    """Takes any epsilon."""
+
+    @staticmethod
+    def put_right(told: Description) -> None:
+        """Read one that is too large as the largest."""
+        for level in told["levels"]:
+            level["epsilon_micro"] = min(level["epsilon_micro"], GREATEST.micro)
+
+
+class UncheckedSession(Client):
+    """Shows whatever dilemmas a server draws: a mistake made on purpose."""
+
+    def session(self, poll: Poll) -> list[Dilemma]:
+        """Read without a check."""
+        drawn = self._get(f"/api/polls/{poll.name}/session")["dilemmas"]
+        return [Dilemma(tuple(Alternative(side, tuple(pair[side])) for side in SIDES)) for pair in drawn]
+
+
+class LatestPromise(Client):
+    """Goes by what the server says last, not by what was agreed to: a mistake made on purpose."""
+
+    def vote(self, poll: Poll, choose: Choose, *given: Any, **named: Any) -> VoterReceipt:
+        """Ask for the poll again."""
+        return super().vote(self.poll(poll.name), choose, *given, **named)
+
+
+class FreshNoise(Client):
+    """Makes a second report when it sends again: a mistake made on purpose."""
+
+    def vote(self, poll: Poll, choose: Choose, *given: Any, **named: Any) -> VoterReceipt:
+        """Vote twice."""
+        super().vote(poll, choose, *given, **named)
+        return super().vote(poll, choose, *given, **named)
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """A client with a mistake in it, and the case that should notice it."""
+
+    mistake: str
+    client: type[Client]
+    noticed_by: str
+
+
+SABOTAGES = (
+    Sabotage("a client that believes any unit", AnyUnit, "randomised response for all of a voter"),
+    Sabotage("a client that believes any fingerprint", AnyFingerprint, "a fingerprint that marks the visitor"),
+    Sabotage("a client that takes any epsilon", AnyEpsilon, "an epsilon above 50"),
+    Sabotage("a client that does not check the dilemmas", UncheckedSession, "one dilemma again and again"),
+    Sabotage("a client that goes by the latest promise", LatestPromise, "another level on the way"),
+    Sabotage("a client that makes a report anew", FreshNoise, "an answer that is lost"),
+)
+
+
+@contextmanager
+def open_server() -> Iterator[LyingServer]:
+    """Start the lying server."""
+    with TemporaryDirectory() as folder, lying_server(Path(folder)) as server:
+        yield server
+
+
+def try_case(stage: Stage, name: str) -> str | None:
+    """Try one case; return what was found."""
+    try:
+        found = CASES[name](stage)
+    finally:
+        stage.server.tell_the_truth()
+    return None if found is None else f"{name}: {found}"
+
+
+def lies_against_client(server: LyingServer, sabotage: Sabotage | None = None) -> Iterator[str | None]:
+    """Try all cases on the client as it is, or on one with a mistake in it the case that should notice."""
+    stage = Stage(server) if sabotage is None else Stage(server, sabotage.client)
+    for name in CASES if sabotage is None else (sabotage.noticed_by,):
+        yield try_case(stage, name)
+
+
+def client_attacks(server: LyingServer) -> tuple[Attack, ...]:
+    """List the attack on the client, and on copies with a mistake in them."""
+
+    def attack(sabotage: Sabotage | None) -> Attack:
+        mistake = None if sabotage is None else sabotage.mistake
+        return Attack(CLIENT, mistake, lambda seed: lies_against_client(server, sabotage))
+
+    return tuple(attack(sabotage) for sabotage in (None, *SABOTAGES))

@@ -1,0 +1,27 @@
+"""A server that is mistaken or lies, before the Python client: the page's lies, and none is taken."""
+
+import pytest
+
+from crowdveil.audit.client_attack import CASES, SABOTAGES, Stage, lies_against_client, open_server, try_case
+from crowdveil.audit.lying_server import UNTRUE_POLLS, UNTRUE_SESSIONS
+
+
+@pytest.fixture(scope="module")
+def server():
+    with open_server() as started:
+        yield started
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_lie_is_taken(server, case):
+    assert try_case(Stage(server), case) is None
+
+
+def test_the_client_is_told_all_lies_that_the_page_is_told():
+    assert {*UNTRUE_POLLS, *UNTRUE_SESSIONS} <= set(CASES)
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda sabotage: sabotage.mistake)
+def test_a_client_without_one_of_its_checks_is_caught(server, sabotage):
+    (finding,) = lies_against_client(server, sabotage)
+    assert finding is not None
