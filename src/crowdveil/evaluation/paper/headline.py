@@ -199,11 +199,11 @@ def _recommended(results: Results, where: AcrossEpsilons, paradigm: Paradigm) ->
 
 
 _WHY_RECOMMENDED = {
-    "vlcp": "voter-score, and algorithm-1 where ballots are long and Nε is large, or short and Nε is small. The noise "
-    "that hides one voter of N shrinks with Nε: with few voters a small ε hides the crowd as well.",
+    "vlcp": "voter-score. The noise that hides one voter of N shrinks with Nε: with few voters a small ε hides the "
+    "crowd as well.",
     "rlcp": "pooled-score. What has to be hidden is one record of all voters' records, not one voter.",
-    "vldp": "subset-selection, whose error is the least that any purely private report of a corner of the ball has. "
-    "Every voter's whole ballot is hidden from everybody: only more voters help.",
+    "vldp": "one-bit: an axis, and which side of it a voter is on. Every voter's whole ballot is hidden from everybody: "
+    "only more voters help.",
     "rldp": "score. Each voter hides one record among her own, so that many records per voter help; the Moral "
     "Machine's voters have about 11, against 23 features.",
     "alcp": "pooled-choices. The dilemmas shown are public here, and one choice among all has to be hidden.",
