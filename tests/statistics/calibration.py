@@ -1,23 +1,24 @@
 """Whether stated probabilities come true on voters who were held out, over many releases with fresh noise.
 
-python tests/statistics/calibration.py MORAL_MACHINE_FILE MECHANISM EPSILON RELEASES [ANSWERS]        a row of a table
+python tests/statistics/calibration.py BALLOTS MECHANISM EPSILON RELEASES [ANSWERS]        a row of a table
+
+BALLOTS is a file of any study, made by `crowdveil import`.
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 from populations import release
 from scipy.special import ndtr
 
+from crowdveil.ballot_file import read_ballots
 from crowdveil.ballots import Ballots
 from crowdveil.decision import stated_margins
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.evaluation.toolkit.scores import Forecasts, forecasts
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.sources.moral_machine.importing import read_moral_machine
 
 
 def thinned(ballots: Ballots, most: int, rng: np.random.Generator) -> Ballots:
@@ -57,7 +58,7 @@ def calibration(
 
 def main(path: str, mechanism: str, epsilon: str, releases: str, most: str | None = None) -> None:
     """Print a row for the releases, and what the exact preference would have had."""
-    ballots = read_moral_machine(Path(path)).decided()
+    ballots = read_ballots(path).decided()
     thin = None if most is None else int(most)
     for name, found in zip(
         (mechanism, "no privacy"),
