@@ -202,8 +202,8 @@ _WHY_RECOMMENDED = {
     "vlcp": "voter-score. The noise that hides one voter of N shrinks with Nε: with few voters a small ε hides the "
     "crowd as well.",
     "rlcp": "pooled-score. What has to be hidden is one record of all voters' records, not one voter.",
-    "vldp": "one-bit: an axis, and which side of it a voter is on. Every voter's whole ballot is hidden from everybody: "
-    "only more voters help.",
+    "vldp": "one-bit: an axis, and which side of it a voter is on. Every voter's whole ballot is hidden from "
+    "everybody: only more voters help.",
     "rldp": "score. Each voter hides one record among her own, so that many records per voter help; the Moral "
     "Machine's voters have about 11, against 23 features.",
     "alcp": "pooled-choices. The dilemmas shown are public here, and one choice among all has to be hidden.",
