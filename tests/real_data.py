@@ -9,6 +9,7 @@ import pytest
 _DATA = Path(__file__).parents[1] / "../shared/data"
 MORAL_MACHINE = _DATA / "moral_machine/us_2097_voters.csv.gz"
 MORAL_MACHINE_ABOUT = _DATA / "moral_machine/us_2097_about.csv.gz"
+MODELS = _DATA / "moral_machine/us_2097_models.csv.gz"
 KIDNEY = _DATA / "kidney/exp2_82_voters.csv.gz"
 
 with_moral_machine = pytest.mark.skipif(not MORAL_MACHINE.exists(), reason="the public Moral Machine file is not here")

@@ -18,6 +18,8 @@ from crowdveil.estimation.society import Preferences as Preferences
 from crowdveil.estimation.society import Society as Society
 from crowdveil.estimation.society import fit_voters as fit_voters
 from crowdveil.estimation.society import society as society
+from crowdveil.evaluation.alignment.align import Alignment as Alignment
+from crowdveil.evaluation.alignment.align import align as align
 from crowdveil.evaluation.scorecard.evaluate import Evaluation as Evaluation
 from crowdveil.evaluation.scorecard.evaluate import evaluate as evaluate
 from crowdveil.gather import release_from_reports as release_from_reports
@@ -42,6 +44,7 @@ from crowdveil.request import Preview as Preview
 from crowdveil.sources.import_report import ImportReport as ImportReport
 from crowdveil.sources.mapping import TableMapping as TableMapping
 from crowdveil.sources.mapping import load_mapping as load_mapping
+from crowdveil.sources.model_answers import read_answers as read_answers
 from crowdveil.sources.moral_machine.importing import import_moral_machine as import_moral_machine
 from crowdveil.sources.moral_machine.importing import read_moral_machine as read_moral_machine
 from crowdveil.sources.simulated import simulate_crowd as simulate_crowd

@@ -64,6 +64,7 @@ COMMANDS = {
     "release": Command("Private release", "release", "release", "Publish the crowd's preference, charged to a ledger."),
     "decide": Command("Decisions", "decide", "decide", "Ask a release to decide a dilemma."),
     "page": Command("Decisions", "decide", "page", "Write a page about a release, in plain words."),
+    "align": Command("Decisions", "align", "align", "How far does an AI model agree with the crowd?"),
     "mcp": Command("Decisions", "client", "mcp", "Offer decisions to an AI agent as a tool."),
     "serve": Command("Website", "website", "serve", "Put a study on the web."),
     "backup": Command("Website", "website", "backup", "Write all that a website keeps to one file."),

@@ -44,8 +44,9 @@ def evaluate(
 
     Example: `crowdveil evaluate mm.json others.parquet --picture mm-calibration.svg`
     """
-    from crowdveil.evaluation.scorecard.evaluate import NOT_PROTECTED, check_picture
+    from crowdveil.evaluation.scorecard.evaluate import NOT_PROTECTED
     from crowdveil.evaluation.scorecard.evaluate import evaluate as judge
+    from crowdveil.evaluation.toolkit.drawing import check_picture
     from crowdveil.files import check_writable
     from crowdveil.releases import read_release
 

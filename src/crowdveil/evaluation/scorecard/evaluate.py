@@ -24,7 +24,7 @@ from crowdveil.decision import stated_margins
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.crowd_preference import CrowdPreference, Weighting, crowd_preference
 from crowdveil.evaluation.toolkit.accuracy import Interval
-from crowdveil.evaluation.toolkit.drawing import SUFFIXES, drawn
+from crowdveil.evaluation.toolkit.drawing import check_picture, drawn
 from crowdveil.evaluation.toolkit.scores import Bin, Forecasts, Scores, forecasts
 from crowdveil.files import replacing
 from crowdveil.releases import Release
@@ -205,12 +205,6 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
             [(feature.name, feature.label) for feature in study.features], release.parameter, release.error_bars, exact
         ),
     )
-
-
-def check_picture(path: Path) -> None:
-    """Refuse a name that says no kind of picture."""
-    if path.suffix not in SUFFIXES:
-        raise CrowdveilError(f"the picture is {path}: its name must end in {' or '.join(SUFFIXES)}")
 
 
 def _forecasts(

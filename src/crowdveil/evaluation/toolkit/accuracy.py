@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from crowdveil.arrays import FloatArray
+from crowdveil.arrays import FloatArray, IntArray
 
 
 def sides(pairs: npt.NDArray[Any], learned: FloatArray) -> FloatArray:
@@ -73,6 +73,37 @@ def mean(values: FloatArray, confidence: float = CONFIDENCE) -> Interval:
     """Return the mean over crowds. Of the difference of two values of the same crowds, it is a paired comparison."""
     estimate, half = float(np.mean(values)), float(half_width(values, confidence))
     return Interval(estimate, estimate - half, estimate + half)
+
+
+@dataclass(frozen=True)
+class ClusteredMean:
+    """The mean of values of which those in one cluster are one draw, with its deviation (a sandwich estimate)."""
+
+    estimate: float
+    deviation: float
+    """Infinite where there is one cluster."""
+    clusters: int
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval."""
+        return float(stdtrit(max(self.clusters - 1, 1), (1 + CONFIDENCE) / 2)) * self.deviation
+
+    @property
+    def interval(self) -> Interval:
+        """The mean with its interval."""
+        return Interval(self.estimate, self.estimate - self.half_width, self.estimate + self.half_width)
+
+
+def clustered_mean(values: FloatArray, clusters: IntArray) -> ClusteredMean:
+    """Return the mean of values that are numbered by cluster, in any way."""
+    estimate = float(values.mean())
+    _, places = np.unique(clusters, return_inverse=True)
+    sums = np.bincount(places, values - estimate)
+    if len(sums) == 1:
+        return ClusteredMean(estimate, np.inf, 1)
+    deviation = float(np.sqrt(sums @ sums * len(sums) / (len(sums) - 1))) / len(values)
+    return ClusteredMean(estimate, deviation, len(sums))
 
 
 def difference(first: FloatArray, second: FloatArray) -> Interval:

@@ -6,6 +6,7 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -15,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from crowdveil.arrays import FloatArray
+from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.toolkit.accuracy import Interval, half_width, ratio
 from crowdveil.evaluation.toolkit.sweep import Curve, Experiment, Results
 
@@ -160,6 +162,12 @@ def svg(figure: Figure) -> str:
 
 
 SUFFIXES = (".png", ".svg")
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a name that says no kind of picture."""
+    if path.suffix not in SUFFIXES:
+        raise CrowdveilError(f"the picture is {path}: its name must end in {' or '.join(SUFFIXES)}")
 
 
 def drawn(figure: Figure, suffix: str) -> bytes:
