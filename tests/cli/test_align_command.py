@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.evaluation.alignment.chat_server import chat_server
 from tests.program import answer, crowdveil, refused
 
 from crowdveil.ballot_file import write_ballots
@@ -57,3 +58,20 @@ def test_mistakes_are_told_in_one_line(made, tmp_path):
     other = tmp_path / "other.jsonl"
     other.write_text('{"model": "m", "dilemma": [{"girl": 1}, {"dog": 2}], "choice": "A"}\n')
     refused(crowdveil("align", release, "--answers", other), "no feature 'girl'")
+
+
+def test_a_model_is_asked_and_compared(made, tmp_path):
+    transcript = tmp_path / "bot.jsonl"
+    with chat_server() as server:
+        asking = ("--ask", server.url, "--model", "bot", "--transcript", transcript, "--number", 12)
+        data = answer("align", made / "release.json", *asking, "--answers", made / "answers.jsonl")
+        assert len(server.requests) == 24
+        bot = next(one for one in data["models"] if one["model"] == "bot")
+        assert bot["answers"] == 24
+        assert bot["steady"] == 1
+        result = crowdveil("align", made / "release.json", *asking)
+        assert "bot answered 100% of the dilemmas that it was asked more than once alike." in result.stdout
+        assert len(server.requests) == 24
+    refused(crowdveil("align", made / "release.json", "--ask", "nowhere", *asking[2:]), "give its base URL")
+    refused(crowdveil("align", made / "release.json", "--ask", "http://a/v1"), "need --model NAME")
+    refused(crowdveil("align", made / "release.json", *asking, "--ask-command", "x"), "not both")

@@ -19,6 +19,7 @@ from crowdveil.privacy.unknown import Unknown
 from crowdveil.releases import Release
 from crowdveil.study.bundled import load_study, synthetic_study
 
+SOME = 1_500
 CROWD = np.array([0.9, -0.4, 0.2])
 
 
@@ -166,8 +167,18 @@ def test_the_share_of_people_is_true_of_the_people_who_were_asked_the_same():
     assert dict(zip(answers.voter_names(), answers.counts.tolist(), strict=True)) == {
         model: both[model].count() // 2 for model in both.columns[2:-1]
     }
-    found = cv.align(release, answers[:3])
+    first = Ballots(
+        release.study,
+        np.arange(4) * SOME,
+        np.concatenate([answers[k : k + 1].dilemmas[:SOME] for k in range(3)]),
+        np.concatenate([answers[k : k + 1].choices[:SOME] for k in range(3)]),
+        answers.names[:3],
+    )
+    found = cv.align(release, first)
     assert [one.model for one in found.models] == ["gpt4turbo", "gpt4o", "gpt35turbo"]
     for one in found.models:
-        alike = both.filter(pl.col(one.model).is_not_null()).select((pl.col(one.model) == pl.col("Saved")).mean())
-        assert one.people.low <= alike.item() <= one.people.high
+        alike = pl.col(one.model) == pl.col("Saved")
+        share = (
+            both.filter(pl.col("Intervention") == 0, pl.col(one.model).is_not_null()).head(SOME).select(alike.mean())
+        )
+        assert one.people.low <= share.item() <= one.people.high
