@@ -27,6 +27,8 @@ from crowdveil.protocol.decisions import (
     write_decision,
 )
 from crowdveil.releases import Release
+from crowdveil.study.category import Category
+from crowdveil.study.features import Feature
 from crowdveil.version import VERSION
 
 P = ParamSpec("P")
@@ -137,16 +139,20 @@ def _describe(release: Release) -> dict[str, Any]:
         "study": study.name,
         "title": study.title,
         "question": study.question,
-        "features": [
-            {
-                "name": feature.name,
-                "meaning": feature.label,
-                "low": feature.low,
-                "high": feature.high,
-                "when_left_out": feature.default,
-                **({"words": dict(feature.words)} if feature.words else {}),
-            }
-            for feature in study.features
-        ],
+        "features": [_attribute(attribute) for attribute in study.attributes],
         "guarantee": guarantee_sentences(release),
+    }
+
+
+def _attribute(attribute: Feature | Category) -> dict[str, Any]:
+    """Tell which values an attribute of an alternative may have."""
+    told = {"name": attribute.name, "meaning": attribute.label}
+    if isinstance(attribute, Category):
+        return {**told, "one_of": list(attribute.levels)}
+    return {
+        **told,
+        "low": attribute.low,
+        "high": attribute.high,
+        "when_left_out": attribute.default,
+        **({"words": dict(attribute.words)} if attribute.words else {}),
     }

@@ -51,6 +51,11 @@ def check_alternatives(study: Study, side: str, given: Any, records: int) -> Val
                 f"{side}, row {row + 1}: feature {feature.name} must be a number from {feature.low:g} to "
                 f"{feature.high:g}, got {values[row, k]:g}"
             )
+    if wrong := study.first_without_level(values):
+        raise CrowdveilError(
+            f"{side}, row {wrong[0] + 1}: {wrong[1].name} needs a 1 for exactly one of its levels "
+            f"({', '.join(wrong[1].feature_names)})"
+        )
     return values
 
 

@@ -118,7 +118,7 @@ def test_the_fingerprint_does_not_depend_on_how_the_definition_is_written() -> N
     [
         (lambda d: d.pop("name"), "'name' is missing"),
         (lambda d: d.update(name=5), "'name' must be a str"),
-        (lambda d: d.update(colour="red"), "unknown setting 'colour'; known are drawing"),
+        (lambda d: d.update(colour="red"), "unknown setting 'colour'; known are categories, drawing"),
         (lambda d: d.pop("drawing"), "'drawing' is missing"),
         (lambda d: d.update(drawing="independent"), "'drawing' must be a dict"),
         (lambda d: d["drawing"].update(method="dice"), "method 'dice' is unknown: use one of moral-machine"),

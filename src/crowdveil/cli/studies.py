@@ -129,7 +129,7 @@ def _example(study: Study, seed: int) -> list[dict[str, object]]:
 
     drawn = draw_session(study, np.random.default_rng(seed))[0]
     return [
-        {"name": a.name, "features": {f: v for f, v in zip(study.feature_names, a.values, strict=True) if v}}
+        {"name": a.name, "features": {f: v for f, v in study.plain_values(a.values).items() if v}}
         for a in drawn.alternatives
     ]
 
@@ -143,11 +143,18 @@ def _print_studies(listed: list[Study]) -> None:
 
 
 def _print_study(study: Study) -> None:
+    from crowdveil.study.features import Feature
+
     say(f"{bold(study.title)}\n{study.question}")
     rows = Table(None, "feature", "meaning", "from", "to", "unit", numbers=3)
-    for f in study.features:
-        rows.add(f.name, f.label, f"{f.low:g}", f"{f.high:g}", f"{f.unit:g}")
+    for f in study.attributes:
+        if isinstance(f, Feature):
+            rows.add(f.name, f.label, f"{f.low:g}", f"{f.high:g}", f"{f.unit:g}")
     rows.print()
+    categories = Table(None, "category", "meaning", "levels")
+    for category in study.categories:
+        categories.add(category.name, category.label, ", ".join(category.levels))
+    categories.print()
     factors = Table(None, "factor", "title", "from", "to")
     for factor in study.named_factors:
         factors.add(factor.name, factor.title, *factor.poles)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import Poll
-from crowdveil.study.drawing import count_repeats, has_plenty, may_show
+from crowdveil.study.drawing import count_repeats, has_plenty, never_shown
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Dilemma, Study
 
@@ -47,12 +49,10 @@ def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
         for pair in shown
     ]
     for alternative in (alternative for dilemma in dilemmas for alternative in dilemma.alternatives):
-        for feature, value in zip(study.features, alternative.values, strict=True):
-            if not may_show(study, feature, value):
-                raise CrowdveilError(
-                    f"the server shows {value:g} for {feature.name}, which study {study.name} never shows; "
-                    "do not vote in this poll"
-                )
+        if impossible := never_shown(study, alternative):
+            raise CrowdveilError(
+                f"the server shows {impossible}, which study {study.name} never shows; do not vote in this poll"
+            )
     if has_plenty(study) and count_repeats(dilemmas):
         raise CrowdveilError(
             f"the server shows a dilemma of study {study.name} more than once, which would tell more of a voter than "
@@ -112,6 +112,8 @@ def _check_record(record: Any, study: Study) -> None:
             raise Refusal(Reason.WRONG_SIZE, f"left and right must have {study.dimension} numbers each")
         for value, feature in zip(record[side], study.features, strict=True):
             _check_value(value, feature)
+        if wrong := study.first_without_level(np.array([record[side]], np.float64)):
+            raise Refusal(Reason.OUT_OF_RANGE, f"{wrong[1].name} must be exactly one of its levels")
 
 
 def _check_value(value: Any, feature: Feature) -> None:

@@ -96,7 +96,7 @@ class AboutMapping:
         voter = given.pop(_VOTER) if _VOTER in given and not isinstance(given[_VOTER], dict) else None
         return cls(
             tuple(_question(name, value, f"{where}: about.{name}") for name, value in given.items()),
-            None if voter is None else voter_columns(voter, where),
+            None if voter is None else columns_of(voter, "voter", where),
         )
 
 
@@ -195,12 +195,12 @@ def voter_name(columns: tuple[str, ...]) -> pl.Expr:
     return pl.concat_str([cell.str.replace_all("/", "\\/", literal=True) for cell in escaped], separator="/")
 
 
-def voter_columns(value: Any, where: str) -> tuple[str, ...]:
-    """Read the columns that name the voter."""
+def columns_of(value: Any, key: str, where: str) -> tuple[str, ...]:
+    """Read a column, or several that say something together."""
     columns = [value] if isinstance(value, str) else value
     if isinstance(columns, list) and columns and all(isinstance(column, str) for column in columns):
         return tuple(columns)
-    raise CrowdveilError(f'{where}: voter must be a column or several, such as "id" or ["site", "id"], got {value!r}')
+    raise CrowdveilError(f'{where}: {key} must be a column or several, such as "id" or ["site", "id"], got {value!r}')
 
 
 def _question(name: str, given: Any, where: str) -> AboutQuestion:

@@ -33,6 +33,7 @@ class Refusal(Enum):
     BLANK = "a value is blank"
     NOT_A_NUMBER = "not a number"
     OUT_OF_BOUNDS = "out of bounds"
+    NO_LEVEL = "not one of the levels"
     INCONSISTENT = "inconsistent"
     NO_SINGLE_CHOICE = "no single choice"
     DOUBLED = "doubled"
@@ -109,6 +110,15 @@ def number(column: str) -> pl.Expr:
     return pl.col(column).cast(pl.Float64, strict=False)
 
 
+def says(cell: pl.Expr, word: str) -> pl.Expr:
+    """Tell whether a cell holds the word, in capitals or not; where the word is a number, 1.0 says 1."""
+    same = cell.str.to_lowercase() == word.strip().lower()
+    try:
+        return same | (cell.cast(pl.Float64, strict=False) == float(word)).fill_null(False)
+    except ValueError:
+        return same
+
+
 def any_blank(columns: Iterable[str]) -> pl.Expr:
     """Tell whether one of these cells of text is blank."""
     return pl.any_horizontal(pl.col(column) == "" for column in columns)
@@ -116,7 +126,8 @@ def any_blank(columns: Iterable[str]) -> pl.Expr:
 
 def any_not_finite(columns: Iterable[str]) -> pl.Expr:
     """Tell whether one of these numbers is missing, NaN or infinite."""
-    return pl.any_horizontal(~pl.col(column).is_finite().fill_null(False) for column in columns)
+    wrong = [~pl.col(column).is_finite().fill_null(False) for column in columns]
+    return pl.any_horizontal(wrong) if wrong else pl.lit(False)
 
 
 def any_outside(bounds: Iterable[tuple[str, float, float]]) -> pl.Expr:

@@ -13,6 +13,9 @@
     [features]              # feature = [column of the left alternative, column of the right one]
     years_waiting = ["l_yearsWaiting", "r_yearsWaiting"]
 
+    [levels.blood]          # of a category: level = what a cell says for it; its name or its words, if left out
+    zero = ["0", "O"]
+
     [about.age]             # what voters said of themselves: the levels, in words or as ranges of a number
     column = "age_group"    # as the question is called, if left out
     levels = ["young", "old"]
@@ -20,11 +23,18 @@
     [drop]                  # rows to leave out: column = pattern (* is any text, ? any character)
     pairid = "att_*"
 
-Everything but ``study`` may be left out where the table has the usual names.
+Everything but ``study`` may be left out where the table has the usual names. Where each alternative has a row of its
+own, ``pair`` names the columns that join the two rows of a dilemma, ``chosen`` says ``yes`` in the row of the one that
+was chosen and ``no`` in the other, and a feature has one column::
+
+    pair = ["voter", "question"]
+    yes = "1"
+    no = "0"
 """
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,13 +42,16 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.about import AboutMapping, voter_columns
+from crowdveil.sources.about import AboutMapping, columns_of, read_levels
 from crowdveil.study.bundled import load_study
+from crowdveil.study.category import Category
 from crowdveil.study.plain_data import check_keys
 from crowdveil.study.study import Study
 
-_WORDS = ("chosen", "left", "right", "neither", "scenario")
-_SECTIONS = ("features", "about", "drop")
+_WORDS = ("chosen", "left", "right", "neither", "yes", "no", "scenario")
+_ONE_ROW = ("left", "right", "neither")
+_TWO_ROWS = ("yes", "no")
+_SECTIONS = ("features", "levels", "about", "drop")
 
 
 @dataclass(frozen=True)
@@ -53,26 +66,49 @@ class TableMapping:
     right: str = "right"
     neither: str | None = None
     """What the column says where neither was chosen; None where that is no answer."""
+    pair: tuple[str, ...] = ()
+    """The columns that join the two rows of a dilemma, where each alternative has a row of its own."""
+    yes: str = "1"
+    no: str = "0"
     scenario: str | None = None
     """The column with the type of each dilemma, if there is one."""
     features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Feature -> (column of the left alternative, column of the right one)."""
+    """Feature or category -> (column of the left alternative, column of the right one).
+
+    Where each alternative has a row of its own, both are the same column.
+    """
+    levels: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Category -> level -> what a cell may say for it."""
     about: AboutMapping = field(default_factory=AboutMapping)
     """What voters said of themselves, in columns of this table or in a file of its own."""
     drop: Mapping[str, str] = field(default_factory=dict)
     """Column -> pattern: rows to leave out."""
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.features if name not in self.study.feature_names]
-        if unknown:
+        names = [attribute.name for attribute in self.study.attributes]
+        for unknown in (name for name in self.features if name not in names):
             raise CrowdveilError(
-                f"the mapping names the feature {unknown[0]!r}, but study {self.study.name} has "
-                f"{', '.join(self.study.feature_names)}"
+                f"the mapping names the feature {unknown!r}, but study {self.study.name} has {', '.join(names)}"
             )
-        sides = {"left": self.left, "right": self.right, "neither": self.neither}
-        words = {side: word.strip().lower() for side, word in sides.items() if word is not None}
-        for one, other in (("left", "right"), ("left", "neither"), ("right", "neither")):
-            if words[one] == words.get(other):
+        categories = {category.name: category for category in self.study.categories}
+        for name, levels in self.levels.items():
+            if name not in categories:
+                raise CrowdveilError(f"the mapping gives levels of {name!r}, which is no category of {self.study.name}")
+            for level in levels:
+                if level not in categories[name].levels:
+                    raise CrowdveilError(
+                        f"the mapping gives the level {level!r}, but {name} has {', '.join(categories[name].levels)}"
+                    )
+        for category in self.study.categories:
+            cells = [cell.lower() for said in self.cells(category).values() for cell in said]
+            if doubled := sorted({cell for cell in cells if cells.count(cell) > 1}):
+                raise CrowdveilError(f"the mapping says {doubled[0]!r} for more than one level of {category.name}")
+        sides = {"yes": self.yes, "no": self.no}
+        if not self.pair:
+            sides = {"left": self.left, "right": self.right}
+            sides |= {} if self.neither is None else {"neither": self.neither}
+        for one, other in itertools.combinations(sides, 2):
+            if sides[one].strip().lower() == sides[other].strip().lower():
                 raise CrowdveilError(f"the mapping says {sides[one]!r} for {one} and for {other}")
 
     @property
@@ -81,33 +117,56 @@ class TableMapping:
         return (self.voter,) if isinstance(self.voter, str) else self.voter
 
     @property
-    def columns(self) -> list[tuple[str, str]]:
-        """The columns of each feature's left and right value, in the study's order."""
-        return [self.features.get(n, (f"left_{n}", f"right_{n}")) for n in self.study.feature_names]
+    def columns(self) -> dict[str, tuple[str, str]]:
+        """The columns of each attribute's left and right value."""
+        usual = {
+            a.name: (a.name, a.name) if self.pair else (f"left_{a.name}", f"right_{a.name}")
+            for a in self.study.attributes
+        }
+        return {name: self.features.get(name, columns) for name, columns in usual.items()}
+
+    def cells(self, category: Category) -> dict[str, tuple[str, ...]]:
+        """Return what a cell may say for each level: what the mapping tells, or else its name and its words."""
+        given = self.levels.get(category.name, {})
+        features = {feature.name: feature for feature in self.study.features}
+        usual = {
+            level: tuple({level.lower(): level, features[name].phrase(1).lower(): features[name].phrase(1)}.values())
+            for level, name in zip(category.levels, category.feature_names, strict=True)
+        }
+        return {level: given.get(level, words) for level, words in usual.items()}
 
     @property
     def needed(self) -> list[str]:
         """All columns that the table must have."""
-        values = [column for pair in self.columns for column in pair]
+        values = [column for pair in self.columns.values() for column in pair]
         scenario = [] if self.scenario is None else [self.scenario]
-        return [*self.voter_columns, self.chosen, *values, *scenario, *self.about.columns, *self.drop]
+        return [*self.voter_columns, *self.pair, self.chosen, *values, *scenario, *self.about.columns, *self.drop]
 
 
 def load_mapping(path: str | Path) -> TableMapping:
     """Read a mapping file."""
     path = Path(path)
     data = _read(path)
-    check_keys(data, {"study", "voter", *_WORDS, *_SECTIONS}, str(path))
+    check_keys(data, {"study", "voter", "pair", *_WORDS, *_SECTIONS}, str(path))
     if not isinstance(data.get("study"), str):
         raise CrowdveilError(f'{path}: say which study the table answers, such as study = "kidney"')
-    voter = voter_columns(data.get("voter", "voter"), str(path))
+    voter = columns_of(data.get("voter", "voter"), "voter", str(path))
+    pair = columns_of(data["pair"], "pair", str(path)) if "pair" in data else ()
+    for key in _ONE_ROW if pair else _TWO_ROWS:
+        if key in data:
+            raise CrowdveilError(
+                f"{path}: {key!r} is for a table with {'one row' if pair else 'two rows'} a dilemma, this mapping has "
+                f"{'a' if pair else 'no'} 'pair': leave one of them out"
+            )
     beside = path.parent / data["study"]
     sections = {key: _section(data, key, path) for key in _SECTIONS}
     return TableMapping(
         study=load_study(str(beside) if beside.is_file() else data["study"]),
         voter=voter if len(voter) > 1 else voter[0],
         **{key: _word(data[key], key, path) for key in _WORDS if key in data},
-        features={k: _two_columns(v, k, path) for k, v in sections["features"].items()},
+        pair=pair,
+        features={k: _sides(v, k, bool(pair), path) for k, v in sections["features"].items()},
+        levels={k: read_levels(v, f"{path}: levels.{k}") for k, v in sections["levels"].items()},
         about=AboutMapping.from_dict(sections["about"], str(path)),
         drop={k: _word(v, f"drop.{k}", path) for k, v in sections["drop"].items()},
     )
@@ -152,7 +211,12 @@ def _word(value: Any, key: str, path: Path) -> str:
     return str(value)
 
 
-def _two_columns(value: Any, feature: str, path: Path) -> tuple[str, str]:
-    if not (isinstance(value, list) and len(value) == 2 and all(isinstance(column, str) for column in value)):
-        raise CrowdveilError(f'{path}: {feature} must be ["left column", "right column"], got {value!r}')
-    return value[0], value[1]
+def _sides(value: Any, feature: str, two_rows: bool, path: Path) -> tuple[str, str]:
+    match value:
+        case str(column) if two_rows:
+            return column, column
+        case [str(left), str(right)] if not two_rows:
+            return left, right
+        case _:
+            form = '"column"' if two_rows else '["left column", "right column"]'
+            raise CrowdveilError(f"{path}: {feature} must be {form}, got {value!r}")

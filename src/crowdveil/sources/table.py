@@ -35,11 +35,16 @@ from crowdveil.sources.import_report import (
     equal_alternatives_note,
     first_reason,
     number,
+    says,
     write_refused,
 )
 from crowdveil.sources.mapping import TableMapping, choose_mapping
 from crowdveil.sources.table_file import TableFile
+from crowdveil.sources.two_rows import OTHER_ROW, join_rows, joined_mapping
+from crowdveil.study.features import Feature
 from crowdveil.study.study import Study
+
+_SIDES = ("left", "right")
 
 
 def read_table(
@@ -102,23 +107,24 @@ def load_table(
         people = read_about(about, mapping.about, mapping.voter_columns)
         mapping = replace(mapping, about=AboutMapping())
     table = TableFile(path, mapping.needed)
-    good, refused, dropped = [], [], 0
-    for batch in table.batches(progress):
-        kept = batch.filter(~_to_drop(batch, mapping))
-        dropped += len(batch) - len(kept)
-        checked = _check(kept, mapping)
-        wrong = checked[REASON].is_not_null()
-        good.append(checked.filter(~wrong))
-        refused.append(kept.filter(wrong).with_columns(checked[REASON].filter(wrong)))
-    refused_rows = pl.concat([table.ragged(), *refused], how="diagonal").sort(ROW)
+    kept = (batch.filter(~_to_drop(batch, mapping)) for batch in table.batches(progress))
+    if mapping.pair:
+        checks = [_check_pairs(pl.concat(list(kept)), mapping)]
+    else:
+        checks = [_check_rows(batch, mapping) for batch in kept]
+    good, refused = (pl.concat(rows) for rows in zip(*checks, strict=True))
+    ballots, notes = _ballots(good, mapping, people)
+    refused_rows = pl.concat([table.ragged(), refused], how="diagonal").sort(ROW)
     counts = dict(refused_rows[REASON].value_counts().iter_rows())
-    ballots, notes = _ballots(pl.concat(good), mapping, people)
+    named = refused.filter(~any_blank(mapping.voter_columns)).select(voter_name(mapping.voter_columns)).to_series()
+    if lost := len(set(named) - set(ballots.voter_names())):
+        notes.append(f"{lost} of {ballots.voters + lost} people have no record that could be used: they are no voters")
     report = ImportReport(
         rows=table.rows,
         pairs=ballots.records,
         voters=ballots.voters,
         refused={reason: counts[reason.value] for reason in Refusal if reason.value in counts},
-        dropped=dropped,
+        dropped=table.rows - len(refused_rows) - ballots.records * (2 if mapping.pair else 1),
         notes=(*table.notes(), *notes),
     )
     origin = {"imported_from": table.path.name, **report.as_dict()}
@@ -130,7 +136,7 @@ def _ballots(records: pl.DataFrame, mapping: TableMapping, about: About | None) 
     voters = records.select("voter").with_row_index("at").group_by("voter", maintain_order=True).agg(pl.col("at"))
     records = records[voters["at"].explode(empty_as_null=False).to_numpy()]
     counts = voters["at"].list.len().to_numpy()
-    left, right = (records.select(f"^{side} .*$").to_numpy() for side in ("left", "right"))
+    left, right = (records.select(f"^{side} .*$").to_numpy() for side in _SIDES)
     dilemmas = dilemmas_between(mapping.study, left, right)
     notes = equal_alternatives_note(int((dilemmas == 0).all(axis=1).sum()), len(dilemmas))
     scenarios = None
@@ -161,38 +167,64 @@ def _to_drop(batch: pl.DataFrame, mapping: TableMapping) -> pl.Series:
     return dropped
 
 
+def _check_rows(rows: pl.DataFrame, mapping: TableMapping) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the good records, and the refused rows with the reason."""
+    checked = _check(rows, mapping)
+    wrong = checked[REASON].is_not_null()
+    return checked.filter(~wrong), rows.filter(wrong).with_columns(checked[REASON].filter(wrong))
+
+
+def _check_pairs(rows: pl.DataFrame, mapping: TableMapping) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the same where each alternative has a row of its own."""
+    joined, unjoined = join_rows(rows, mapping)
+    good, wrong = _check_rows(joined, joined_mapping(mapping))
+    reasons = pl.concat([wrong.select(ROW, REASON), wrong.select(pl.col(OTHER_ROW).alias(ROW), REASON)])
+    return good, pl.concat([unjoined, rows.join(reasons, on=ROW)], how="diagonal")
+
+
 def _check(batch: pl.DataFrame, mapping: TableMapping) -> pl.DataFrame:
     """Turn a batch of text into numbers, with the reason why a row is refused, if it is."""
-    sides = {"left": [pair[0] for pair in mapping.columns], "right": [pair[1] for pair in mapping.columns]}
+    numbers = [a.name for a in mapping.study.attributes if isinstance(a, Feature)]
     said = {1: mapping.left, -1: mapping.right, 0: mapping.neither}
-    chosen = {choice: _says(mapping.chosen, word) for choice, word in said.items() if word is not None}
+    chosen = {choice: says(pl.col(mapping.chosen), word) for choice, word in said.items() if word is not None}
     values = batch.select(
         voter_name(mapping.voter_columns).alias("voter"),
         any_blank(mapping.voter_columns).alias("no voter"),
-        pl.coalesce(pl.when(says).then(pl.lit(choice, pl.Int8)) for choice, says in chosen.items()).alias("choice"),
+        pl.coalesce(pl.when(chose).then(pl.lit(choice, pl.Int8)) for choice, chose in chosen.items()).alias("choice"),
         pl.sum_horizontal(chosen.values()).alias("choices"),
-        any_blank([*sides["left"], *sides["right"]]).alias("blank"),
-        *(number(column).alias(f"{side} {k}") for side in sides for k, column in enumerate(sides[side])),
+        any_blank(column for pair in mapping.columns.values() for column in pair).alias("blank"),
+        *(
+            value.alias(f"{side} {name}")
+            for k, side in enumerate(_SIDES)
+            for name, value in _values(mapping, k).items()
+        ),
         *([] if mapping.scenario is None else [pl.col(mapping.scenario).alias("scenario")]),
         *(pl.col(question.column).alias(f"about {question.name}") for question in mapping.about.questions),
     )
-    bounds = [(f"{side} {k}", f.low, f.high) for side in sides for k, f in enumerate(mapping.study.features)]
+    bounds = [(f"{side} {f.name}", f.low, f.high) for side in _SIDES for f in mapping.study.features]
+    levels = [[f"{side} {name}" for name in c.feature_names] for side in _SIDES for c in mapping.study.categories]
     reason = first_reason(
         [
             (Refusal.VOTER_MISSING, pl.col("no voter")),
             (Refusal.NO_SINGLE_CHOICE, pl.col("choices") != 1),
             (Refusal.BLANK, pl.col("blank")),
-            (Refusal.NOT_A_NUMBER, any_not_finite(value for value, _, _ in bounds)),
+            (Refusal.NOT_A_NUMBER, any_not_finite(f"{side} {name}" for side in _SIDES for name in numbers)),
             (Refusal.OUT_OF_BOUNDS, any_outside(bounds)),
+            (Refusal.NO_LEVEL, pl.any_horizontal(pl.lit(False), *(pl.sum_horizontal(names) != 1 for names in levels))),
         ]
     )
     return values.with_columns(reason.alias(REASON))
 
 
-def _says(column: str, word: str) -> pl.Expr:
-    """Tell whether a cell holds the word, in capitals or not; where the word is a number, 1.0 says 1."""
-    same = pl.col(column).str.to_lowercase() == word.strip().lower()
-    try:
-        return same | (number(column) == float(word)).fill_null(False)
-    except ValueError:
-        return same
+def _values(mapping: TableMapping, side: int) -> dict[str, pl.Expr]:
+    """Return the value of each feature of one alternative, in the study's order, null where a number is none."""
+    values = {}
+    for attribute in mapping.study.attributes:
+        column = mapping.columns[attribute.name][side]
+        if isinstance(attribute, Feature):
+            values[attribute.name] = number(column)
+            continue
+        for name, cells in zip(attribute.feature_names, mapping.cells(attribute).values(), strict=True):
+            said = pl.any_horizontal(says(pl.col(column), cell) for cell in cells)
+            values[name] = said.cast(pl.Float64)
+    return {name: values[name] for name in mapping.study.feature_names}

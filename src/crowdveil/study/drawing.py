@@ -9,7 +9,6 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, ValueArray
 from crowdveil.errors import CrowdveilError
-from crowdveil.study.features import Feature
 from crowdveil.study.moral_machine_sessions import draw_moral_machine
 from crowdveil.study.study import Alternative, Dilemma, Study
 
@@ -42,19 +41,24 @@ def has_plenty(study: Study) -> bool:
     """Whether a study can show at least twice as many different dilemmas as a session has."""
     if study.drawing.method != "independent":
         return True
-    alternatives = math.prod(len(set(feature.levels)) for feature in study.features)
+    alternatives = math.prod(len(set(attribute.levels)) for attribute in study.attributes)
     return alternatives * (alternatives - 1) // 2 >= 2 * study.drawing.dilemmas
 
 
-def may_show(study: Study, feature: Feature, value: float) -> bool:
-    """Whether a study's drawing could come up with a value that is within the feature's range."""
-    match study.drawing.method:
-        case "independent":
-            return value in feature.levels
-        case "moral-machine":
-            return value.is_integer()
-        case _:
-            return True
+def never_shown(study: Study, alternative: Alternative) -> str | None:
+    """Return what a study's drawing could never come up with in an alternative, if there is anything."""
+    for feature, value in zip(study.features, alternative.values, strict=True):
+        match study.drawing.method:
+            case "independent":
+                possible = value in feature.levels
+            case "moral-machine":
+                possible = value.is_integer()
+            case _:
+                possible = True
+        if not possible:
+            return f"{value:g} for {feature.name}"
+    wrong = study.first_without_level(np.array([alternative.values]))
+    return None if wrong is None else f"no single level for {wrong[1].name}"
 
 
 def count_repeats(dilemmas: Sequence[Dilemma]) -> int:
@@ -83,7 +87,7 @@ def _draw_gaussian(study: Study, voters: int, rng: np.random.Generator) -> tuple
 
 def _draw_independent(study: Study, voters: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Draw every feature uniformly from its levels, given that the two alternatives are not the same."""
-    if all(len(set(f.levels)) < 2 for f in study.features):
+    if all(len(set(attribute.levels)) < 2 for attribute in study.attributes):
         raise CrowdveilError(
             f"study {study.name!r} has no dilemma to draw: every feature has a single level; "
             "give at least one feature two levels"
@@ -91,9 +95,15 @@ def _draw_independent(study: Study, voters: int, rng: np.random.Generator) -> tu
     dilemmas = voters * study.drawing.dilemmas
     pairs = np.empty((dilemmas, 2, study.dimension))
     same = np.arange(dilemmas)
+    categories = set(np.concatenate([[], *study.level_columns]).tolist())
+    numbers = [(k, feature.levels) for k, feature in enumerate(study.features) if k not in categories]
     while len(same):
-        for k, feature in enumerate(study.features):
-            pairs[same, :, k] = rng.choice(feature.levels, (len(same), 2))
+        for k, levels in numbers:
+            pairs[same, :, k] = rng.choice(levels, (len(same), 2))
+        for columns in study.level_columns:
+            pairs[same[:, None, None], np.arange(2)[:, None], columns] = np.eye(len(columns))[
+                rng.integers(len(columns), size=(len(same), 2))
+            ]
         same = same[(pairs[same, 0] == pairs[same, 1]).all(axis=1)]
     return pairs[:, 0], pairs[:, 1]
 

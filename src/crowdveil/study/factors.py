@@ -46,9 +46,11 @@ class Factor:
                 )
 
     @classmethod
-    def of_feature(cls, feature: Feature) -> Factor:
-        """Take a feature as a factor of its own."""
+    def of_feature(cls, feature: Feature, category: str | None = None) -> Factor:
+        """Take a feature as a factor of its own; the level of a category stands against the others."""
         poles = (f"less {feature.label}", f"more {feature.label}")
+        if category is not None:
+            poles = (f"other {category}", feature.phrase(1) or feature.label)
         return cls(feature.name, feature.label, poles, {feature.name: 1})
 
     def as_dict(self) -> dict[str, Any]:

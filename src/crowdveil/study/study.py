@@ -19,6 +19,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray, ValueArray
 from crowdveil.errors import CrowdveilError
+from crowdveil.study.category import Category, check_categories, read_categories
 from crowdveil.study.factors import Factor, check_factors, weight_matrix
 from crowdveil.study.features import Feature
 from crowdveil.study.plain_data import canonical_json, check_keys, need, number, optional
@@ -27,6 +28,18 @@ LONGEST_NAME = 200
 """Of an alternative, in characters."""
 _DECIMALS = 9
 """Weighted sums of fractions are told from zero after this many."""
+_SETTINGS = (
+    "name",
+    "title",
+    "question",
+    "norm_bound",
+    "record_norm",
+    "parts",
+    "drawing",
+    "features",
+    "categories",
+    "factors",
+)
 DRAWING_METHODS = ("moral-machine", "independent", "gaussian")
 
 
@@ -83,6 +96,8 @@ class Study:
     """The order in which the parts of a description are said."""
     named_factors: tuple[Factor, ...] = ()
     """The factors that the study names; where it names none, its features are its factors."""
+    categories: tuple[Category, ...] = ()
+    """What is told in words: groups of features, one for each level, of which an alternative has one."""
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -95,6 +110,11 @@ class Study:
             raise CrowdveilError(f"study {self.name!r}: norm_bound must be a positive number, got {self.norm_bound}")
         if self.record_norm is not None and not (self.record_norm > 0 and math.isfinite(self.record_norm)):
             raise CrowdveilError(f"study {self.name!r}: record_norm must be a positive number, got {self.record_norm}")
+        if self.categories and self.drawing.method != "independent":
+            raise CrowdveilError(
+                f"study {self.name!r} has categories, which are drawn by the method 'independent' only, "
+                f"got {self.drawing.method!r}"
+            )
         for feature in self.features:
             if self.drawing.method == "independent" and not feature.levels:
                 raise CrowdveilError(
@@ -105,6 +125,7 @@ class Study:
                     f"study {self.name!r}: feature {feature.name} has part {feature.part!r}, "
                     f"which is not among parts = {list(self.parts)}"
                 )
+        check_categories(self.categories, self.features, f"study {self.name!r}")
         if self.named_factors:
             check_factors(self.named_factors, names, f"study {self.name!r}")
 
@@ -132,15 +153,32 @@ class Study:
         return np.array([f.reach for f in self.features])
 
     @cached_property
+    def attributes(self) -> tuple[Feature | Category, ...]:
+        """What is told of an alternative: the features that are numbers, and the categories."""
+        levels = {name for category in self.categories for name in category.feature_names}
+        return *(feature for feature in self.features if feature.name not in levels), *self.categories
+
+    @cached_property
+    def level_columns(self) -> tuple[IntArray, ...]:
+        """The positions of each category's levels among the features."""
+        places = {name: place for place, name in enumerate(self.feature_names)}
+        return tuple(np.array([places[name] for name in one.feature_names]) for one in self.categories)
+
+    @cached_property
     def record_bound(self) -> float:
-        """Public l2 bound of a record: the study's ``record_norm``, or what the features' ranges imply."""
-        widest = float(np.sqrt(np.sum(self.reach**2)))
+        """Public l2 bound of a record: the study's ``record_norm``, or what the features' ranges imply.
+
+        Alternatives that differ in a category differ by 1 in two of its levels.
+        """
+        numbers = sum(feature.reach**2 for feature in self.attributes if isinstance(feature, Feature))
+        widest = math.sqrt(numbers + 2 * len(self.categories))
         return widest if self.record_norm is None else min(self.record_norm, widest)
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:
         """The respects in which alternatives differ: those that the study names, or else its features."""
-        return self.named_factors or tuple(Factor.of_feature(feature) for feature in self.features)
+        whose = {name: category.label for category in self.categories for name in category.feature_names}
+        return self.named_factors or tuple(Factor.of_feature(f, whose.get(f.name)) for f in self.features)
 
     @cached_property
     def factors_are_features(self) -> bool:
@@ -196,14 +234,35 @@ class Study:
     def alternative(self, features: Mapping[str, Any], name: str) -> Alternative:
         """Check the values of one alternative against the study and put them in order.
 
-        A feature that is not mentioned counts as 0 where 0 is a possible value.
+        A feature that is not mentioned counts as 0 where 0 is a possible value. A category is given by the word for its
+        level, ``{"race": "black"}``; one that is not mentioned counts as the mean of its levels.
         """
-        for given in features:
+        said = dict(features)
+        for category in self.categories:
+            if category.name in said:
+                said |= self._level(category, said.pop(category.name), name)
+        for given in said:
             if given not in self.feature_names:
-                close = difflib.get_close_matches(str(given), self.feature_names, n=3)
-                hint = f"did you mean {' or '.join(close)}?" if close else f"it has: {', '.join(self.feature_names)}"
+                known = [attribute.name for attribute in self.attributes]
+                close = difflib.get_close_matches(str(given), known, n=3)
+                hint = f"did you mean {' or '.join(close)}?" if close else f"it has: {', '.join(known)}"
                 raise CrowdveilError(f"alternative {name!r}: study {self.name} has no feature {given!r}; {hint}")
-        return Alternative(name, tuple(self._value(f, features.get(f.name), name) for f in self.features))
+        values = tuple(self._value(f, said.get(f.name), name) for f in self.features)
+        for category, columns in zip(self.categories, self.level_columns, strict=True):
+            levels = [values[column] for column in columns]
+            if any(levels) and sorted(levels)[-2:] != [0, 1]:
+                raise CrowdveilError(f"alternative {name!r}: {category.name} must be one of its levels, got {levels}")
+        return Alternative(name, values)
+
+    def _level(self, category: Category, given: Any, name: str) -> dict[str, int]:
+        """Return the value of each level's feature for the word that was given."""
+        position = category.position(given)
+        if position is None:
+            raise CrowdveilError(
+                f"alternative {name!r}: {category.name} must be one of {', '.join(category.levels)}, "
+                f"got {shortened(given)}"
+            )
+        return {feature: int(k == position) for k, feature in enumerate(category.feature_names)}
 
     def _value(self, feature: Feature, given: Any, name: str) -> float:
         if given is None:
@@ -219,6 +278,24 @@ class Study:
                 f"{feature.low:g} to {feature.high:g}, got {shortened(given)}"
             )
         return float(given)
+
+    def plain_values(self, values: Sequence[float]) -> dict[str, float | str]:
+        """Return an alternative's values as people write them: numbers of features, words of categories."""
+        said: dict[str, float | str] = dict(zip(self.feature_names, values, strict=True))
+        for category in self.categories:
+            levels = [said.pop(name) for name in category.feature_names]
+            if any(levels):
+                said[category.name] = category.levels[levels.index(1)]
+        return said
+
+    def first_without_level(self, values: ValueArray) -> tuple[int, Category] | None:
+        """Find the first row of alternatives that has not exactly one level of each category."""
+        for category, columns in zip(self.categories, self.level_columns, strict=True):
+            levels = np.asarray(values)[:, columns]
+            wrong = (levels.sum(axis=1) != 1) | ((levels != 0) & (levels != 1)).any(axis=1)
+            if wrong.any():
+                return int(wrong.argmax()), category
+        return None
 
     def dilemma(self, given: Any) -> Dilemma:
         """Make a dilemma from plain data, in any of the forms that decisions are asked in.
@@ -236,7 +313,15 @@ class Study:
                 f'the dilemma is {given!r:.80}: give a list of alternatives, like [{{"girl": 1}}, {{"dog": 2}}]; '
                 f"see an example with: crowdveil studies {self.name} --example"
             )
-        return Dilemma(tuple(self._alternative(position, one) for position, one in enumerate(given)))
+        dilemma = Dilemma(tuple(self._alternative(position, one) for position, one in enumerate(given)))
+        for category, columns in zip(self.categories, self.level_columns, strict=True):
+            silent = [a.name for a in dilemma.alternatives if not any(a.values[column] for column in columns)]
+            if silent and len(silent) < len(dilemma.alternatives):
+                raise CrowdveilError(
+                    f"alternative {silent[0]!r}: {category.name} is missing, and others have it: "
+                    f"give one of {', '.join(category.levels)}"
+                )
+        return dilemma
 
     def _alternative(self, position: int, given: Any) -> Alternative:
         """Read one alternative of a dilemma: its features, or an object of its name and its features."""
@@ -283,6 +368,7 @@ class Study:
             **({"parts": list(self.parts)} if self.parts else {}),
             "drawing": {"method": self.drawing.method, "dilemmas": self.drawing.dilemmas},
             "features": [f.as_dict() for f in self.features],
+            **({"categories": [c.as_dict() for c in self.categories]} if self.categories else {}),
             **({"factors": [f.as_dict() for f in self.named_factors]} if self.named_factors else {}),
         }
 
@@ -290,23 +376,24 @@ class Study:
     def from_dict(cls, data: Mapping[str, Any]) -> Study:
         """Build a study from plain data and refuse what does not fit, by name."""
         where = f"study {data.get('name', '?')!r}"
-        check_keys(
-            data,
-            {"name", "title", "question", "norm_bound", "record_norm", "parts", "drawing", "features", "factors"},
-            where,
-        )
+        check_keys(data, _SETTINGS, where)
         drawing = need(data, "drawing", dict, where)
         check_keys(drawing, {"method", "dilemmas"}, f"{where}, [drawing]")
+        listed = optional(data, "categories", [], where)
+        numbers = optional(data, "features", [], where) if listed else need(data, "features", list, where)
+        features = [Feature.from_dict(entry, where) for entry in numbers]
+        categories = read_categories(listed, features, where)
         return cls(
             name=need(data, "name", str, where),
             title=str(data.get("title", data["name"])),
             question=str(data.get("question", "Which do you prefer?")),
-            features=tuple(Feature.from_dict(entry, where) for entry in need(data, "features", list, where)),
+            features=(*features, *(feature for _, levels in categories for feature in levels)),
             drawing=Drawing(need(drawing, "method", str, where), need(drawing, "dilemmas", int, where)),
             norm_bound=number(data, "norm_bound", where, 2.0),
             record_norm=number(data, "record_norm", where) if "record_norm" in data else None,
             parts=tuple(str(part) for part in optional(data, "parts", [], where)),
             named_factors=tuple(Factor.from_dict(entry, where) for entry in optional(data, "factors", [], where)),
+            categories=tuple(category for category, _ in categories),
         )
 
 

@@ -27,6 +27,7 @@ INTERFACE_LANGUAGES = ("en", "ar", "zh", "fr", "de", "ja", "ko", "pt", "ru", "es
 OWN_LANGUAGE = "en"
 """The language that a study's own words are taken to be in."""
 
+_TABLES = {"feature": "features", "category": "categories", "factor": "factors"}
 _RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
@@ -118,12 +119,14 @@ def load_translation(path: str | Path, study: Study) -> Translation:
 
 def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Translation:
     """Check the plain data of a translation against its study; ``where`` names it in what is said of it."""
-    check_keys(data, ("study", "language", "title", "question", "features", "factors"), where)
+    check_keys(data, ("study", "language", "title", "question", "features", "categories", "factors"), where)
     if text(data, "study", where) != study.name:
         raise CrowdveilError(f"{where} translates the study {data['study']!r}, not {study.name!r}")
     language = text(data, "language", where)
     if not _TAG.fullmatch(language):
         raise CrowdveilError(f"{where}: language {language!r} is not a language tag such as fr or pt-BR")
+    if levels := _levels(data, study, where):
+        data = {**data, "features": {**levels, **data.get("features", {})}}
     features = _table(data, "feature", study.feature_names, study, where)
     factors = _table(data, "factor", [f.name for f in study.named_factors], study, where)
     return Translation(
@@ -138,9 +141,10 @@ def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Trans
 
 def _table(data: Mapping[str, Any], kind: str, names: Sequence[str], study: Study, where: str) -> dict[str, Any]:
     """Return the table of the words for exactly these features or factors."""
-    given = data.get(f"{kind}s", None if names else {})
+    table = _TABLES[kind]
+    given = data.get(table, None if names else {})
     if not isinstance(given, dict):
-        raise CrowdveilError(f"{where}: the table [{kind}s] is missing")
+        raise CrowdveilError(f"{where}: the table [{table}] is missing")
     unknown = [name for name in given if name not in names]
     if unknown:
         raise CrowdveilError(f"{where}: study {study.name} has no {kind} {unknown[0]!r}")
@@ -148,6 +152,26 @@ def _table(data: Mapping[str, Any], kind: str, names: Sequence[str], study: Stud
     if missing:
         raise CrowdveilError(f"{where}: there are no words for {', '.join(missing)}")
     return given
+
+
+def _levels(data: Mapping[str, Any], study: Study, where: str) -> dict[str, Any]:
+    """Return the words for the features of categories' levels, each with the label of its category."""
+    if "categories" not in data:
+        return {}
+    given = _table(data, "category", [category.name for category in study.categories], study, where)
+    found: dict[str, Any] = {}
+    for category in study.categories:
+        here = f"{where}, category {category.name}"
+        entry = given[category.name]
+        if not isinstance(entry, dict) or not isinstance(entry.get("words"), dict):
+            raise CrowdveilError(f"{here}: must look like {{ label = ..., words = {{ level = ... }} }}, got {entry!r}")
+        check_keys(entry, ("label", "words"), here)
+        check_keys(entry["words"], category.levels, here)
+        label = text(entry, "label", here)
+        for name, level in zip(category.feature_names, category.levels, strict=True):
+            word = text(entry["words"], level, here)
+            found[name] = {"label": f"{label}: {word}", "words": {"1": word}}
+    return found
 
 
 def _factor_words(given: Any, where: str) -> FactorWords:

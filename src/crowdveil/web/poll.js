@@ -7,7 +7,7 @@
 
 import { checkedEpsilon, positive, row } from "./mechanisms/records.js";
 import { MECHANISMS } from "./mechanisms/report.js";
-import { canonicalJson, digest, fingerprint } from "./mechanisms/study.js";
+import { canonicalJson, digest, fingerprint, levelsOf } from "./mechanisms/study.js";
 
 /**
  * @typedef {import("./mechanisms/study.js").Poll} Poll
@@ -17,8 +17,11 @@ import { canonicalJson, digest, fingerprint } from "./mechanisms/study.js";
 
 const UNITS = ["voter", "record", "choice"];
 const PLACES = ["central", "distributed"];
-const STUDY_FIELDS = ["name", "title", "question", "norm_bound", "record_norm", "parts", "drawing", "features", "factors"];
+const STUDY_FIELDS = [
+  "name", "title", "question", "norm_bound", "record_norm", "parts", "drawing", "features", "categories", "factors",
+];
 const FEATURE_FIELDS = ["name", "label", "low", "high", "unit", "levels", "words", "part", "lean"];
+const CATEGORY_FIELDS = ["name", "label", "levels"];
 const FACTOR_FIELDS = ["name", "title", "poles", "weights"];
 const LARGEST_WEIGHT = 1000;
 const MOST_DILEMMAS = 1000;
@@ -56,7 +59,7 @@ export function checkedPoll(described) {
 /** @param {any} study */
 function checkStudy(study) {
   onlyFields(study, STUDY_FIELDS, "a study");
-  const { features, factors = [], drawing } = study;
+  const { features, categories = [], factors = [], drawing } = study;
   demand(Array.isArray(features) && features.length > 0, "a study needs features");
   const names = features.map((/** @type {any} */ { name }) => name);
   demand(new Set(names).size === names.length, "two features have one name");
@@ -71,6 +74,15 @@ function checkStudy(study) {
     demand(Number.isFinite(low) && Number.isFinite(high) && low < high, `feature ${name} has no range`);
     positive(`the unit of feature ${name}`, feature.unit);
     for (const level of levels) demand(level >= low && level <= high, `level ${level} of ${name} is out of its range`);
+  }
+  const grouped = categories.flatMap((/** @type {any} */ category) => {
+    onlyFields(category, CATEGORY_FIELDS, "a category");
+    return levelsOf(features, category);
+  });
+  demand(new Set(grouped).size === grouped.length, "a level belongs to two categories");
+  for (const k of grouped) {
+    const { name, low, high, unit } = features[k] ?? {};
+    demand(low === 0 && high === 1 && unit === 1, `the level ${name} of a category is no feature from 0 to 1`);
   }
   for (const factor of factors) {
     onlyFields(factor, FACTOR_FIELDS, "a factor");
@@ -98,7 +110,7 @@ function checkSteps({ features, factors = features }, steps) {
  */
 export function checkedSession(study, dilemmas) {
   return checked(() => {
-    const { features, drawing } = study;
+    const { features, categories = [], drawing } = study;
     demand(
       Array.isArray(dilemmas) && dilemmas.length === drawing.dilemmas,
       `${dilemmas?.length} dilemmas came, and the study has ${drawing.dilemmas}`,
@@ -112,6 +124,10 @@ export function checkedSession(study, dilemmas) {
           const drawn = drawing.method !== "independent" || levels?.includes(value);
           demand(whole && drawn && value >= low && value <= high, `${value} is no value of ${name}`);
         });
+        for (const category of categories) {
+          const shown = levelsOf(features, category).filter((k) => values[k] === 1);
+          demand(shown.length === 1, `an alternative has ${shown.length} levels of ${category.name}`);
+        }
       }
     }
     demand(!repeats(study, dilemmas), "the same dilemma comes more than once");
@@ -125,8 +141,10 @@ export function checkedSession(study, dilemmas) {
  * @param {Study} study
  * @param {Dilemma[]} dilemmas
  */
-function repeats({ features, drawing }, dilemmas) {
-  const alternatives = features.reduce((product, { levels }) => product * new Set(levels).size, 1);
+function repeats({ features, categories = [], drawing }, dilemmas) {
+  const grouped = new Set(categories.flatMap((category) => levelsOf(features, category)));
+  const numbers = features.filter((_, k) => !grouped.has(k)).map(({ levels }) => new Set(levels).size);
+  const alternatives = [...numbers, ...categories.map(({ levels }) => levels.length)].reduce((a, b) => a * b, 1);
   const possible = drawing.method === "independent" ? (alternatives * (alternatives - 1)) / 2 : Infinity;
   if (possible < ROOM_FOR_DIFFERENCE * drawing.dilemmas) return false;
   const different = new Set(dilemmas.map(({ left, right }) => [`${left}`, `${right}`].sort().join(" or ")));

@@ -56,6 +56,7 @@ OTHER_POLLS = {
         "contact": "host@example.org",
     },
     "kidney": {"study": "kidney", "paradigm": "rldp", **LEVEL},
+    "fairness": {"study": "fairness", "paradigm": "vldp", **LEVEL},
     "synthetic": {"study": "synthetic-4", "paradigm": "vldp", **LEVEL},
     "by-link": {"paradigm": "rldp", "entry": "links", **LEVEL},
     "released": {"paradigm": "rldp", "mechanism": "score", **LEVEL},

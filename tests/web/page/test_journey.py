@@ -113,7 +113,7 @@ def test_in_a_central_poll_the_exact_answers_are_sent_once_under_a_consent_that_
     )
 
 
-@pytest.mark.parametrize("poll", ["kidney", "synthetic"])
+@pytest.mark.parametrize("poll", ["kidney", "fairness", "synthetic"])
 def test_a_study_that_is_not_about_cars_has_cards(poll, visit, stored):
     voter = visit(poll)
     voter.to_dilemmas()

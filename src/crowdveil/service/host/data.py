@@ -19,6 +19,7 @@ from crowdveil.service.host.request import HostRequest, Missing
 from crowdveil.service.host.voters import attachment
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.store import Store
+from crowdveil.study.category import Category
 
 Row = dict[str, Any]
 
@@ -70,7 +71,8 @@ def _report_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
 
 
 def _ballot_columns(poll: HostedPoll) -> dict[str, Any]:
-    sides = {f"{side}_{name}": pl.Float64 for side in ("left", "right") for name in poll.study.feature_names}
+    kinds = {a.name: pl.String if isinstance(a, Category) else pl.Float64 for a in poll.study.attributes}
+    sides = {f"{side}_{name}": kind for side in ("left", "right") for name, kind in kinds.items()}
     return {"voter": pl.String, "day": pl.Date, "chosen": pl.String, **sides, **_about(poll)}
 
 
@@ -80,9 +82,9 @@ def _ballot_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
             about = {f"about_{question.id}": one.about.get(question.id) for question in poll.questions}
             for record in one.records:
                 sides = {
-                    f"{side}_{name}": float(value)
+                    f"{side}_{name}": value
                     for side in ("left", "right")
-                    for name, value in zip(poll.study.feature_names, record[side], strict=True)
+                    for name, value in poll.study.plain_values([float(v) for v in record[side]]).items()
                 }
                 yield {"voter": one.id, "day": one.day, "chosen": record["chosen"], **sides, **about}
 

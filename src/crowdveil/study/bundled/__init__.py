@@ -12,7 +12,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Drawing, Study
 
-BUNDLED = ("moral-machine", "kidney", "synthetic-10")
+BUNDLED = ("moral-machine", "kidney", "fairness", "synthetic-10")
 
 _SYNTHETIC = re.compile(r"synthetic(?:-(\d{1,4}))?")
 

@@ -18,6 +18,9 @@
  * @property {string} [part]
  * @property {number} [lean]
  *
+ * @typedef {{name: string, label: string, levels: string[]}} Category of which an alternative has one level: the
+ *   feature of that level is 1, and those of the others are 0
+ *
  * @typedef {object} Study
  * @property {string} name
  * @property {string} title
@@ -27,6 +30,7 @@
  * @property {string[]} [parts]
  * @property {{method: string, dilemmas: number}} drawing
  * @property {Feature[]} features
+ * @property {Category[]} [categories]
  * @property {Factor[]} [factors] without them the features are the factors
  *
  * @typedef {{name: string, title: string, poles: [string, string], weights: Record<string, number>}} Factor
@@ -75,6 +79,16 @@ export function fingerprint({ factors = [], ...study }) {
   const features = names.map((name, k) => ({ name, weights: names.map((_, j) => (j === k ? 1 : 0)) }));
   const named = weighed.length > 0 && canonicalJson(weighed) !== canonicalJson(features);
   return digest(canonicalJson(named ? { ...study, factors: weighed } : study));
+}
+
+/**
+ * The places of a category's levels among the features; -1 where there is none.
+ * @param {{name: string}[]} features
+ * @param {Category} category
+ */
+export function levelsOf(features, { name, levels }) {
+  const names = features.map((feature) => feature.name);
+  return levels.map((level) => names.indexOf(`${name}-${level}`));
 }
 
 /** @param {string} text @returns {string} SHA-256 of it, in 64 hexadecimal digits */

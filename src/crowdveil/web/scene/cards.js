@@ -1,7 +1,8 @@
-/** Alternatives of any study as cards: each fact in words, and where it has a range, a bar that shows how much. */
+/** Alternatives of any study as cards: each fact in words, and where it is a number, a bar that shows how much. */
 
 import { h, svg } from "../markup.js";
 import { phraseOf } from "../language.js";
+import { levelsOf } from "../mechanisms/study.js";
 
 /**
  * The facts of one alternative, for the inside of its card.
@@ -12,14 +13,16 @@ import { phraseOf } from "../language.js";
  * @param {import("../language.js").Language} language
  */
 export function facts(study, words, values, others, language) {
-  const rows = study.features.map((feature, k) => {
+  const { features, categories = [] } = study;
+  const levels = new Set(categories.flatMap((category) => levelsOf(features, category)));
+  const rows = features.map((feature, k) => {
     const phrase = phraseOf(words.features[feature.name], values[k], language);
     if (!phrase) return null;
     return h(
       "span",
       { class: values[k] === others[k] ? "fact same" : "fact" },
       h("span", {}, phrase),
-      bar(feature, values[k], study.drawing.method === "gaussian"),
+      levels.has(k) ? null : bar(feature, values[k], study.drawing.method === "gaussian"),
     );
   });
   return h("span", { class: "facts-of-card" }, rows);
