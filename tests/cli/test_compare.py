@@ -75,8 +75,14 @@ def test_a_file_is_compared_by_what_it_predicts_in_words(ballots, tmp_path):
     assert re.search(r"pooled-choices \*\s+1\s+0\.\d{3}", result.stdout)
     assert "releases from 30 voters" in result.stdout
     assert "Smallest epsilon for a share of pooled" in result.stdout
-    for who in (r"pooled\s+no privacy", r"society\s+no privacy", r"pooled-choices\s+1"):
-        assert re.search(who + r"\s+0\.\d{4}\s+-?\d+\.\d\d\s+[+-]0\.\d{3}\n", result.stdout)
+    without_intervals, with_intervals = "-", r"[01]\.\d\d"
+    for who, covered in (
+        (r"pooled\s+no privacy", without_intervals),
+        (r"society\s+no privacy", without_intervals),
+        (r"pooled-choices\s+1", with_intervals),
+    ):
+        stated = r"\s+0\.\d{4}\s+-?\d+\.\d\d\s+[+-]0\.\d{3}"
+        assert re.search(rf"{who}{stated}\s+{covered}\n", result.stdout)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ def test_one_laplace_variable_has_a_closed_form(margin):
     noise = LaplaceSum((0.5,), (1,))
     assert noise.below(np.array([1.0]), margin) == pytest.approx(stats.laplace(scale=0.5).cdf(margin), abs=1e-8)
     assert noise.below(np.array([-2.0, 0.0]), margin) == pytest.approx(stats.laplace(scale=1).cdf(margin), abs=1e-8)
+    assert noise.below(np.array([1e-17, 1.0]), margin) == pytest.approx(stats.laplace(scale=0.5).cdf(margin), abs=1e-8)
 
 
 @pytest.mark.parametrize("margin", [0.1, 1.0, 4.0])

@@ -20,6 +20,9 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray
 
+ROUNDING = 1e-12
+"""A coordinate of a direction below this part of the largest is the rounding of whoever computed the direction."""
+
 
 class NoiseDistribution(Protocol):
     """The noise that privacy added to a released parameter."""
@@ -73,14 +76,19 @@ class LaplaceSum:
         The characteristic function of sum_k u_k R_k is prod 1 / (1 + (b u_k t)^2)^n: real and positive.
         Gil-Pelaez with the trapezoidal rule of step h is off by at most the probability of the noise
         exceeding 2 pi / h - |margin|, and cutting at T by the integral beyond it; both are held below 1e-9.
+        A single Laplace variable has a closed form.
         """
-        used = np.abs(direction[direction != 0])
-        deviation = math.sqrt(self.variance * float(used @ used)) if len(used) else 0.0
+        sizes = np.abs(direction)
+        used = sizes[sizes > ROUNDING * np.max(sizes, initial=0.0)]
+        deviation = math.sqrt(self.variance * float(used @ used))
         if deviation == 0:
             return 0.5 if margin == 0 else float(margin > 0)
         x = margin / deviation
         if abs(x) > 40:
             return float(x > 0)
+        if len(used) == sum(self.counts) == 1:
+            beyond = 0.5 * math.exp(-math.sqrt(2) * abs(x))
+            return 1 - beyond if x > 0 else beyond
         levels, repeats = np.unique(used, return_counts=True)
         squares = (np.outer(np.asarray(self.scales), levels) / deviation).ravel() ** 2
         powers = np.outer(self.counts, repeats).ravel()
