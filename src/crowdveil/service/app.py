@@ -19,6 +19,7 @@ from crowdveil.service.middleware.headers import SecurityHeaders
 from crowdveil.service.middleware.logs import RequestLog
 from crowdveil.service.middleware.rate_limit import RateLimit
 from crowdveil.service.pages import add_pages
+from crowdveil.service.public.routes import public_routes
 from crowdveil.service.service import Service
 from crowdveil.version import VERSION
 
@@ -45,6 +46,7 @@ def create_app(service: Service) -> FastAPI:
     for routes in (poll_routes, submission_routes, release_routes, health_routes):
         app.include_router(routes(service))
     app.include_router(host_routes(service))
+    app.include_router(public_routes(service))
     add_pages(app, service)
     settings = service.settings
     # The one added last sees a request first.

@@ -1,4 +1,4 @@
-"""Pages that are the same for everybody: the voter's page, its modules, the list of polls, the API's description."""
+"""Pages that are the same for everybody: the voter's page, its modules, the API's description."""
 
 from __future__ import annotations
 
@@ -35,15 +35,6 @@ class _Modules(StaticFiles):
 def add_pages(app: FastAPI, service: Service) -> None:
     """Add the pages, which OpenAPI does not describe."""
     routes = APIRouter(include_in_schema=False)
-
-    @routes.get("/", response_model=None)
-    def front() -> Response:
-        """Go to the only poll, or list them."""
-        statuses = service.store.polls.all()
-        if len(statuses) == 1:
-            return RedirectResponse(f"/p/{statuses[0].poll.name}/", 307)
-        items = [f'<li><a href="/p/{s.poll.name}/">{escape(s.poll.study.title)}</a></li>' for s in statuses]
-        return _page("Polls", f"<ul>{''.join(items)}</ul>" if items else "<p>There is no poll yet.</p>")
 
     @routes.get("/p/{poll}", response_model=None)
     def without_slash(poll: str) -> Response:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
 from fastapi import APIRouter
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from crowdveil.service.host import data, editor, overview, releases, sign_in, voters
 from crowdveil.service.host.request import PLACE, Handler, HostPages, page
 from crowdveil.service.service import Service
+from crowdveil.service.static_files import static_route
 
 _PAGES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/", overview.polls_page),
@@ -60,14 +57,4 @@ def host_routes(service: Service) -> APIRouter:
         Route(PLACE + path, page(pages, handler, signed_in=False), methods=[method])
         for method, path, handler in _BEFORE_SIGNING_IN
     ]
-    return APIRouter(routes=[*routes, Route(f"{PLACE}/static/{{name}}", static_file)])
-
-
-async def static_file(request: Request) -> Response:
-    """Send a style sheet or a module of the host's pages."""
-    found = _STATIC.get(request.path_params["name"])
-    if found is None:
-        return Response("there is no such file", 404, media_type="text/plain")
-    package, path, kind = found
-    content = resources.files(package).joinpath(path).read_bytes()
-    return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
+    return APIRouter(routes=[*routes, static_route(f"{PLACE}/static", _STATIC)])

@@ -1,0 +1,148 @@
+"""The pictures of a result: tracks for the page, and one picture to keep and to show elsewhere (SVG, PNG)."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+import threading
+from html import escape
+from typing import Any
+
+from markupsafe import Markup
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
+
+from crowdveil.service.public.result import Respect, Result
+
+_INK, _MUTED, _RULE, _PAPER, _MORE = "#1d1d1b", "#66655f", "#dedad1", "#fffefb", "#0067a3"
+RAIL = 160
+"""How long a track is on the page, in its own units."""
+PREVIEW = (1200, 630)
+"""The size at which other websites show a picture of a page."""
+MOST_PREVIEWED = 9
+_ONE_AT_A_TIME = threading.Lock()
+"""Matplotlib's fonts belong to the whole process."""
+
+
+def track(respect: Respect, direction: str) -> Markup:
+    """Draw one respect: the rail from pole to pole, what is left open, and the best estimate."""
+    return Markup(
+        f'<svg class="track" viewBox="-4 0 {RAIL + 8} 14" aria-hidden="true" focusable="false">'
+        f"{_track(respect, direction)}</svg>"
+    )
+
+
+def _track(respect: Respect, direction: str) -> str:
+    low, high, at = (RAIL * place for place in _places(respect, direction))
+    rail = f'<path class="rail" d="M0 7H{RAIL}"/><path class="middle" d="M{RAIL / 2:g} 2V12"/>'
+    if not respect.known:
+        return rail
+    kind = "clear" if respect.clear else "open"
+    band = f'<rect class="band {kind}" x="{low:.1f}" y="4.5" width="{max(high - low, 0.5):.1f}" height="5" rx="2.5"/>'
+    return f'{rail}{band}<circle class="dot {kind}" cx="{at:.1f}" cy="7" r="3.2"/>'
+
+
+def svg_picture(result: Result, direction: str, foot: str) -> str:
+    """Draw all respects as one file that needs nothing beside it, in the page's language."""
+    width, row, top = 720, 62, 96
+    height = top + row * len(result.respects) + 40
+    start, end = (24, width - 24) if direction == "ltr" else (width - 24, 24)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'direction="{direction}" font-family="system-ui, sans-serif" role="img" aria-label="{escape(result.title)}">'
+        f'<rect width="{width}" height="{height}" fill="{_PAPER}"/>'
+        f'<text x="{start}" y="40" font-size="24" font-weight="600" fill="{_INK}">{escape(result.title)}</text>'
+        f'<text x="{start}" y="68" font-size="16" fill="{_MUTED}">{escape(_cut(result.question, 84))}</text>'
+    ]
+    for place, respect in enumerate(result.respects):
+        y = top + place * row
+        parts.append(
+            f'<text x="{start}" y="{y + 14}" font-size="14" fill="{_INK}">{escape(_cut(respect.less, 44))}</text>'
+            f'<text x="{end}" y="{y + 14}" font-size="14" text-anchor="end" fill="{_INK}">'
+            f"{escape(_cut(respect.more, 44))}</text>"
+            f'<g transform="translate(24 {y + 14}) scale({(width - 48) / 100} 2)">'
+            f"{_plain_track(respect, direction)}</g>"
+        )
+    parts.append(
+        f'<text x="24" y="{height - 16}" font-size="12" direction="ltr" fill="{_MUTED}">{escape(foot)}</text></svg>'
+    )
+    return "".join(parts)
+
+
+def _places(respect: Respect, direction: str) -> tuple[float, float, float]:
+    """Return the ends of the band and the dot, from the left."""
+    if direction == "ltr":
+        return respect.low, respect.high, respect.at
+    return 1 - respect.high, 1 - respect.low, 1 - respect.at
+
+
+def _plain_track(respect: Respect, direction: str) -> str:
+    """Draw a track with its colours in it; lengths are in hundredths of the rail, and 2 units high."""
+    low, high, middle = (100 * place for place in _places(respect, direction))
+    colour = _MORE if respect.clear else _MUTED
+    rail = (
+        f'<path d="M0 10H100" stroke="{_RULE}" stroke-width="1"/>'
+        f'<path d="M50 6V14" stroke="{_MUTED}" stroke-width=".2"/>'
+    )
+    if not respect.known:
+        return rail
+    return (
+        f'{rail}<rect x="{low:.1f}" y="7.5" width="{max(high - low, 0.3):.1f}" height="5" '
+        f'fill="{colour}" opacity=".3"/>'
+        f'<ellipse cx="{middle:.1f}" cy="10" rx="1.1" ry="3.6" fill="{colour}"/>'
+    )
+
+
+def png_picture(result: Result, voters: str, foot: str) -> bytes:
+    """Draw the clearest respects at the size that other websites show.
+
+    The letters are matplotlib's own, which know no Arabic and no Chinese: so this picture speaks the study's own words,
+    and leaves out a line that it has no letters for.
+    """
+    rows = result.respects[:MOST_PREVIEWED]
+    figure = Figure(figsize=(PREVIEW[0] / 100, PREVIEW[1] / 100), dpi=100, facecolor=_PAPER)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, PREVIEW[0]), ylim=(PREVIEW[1], 0))
+    axes.axis("off")
+
+    def write(x: float, y: float, said: str, size: float, colour: str = _INK, **more: Any) -> None:
+        if _has_letters(said):
+            axes.text(x, y, said, fontsize=size, color=colour, va="center", parse_math=False, **more)
+
+    title, *rest = textwrap.wrap(result.title, 52) or [""]
+    write(60, 62, title + ("…" if rest else ""), 24, weight="bold")
+    write(60, 108, _cut(result.question, 96), 13, _MUTED)
+    step = (PREVIEW[1] - 210) / max(len(rows), 1)
+    for place, row in enumerate(rows):
+        y = 160 + (place + 0.5) * step
+        colour = _MORE if row.clear else _MUTED
+        write(400, y, _cut(row.less, 40), 12, ha="right")
+        write(800, y, _cut(row.more, 40), 12)
+        axes.plot([420, 780], [y, y], color=_RULE, linewidth=6, solid_capstyle="round")
+        axes.plot([600, 600], [y - 12, y + 12], color=_MUTED, linewidth=1)
+        if row.known:
+            axes.plot(
+                [420 + 360 * row.low, 420 + 360 * row.high],
+                [y, y],
+                color=colour,
+                linewidth=9,
+                alpha=0.35,
+                solid_capstyle="butt",
+            )
+            axes.plot([420 + 360 * row.at], [y], "o", markersize=13, color=colour)
+    write(60, PREVIEW[1] - 30, voters, 13, _MUTED)
+    write(PREVIEW[0] - 60, PREVIEW[1] - 30, foot, 13, _MUTED, ha="right")
+    drawn = io.BytesIO()
+    with _ONE_AT_A_TIME:
+        figure.savefig(drawn, format="png", metadata={"Software": None})
+    return drawn.getvalue()
+
+
+def _has_letters(said: str) -> bool:
+    with _ONE_AT_A_TIME:
+        known = get_font(findfont(FontProperties())).get_charmap()
+    return all(ord(character) in known for character in said)
+
+
+def _cut(said: str, most: int) -> str:
+    return said if len(said) <= most else said[: most - 1].rstrip() + "…"

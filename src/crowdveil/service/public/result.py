@@ -1,0 +1,163 @@
+"""A release as everybody reads it: what the crowd prefers, respect by respect, and what its voters were promised.
+
+Whatever stands here follows from the release file, which is public: nothing else is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from crowdveil.decision import stated_margins
+from crowdveil.pages.plain_words import attacker_odds
+from crowdveil.pages.reading import decimals, one_line, readings, signed
+from crowdveil.privacy.guarantee import Place, Unit
+from crowdveil.releases import Release
+from crowdveil.service.public.words import Words
+from crowdveil.study.translations import Translation
+from crowdveil.study.translations import words as study_words
+
+_PROMISES = {Unit.VOTER: "promise_voter", Unit.RECORD: "promise_record", Unit.CHOICE: "promise_choice"}
+_TRUSTED = {Place.DISTRIBUTED: "trust_devices", Place.CENTRAL: "trust_host"}
+
+
+@dataclass(frozen=True)
+class Respect:
+    """One respect in which outcomes differ, and which way the crowd leans. Places run from 0 (less) to 1 (more)."""
+
+    title: str
+    less: str
+    more: str
+    known: bool
+    at: float
+    low: float
+    high: float
+    sentence: str
+    range: str
+    """What the band leaves open, in words; empty where the sentence says so."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether the band lies on one side of the middle."""
+        return self.known and (self.low > 0.5 or self.high < 0.5)
+
+
+@dataclass(frozen=True)
+class FeatureRow:
+    """One feature, with the digits that make sense."""
+
+    label: str
+    value: str
+    error_bar: str
+    lean: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """A release in one language."""
+
+    title: str
+    question: str
+    shares: bool
+    """Whether places are shares of people. (They are not in a society as the paper defines it.)"""
+    respects: tuple[Respect, ...]
+    """The clearest first."""
+    features: tuple[FeatureRow, ...]
+    promises: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """The three clearest findings in a line, for whoever shows the page's address to others."""
+        clear = [respect.sentence for respect in self.respects if respect.clear][:3]
+        return ". ".join(clear) + "." if clear else self.question
+
+
+def read_result(release: Release, words: Words, added: Sequence[Translation] = ()) -> Result:
+    """Put a release into words of a language."""
+    said = study_words(release.study, words.language, added)
+    respects = sorted(_respects(release, words, said), key=lambda row: (not row.known, -abs(row.at - 0.5)))
+    return Result(
+        title=one_line(said["title"]),
+        question=one_line(said["question"]),
+        shares=release.unknown is not None,
+        respects=tuple(respects),
+        features=_features(release, said),
+        promises=tuple(_promises(release, words)),
+    )
+
+
+def _respects(release: Release, words: Words, said: dict[str, dict[str, dict[str, str]]]) -> list[Respect]:
+    study = release.study
+    lengths = (study.pole_steps @ study.factor_matrix).diagonal()
+    margins = np.asarray(stated_margins(release, study.pole_steps), float)
+    ends = release.factor_intervals * lengths[:, None]
+    if release.unknown is not None:
+        places, bands = ndtr(margins), ndtr(ends)
+    else:
+        widest = float(np.max(np.abs(np.hstack([margins[:, None], ends])))) or 1.0
+        places, bands = 0.5 + margins / widest / 2, 0.5 + ends / widest / 2
+    found = []
+    for k, factor in enumerate(study.factors):
+        if factor.name in said["factors"]:
+            spoken = said["factors"][factor.name]
+            title, (less, more) = one_line(spoken["title"]), map(one_line, spoken["poles"])
+        else:
+            title = one_line(said["features"][factor.name]["label"])
+            less, more = words("less", label=title), words("more", label=title)
+        at, low, high = float(places[k]), float(min(bands[k, 0], places[k])), float(max(bands[k, 1], places[k]))
+        known = bool(release.known[k])
+        values = (float(margins[k]), float(ends[k, 0]), float(ends[k, 1]))
+        sentence, band = _sentence(release, words, (less, more), (at, low, high), values, known)
+        found.append(Respect(title, less, more, known, at, low, high, sentence, band))
+    return found
+
+
+def _sentence(
+    release: Release,
+    words: Words,
+    poles: tuple[str, str],
+    places: tuple[float, float, float],
+    values: tuple[float, float, float],
+    known: bool,
+) -> tuple[str, str]:
+    """Say one respect from the majority's side, and what is left open."""
+    if not known:
+        return words("row_unknown"), ""
+    if release.unknown is None:
+        value, low, high = (signed(number, 2) for number in values)
+        return words("row_value", value=value, low=low, high=high), ""
+    (less, more), (at, low_end, high_end) = poles, places
+    if at < 0.5:
+        less, more, at, low_end, high_end = more, less, 1 - at, 1 - high_end, 1 - low_end
+    ends = {"low": math.floor(100 * low_end), "high": math.ceil(100 * high_end)}
+    if low_end <= 0.5:
+        return words("row_open", more=more, **ends), ""
+    return words("row_share", share=round(100 * at), less=less, more=more), words("row_range", **ends)
+
+
+def _features(release: Release, said: dict[str, dict[str, dict[str, str]]]) -> tuple[FeatureRow, ...]:
+    places = decimals(readings(release))
+    rows = []
+    for k in np.argsort(-release.parameter):
+        feature, value, bar = release.study.features[k], float(release.parameter[k]), float(release.error_bars[k])
+        lean = "unclear" if not abs(value) > bar else "more" if value > 0 else "less"
+        label = one_line(said["features"][feature.name]["label"])
+        rows.append(FeatureRow(label, signed(value, places), f"± {bar:.{places}f}", lean))
+    return tuple(rows)
+
+
+def _promises(release: Release, words: Words) -> list[str]:
+    guarantee = release.guarantee
+    right = math.ceil(100 * attacker_odds(guarantee.epsilon.value))
+    said = [
+        words(_PROMISES[guarantee.paradigm.unit], voters=words.whole(guarantee.voters)),
+        words(_TRUSTED[guarantee.paradigm.place]),
+        words("odds", right=right),
+    ]
+    if guarantee.personal:
+        said.append(words("odds_personal", least=guarantee.smallest_epsilon, most=guarantee.epsilon))
+    return [*said, words("limits")]

@@ -1,0 +1,213 @@
+"""Where the public pages are: the front page, a poll's result, one release, and what can be taken from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from crowdveil.pages.reading import one_line
+from crowdveil.protocol.polls import Entry, State
+from crowdveil.releases import Release
+from crowdveil.service.public.pictures import PREVIEW, png_picture, svg_picture, track
+from crowdveil.service.public.result import Result, read_result
+from crowdveil.service.public.words import Words, own_name, pick_language, words_of
+from crowdveil.service.service import Service
+from crowdveil.service.static_files import static_route
+from crowdveil.service.store.polls import PollStatus
+from crowdveil.service.store.releases import StoredRelease
+from crowdveil.study.translations import INTERFACE_LANGUAGES, languages
+from crowdveil.study.translations import words as study_words
+
+PLACE = "/r"
+"""Where on the website results are."""
+TEMPLATES = Environment(
+    loader=PackageLoader("crowdveil.service.public"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+TEMPLATES.filters.update(line=one_line, own_name=own_name)
+TEMPLATES.globals.update(track=track, preview=PREVIEW)
+_STATIC = {
+    "release.css": ("crowdveil.pages", "release_page.css", "text/css"),
+    "public.css": ("crowdveil.service.public", "static/public.css", "text/css"),
+    "decide.js": ("crowdveil.service.public", "static/decide.js", "text/javascript"),
+    "builder.js": ("crowdveil.service.public", "static/builder.js", "text/javascript"),
+}
+_NEVER_CHANGES = {"Cache-Control": "public, max-age=604800, immutable"}
+
+
+@dataclass(frozen=True)
+class PollCard:
+    """A poll on the front page."""
+
+    name: str
+    title: str
+    question: str
+    state: State
+    joinable: bool
+    result: Result | None
+
+
+def public_routes(service: Service) -> APIRouter:
+    """Return the public pages, which OpenAPI does not describe."""
+    routes = APIRouter(include_in_schema=False, routes=[static_route("/public", _STATIC)])
+
+    @routes.get("/", response_model=None)
+    def front(request: Request) -> Response:
+        """Go to the only poll, or show all of them."""
+        statuses = service.store.polls.all()
+        if len(statuses) == 1:
+            return RedirectResponse(f"/p/{statuses[0].poll.name}/", 307)
+        words = _words(request, INTERFACE_LANGUAGES)
+        cards = [_card(service, status, words) for status in statuses]
+        return _show(service, request, words, "front.html", offered=INTERFACE_LANGUAGES, cards=cards)
+
+    @routes.get(PLACE + "/{poll}", response_model=None)
+    def without_slash(poll: str) -> Response:
+        """Go to the poll's result."""
+        return RedirectResponse(f"{PLACE}/{quote(poll, safe='')}/", 307)
+
+    @routes.get(PLACE + "/{poll}/", response_model=None)
+    def poll_result(request: Request, poll: str) -> Response:
+        """Show the release that the poll's decisions use."""
+        status = service.store.polls.get(poll)
+        if status is None:
+            return _not_found(service, request)
+        current = status.current_release
+        stored = None if current is None else service.store.releases.get(current)
+        return _result_page(service, request, status, stored)
+
+    @routes.get(PLACE + "/{poll}/{release}/", response_model=None)
+    def release_result(request: Request, poll: str, release: str) -> Response:
+        """Show one release of a poll."""
+        found = _find(service, poll, release)
+        return _not_found(service, request) if found is None else _result_page(service, request, *found)
+
+    @routes.get(PLACE + "/{poll}/{release}/{file}", response_model=None)
+    def taken(request: Request, poll: str, release: str, file: str) -> Response:
+        """Send a picture or a table of a release."""
+        found = _find(service, poll, release)
+        made = None if found is None else _file(service, request, *found, file)
+        return _not_found(service, request) if made is None else made
+
+    return routes
+
+
+def _find(service: Service, poll: str, release: str) -> tuple[PollStatus, StoredRelease] | None:
+    status, stored = service.store.polls.get(poll), service.store.releases.get(release)
+    return None if status is None or stored is None or stored.poll != poll else (status, stored)
+
+
+def _words(request: Request, offered: tuple[str, ...]) -> Words:
+    return words_of(
+        pick_language(offered, request.query_params.get("lang"), request.headers.get("accept-language", ""))
+    )
+
+
+def _joinable(status: PollStatus, service: Service) -> bool:
+    return status.state(service.today()) is State.OPEN and status.poll.entry is Entry.OPEN
+
+
+def _card(service: Service, status: PollStatus, words: Words) -> PollCard:
+    poll = status.poll
+    spoken = words_of(pick_language(languages(poll.study, poll.translations), words.language, ""))
+    said = study_words(poll.study, spoken.language, poll.translations)
+    stored = None if status.current_release is None else service.store.releases.get(status.current_release)
+    return PollCard(
+        name=poll.name,
+        title=one_line(said["title"]),
+        question=one_line(said["question"]),
+        state=status.state(service.today()),
+        joinable=_joinable(status, service),
+        result=None if stored is None else read_result(service.read(stored), spoken, poll.translations),
+    )
+
+
+def _result_page(service: Service, request: Request, status: PollStatus, stored: StoredRelease | None) -> Response:
+    poll = status.poll
+    offered = languages(poll.study, poll.translations)
+    words = _words(request, offered)
+    said = study_words(poll.study, words.language, poll.translations)
+    release = None if stored is None else service.read(stored)
+    return _show(
+        service,
+        request,
+        words,
+        "result.html",
+        offered=offered,
+        poll=poll,
+        said=said,
+        state=status.state(service.today()),
+        joinable=_joinable(status, service),
+        stored=stored,
+        release=release,
+        result=None if release is None else read_result(release, words, poll.translations),
+        others=[one for one in service.store.releases.all(poll.name) if stored is not None and one.id != stored.id],
+        decider=None if release is None else _decider(poll.name, release, words, said),
+    )
+
+
+def _decider(poll: str, release: Release, words: Words, said: dict[str, object]) -> dict[str, object]:
+    """Return what the page's module needs to build a dilemma and to ask the release."""
+    needed = (*(key for key in words.said if key.startswith("decide_")), "add", "remove")
+    return {
+        "poll": poll,
+        "release": release.digest,
+        "study": release.study.as_dict(),
+        "words": said,
+        "said": {key: words.said[key] for key in needed},
+    }
+
+
+def _file(service: Service, request: Request, status: PollStatus, stored: StoredRelease, file: str) -> Response | None:
+    release = service.read(stored)
+    name = f"{status.poll.name}-{stored.id[:8]}"
+    match file:
+        case "factors.csv":
+            return _attached(release.factors_to_polars().write_csv(), f"{name}-{file}", "text/csv")
+        case "features.csv":
+            return _attached(release.to_polars().write_csv(), f"{name}-{file}", "text/csv")
+        case "picture.svg":
+            words = _words(request, languages(status.poll.study, status.poll.translations))
+            result = read_result(release, words, status.poll.translations)
+            return Response(
+                svg_picture(result, words.direction, _foot(service, request, stored)), 200, None, "image/svg+xml"
+            )
+        case "picture.png":
+            words = words_of("en")
+            voters = f"{words.whole(release.guarantee.voters)} {words('voters')}"
+            drawn = png_picture(read_result(release, words), voters, _foot(service, request, stored))
+            return Response(drawn, 200, _NEVER_CHANGES, "image/png")
+        case _:
+            return None
+
+
+def _foot(service: Service, request: Request, stored: StoredRelease) -> str:
+    return f"{_origin(service, request)}{PLACE}/{stored.poll}/"
+
+
+def _attached(content: str, name: str, kind: str) -> Response:
+    return Response(content, 200, {"Content-Disposition": f'attachment; filename="{name}"', **_NEVER_CHANGES}, kind)
+
+
+def _not_found(service: Service, request: Request) -> Response:
+    words = _words(request, INTERFACE_LANGUAGES)
+    return _show(service, request, words, "not_found.html", 404, offered=INTERFACE_LANGUAGES)
+
+
+def _origin(service: Service, request: Request) -> str:
+    return service.settings.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"
+
+
+def _show(
+    service: Service, request: Request, words: Words, template: str, code: int = 200, **context: object
+) -> Response:
+    shown = {"words": words, "origin": _origin(service, request), "path": request.url.path, "place": PLACE, **context}
+    headers = {"Cache-Control": "no-cache", "Vary": "Accept-Language", "Content-Language": words.language}
+    return HTMLResponse(TEMPLATES.get_template(template).render(shown), code, headers)

@@ -1,0 +1,139 @@
+/** Ask the crowd: two outcomes are put together here, and the release decides between them through the API. */
+
+import { h } from "/web/markup.js";
+import { facts, people } from "./builder.js";
+import { CHARACTERS, loadCharacters } from "/web/scene/characters.js";
+import { drawRoad, fitsRoad, hasRoad } from "/web/scene/road.js";
+
+/**
+ * @typedef {import("./builder.js").Values} Values
+ * @typedef {import("./builder.js").Side} Side
+ * @typedef {object} Decider
+ * @property {string} poll
+ * @property {string} release
+ * @property {any} study
+ * @property {any} words the study's, in the visitor's language
+ * @property {Record<string, string>} said the page's own
+ */
+
+const TAGS = { left: "A", right: "B" };
+const SIDES = /** @type {const} */ (["left", "right"]);
+
+const place = /** @type {HTMLElement} */ (document.getElementById("decider"));
+/** @type {Decider} */
+const decider = JSON.parse(String(place.dataset.decider));
+const { study, said } = decider;
+const road = hasRoad(study);
+/** @type {Record<Side, Values>} */
+let values = { left: starting(0), right: starting(1) };
+/** @type {Record<Side, Values>[]} */
+let examples = [];
+
+const picture = h("div", { class: "decide-picture" });
+const forms = { left: h("fieldset", { class: "card" }), right: h("fieldset", { class: "card" }) };
+const verdict = h("div", { class: "verdict", role: "status" });
+place.replaceChildren(
+  picture,
+  h("div", { class: "decide-sides" }, forms.left, forms.right),
+  h(
+    "p",
+    { class: "links" },
+    h("button", { type: "button", onclick: ask }, said.decide_ask),
+    h("button", { type: "button", class: "second", onclick: another }, said.decide_another),
+  ),
+  verdict,
+);
+if (road) await loadCharacters();
+await another();
+
+/** Values to begin with, should no example come. @param {number} k @returns {Values} */
+function starting(k) {
+  return Object.fromEntries(
+    study.features.map((/** @type {any} */ feature, /** @type {number} */ i) => {
+      if (road) return [feature.name, feature.name === "intervention" ? k : feature.name === CHARACTERS[k] ? 1 : 0];
+      const shown = feature.levels?.length ? feature.levels : [feature.low, feature.high];
+      return [feature.name, shown[(k + i) % shown.length]];
+    }),
+  );
+}
+
+/** Show a dilemma as a voter may be shown it. */
+async function another() {
+  if (examples.length === 0) {
+    const answer = await fetch(`/api/polls/${encodeURIComponent(decider.poll)}/session`, { credentials: "omit" });
+    const named = (/** @type {number[]} */ side) =>
+      Object.fromEntries(study.features.map((/** @type {any} */ feature, /** @type {number} */ k) => [feature.name, side[k]]));
+    if (answer.ok) examples = (await answer.json()).dilemmas.map((/** @type {any} */ d) => ({ left: named(d.left), right: named(d.right) }));
+  }
+  values = examples.pop() ?? values;
+  draw();
+}
+
+/** Draw both outcomes and their forms; what was decided before no longer holds. */
+function draw() {
+  for (const side of SIDES) {
+    const fill = road ? people : facts;
+    const shown = fill({ study, words: decider.words, said, side, values: values[side], change });
+    forms[side].replaceChildren(h("legend", {}, words("decide_side", { tag: TAGS[side] })), ...shown);
+  }
+  verdict.replaceChildren();
+  const dilemma = { left: listed("left"), right: listed("right") };
+  if (road && fitsRoad(study, dilemma)) picture.replaceChildren(drawRoad(study, dilemma, TAGS, () => {}).element);
+}
+
+/**
+ * Change one value. On the road, one group is ahead and the other beside it, and only one sits in the car.
+ * @param {Side} side
+ * @param {string} name
+ * @param {number} value
+ */
+function change(side, name, value) {
+  const other = side === "left" ? "right" : "left";
+  values[side][name] = value;
+  if (road && name === "intervention") values[other][name] = 1 - value;
+  if (road && name === "barrier" && value === 1) Object.assign(values[other], { barrier: 0 });
+  if (road && name === "barrier" && value === 1) Object.assign(values[side], { legality: 0 });
+  const focused = document.activeElement?.getAttribute("data-key");
+  draw();
+  const again = focused && place.querySelector(`[data-key="${CSS.escape(focused)}"]`);
+  if (again instanceof HTMLElement) again.focus();
+}
+
+/** @param {Side} side */
+function listed(side) {
+  return study.features.map((/** @type {any} */ feature) => values[side][feature.name]);
+}
+
+async function ask() {
+  if (road && !fitsRoad(study, { left: listed("left"), right: listed("right") })) {
+    verdict.replaceChildren(h("p", {}, said.decide_people));
+    return;
+  }
+  const alternatives = SIDES.map((side) => ({ name: TAGS[side], features: values[side] }));
+  try {
+    const answer = await fetch(`/api/releases/${decider.release}/decisions`, {
+      method: "POST",
+      credentials: "omit",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ alternatives }),
+    });
+    const told = await answer.json();
+    verdict.replaceChildren(...(answer.ok ? decision(told) : [h("p", {}, words("decide_failed", { message: told.error.message }))]));
+  } catch (error) {
+    verdict.replaceChildren(h("p", {}, words("decide_failed", { message: String(error) })));
+  }
+}
+
+/** @param {any} told */
+function decision({ choice, probability, certainty, too_close_to_call: close }) {
+  const sure = { certainty: Math.floor(100 * certainty), share: Math.round(100 * (probability ?? 0)) };
+  return [
+    h("p", { class: "choice" }, close ? said.decide_close : words("decide_choice", { tag: choice })),
+    close ? "" : h("p", { class: "note" }, words(probability === null ? "decide_certainty" : "decide_share", sure)),
+  ];
+}
+
+/** @param {string} key @param {Record<string, string | number>} given */
+function words(key, given) {
+  return said[key].replaceAll(/\{(\w+)\}/g, (_, name) => String(given[name]));
+}
