@@ -65,7 +65,7 @@ def test_a_failure_is_logged_without_its_words(
     def fail(_: Polls) -> None:
         raise RuntimeError(f"somebody at {ADDRESS} sent this")
 
-    monkeypatch.setattr(Polls, "all", fail)
+    monkeypatch.setattr(Polls, "listed", fail)
     with TestClient(create_app(service)) as client:
         assert client.get("/api/polls").status_code == 500
     (failure,) = [line for line in map(json.loads, log.getvalue().splitlines()) if line["event"] == "failure"]

@@ -17,6 +17,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.submission import report_id
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.poll_release import make_release
+from crowdveil.service.store.audit_log import LogEntry
 from crowdveil.service.store.backup import TABLES, back_up, check_backup, restore
 from crowdveil.service.store.store import open_store
 from crowdveil.service.store.submissions import SubmissionRow
@@ -40,8 +41,12 @@ def fill(store):
     submissions.withdraw("untrusted", f"{7:032x}")
     make_release(store, "trusted", TODAY, Epsilon("0.5"))
     store.polls.close("untrusted")
+    store.polls.add(poll_from_dict({**DISTRIBUTED, "name": "gone"}))
+    store.polls.delete("gone")
+    store.steps.count("untrusted", "welcome", TODAY)
     store.hosts.create_sign_in_link(0)
     store.hosts.start_session("host", 0)
+    store.audit_log.add(LogEntry(0, "host", "signed in", None, ""))
 
 
 def contents(store):

@@ -9,7 +9,16 @@ from argon2 import PasswordHasher
 from sqlalchemy import text
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.service.store.hosts import FIRST_HOST, LINK_SECONDS, SESSION_SECONDS, Hosts
+from crowdveil.service.store.audit_log import LogEntry
+from crowdveil.service.store.hosts import (
+    FIRST_HOST,
+    INVITATION_SECONDS,
+    LINK_SECONDS,
+    SESSION_SECONDS,
+    Host,
+    Hosts,
+    Role,
+)
 from crowdveil.service.store.store import Store
 
 NOW = 1_000_000
@@ -67,3 +76,68 @@ def test_no_secret_is_in_the_database(store: Store) -> None:
         ]
     assert not any(secret in kept for secret in (token, cookie, PASSWORD) for kept in rows)
     assert "$argon2id$" in rows[0]
+
+
+def test_an_invitation_brings_a_host_with_a_role(store: Store) -> None:
+    store.hosts.create_sign_in_link(NOW)
+    token = store.hosts.invite("ana@lab.example", Role.ANALYST, NOW)
+    assert store.hosts.use_sign_in_link(token, NOW + INVITATION_SECONDS - 1) == "ana@lab.example"
+    assert store.hosts.all() == [
+        Host("ana@lab.example", Role.ANALYST, False, False),
+        Host(FIRST_HOST, Role.OWNER, False, False),
+    ]
+    for wrong in ("ana@lab.example", "", "a b", "<b>"):
+        with pytest.raises(CrowdveilError):
+            store.hosts.invite(wrong, Role.VIEWER, NOW)
+
+
+def test_one_owner_always_stays(store: Store) -> None:
+    store.hosts.create_sign_in_link(NOW)
+    store.hosts.invite("ana", Role.VIEWER, NOW)
+    with pytest.raises(CrowdveilError, match="somebody must own"):
+        store.hosts.set_role(FIRST_HOST, Role.ANALYST)
+    with pytest.raises(CrowdveilError, match="somebody must own"):
+        store.hosts.remove(FIRST_HOST)
+    assert store.hosts.role(FIRST_HOST) is Role.OWNER
+    store.hosts.set_role("ana", Role.OWNER)
+    cookie = store.hosts.start_session(FIRST_HOST, NOW)
+    store.hosts.remove(FIRST_HOST)
+    assert store.hosts.session(cookie, NOW) is None
+    assert [host.name for host in store.hosts.all()] == ["ana"]
+
+
+@pytest.mark.parametrize(
+    ("time", "code"),
+    [(59, "287082"), (1111111109, "081804"), (1111111111, "050471"), (1234567890, "005924"), (2000000000, "279037")],
+)
+def test_one_time_codes_are_those_of_rfc_6238(store: Store, time: int, code: str) -> None:
+    """Appendix B, SHA-1; six digits are the last of the eight there."""
+    key = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"  # 12345678901234567890 in base32.
+    store.hosts.create_sign_in_link(NOW)
+    store.hosts.set_second_factor(FIRST_HOST, key, code, time)
+    assert store.hosts.all()[0].has_second_factor
+    with pytest.raises(CrowdveilError, match="not the code of this moment"):
+        store.hosts.set_second_factor(FIRST_HOST, key, code, time + 90)
+
+
+def test_a_code_counts_once(store: Store) -> None:
+    key = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+    store.hosts.create_sign_in_link(NOW)
+    assert store.hosts.check_code(FIRST_HOST, "", NOW)  # There is no second factor yet.
+    assert not store.hosts.check_code("nobody", "", NOW)
+    store.hosts.set_second_factor(FIRST_HOST, key, "287082", 59)
+    assert not store.hosts.check_code(FIRST_HOST, "287082", 59)
+    assert not store.hosts.check_code(FIRST_HOST, "", 1111111109)
+    assert not store.hosts.check_code(FIRST_HOST, "ünsinn", 1111111109)
+    assert store.hosts.check_code(FIRST_HOST, "081 804", 1111111109)
+    assert not store.hosts.check_code(FIRST_HOST, "081804", 1111111109)
+    store.hosts.drop_second_factor(FIRST_HOST)
+    assert store.hosts.check_code(FIRST_HOST, "", 1111111109)
+
+
+def test_the_audit_log_has_the_latest_first(store: Store) -> None:
+    first, second = LogEntry(NOW, "ana", "signed in", None, ""), LogEntry(NOW + 1, "ana", "closed a poll", "p", "x")
+    store.audit_log.add(first)
+    store.audit_log.add(second)
+    assert store.audit_log.latest() == [second, first]
+    assert store.audit_log.latest("p") == [second]

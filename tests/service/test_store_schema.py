@@ -18,11 +18,12 @@ from crowdveil.service.store import schema
 from crowdveil.service.store.store import Store, open_store
 
 FROM_VOTERS = {
-    "report": {"poll", "id", "place", "epsilon_micro", "body", "about", "day"},
-    "ballot": {"poll", "id", "place", "records", "about", "day"},
+    "report": {"poll", "id", "place", "epsilon_micro", "body", "about", "day", "pilot"},
+    "ballot": {"poll", "id", "place", "records", "about", "day", "pilot"},
     "link": {"poll", "id"},
     "withdrawal": {"poll", "id"},
     "refusal": {"poll", "day", "reason", "times"},
+    "step": {"poll", "day", "step", "times"},
 }
 DAY = date(2026, 5, 4)
 
@@ -45,7 +46,7 @@ def test_sqlite_keeps_no_order_of_arrival(tmp_path: Path) -> None:
 def test_the_database_refuses_an_answer_in_a_distributed_poll(store: Store) -> None:
     store.polls.add(poll("d"))
     for place in ("central", "distributed"):
-        row = {"poll": "d", "id": "0" * 32, "place": place, "records": "[]", "about": "{}", "day": DAY}
+        row = {"poll": "d", "id": "0" * 32, "place": place, "records": "[]", "about": "{}", "day": DAY, "pilot": False}
         with pytest.raises(IntegrityError), store.database.writing() as connection:
             connection.execute(insert(schema.ballot).values(row))
     assert list(store.submissions.ballots("d")) == []
@@ -54,7 +55,7 @@ def test_the_database_refuses_an_answer_in_a_distributed_poll(store: Store) -> N
 def test_the_database_refuses_a_report_in_a_central_poll(store: Store) -> None:
     store.polls.add(poll("c", "vlcp"))
     for place in ("central", "distributed"):
-        row = {"poll": "c", "id": "0" * 32, "place": place, "body": "{}", "about": "{}", "day": DAY}
+        row = {"poll": "c", "id": "0" * 32, "place": place, "body": "{}", "about": "{}", "day": DAY, "pilot": False}
         with pytest.raises(IntegrityError), store.database.writing() as connection:
             connection.execute(insert(schema.report).values({**row, "epsilon_micro": 1}))
     assert list(store.submissions.reports("c")) == []
@@ -62,7 +63,7 @@ def test_the_database_refuses_a_report_in_a_central_poll(store: Store) -> None:
 
 def test_a_poll_cannot_be_moved_to_where_its_reports_are_not_allowed(store: Store) -> None:
     store.polls.add(poll("d"))
-    row = {"poll": "d", "id": "0" * 32, "place": "distributed", "body": "{}", "about": "{}", "day": DAY}
+    row = {"poll": "d", "id": "0" * 32, "place": "distributed", "body": "{}", "about": "{}", "day": DAY, "pilot": False}
     with store.database.writing() as connection:
         connection.execute(insert(schema.report).values({**row, "epsilon_micro": 1}))
     with pytest.raises(IntegrityError), store.database.writing() as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,6 +13,7 @@ from crowdveil.service.api.health import health_routes
 from crowdveil.service.api.polls import poll_routes
 from crowdveil.service.api.releases import release_routes
 from crowdveil.service.api.submissions import submission_routes
+from crowdveil.service.destruction import destroy_on_time
 from crowdveil.service.host.routes import host_routes
 from crowdveil.service.middleware.body_limit import BodyLimit
 from crowdveil.service.middleware.failures import Failures
@@ -29,7 +31,9 @@ def create_app(service: Service) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        destroying = asyncio.create_task(destroy_on_time(service))
         yield
+        destroying.cancel()
         await service.commits.close()
 
     app = FastAPI(

@@ -30,6 +30,8 @@ class HostedPoll(Poll):
     completion_code: str | None = None
     translations: tuple[Translation, ...] = ()
     """The study's words in languages beside those that come with crowdveil."""
+    destroy_on: date | None = None
+    """Central polls: the day on which the exact answers are destroyed, also in backups."""
 
     __hash__ = Poll.__hash__
 
@@ -42,6 +44,8 @@ class HostedPoll(Poll):
             raise CrowdveilError(f"poll {self.name}: the quota must be 1 or more, got {self.quota}")
         if self.opens_on and self.closes_on and not self.opens_on <= self.closes_on:
             raise CrowdveilError(f"poll {self.name}: it closes on {self.closes_on}, before it opens on {self.opens_on}")
+        if self.destroy_on and self.distributed:
+            raise CrowdveilError(f"poll {self.name}: destroy_on is for central polls; this one has no exact answers")
 
     @cached_property
     def settings(self) -> Settings:
@@ -53,9 +57,15 @@ class HostedPoll(Poll):
         """The terms that reports have to keep to."""
         return Terms(self.mechanism, self.settings, frozenset(level.epsilon for level in self.levels))
 
-    def state(self, today: date, closed_by_host: bool, participants: int) -> State:
-        """Return whether submissions are taken today."""
-        if closed_by_host or (self.closes_on is not None and today > self.closes_on):
+    def state(self, today: date, closed_by_host: bool, participants: int, pilot: bool = False) -> State:
+        """Return whether submissions are taken today. Who tries a poll out needs to heed neither dates nor quota."""
+        if pilot and not closed_by_host:
+            return State.OPEN
+        if (
+            closed_by_host
+            or (self.destroy_on is not None and today >= self.destroy_on)
+            or (self.closes_on is not None and today > self.closes_on)
+        ):
             return State.CLOSED
         if self.opens_on is not None and today < self.opens_on:
             return State.NOT_OPEN_YET

@@ -28,6 +28,9 @@ class Settings:
     workers: int = _setting(1, "How many processes answer requests. More than one needs PostgreSQL.")
     data: str = _setting("crowdveil-data", "The directory of the SQLite database, where none is named by `database`.")
     database: str = _setting("", "sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME. Empty: SQLite in `data`.")
+    backups: str = _setting(
+        "", "A directory of backups, from which answers are destroyed on their day, as from the database."
+    )
     public_url: str = _setting("", "The address that voters use, if it is not that of `host` and `port`.")
     trusted_proxies: int = _setting(
         0, "How many reverse proxies of yours stand in front; so many entries of X-Forwarded-For are believed."

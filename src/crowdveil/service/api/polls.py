@@ -27,7 +27,7 @@ def poll_routes(service: Service) -> APIRouter:
     @routes.get("", response_model=PollList, responses=documented())
     def list_polls() -> dict[str, Any]:
         """List the polls."""
-        return {"polls": [_summary(status, service) for status in service.store.polls.all()]}
+        return {"polls": [_summary(status, service) for status in service.store.polls.listed()]}
 
     @routes.get("/{poll}", response_model=PollDescription, responses=documented(404))
     def get_poll(poll: str) -> dict[str, Any]:

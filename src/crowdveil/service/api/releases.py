@@ -95,7 +95,7 @@ def _status(service: Service, poll: str) -> PollStatus:
 
 def _only_poll(service: Service) -> PollStatus:
     """Return the server's only poll: no release of one poll may pass for the conscience of another."""
-    statuses = service.store.polls.all()
+    statuses = service.store.polls.listed()
     if len(statuses) != 1:
         names = ", ".join(status.poll.name for status in statuses) or "none"
         raise Refusal(

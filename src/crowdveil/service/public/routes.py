@@ -61,7 +61,7 @@ def public_routes(service: Service) -> APIRouter:
     @routes.get("/", response_model=None)
     def front(request: Request) -> Response:
         """Go to the only poll, or show all of them."""
-        statuses = service.store.polls.all()
+        statuses = service.store.polls.listed()
         if len(statuses) == 1:
             return RedirectResponse(f"/p/{statuses[0].poll.name}/", 307)
         words = _words(request, INTERFACE_LANGUAGES)

@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,8 +57,11 @@ def back_up(address: str, path: Path) -> Backup:
         database.close()
 
 
-def restore(path: Path, address: str) -> Backup:
-    """Fill an empty database from a backup, all of it or nothing. One with anything in it is refused."""
+def restore(path: Path, address: str, today: date | None = None) -> Backup:
+    """Fill an empty database from a backup, all of it or nothing. One with anything in it is refused.
+
+    Exact answers whose day of destruction has come stay out.
+    """
     backup = check_backup(path)
     database = connect(address)
     try:
@@ -71,7 +74,7 @@ def restore(path: Path, address: str) -> Backup:
                         f"{path} has tables of version {backup.tables}, this crowdveil has {_version(connection)}: "
                         f"restore it with crowdveil {backup.version}, and start this one then, to bring it up to date"
                     )
-                _fill(connection, path)
+                _fill(connection, path, today or datetime.now(UTC).date())
     finally:
         database.close()
     return backup
@@ -93,7 +96,7 @@ def _write(connection: Connection, file: IO[str]) -> Backup:
     digest, counted = hashlib.sha256(), {}
 
     def line(value: Any) -> None:
-        said = json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+        said = _line(value)
         digest.update(said.encode())
         file.write(said)
 
@@ -128,12 +131,53 @@ def _lines(path: Path) -> Iterator[Any]:
         raise CrowdveilError(f"cannot read the backup {path}: {error}") from None
 
 
-def _fill(connection: Connection, path: Path) -> None:
+def destroy_in_backup(path: Path, today: date) -> int:
+    """Rewrite a backup without the exact answers whose day of destruction has come; return how many there were."""
+    check_backup(path)
+    destroyed = sum(is_due for _, is_due in _with_dues(path, today))
+    if not destroyed:
+        return 0
+    digest, counted = hashlib.sha256(), {table.name: 0 for table in TABLES}
+    with replacing(path) as unfinished:
+        unfinished.chmod(0o600)
+        with gzip.open(unfinished, "wt", encoding="utf-8", newline="\n") as file:
+            for value, is_due in _with_dues(path, today):
+                if is_due or (isinstance(value, dict) and "checksum" in value):
+                    continue
+                said = _line(value)
+                digest.update(said.encode())
+                file.write(said)
+                if isinstance(value, list):
+                    counted[value[0]] += 1
+            file.write(json.dumps({"rows": counted, "checksum": digest.hexdigest()}) + "\n")
+    return destroyed
+
+
+def _with_dues(path: Path, today: date) -> Iterator[tuple[Any, bool]]:
+    """Walk the values of a backup; with each, whether it is an exact answer whose day of destruction has come."""
+    due: set[str] = set()
+    for value in _lines(path):
+        row = _row(schema.poll, value[1]) if isinstance(value, list) and value[0] == schema.poll.name else None
+        if row is not None:
+            destroy_on = json.loads(row["definition"]).get("destroy_on")
+            if destroy_on is not None and date.fromisoformat(destroy_on) <= today:
+                due.add(row["id"])
+        is_ballot = isinstance(value, list) and value[0] == schema.ballot.name
+        yield value, is_ballot and _row(schema.ballot, value[1])["poll"] in due
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _fill(connection: Connection, path: Path, today: date) -> None:
     connection.execute(delete(schema.installation))  # A new database has an id of its own.
     by_name = {table.name: table for table in TABLES}
     waiting: list[dict[str, Any]] = []
     filled: Table | None = None
-    for value in _lines(path):
+    for value, is_due in _with_dues(path, today):
+        if is_due:
+            continue
         table = by_name[value[0]] if isinstance(value, list) else None
         if filled is not None and waiting and (table is not filled or len(waiting) == ROWS_AT_ONCE):
             connection.execute(insert(filled), waiting)
@@ -143,6 +187,7 @@ def _fill(connection: Connection, path: Path) -> None:
             waiting.append(_row(table, value[1]))
     if connection.dialect.name == "postgresql":
         _go_on_counting(connection, schema.release)
+        _go_on_counting(connection, schema.audit_log)
 
 
 def _row(table: Table, values: list[Any]) -> dict[str, Any]:

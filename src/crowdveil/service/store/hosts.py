@@ -1,15 +1,25 @@
-"""Hosts and their sessions. The database holds hashes only: whoever reads it can neither sign in nor take a session."""
+"""Hosts, their roles and their sessions.
+
+The database holds hashes of passwords, links and cookies: whoever reads it can neither sign in nor take a session. (The
+key of one-time codes must be kept as it is; without the password it opens nothing.)
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import re
 import secrets
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import delete, insert, select, update
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor import InvalidToken
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.service.store import schema
@@ -20,6 +30,33 @@ FIRST_HOST = "host"
 LEAST_PASSWORD, MOST_PASSWORD = 12, 200
 SESSION_SECONDS = 12 * 3600
 LINK_SECONDS = 24 * 3600
+INVITATION_SECONDS = 7 * 24 * 3600
+CODE_DIGITS, CODE_SECONDS = 6, 30
+"""Of one-time codes, as RFC 6238 and every program for them have them."""
+_NAME = re.compile(r"[\w.@+-]{1,80}")
+
+
+class Role(StrEnum):
+    """What a host may do: a viewer looks, an analyst also releases and downloads, an owner does everything."""
+
+    VIEWER = "viewer"
+    ANALYST = "analyst"
+    OWNER = "owner"
+
+    def covers(self, needed: Role) -> bool:
+        """Whether this role may do what needs that one."""
+        order = list(Role)
+        return order.index(self) >= order.index(needed)
+
+
+@dataclass(frozen=True)
+class Host:
+    """Somebody who may see the host's pages."""
+
+    name: str
+    role: Role
+    has_password: bool
+    has_second_factor: bool
 
 
 @dataclass(frozen=True)
@@ -30,15 +67,53 @@ class Hosts:
     _hasher: PasswordHasher = field(default_factory=PasswordHasher, repr=False)
 
     def create_sign_in_link(self, now: int, host: str = FIRST_HOST) -> str:
-        """Return a token with which the host can sign in once, within a day; makes the host if there is none."""
+        """Return a token with which the host can sign in once, within a day; a new host becomes an owner."""
+        return self._create_link(host, Role.OWNER, now, now + LINK_SECONDS)
+
+    def invite(self, host: str, role: Role, now: int) -> str:
+        """Add a host and return a token with which they sign in once, within a week, and choose a password."""
+        if not _NAME.fullmatch(host):
+            raise CrowdveilError(
+                f"a host's name has 1 to 80 letters, digits and . @ + - _ (an e-mail address will do), got {host!r}"
+            )
+        if self.get(host) is not None:
+            raise CrowdveilError(f"there is a host {host!r} already: choose another name, or change the role")
+        return self._create_link(host, role, now, now + INVITATION_SECONDS)
+
+    def _create_link(self, host: str, role: Role, now: int, until: int) -> str:
         token = secrets.token_urlsafe(32)
         with self.database.writing() as connection:
             if connection.scalar(select(schema.host.c.name).where(schema.host.c.name == host)) is None:
-                connection.execute(insert(schema.host).values(name=host, password=None))
+                connection.execute(insert(schema.host).values(name=host, password=None, role=role.value, last_code=0))
             connection.execute(delete(schema.sign_in_link).where(schema.sign_in_link.c.expires_at <= now))
-            row = {"id": _hash(token), "host": host, "expires_at": now + LINK_SECONDS}
-            connection.execute(insert(schema.sign_in_link).values(row))
+            connection.execute(
+                insert(schema.sign_in_link).values({"id": _hash(token), "host": host, "expires_at": until})
+            )
         return token
+
+    def get(self, host: str) -> Host | None:
+        """Return a host by name."""
+        return next((one for one in self.all() if one.name == host), None)
+
+    def all(self) -> list[Host]:
+        """Return all hosts, by name."""
+        with self.database.reading() as connection:
+            rows = connection.execute(select(schema.host).order_by(schema.host.c.name)).all()
+        return [Host(row.name, Role(row.role), row.password is not None, row.second_factor is not None) for row in rows]
+
+    def set_role(self, host: str, role: Role) -> None:
+        """Change what a host may do. One owner always stays."""
+        with self.database.writing() as connection:
+            connection.execute(update(schema.host).where(schema.host.c.name == host).values(role=role.value))
+            _check_owner_left(connection)
+
+    def remove(self, host: str) -> None:
+        """Remove a host, who is signed out at once. One owner always stays."""
+        with self.database.writing() as connection:
+            for table in (schema.session, schema.sign_in_link):
+                connection.execute(delete(table).where(table.c.host == host))
+            connection.execute(delete(schema.host).where(schema.host.c.name == host))
+            _check_owner_left(connection)
 
     def use_sign_in_link(self, token: str, now: int) -> str | None:
         """Take a one-time token and return whose it is; None if it is unknown, used or too old."""
@@ -73,6 +148,41 @@ class Hosts:
             return False
         return found is not None
 
+    def new_key(self) -> str:
+        """Return a key for one-time codes, in base32. It counts once ``set_second_factor`` has seen a code of it."""
+        return base64.b32encode(secrets.token_bytes(20)).decode()
+
+    def set_second_factor(self, host: str, key: str, code: str, now: int) -> None:
+        """Ask this host for one-time codes from now on; ``code`` shows that the host's device has the key."""
+        step = _step_of(key, code, now)
+        if step is None:
+            raise CrowdveilError(
+                f"{code!r} is not the code of this moment: check that your device's clock is right, and try the next"
+            )
+        with self.database.writing() as connection:
+            values = {"second_factor": key, "last_code": step}
+            connection.execute(update(schema.host).where(schema.host.c.name == host).values(values))
+
+    def drop_second_factor(self, host: str) -> None:
+        """Ask this host for no codes any more."""
+        with self.database.writing() as connection:
+            connection.execute(update(schema.host).where(schema.host.c.name == host).values(second_factor=None))
+
+    def check_code(self, host: str, code: str, now: int) -> bool:
+        """Whether a one-time code is right and was not used before; always so of a host without a second factor."""
+        row = schema.host.c.name == host
+        with self.database.writing() as connection:
+            found = connection.execute(
+                select(schema.host.c.second_factor, schema.host.c.last_code).where(row).with_for_update()
+            ).one_or_none()
+            if found is None or found.second_factor is None:
+                return found is not None
+            step = _step_of(found.second_factor, code, now)
+            if step is None or step <= found.last_code:
+                return False
+            connection.execute(update(schema.host).where(row).values(last_code=step))
+        return True
+
     def start_session(self, host: str, now: int) -> str:
         """Begin a session and return what its cookie holds."""
         cookie = secrets.token_urlsafe(32)
@@ -89,10 +199,35 @@ class Hosts:
         with self.database.reading() as connection:
             return connection.scalar(asked)
 
+    def role(self, host: str) -> Role | None:
+        """Return what a host may do."""
+        with self.database.reading() as connection:
+            found = connection.scalar(select(schema.host.c.role).where(schema.host.c.name == host))
+        return None if found is None else Role(found)
+
     def end_session(self, cookie: str) -> None:
         """End a session."""
         with self.database.writing() as connection:
             connection.execute(delete(schema.session).where(schema.session.c.id == _hash(cookie)))
+
+
+def _step_of(key: str, code: str, now: int) -> int | None:
+    """Return the time step that a code belongs to: this one, or one beside it for clocks that differ; else None."""
+    totp = TOTP(base64.b32decode(key), CODE_DIGITS, SHA1(), CODE_SECONDS)
+    given = "".join(code.split())
+    for step in (now // CODE_SECONDS + ahead for ahead in (0, -1, 1)):
+        try:
+            totp.verify(given.encode(), step * CODE_SECONDS)
+        except InvalidToken:
+            continue
+        return step
+    return None
+
+
+def _check_owner_left(connection: Connection) -> None:
+    owners = select(func.count()).select_from(schema.host).where(schema.host.c.role == Role.OWNER.value)
+    if not connection.execute(owners).scalar_one():
+        raise CrowdveilError("somebody must own this server: make another host an owner first")
 
 
 def _hash(secret: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Row, Select, insert, select, update
+from sqlalchemy import Row, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from crowdveil.errors import CrowdveilError
@@ -18,6 +18,11 @@ from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
 from crowdveil.study.plain_data import canonical_json
+
+OF_A_POLL = tuple(
+    table for table in reversed(schema.metadata.sorted_tables) if "poll" in table.c and table is not schema.audit_log
+)
+"""The tables with a poll's rows, those that refer to others first."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,11 @@ class PollStatus:
     """The id of the newest release."""
     marked_release: str | None
     """The id of the release that the host has marked for decisions."""
+    pilot: bool = False
+    """Being tried out: what is sent now never counts."""
+    archived: bool = False
+    destroyed_on: date | None = None
+    """Central polls: when the exact answers were destroyed."""
 
     @property
     def current_release(self) -> str | None:
@@ -41,7 +51,12 @@ class PollStatus:
 
     def state(self, today: date) -> State:
         """Return whether submissions are taken today."""
-        return self.poll.state(today, self.closed_by_host, self.participants)
+        return self.poll.state(today, self.closed_by_host, self.participants, self.pilot)
+
+    @property
+    def listed(self) -> bool:
+        """Whether the website shows it to everybody: neither tried out nor put away."""
+        return not self.pilot and not self.archived
 
 
 @dataclass(frozen=True)
@@ -52,13 +67,15 @@ class Polls:
     _known: dict[str, HostedPoll] = field(default_factory=dict, repr=False)
     """A poll never changes, so it is read once."""
 
-    def add(self, poll: HostedPoll) -> None:
-        """Store a new poll; a name cannot be used twice."""
+    def add(self, poll: HostedPoll, *, pilot: bool = False) -> None:
+        """Store a new poll, open or to be tried out first; a name cannot be used twice."""
         row = {
             "id": poll.name,
             "place": poll.paradigm.place.value,
             "definition": canonical_json(poll_as_dict(poll)),
             "closed": False,
+            "pilot": pilot,
+            "archived": False,
             "participants": 0,
             "budget_micro": None if poll.budget is None else poll.budget.micro,
             "spent_micro": 0,
@@ -66,6 +83,10 @@ class Polls:
         }
         try:
             with self.database.writing() as connection:
+                if connection.scalar(select(schema.deleted_poll.c.id).where(schema.deleted_poll.c.id == poll.name)):
+                    raise CrowdveilError(
+                        f"there was a poll {poll.name!r}, which is deleted, and a name counts once: choose another one"
+                    )
                 connection.execute(insert(schema.poll).values(row))
         except IntegrityError:
             raise CrowdveilError(f"there is a poll {poll.name!r} already: give the new one another name") from None
@@ -109,6 +130,10 @@ class Polls:
             rows = connection.execute(_statuses().order_by(schema.poll.c.id)).all()
         return [self._status(row) for row in rows]
 
+    def listed(self) -> list[PollStatus]:
+        """Return the polls that the website shows to everybody."""
+        return [status for status in self.all() if status.listed]
+
     def close(self, name: str) -> None:
         """Take no more submissions."""
         self._set_closed(name, True)
@@ -116,6 +141,55 @@ class Polls:
     def reopen(self, name: str) -> None:
         """Take submissions again, as far as the poll's dates and quota allow."""
         self._set_closed(name, False)
+
+    def end_pilot(self, name: str) -> None:
+        """Let votes count from now on. There is no way back: what is promised to voters holds from their first vote."""
+        with self.database.writing() as connection:
+            connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(pilot=False))
+
+    def archive(self, name: str, archived: bool = True) -> None:
+        """Put a poll away, closed, or take it out again."""
+        with self.database.writing() as connection:
+            values = {"archived": True, "closed": True} if archived else {"archived": False}
+            connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(values))
+
+    def contents(self, name: str) -> dict[str, int]:
+        """Count what a deletion would delete, by table."""
+        with self.database.reading() as connection:
+            return {
+                table.name: connection.execute(
+                    select(func.count()).select_from(table).where(table.c.poll == name)
+                ).scalar_one()
+                for table in OF_A_POLL
+            }
+
+    def delete(self, name: str) -> None:
+        """Delete a poll with everything in it, for good. Its name stays taken."""
+        with self.database.writing() as connection:
+            connection.execute(select(schema.poll.c.id).where(schema.poll.c.id == name).with_for_update())
+            for table in OF_A_POLL:
+                connection.execute(delete(table).where(table.c.poll == name))
+            connection.execute(delete(schema.poll).where(schema.poll.c.id == name))
+            connection.execute(insert(schema.deleted_poll).values(id=name))
+        self._known.pop(name, None)
+        self.database.forget_deleted()
+
+    def destroy_answers(self, today: date) -> list[str]:
+        """Destroy the exact answers of every central poll whose day has come, for good; return their names."""
+        due = [
+            status.poll.name
+            for status in self.all()
+            if status.destroyed_on is None and status.poll.destroy_on is not None and status.poll.destroy_on <= today
+        ]
+        for name in due:
+            with self.database.writing() as connection:
+                row = schema.poll.c.id == name
+                connection.execute(select(schema.poll.c.id).where(row).with_for_update())
+                connection.execute(delete(schema.ballot).where(schema.ballot.c.poll == name))
+                connection.execute(update(schema.poll).where(row).values(destroyed_on=today, closed=True))
+        if due:
+            self.database.forget_deleted()
+        return due
 
     def mark_release(self, name: str, release: str | None) -> None:
         """Let the poll's decisions use this release from now on; None: always the newest."""
@@ -138,6 +212,9 @@ class Polls:
             spent=Amount(row.spent_micro),
             latest_release=row.latest_release,
             marked_release=row.marked_release,
+            pilot=row.pilot,
+            archived=row.archived,
+            destroyed_on=row.destroyed_on,
         )
 
 

@@ -22,6 +22,8 @@ from crowdveil.releases import Release, release_from_dict
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
 
+LONGEST_NAME, LONGEST_NOTE = 80, 2000
+
 
 @dataclass(frozen=True)
 class StoredRelease:
@@ -32,6 +34,10 @@ class StoredRelease:
     made_on: date
     file: str
     """The release file, JSON."""
+    made_at: int | None = None
+    """Seconds since 1970, where the host's pages made it."""
+    name: str = ""
+    note: str = ""
 
     def read(self) -> Release:
         """Return it, checked."""
@@ -127,7 +133,7 @@ class Releases:
         """Store a release, and note it at the charge that paid for it."""
         data = release.as_dict()
         stored = StoredRelease(data["checksum"], poll, today, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-        row = {"id": stored.id, "poll": poll, "made_on": today, "file": stored.file}
+        row = {"id": stored.id, "poll": poll, "made_on": today, "file": stored.file, "name": "", "note": ""}
         with self.database.writing() as connection:
             # The same reports give the same release again: it is there once.
             if connection.scalar(select(schema.release.c.id).where(schema.release.c.id == stored.id)) is None:
@@ -136,6 +142,17 @@ class Releases:
                 paid = update(schema.charge).where(schema.charge.c.poll == poll, schema.charge.c.number == charge)
                 connection.execute(paid.values(release=stored.id))
         return stored
+
+    def describe(self, release: str, name: str, note: str, made_at: int | None = None) -> None:
+        """Give a release a name and a note, which only hosts see; and the time at which it was made."""
+        if len(name) > LONGEST_NAME or len(note) > LONGEST_NOTE:
+            raise CrowdveilError(
+                f"a release's name has up to {LONGEST_NAME} characters and its note up to {LONGEST_NOTE:,}; "
+                f"these have {len(name)} and {len(note):,}"
+            )
+        values = {"name": name, "note": note, **({} if made_at is None else {"made_at": made_at})}
+        with self.database.writing() as connection:
+            connection.execute(update(schema.release).where(schema.release.c.id == release).values(values))
 
     def get(self, release: str) -> StoredRelease | None:
         """Return a release by its id."""
@@ -168,7 +185,7 @@ class Releases:
         return Account(Amount(row.budget_micro), Amount(row.spent_micro), tuple(charges))
 
 
-_RELEASES = select(schema.release.c.id, schema.release.c.poll, schema.release.c.made_on, schema.release.c.file)
+_RELEASES = select(*(schema.release.c[name] for name in ("id", "poll", "made_on", "file", "made_at", "name", "note")))
 
 
 def _balance(poll: str) -> Any:

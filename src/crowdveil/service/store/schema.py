@@ -53,6 +53,9 @@ poll = Table(
     Column("place", String(11), nullable=False),
     Column("definition", Text, nullable=False, doc="The poll as canonical JSON. It never changes."),
     Column("closed", Boolean, nullable=False, doc="By the host; dates and quota are in the definition."),
+    Column("pilot", Boolean, nullable=False, doc="Being tried out: what is sent now never counts."),
+    Column("archived", Boolean, nullable=False, doc="Put away by the host: closed, and no longer listed."),
+    Column("destroyed_on", Date, doc="Central polls: when the exact answers were destroyed."),
     Column("participants", BigInteger, nullable=False, doc="How many reports or ballots are stored."),
     Column("budget_micro", BigInteger, doc="Central polls: the cap on all releases together."),
     Column("spent_micro", BigInteger, nullable=False),
@@ -82,6 +85,7 @@ report = Table(
     Column("body", Text, nullable=False, doc="Canonical JSON, without the answers to about-you questions."),
     Column("about", Text, nullable=False, doc="Canonical JSON, perturbed on the device."),
     Column("day", Date, nullable=False),
+    Column("pilot", Boolean, nullable=False, doc="Sent while the poll was tried out: never counted."),
     *_of_a_poll("distributed"),
     sqlite_with_rowid=False,
 )
@@ -95,6 +99,7 @@ ballot = Table(
     Column("records", Text, nullable=False, doc="Canonical JSON: what was shown and what was chosen."),
     Column("about", Text, nullable=False, doc="Canonical JSON."),
     Column("day", Date, nullable=False),
+    Column("pilot", Boolean, nullable=False, doc="Sent while the poll was tried out: never counted."),
     *_of_a_poll("central"),
     sqlite_with_rowid=False,
 )
@@ -125,6 +130,22 @@ refusal = Table(
     sqlite_with_rowid=False,
 )
 
+deleted_poll = Table(
+    "deleted_poll",
+    metadata,
+    Column("id", String(40), primary_key=True, doc="A name that cannot be used again: ledgers follow from names."),
+)
+
+step = Table(
+    "step",
+    metadata,
+    Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("step", String(20), primary_key=True, doc="How far somebody came."),
+    Column("times", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 release = Table(
     "release",
     metadata,
@@ -133,6 +154,9 @@ release = Table(
     Column("poll", String(40), ForeignKey("poll.id"), nullable=False),
     Column("made_on", Date, nullable=False),
     Column("file", Text, nullable=False, doc="The release file, JSON."),
+    Column("made_at", BigInteger, doc="Seconds since 1970, where the host's pages made it."),
+    Column("name", String(80), nullable=False, doc="For the host's own use; may be empty."),
+    Column("note", Text, nullable=False, doc="For the host's own use; may be empty."),
 )
 
 charge = Table(
@@ -154,6 +178,12 @@ host = Table(
     metadata,
     Column("name", String(80), primary_key=True),
     Column("password", Text, doc="An argon2 hash; null until the host has chosen one."),
+    Column("role", String(10), nullable=False),
+    Column("second_factor", String(64), doc="The key of the host's one-time codes (base32); null: none are asked for."),
+    Column(
+        "last_code", BigInteger, nullable=False, doc="The time step of the last code that was used: none counts twice."
+    ),
+    CheckConstraint("role IN ('owner', 'analyst', 'viewer')", "role"),
 )
 
 sign_in_link = Table(
@@ -170,4 +200,15 @@ session = Table(
     Column("id", String(64), primary_key=True, doc="SHA-256 of what the cookie holds."),
     Column("host", String(80), ForeignKey("host.name"), nullable=False),
     Column("expires_at", BigInteger, nullable=False),
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    Column("at", BigInteger, nullable=False),
+    Column("host", String(80), nullable=False, doc="As the host was called then."),
+    Column("action", String(80), nullable=False),
+    Column("poll", String(40)),
+    Column("detail", Text, nullable=False),
 )

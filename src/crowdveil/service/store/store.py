@@ -6,22 +6,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from crowdveil.service.store.audit_log import AuditLog
 from crowdveil.service.store.database import Database, alone, connect, migrate
 from crowdveil.service.store.hosts import Hosts
 from crowdveil.service.store.polls import Polls
 from crowdveil.service.store.releases import Releases
+from crowdveil.service.store.steps import Steps
 from crowdveil.service.store.submissions import Submissions
 
 
 @dataclass(frozen=True)
 class Store:
-    """Polls, submissions, releases and hosts. Safe to use from many threads; nothing here waits for the network."""
+    """Everything that is kept. Safe to use from many threads; nothing here waits for the network."""
 
     database: Database
     polls: Polls
     submissions: Submissions
     releases: Releases
     hosts: Hosts
+    audit_log: AuditLog
+    steps: Steps
 
 
 @contextmanager
@@ -35,6 +39,14 @@ def open_store(address: str) -> Iterator[Store]:
         with alone(database):
             migrate(database)
             polls = Polls(database)
-            yield Store(database, polls, Submissions(database, polls), Releases(database), Hosts(database))
+            yield Store(
+                database,
+                polls,
+                Submissions(database, polls),
+                Releases(database),
+                Hosts(database),
+                AuditLog(database),
+                Steps(database),
+            )
     finally:
         database.close()

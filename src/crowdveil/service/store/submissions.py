@@ -119,13 +119,16 @@ class Submissions:
         """Delete what is stored under a report id, for good, and never accept the id again; False if nothing is."""
         with self.database.writing() as connection:
             connection.execute(_LOCK, {"poll_id": name})
-            deleted = sum(
-                connection.execute(delete(table).where(table.c.poll == name, table.c.id == id)).rowcount
+            deleted = [
+                pilot
                 for table in (schema.report, schema.ballot)
-            )
+                for pilot in connection.scalars(
+                    delete(table).where(table.c.poll == name, table.c.id == id).returning(table.c.pilot)
+                )
+            ]
             if deleted:
                 connection.execute(insert(schema.withdrawal).values(poll=name, id=id))
-                connection.execute(_ADD, {"poll_id": name, "more": -deleted})
+                connection.execute(_ADD, {"poll_id": name, "more": -deleted.count(False)})
         if deleted:
             self.database.forget_deleted()
         return bool(deleted)
@@ -165,10 +168,18 @@ class Submissions:
         poll = self.polls.known(name)
         table = schema.report if poll.distributed else schema.ballot
         kinds = [table.c.day, table.c.epsilon_micro] if poll.distributed else [table.c.day]
-        counted = select(*kinds, func.count()).where(table.c.poll == name).group_by(*kinds).order_by(*kinds)
+        counts = (table.c.poll == name, table.c.pilot.is_(False))
+        counted = select(*kinds, func.count()).where(*counts).group_by(*kinds).order_by(*kinds)
         with self.database.reading() as connection:
             rows = connection.execute(counted).all()
         return [DayCount(row[0], Epsilon.of_millionths(row[1]) if poll.distributed else None, row[-1]) for row in rows]
+
+    def pilots(self, name: str) -> int:
+        """Return how many were sent while the poll was tried out. They count nowhere else."""
+        table = schema.report if self.polls.known(name).distributed else schema.ballot
+        counted = select(func.count()).select_from(table).where(table.c.poll == name, table.c.pilot.is_(True))
+        with self.database.reading() as connection:
+            return connection.execute(counted).scalar_one()
 
     def refusals(self, name: str) -> list[RefusalCount]:
         """Count what was refused, by day and reason."""
@@ -201,7 +212,7 @@ class Submissions:
 
 # The statements are put together once: at thousands of reports a second, doing it each time would show.
 _POLL = schema.poll.c.id == bindparam("poll_id")
-_LOCK = select(schema.poll.c.closed, schema.poll.c.participants).where(_POLL).with_for_update()
+_LOCK = select(schema.poll.c.closed, schema.poll.c.participants, schema.poll.c.pilot).where(_POLL).with_for_update()
 """Waits until nobody else writes for a poll."""
 _ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
 
@@ -220,7 +231,9 @@ _INVITED = _among(schema.link)
 
 def _put(connection: Connection, poll: HostedPoll, rows: Sequence[SubmissionRow], today: date) -> list[Outcome]:
     """Store what may be stored of one poll, inside a transaction that locks it."""
-    locked = connection.execute(_LOCK, {"poll_id": poll.name}).one()
+    locked = connection.execute(_LOCK, {"poll_id": poll.name}).one_or_none()
+    if locked is None:  # Deleted a moment ago.
+        return [Reason.CLOSED] * len(rows)
     among = {"poll_id": poll.name, "ids": [row.id for row in rows]}
     stored = {id: (content, about) for id, content, about in connection.execute(_STORED[poll.distributed], among)}
     barred = frozenset(connection.scalars(_BARRED, among))
@@ -228,7 +241,7 @@ def _put(connection: Connection, poll: HostedPoll, rows: Sequence[SubmissionRow]
     outcomes: list[Outcome] = []
     new: list[SubmissionRow] = []
     for row in rows:
-        state = poll.state(today, locked.closed, locked.participants + len(new))
+        state = poll.state(today, locked.closed, locked.participants + len(new), locked.pilot)
         if row.id in stored:
             same = stored[row.id] == (row.content, row.about)
             outcomes.append(Status.ALREADY_STORED if same else Reason.DIFFERENT_REPORT)
@@ -243,17 +256,18 @@ def _put(connection: Connection, poll: HostedPoll, rows: Sequence[SubmissionRow]
             stored[row.id] = (row.content, row.about)
             new.append(row)
     if new:
-        connection.execute(_INSERT[poll.distributed], [_columns_of(row, poll, today) for row in new])
-        connection.execute(_ADD, {"poll_id": poll.name, "more": len(new)})
+        connection.execute(_INSERT[poll.distributed], [_columns_of(row, poll, today, locked.pilot) for row in new])
+        connection.execute(_ADD, {"poll_id": poll.name, "more": 0 if locked.pilot else len(new)})
     return outcomes
 
 
-def _columns_of(row: SubmissionRow, poll: HostedPoll, today: date) -> dict[str, object]:
+def _columns_of(row: SubmissionRow, poll: HostedPoll, today: date, pilot: bool) -> dict[str, object]:
     content: dict[str, object] = (
         {"records": row.content} if row.epsilon is None else {"epsilon_micro": row.epsilon.micro, "body": row.content}
     )
     place = poll.paradigm.place.value
-    return {"poll": poll.name, "id": row.id, "place": place, "about": row.about, "day": today, **content}
+    shared = {"poll": poll.name, "id": row.id, "place": place, "about": row.about, "day": today, "pilot": pilot}
+    return {**shared, **content}
 
 
 def _count_refusals(connection: Connection, refusals: Refusals, today: date) -> None:
@@ -269,7 +283,8 @@ def _count_refusals(connection: Connection, refusals: Refusals, today: date) -> 
 def _batches(connection: Connection, table: Table, poll: HostedPoll) -> Iterator[Sequence[Row[Any]]]:
     after = ""
     while True:
-        asked = select(table).where(table.c.poll == poll.name, table.c.id > after).order_by(table.c.id)
+        counts = (table.c.poll == poll.name, table.c.pilot.is_(False))
+        asked = select(table).where(*counts, table.c.id > after).order_by(table.c.id)
         rows = connection.execute(asked.limit(ROWS_AT_ONCE)).all()
         if not rows:
             return

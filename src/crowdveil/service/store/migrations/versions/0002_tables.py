@@ -16,9 +16,28 @@ _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 def upgrade() -> None:
     """Make all tables, and give the installation its id."""
     op.create_table(
+        "audit_log",
+        sa.Column("number", _NUMBER, autoincrement=True, nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.Column("host", sa.String(80), nullable=False),
+        sa.Column("action", sa.String(80), nullable=False),
+        sa.Column("poll", sa.String(40), nullable=True),
+        sa.Column("detail", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("number", name="pk_audit_log"),
+    )
+    op.create_table(
+        "deleted_poll",
+        sa.Column("id", sa.String(40), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_deleted_poll"),
+    )
+    op.create_table(
         "host",
         sa.Column("name", sa.String(80), nullable=False),
         sa.Column("password", sa.Text(), nullable=True),
+        sa.Column("role", sa.String(10), nullable=False),
+        sa.Column("second_factor", sa.String(64), nullable=True),
+        sa.Column("last_code", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint("role IN ('owner', 'analyst', 'viewer')", name="ck_host_role"),
         sa.PrimaryKeyConstraint("name", name="pk_host"),
     )
     installation = op.create_table(
@@ -32,6 +51,9 @@ def upgrade() -> None:
         sa.Column("place", sa.String(11), nullable=False),
         sa.Column("definition", sa.Text(), nullable=False),
         sa.Column("closed", sa.Boolean(), nullable=False),
+        sa.Column("pilot", sa.Boolean(), nullable=False),
+        sa.Column("archived", sa.Boolean(), nullable=False),
+        sa.Column("destroyed_on", sa.Date(), nullable=True),
         sa.Column("participants", sa.BigInteger(), nullable=False),
         sa.Column("budget_micro", sa.BigInteger(), nullable=True),
         sa.Column("spent_micro", sa.BigInteger(), nullable=False),
@@ -53,6 +75,7 @@ def upgrade() -> None:
         sa.Column("records", sa.Text(), nullable=False),
         sa.Column("about", sa.Text(), nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
+        sa.Column("pilot", sa.Boolean(), nullable=False),
         sa.CheckConstraint("place = 'central'", name="ck_ballot_place"),
         sa.ForeignKeyConstraint(["poll", "place"], ["poll.id", "poll.place"], name="fk_ballot_poll"),
         sa.PrimaryKeyConstraint("poll", "id", name="pk_ballot"),
@@ -97,6 +120,9 @@ def upgrade() -> None:
         sa.Column("poll", sa.String(40), nullable=False),
         sa.Column("made_on", sa.Date(), nullable=False),
         sa.Column("file", sa.Text(), nullable=False),
+        sa.Column("made_at", sa.BigInteger(), nullable=True),
+        sa.Column("name", sa.String(80), nullable=False),
+        sa.Column("note", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(["poll"], ["poll.id"], name="fk_release_poll"),
         sa.PrimaryKeyConstraint("number", name="pk_release"),
         sa.UniqueConstraint("id", name="uq_release_id"),
@@ -110,6 +136,7 @@ def upgrade() -> None:
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("about", sa.Text(), nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
+        sa.Column("pilot", sa.Boolean(), nullable=False),
         sa.CheckConstraint("place = 'distributed'", name="ck_report_place"),
         sa.ForeignKeyConstraint(["poll", "place"], ["poll.id", "poll.place"], name="fk_report_poll"),
         sa.PrimaryKeyConstraint("poll", "id", name="pk_report"),
@@ -130,6 +157,16 @@ def upgrade() -> None:
         sa.Column("expires_at", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["host"], ["host.name"], name="fk_sign_in_link_host"),
         sa.PrimaryKeyConstraint("id", name="pk_sign_in_link"),
+    )
+    op.create_table(
+        "step",
+        sa.Column("poll", sa.String(40), nullable=False),
+        sa.Column("day", sa.Date(), nullable=False),
+        sa.Column("step", sa.String(20), nullable=False),
+        sa.Column("times", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["poll"], ["poll.id"], name="fk_step_poll"),
+        sa.PrimaryKeyConstraint("poll", "day", "step", name="pk_step"),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "withdrawal",

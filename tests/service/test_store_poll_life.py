@@ -1,0 +1,169 @@
+"""The life of a poll in the database: tried out, opened, put away, deleted; and answers destroyed on their day."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+from tests.service.voters import ballot_row, poll, report_row
+
+from crowdveil.errors import CrowdveilError, Reason
+from crowdveil.protocol.polls import State
+from crowdveil.protocol.submission import Status
+from crowdveil.service.destruction import destroy_due
+from crowdveil.service.poll_release import make_release
+from crowdveil.service.service import Service
+from crowdveil.service.settings import Settings
+from crowdveil.service.store import schema
+from crowdveil.service.store.backup import back_up, check_backup, destroy_in_backup, restore
+from crowdveil.service.store.polls import OF_A_POLL
+from crowdveil.service.store.store import Store, open_store
+
+TODAY = date(2026, 5, 4)
+
+
+def test_votes_of_a_pilot_are_marked_and_never_counted(store: Store) -> None:
+    asked = poll("tried", quota=2, opens_on=str(TODAY + timedelta(days=5)))
+    store.polls.add(asked, pilot=True)
+    pilots = [report_row(asked, number) for number in range(4)]
+    assert store.submissions.put(pilots, TODAY) == [Status.STORED] * 4  # Neither the day nor the quota is heeded.
+    assert store.submissions.pilots("tried") == 4
+    assert [store.polls.get("tried").participants, store.submissions.by_day("tried")] == [0, []]
+    assert list(store.submissions.reports("tried")) == []
+    with pytest.raises(CrowdveilError):
+        make_release(store, "tried", TODAY)
+    store.polls.end_pilot("tried")
+    opening = TODAY + timedelta(days=5)
+    assert store.submissions.put([report_row(asked, 4)], TODAY) == [Reason.NOT_OPEN_YET]
+    counted = [report_row(asked, number) for number in range(5, 8)]
+    assert store.submissions.put(counted, opening) == [Status.STORED, Status.STORED, Reason.FULL]
+    (stored,) = store.submissions.reports("tried")
+    assert {one.id for one in stored} == {row.id for row in counted[:2]}
+    assert store.submissions.put(pilots[:1], opening) == [Status.ALREADY_STORED]  # A pilot's token counts no more.
+    assert store.submissions.withdraw("tried", pilots[0].id)
+    assert (store.polls.get("tried").participants, store.submissions.pilots("tried")) == (2, 3)
+    assert store.submissions.withdraw("tried", counted[0].id)
+    assert store.polls.get("tried").participants == 1
+
+
+def test_pilot_ballots_stay_out_of_the_crowd(store: Store) -> None:
+    asked = poll("trusted", "vlcp")
+    store.polls.add(asked, pilot=True)
+    store.submissions.put([ballot_row(asked, seed) for seed in range(3)], TODAY)
+    store.polls.end_pilot("trusted")
+    store.submissions.put([ballot_row(asked, seed) for seed in range(3, 8)], TODAY)
+    assert len(store.submissions.crowd("trusted")) == 5
+
+
+def test_a_poll_is_put_away_and_taken_out(store: Store) -> None:
+    store.polls.add(poll("old"))
+    store.polls.archive("old")
+    status = store.polls.get("old")
+    assert (status.archived, status.listed, status.state(TODAY)) == (True, False, State.CLOSED)
+    store.polls.archive("old", False)
+    status = store.polls.get("old")
+    assert (status.listed, status.closed_by_host) == (True, True)
+    store.polls.reopen("old")
+    assert store.polls.get("old").state(TODAY) is State.OPEN
+
+
+def test_a_deleted_poll_leaves_nothing_but_its_name(store: Store) -> None:
+    asked, other = poll("gone", entry="links"), poll("stays")
+    for one in (asked, other):
+        store.polls.add(one)
+    (token, *_) = store.submissions.create_links("gone", 12)
+    store.submissions.put([report_row(asked, 0, token), report_row(asked, 1)], TODAY, {("gone", "malformed"): 2})
+    store.submissions.put([report_row(other, number) for number in range(3)], TODAY)
+    store.steps.count("gone", "welcome", TODAY)
+    make_release(store, "stays", TODAY)
+    told = store.polls.contents("gone")
+    assert (told["report"], told["link"], told["release"], told["refusal"]) == (1, 12, 0, 1)
+    store.polls.delete("gone")
+    with store.database.reading() as connection:
+        for table in OF_A_POLL:
+            left = select(func.count()).select_from(table).where(table.c.poll == "gone")
+            assert connection.execute(left).scalar_one() == 0, table.name
+    assert store.polls.get("gone") is None
+    assert store.polls.definition("gone") is None
+    assert store.polls.get("stays").participants == 3
+    with pytest.raises(CrowdveilError, match="a name counts once"):
+        store.polls.add(asked)
+
+
+def test_a_vote_that_comes_while_the_poll_is_deleted_elsewhere_is_refused(store: Store) -> None:
+    asked = poll("gone")
+    store.polls.add(asked)
+    assert store.polls.definition("gone") == asked  # This process knows it.
+    known = dict(store.polls._known)
+    store.polls.delete("gone")
+    store.polls._known.update(known)  # As in another process, which has not heard of it.
+    assert store.submissions.put([report_row(asked)], TODAY) == [Reason.CLOSED]
+
+
+def test_exact_answers_are_destroyed_on_their_day_and_releases_stay(address: str, tmp_path: Path) -> None:
+    asked = poll("brief", "vlcp", destroy_on="2026-05-10")
+    kept = poll("kept", "vlcp")
+    file = tmp_path / "backups" / "b.crowdveil.gz"
+    file.parent.mkdir()
+    with open_store(address) as store:
+        for one in (asked, kept):
+            store.polls.add(one)
+            store.submissions.put([ballot_row(one, seed) for seed in range(5)], TODAY)
+        made = make_release(store, "brief", TODAY, asked.budget)
+    back_up(address, file)
+    assert destroy_in_backup(file, date(2026, 5, 9)) == 0
+    assert check_backup(file).rows["ballot"] == 10
+    with open_store(address) as store:
+        assert store.polls.destroy_answers(date(2026, 5, 9)) == []
+        service = _On(store, Settings(backups=str(file.parent)))
+        destroy_due(service)
+        status = store.polls.get("brief")
+        assert (status.destroyed_on, status.participants, status.state(TODAY)) == (date(2026, 5, 10), 5, State.CLOSED)
+        assert list(store.submissions.ballots("brief")) == []
+        assert len(store.submissions.crowd("kept")) == 5
+        assert store.releases.get(made.id) == made
+        assert [entry.action for entry in store.audit_log.latest()] == [
+            "destroyed 5 ballots in a backup",
+            "destroyed the exact answers",
+        ]
+        destroy_due(service)
+        assert len(store.audit_log.latest()) == 2
+    assert check_backup(file).rows["ballot"] == 5
+    assert '["ballot",["brief"' not in gzip.decompress(file.read_bytes()).decode()
+
+
+class _On(Service):
+    """A service on the day of destruction."""
+
+    def today(self) -> date:
+        return date(2026, 5, 10)
+
+
+def test_a_backup_from_before_brings_no_destroyed_answer_back(address: str, tmp_path: Path) -> None:
+    asked = poll("brief", "vlcp", destroy_on="2026-05-10")
+    with open_store(address) as store:
+        store.polls.add(asked)
+        store.submissions.put([ballot_row(asked, seed) for seed in range(5)], TODAY)
+    back_up(address, tmp_path / "b.gz")
+    restored = f"sqlite:///{tmp_path / 'new.sqlite'}"
+    restore(tmp_path / "b.gz", restored, date(2026, 5, 11))
+    with open_store(restored) as store:
+        assert list(store.submissions.ballots("brief")) == []
+
+
+def test_only_a_central_poll_has_answers_to_destroy() -> None:
+    with pytest.raises(CrowdveilError, match="no exact answers"):
+        poll("p", "rldp", destroy_on="2026-05-10")
+
+
+def test_steps_are_counted_without_anything_else(store: Store) -> None:
+    store.polls.add(poll())
+    for step in ("welcome", "welcome", "sent"):
+        store.steps.count("p", step, TODAY)
+    store.steps.count("p", "welcome", TODAY + timedelta(days=1))
+    assert store.steps.reached("p") == {"welcome": 3, "sent": 1}
+    with store.database.reading() as connection:
+        assert connection.execute(select(func.count()).select_from(schema.step)).scalar_one() == 3
