@@ -119,9 +119,19 @@ class Visitor:
         return dict(json.loads(stored[0])["value"]) if stored else None
 
     def agree(self) -> None:
-        """Give consent and start."""
+        """Give consent, having unfolded what the host says, and start; pass the practice if it comes next."""
+        host = self.page.locator(".from-host:not([open]) > summary")
+        if host.count():
+            host.click()
         self.page.locator("#agree").check()
         self.press_primary()
+        self.practise()
+
+    def practise(self) -> None:
+        """Pass the dilemma that does not count, unless something else comes first."""
+        self.page.locator(".practice, .levels, .dilemma").first.wait_for()
+        if self.page.locator(".practice").count():
+            self.press_primary()
 
     def press_primary(self) -> None:
         """Go on."""

@@ -1,12 +1,11 @@
 /**
- * A voter beside the crowd: what each would choose between two outcomes that differ in one of the study's factors.
+ * A voter beside the crowd, along each of the study's factors: what the voter did, by counting, and what the crowd would
+ * choose between two outcomes that differ in this factor alone.
  *
- * A preference beta chooses the first of two outcomes with probability Phi(beta . v), where v is their difference. The
- * voter's own beta is fitted here, on the device, and stays here; the crowd's is public.
+ * A preference beta chooses the first of two outcomes with probability Phi(beta . v), where v is their difference.
  */
 
-import { fit, mills } from "./mechanisms/fit.js";
-import { recordsOf } from "./mechanisms/records.js";
+import { mills } from "./mechanisms/fit.js";
 
 /**
  * @typedef {object} Release what the page reads of a published result
@@ -16,50 +15,49 @@ import { recordsOf } from "./mechanisms/records.js";
  */
 
 /**
- * @typedef {object} Row one factor; shares from 0 to 1 say how often the outcome at its positive pole is chosen
+ * @typedef {object} Row one factor
  * @property {string} title
  * @property {[string, string] | null} poles in the study's words, if it has any
- * @property {number} crowd
- * @property {number} low with high, what the release leaves open
- * @property {number} high
- * @property {number | null} own
+ * @property {{share: number, low: number, high: number} | null} crowd how often, from 0 to 1, it would choose the outcome
+ *   at the positive pole, and the ends of what is not known about that
+ * @property {import("./counting.js").Count | null} own how often the voter chose it
  */
 
 /**
- * @param {import("./mechanisms/study.js").Poll} poll
+ * @param {{study: import("./mechanisms/study.js").Study, factors: {name: string, step: number[]}[]}} poll
  * @param {import("./language.js").Words} words
- * @param {Release} release
- * @param {number[] | null} preference the voter's own, by feature
+ * @param {Release | null} release
+ * @param {import("./counting.js").Result | null} result the voter's own
  * @returns {Row[]}
  */
-export function compare({ study, factors }, words, release, preference) {
-  const names = study.features.map((feature) => feature.name);
+export function compare({ study, factors }, words, release, result) {
   return factors.map(({ name, step }) => {
     const { title, poles } = study.factors ? words.factors[name] : { title: words.features[name].label, poles: null };
-    const crowd = sum(step, (k) => release.parameter[names[k]]);
-    const weights = study.factors?.find((factor) => factor.name === name)?.weights ?? { [name]: 1 };
-    const length = sum(step, (k) => weights[names[k]] ?? 0);
-    const { interval } = /** @type {Release["factors"][0]} */ (release.factors.find((factor) => factor.name === name));
     return {
       title,
       poles,
-      crowd: normalShare(crowd),
-      low: normalShare(length * interval[0]),
-      high: normalShare(length * interval[1]),
-      own: preference && normalShare(sum(step, (k) => preference[k])),
+      crowd: release && crowdShare(study, release, name, step),
+      own: result && result.factors[name],
     };
   });
 }
 
 /**
- * The voter's own preference.
- * @param {import("./mechanisms/study.js").Poll} poll
- * @param {import("./mechanisms/study.js").Dilemma[]} dilemmas
- * @param {import("./mechanisms/study.js").Side[]} choices
- * @returns {number[]}
+ * @param {import("./mechanisms/study.js").Study} study
+ * @param {Release} release
+ * @param {string} name
+ * @param {number[]} step
  */
-export function ownPreference(poll, dilemmas, choices) {
-  return fit(recordsOf(poll.study, dilemmas, choices), poll.method.norm_bound);
+function crowdShare(study, release, name, step) {
+  const names = study.features.map((feature) => feature.name);
+  const weights = study.factors?.find((factor) => factor.name === name)?.weights ?? { [name]: 1 };
+  const length = sum(step, (k) => weights[names[k]] ?? 0);
+  const { interval } = /** @type {Release["factors"][0]} */ (release.factors.find((factor) => factor.name === name));
+  return {
+    share: normalShare(sum(step, (k) => release.parameter[names[k]])),
+    low: normalShare(length * interval[0]),
+    high: normalShare(length * interval[1]),
+  };
 }
 
 /** Phi(t): as phi / Phi is the inverse Mills ratio, Phi is phi over it. @param {number} t @returns {number} */

@@ -3,7 +3,7 @@
  *
  * @typedef {import("./mechanisms/study.js").Poll} Poll
  * @typedef {import("./mechanisms/study.js").Side} Side
- * @typedef {"welcome" | "level" | "dilemmas" | "about" | "review" | "sending" | "done"} Step
+ * @typedef {"welcome" | "level" | "practice" | "dilemmas" | "about" | "review" | "sending" | "done"} Step
  * @typedef {{step: Step, place: number}} Spot
  *
  * @typedef {object} Receipt
@@ -60,6 +60,7 @@ function stepsOf(poll) {
   return [
     "welcome",
     ...(poll.levels.length > 1 ? /** @type {const} */ (["level"]) : []),
+    "practice",
     "dilemmas",
     ...(poll.questions.length > 0 ? /** @type {const} */ (["about"]) : []),
     "review",
@@ -67,6 +68,9 @@ function stepsOf(poll) {
     "done",
   ];
 }
+
+/** Steps that are over with the first choice. */
+export const BEFORE_CHOICES = ["level", "practice"];
 
 /** The level is chosen before the first choice, and stays. @param {State} state */
 export const levelIsFixed = (state) => state.choices.some((choice) => choice !== null);
@@ -82,7 +86,7 @@ export function beside(poll, state, direction) {
   const { step, place, dilemmas } = state;
   const within = place + direction >= 0 && place + direction < dilemmas.length;
   if (step === "dilemmas" && within) return { step, place: place + direction };
-  const steps = stepsOf(poll).filter((name) => name !== "level" || !levelIsFixed(state));
+  const steps = stepsOf(poll).filter((name) => !BEFORE_CHOICES.includes(name) || !levelIsFixed(state));
   const next = steps[Math.min(Math.max(steps.indexOf(step) + direction, 0), steps.length - 1)];
   return { step: next, place };
 }
@@ -100,6 +104,7 @@ export function reachable(poll, state, { step, place }) {
   if (step === "welcome") return true;
   if (step === "level") return !levelIsFixed(state);
   if (state.epsilon_micro === null) return false;
+  if (step === "practice") return !levelIsFixed(state);
   if (step === "dilemmas") return place < state.dilemmas.length && (open < 0 || place <= open);
   return answered && (step === "about" || step === "review");
 }

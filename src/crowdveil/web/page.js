@@ -1,7 +1,7 @@
 /** The page: what it knows, what it remembers, and how it goes from step to step. */
 
 import { deliver, getSession, put, refusalWords, withdraw } from "./api.js";
-import { ownPreference } from "./comparison.js";
+import { countChoices } from "./counting.js";
 import * as journey from "./journey.js";
 import { h } from "./markup.js";
 import { makeReport, newToken, reportId } from "./mechanisms/report.js";
@@ -14,6 +14,7 @@ import { about } from "./steps/about.js";
 import { dilemmas } from "./steps/dilemmas.js";
 import { done, stopped } from "./steps/done.js";
 import { level } from "./steps/level.js";
+import { practice } from "./steps/practice.js";
 import { review, sending } from "./steps/sending.js";
 import { welcome } from "./steps/welcome.js";
 
@@ -23,11 +24,11 @@ import { welcome } from "./steps/welcome.js";
 /** Steps at which there are choices on the device and nothing has been sent. */
 const ANSWERING = ["dilemmas", "about", "review"];
 
-const STEPS = { welcome, level, dilemmas, about, review, sending, done };
+const STEPS = { welcome, level, practice, dilemmas, about, review, sending, done };
 
 export class Page {
-  /** The voter's own preference: in memory only, and gone with the page. @type {number[] | null} */
-  preference = null;
+  /** What the voter did, counted: in memory only, and gone with the page. @type {import("./counting.js").Result | null} */
+  result = null;
   /** What is said in place of all steps, for a poll that takes no answers. @type {string | null} */
   notice = null;
   /** @type {Promise<void> | null} */
@@ -178,7 +179,7 @@ export class Page {
   /** Go where the browser's Back or Forward leads. @param {import("./journey.js").Spot | null} spot */
   returnTo(spot) {
     let wanted = spot ?? { step: "welcome", place: 0 };
-    if (wanted.step === "level" && journey.levelIsFixed(this.state)) wanted = { step: "welcome", place: 0 };
+    if (journey.BEFORE_CHOICES.includes(wanted.step) && journey.levelIsFixed(this.state)) wanted = { step: "welcome", place: 0 };
     if (this.notice || this.earlier || !journey.reachable(this.poll, this.state, wanted)) return;
     const { step, place } = wanted;
     if (this.update({ ...this.state, step, place })) this.show();
@@ -232,7 +233,7 @@ export class Page {
       () => put(this.poll.id, kind, token, body),
       async (seconds) => this.#pause?.(seconds),
     );
-    this.preference = choices.length > 0 ? ownPreference(this.poll, dilemmas, choices) : null;
+    this.result = choices.length > 0 ? countChoices(this.poll.study, dilemmas, choices) : null;
     const receipt = { id, day: today(), epsilon_micro, code: answer.completion_code, url: answer.return_url };
     if (this.update(journey.delivered(this.state, receipt))) this.show();
   }
@@ -240,7 +241,7 @@ export class Page {
   /** Delete on the server, then here. */
   async withdraw() {
     await withdraw(this.poll.id, String(this.state.token));
-    this.preference = null;
+    this.result = null;
     if (this.update(journey.withdrawn(this.state))) this.show();
   }
 

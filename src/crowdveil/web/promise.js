@@ -44,7 +44,8 @@ export function together(poll, epsilon, language) {
   const count = poll.study.drawing.dilemmas;
   const whole = !isCentral(poll) && MECHANISMS[poll.mechanism].wholeVoter;
   const all = whole ? epsilon : count * epsilon;
-  return { count, odds: odds(all, language), epsilon: language.number(all, { maximumFractionDigits: 6 }) };
+  const epsilonWords = language.number(all, { maximumFractionDigits: 6 });
+  return { count, odds: odds(all, language), right: rightOf100(all), epsilon: epsilonWords };
 }
 
 /** Which key of the interface says what is protected. @param {Poll} poll */
@@ -52,6 +53,3 @@ export const protectedKey = (poll) => `protected_${poll.unit}`;
 
 /** Whether choices leave the device. @param {Poll} poll */
 export const isCentral = (poll) => poll.place === "central";
-
-/** Whether a report holds single choices, some turned over by a coin. @param {Poll} poll */
-export const tossesCoins = (poll) => !isCentral(poll) && MECHANISMS[poll.mechanism].tossesCoins === true;

@@ -17,8 +17,7 @@ def walk(voter, at_each_step, level=None):
     page = voter.page
 
     def look(name):
-        for summary in page.locator("details:not([open]) > summary").all():
-            summary.click()
+        page.locator("details").evaluate_all("all => all.forEach((details) => (details.open = true))")
         at_each_step(name)
 
     look("welcome")
@@ -28,7 +27,11 @@ def walk(voter, at_each_step, level=None):
     if level is not None:
         page.locator(".levels").wait_for()
         look("level")
-        voter.choose_level(level)
+        page.locator(f"#level-{level}").check(force=True)
+        voter.press_primary()
+        page.locator(".practice").wait_for()
+        look("practice")
+        voter.press_primary()
     page.locator(".dilemma").wait_for()
     look("dilemma")
     page.locator("label.right").click()
@@ -48,7 +51,7 @@ def walk(voter, at_each_step, level=None):
     if "released" in page.url:
         page.locator(".comparison li").first.wait_for()
     look("done")
-    page.locator(".part button.quiet").click()
+    page.locator(".part button.quiet:not(.save)").click()
     look("withdrawing")
     voter.complaints.clear()  # The browser reports the lost connection itself.
 
@@ -73,7 +76,7 @@ CARDS = ("dilemma", "chosen")
     ("poll", "locale", "level", "looked_at"),
     [
         ("score", "en", 1_000_000, EVERYWHERE),
-        ("score", "ar", 500_000, ("welcome", "level", "dilemma", "about")),
+        ("score", "ar", 500_000, ("welcome", "level", "practice", "dilemma", "about")),
         ("released", "de", None, ("done",)),
         ("kidney", "ar", None, CARDS),
         ("synthetic", "en", None, CARDS),
@@ -95,17 +98,23 @@ def test_on_a_narrow_screen_axe_finds_nothing_and_nothing_scrolls_sideways(poll,
 
 
 def test_what_is_drawn_is_said_to_a_screen_reader(visit):
-    """A choice is called by everything that the study says of it, in its own words."""
+    """A choice is called by everything that the study says of either group, in its words, and by what kills whom."""
     study = load_study("moral-machine")
     voter = visit("algorithm-2")
     voter.to_dilemmas()
     for dilemma in voter.memory()["dilemmas"]:
         for side, tag in (("left", "A"), ("right", "B")):
-            whole = study.describe(Alternative(side, tuple(dilemma[side])))
+            other, dead = ("right", "B") if side == "left" else ("left", "A")
+            whole, lost = (study.describe(Alternative(one, tuple(dilemma[one]))) for one in (side, other))
+            values = dict(zip(study.feature_names, dilemma[other], strict=True))
+            way = "swerves" if values["intervention"] else "stays on course"
+            wall = "the barrier, which kills everybody in the car" if values["barrier"] else dead
             name = voter.page.locator(f"#choose-{side}").get_attribute("aria-label")
-            assert re.sub(", and ", " and ", name) == f"{tag}. Spare these: {whole}"
+            assert re.sub(", and ", " and ", name) == (
+                f"Spare {tag}: {whole}. {dead} dies: {lost}. The car {way} and hits {wall}."
+            )
             assert voter.page.get_by_role("radio", name=name, exact=True).count() == 1
-        voter.page.locator("summary").click()
+        voter.page.locator(".in-words summary").click()
         assert voter.page.locator(".in-words dd").count() == 2
         voter.answer("left")
     assert voter.page.locator(".road").count() == 0
@@ -127,7 +136,8 @@ def test_what_a_choice_means_is_announced(visit):
     voter.to_dilemmas()
     voter.page.locator("label.left").click()
     live = voter.page.locator("[role=status].outcome")
-    assert "A is spared, B is hit." in live.text_content()
+    assert "B dies: " in live.text_content()
+    assert "The car " in live.text_content()
 
 
 def test_nothing_moves_for_those_who_asked_for_stillness(visit):
@@ -135,7 +145,7 @@ def test_nothing_moves_for_those_who_asked_for_stillness(visit):
         voter = visit("algorithm-2", reduced_motion=motion)
         voter.to_dilemmas()
         voter.page.locator("label.left").click()
-        name = voter.page.locator(".way.hit .way-line").evaluate("e => getComputedStyle(e).animationName")
+        name = voter.page.locator(".common .way.hit .way-line").evaluate("e => getComputedStyle(e).animationName")
         assert (name != "none") is moving
 
 

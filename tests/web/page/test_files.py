@@ -48,7 +48,8 @@ def test_nothing_was_left_in_english(code):
         "receipt_protection",
         "in_words",
         "dilemma_of",
-        "row_crowd",
+        "from_to",
+        "spared_count",
     }
 
 
@@ -69,6 +70,11 @@ def test_every_key_that_the_page_asks_for_is_there_and_no_other():
         "assumed_": ("central", "distributed"),
         "picture_": ("central", "distributed"),
         "bet_": ("central", "distributed"),
+        "agree_": ("central", "distributed"),
+        "short_": ("central", "distributed"),
+        "way_": ("central_1", "distributed_1"),
+        "how_": ("stays_hits", "swerves_hits", "stays_barrier", "swerves_barrier"),
+        "spared_": ("most", "least"),
         "level_": ("strong", "balanced", "light"),
         "refused_": (
             *("unreachable", "closed", "full", "not_open_yet", "unknown_ballot", "different_report"),

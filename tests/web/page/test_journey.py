@@ -22,6 +22,11 @@ FIELDS = {
 ALWAYS = {"format", "study", "mechanism", "epsilon_micro"}
 
 
+def unfold(page):
+    """Unfold all that there is to know."""
+    page.locator("details").evaluate_all("all => all.forEach((details) => (details.open = true))")
+
+
 def test_every_mechanism_of_the_device_has_a_poll():
     assert set(DISTRIBUTED_POLLS) == set(FIELDS) == set(DISTRIBUTED)
 
@@ -76,6 +81,8 @@ def test_the_level_cannot_be_changed_after_the_first_answer(visit):
     voter = visit("score")
     voter.to_dilemmas(500_000)
     voter.go_back()
+    voter.page.locator(".practice").wait_for()
+    voter.go_back()
     voter.choose_level(2_000_000)
     voter.page.locator(".dilemma").wait_for()
     voter.page.locator("label.left").click()
@@ -89,6 +96,7 @@ def test_the_level_cannot_be_changed_after_the_first_answer(visit):
 
 def test_in_a_central_poll_the_exact_answers_are_sent_once_under_a_consent_that_says_so(visit, stored):
     voter = visit("central")
+    unfold(voter.page)
     consent = voter.page.locator("main").inner_text()
     assert "exact answers are sent" in consent
     assert "We keep the answers for a year." in consent
@@ -166,6 +174,10 @@ def test_the_whole_way_by_keyboard_only(visit, stored):
     tab_to(".levels input")
     keyboard.press("ArrowDown")
     keyboard.press("Enter")
+    page.locator(".practice").wait_for()
+    keyboard.press("ArrowRight")
+    assert page.locator(".common .group.spared").get_attribute("data-side") == "right"
+    keyboard.press("Enter")
     page.locator(".dilemma").wait_for()
     total = len(voter.memory()["dilemmas"])
     for place in range(total):
@@ -201,14 +213,17 @@ def test_a_dilemma_is_not_passed_without_an_answer(visit):
 
 
 @pytest.mark.parametrize(
-    ("poll", "odds"),
+    ("poll", "odds", "bound"),
     [
-        ("randomised-response", "148"),  # e^5 for five choices of epsilon 1: they are alike, so epsilons add up
-        ("one-choice", "2.72"),  # one of them is sent, which is all that can be told
+        ("randomised-response", "148", 100),  # e^5 for five choices of epsilon 1: they are alike, so epsilons add up
+        ("one-choice", "2.72", 74),  # one of them is sent, which is all that can be told
     ],
 )
-def test_the_odds_on_all_choices_together_are_told_before_consent(poll, odds, visit):
-    words = visit(poll).words
+def test_the_odds_on_all_choices_together_are_told_before_consent(poll, odds, bound, visit):
+    voter = visit(poll)
+    assert f"For all 5 together: at most {bound}." in voter.words
+    unfold(voter.page)
+    words = voter.words
     (told,) = (line for line in words.splitlines() if "together, the bound is" in line)
     assert odds in told
 
@@ -225,17 +240,16 @@ def test_a_choice_shows_what_it_means_before_it_counts(visit):
     voter = visit("algorithm-2")
     voter.to_dilemmas()
     voter.page.locator("label.right").click()
-    assert voter.page.locator(".road .group.spared").count() == 1
-    assert voter.page.locator(".road .group.hit").count() == 1
-    assert voter.page.locator(".road .group.spared").get_attribute("data-side") == "right"
-    assert "B is spared, A is hit" in voter.page.locator(".outcome").text_content()
+    assert voter.page.locator(".common .group.hit").count() == 1
+    assert voter.page.locator(".common .group.spared").get_attribute("data-side") == "right"
+    assert "A dies: " in voter.page.locator(".outcome").text_content()
     assert voter.page.locator("progress").get_attribute("value") == "1"
 
 
 def test_touching_a_group_in_the_picture_spares_it(visit):
     voter = visit("algorithm-2")
     voter.to_dilemmas()
-    voter.page.locator(".road .group[data-side=left]").click()
+    voter.page.locator(".common .group[data-side=left]").click()
     assert voter.memory()["choices"][0] == "left"
 
 
@@ -270,19 +284,20 @@ def test_a_dilemma_is_asked_in_every_language(visit):
 
 
 def test_the_voter_beside_the_crowd(visit, service):
-    """The crowd's shares are those of the release; the voter's own are computed here and asked of nobody."""
+    """The crowd's shares are those of the release; the voter's own are counted here and asked of nobody."""
     voter = visit("released")
     voter.to_review()
     voter.press_primary()
     voter.done()
     rows = voter.page.locator(".comparison li")
     rows.first.wait_for()
-    assert rows.count() == 9
-    assert rows.locator(".own-mark").count() == 9
+    rows.locator(".crowd-mark").first.wait_for()
+    assert rows.count() == rows.locator(".crowd-mark").count() == 9
+    assert rows.locator(".own-mark").count() > 0
     after = voter.requests[voter.requests.index(voter.sent()[0]) + 1 :]
     assert [request.url.rsplit("/", 2)[1] for request in after] == ["releases"]
     voter.page.reload()
-    rows.first.wait_for()
+    rows.locator(".crowd-mark").first.wait_for()
     assert rows.locator(".own-mark").count() == 0
 
 

@@ -171,6 +171,10 @@ def test_without_storage_it_works_and_warns(browser, address, stored):
         page.goto(f"{address}/p/{poll}/")
         page.get_by_text("keep this page open until you are done").wait_for()
         page.locator("#agree").check()
+        if poll == "central":
+            page.locator(".from-host > summary").click()
+        page.locator("main button.primary").click()
+        page.locator(".practice").wait_for()
         page.locator("main button.primary").click()
         page.locator(".dilemma").wait_for()
         for place in range(int(page.locator("progress").get_attribute("max"))):

@@ -13,13 +13,17 @@ DRAW = """async ([study, dilemmas]) => {
   await loadCharacters();
   return dilemmas.map((dilemma) => {
     if (!fitsRoad(study, dilemma)) return null;
-    const { element, mark } = drawRoad(study, dilemma, { left: "A", right: "B" }, () => {});
+    const fate = (tag, what) => `${tag} ${what}`;
+    const { element, mark } = drawRoad(study, dilemma, { left: "A", right: "B", fate }, () => {});
     document.body.replaceChildren(element, document.getElementById("characters"));
     const all = (selector, root = element) => [...root.querySelectorAll(selector)];
     const names = (root) => all(".figure use:not(.halo)", root).map((use) => use.getAttribute("href").slice(11));
     const middle = (found) => { const box = found.getBoundingClientRect(); return box.left + box.width / 2; };
     const half = (found) => (middle(found) < middle(element) ? "left" : "right");
     const car = element.querySelector(".car");
+    const visible = (found) => getComputedStyle(found).visibility === "visible";
+    const skin = (figure) => figure.style.getPropertyValue("--skin");
+    const scale = (use) => use.getScreenCTM().a * use.getAttribute("width");
     mark("left");
     return {
       groups: Object.fromEntries(all(".group").map((group) => [group.dataset.side, names(group)])),
@@ -31,6 +35,11 @@ DRAW = """async ([study, dilemmas]) => {
       way: element.querySelector(".way.hit").classList.contains("swerves"),
       spared: all(".group.spared").map((group) => group.dataset.side),
       hit: all(".group.hit").map((group) => group.dataset.side),
+      crosses: all(".cross").filter(visible).length,
+      told: all(".verdict-plate").filter(visible).map((plate) => plate.textContent),
+      faded: all(".group").map((group) => getComputedStyle(group.querySelector(".figures")).opacity),
+      skins: Object.fromEntries(all(".group").map((group) => [group.dataset.side, all(".figure", group).map(skin)])),
+      tall: all(".figure use:not(.halo)").map((use) => scale(use)),
     };
   });
 }"""
@@ -90,3 +99,40 @@ def test_a_dilemma_that_cannot_happen_on_the_road_is_not_drawn_there(modules):
         {"left": side(man=6), "right": side(woman=1, intervention=1)},  # too many
     ]
     assert modules.evaluate(DRAW, [study.as_dict(), impossible]) == [None] * len(impossible)
+
+
+def test_whoever_dies_is_marked_and_nobody_fades(drawn):
+    for dilemma, picture in drawn:
+        assert picture["crosses"] == sum(dilemma["right"][name] for name in CHARACTERS)
+        assert sorted(picture["told"]) == ["✓ A lives", "✕ B dies"]
+        assert picture["faded"] == ["1", "1"]
+
+
+def test_everybody_is_drawn_to_the_same_scale_in_the_car_and_on_the_road(drawn):
+    for _, picture in drawn:
+        assert max(picture["tall"]) - min(picture["tall"]) < 0.01 * max(picture["tall"])
+
+
+def test_looks_vary_and_are_the_same_in_both_groups(drawn):
+    """The first of either group has the same skin, and so on: looks cannot speak for a side."""
+    seen = set()
+    for _, picture in drawn:
+        left, right = picture["skins"]["left"], picture["skins"]["right"]
+        both = min(len(left), len(right))
+        assert left[:both] == right[:both]
+        seen |= {*left, *right}
+    assert len(seen) >= 5
+
+
+def test_a_dilemma_the_other_way_round_has_the_same_looks(modules):
+    study, rng = load_study("moral-machine"), np.random.default_rng(8)
+    (dilemma, *_) = draw_session(study, rng)
+    left, right = (list(a.values) for a in dilemma.alternatives)
+    looks = modules.evaluate(
+        """async (dilemmas) => {
+          const { looksOf } = await import("/web/scene/characters.js");
+          return dilemmas.map((dilemma) => [0, 1, 2, 3, 4].map(looksOf(dilemma)));
+        }""",
+        [{"left": left, "right": right}, {"left": right, "right": left}],
+    )
+    assert looks[0] == looks[1]

@@ -148,11 +148,13 @@ def test_another_language_loses_nothing(language, visit):
     speak("en")
     assert page.locator("#level-2000000").is_checked()
     voter.press_primary()
+    page.locator(".practice").wait_for()
+    voter.press_primary()
     page.locator(".dilemma").wait_for()
     page.locator("label.right").click()
     speak(language)
     assert page.locator("#choose-right").is_checked()
-    assert page.locator(".road .group.spared").count() == 1
+    assert page.locator(".common .group.spared").count() == 1
     page.locator("h1").focus()
     voter.answer_all()
     page.locator("fieldset").wait_for()

@@ -15,6 +15,8 @@ class Voter(Visitor):
         """Choose a level of protection."""
         self.page.locator(f"#level-{epsilon_micro}").check(force=True)
         self.press_primary()
+        self.page.locator(".practice, .dilemma").first.wait_for()
+        self.practise()
 
     def go_back(self):
         """Go back."""

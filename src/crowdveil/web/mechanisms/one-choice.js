@@ -14,7 +14,6 @@ export const oneChoice = {
   name: "one-choice",
   units: ["choice"],
   wholeVoter: true,
-  tossesCoins: true,
   report({ records, epsilon, noise, size }) {
     const k = size(records.length);
     const chosen = new Set(noise.order(records.length).slice(0, k));

@@ -12,7 +12,6 @@ import { FLIP } from "./coins.js";
 export const randomisedResponse = {
   name: "randomised-response",
   units: ["choice"],
-  tossesCoins: true,
   report({ records, epsilon, noise }) {
     return flipped(records, epsilon, noise);
   },

@@ -45,7 +45,6 @@ const ID_BYTES = 16;
  * @property {string} name
  * @property {readonly Unit[]} units what its epsilon may be promised for
  * @property {boolean} [wholeVoter] whether its epsilon bounds everything that the voter chose, all of it together
- * @property {boolean} [tossesCoins] whether a report holds single choices, some turned over by a coin
  * @property {(ballot: Ballot) => Record<string, unknown>} report from a ballot to the report's own fields
  */
 

@@ -30,12 +30,39 @@ const SMALL = ["boy", "girl", "stroller", "dog", "cat"];
 
 export const CHARACTERS = Object.keys(SEATED);
 
+/** Skin, hair, and what some wear on their faces. @type {Record<string, string>[]} */
+const FACES = [
+  { "--skin": "#d9a679", "--hair": "#3a2a20" },
+  { "--skin": "#8d5a36", "--hair": "#1c1512", "--beard": "1" },
+  { "--skin": "#f0cdb0", "--hair": "#a8642a", "--glasses": "1" },
+  { "--skin": "#5f3b23", "--hair": "#15110f" },
+  { "--skin": "#e5b98a", "--hair": "#1a1714", "--glasses": "1" },
+  { "--skin": "#b97e50", "--hair": "#2b1d16", "--beard": "1" },
+  { "--skin": "#f3d8c3", "--hair": "#d3a95c", "--beard": "1" },
+];
+const CLOTHES = ["#3d7fb3", "#c8553d", "#2a8a80", "#8c5aa0", "#d9a12b"];
+
+/** @typedef {{face: number, clothes: number}} Look */
+
+/**
+ * How the people of a dilemma look. The one who stands first in either group has the same skin and clothes as the first
+ * of the other, and so on: looks cannot speak for a side. They follow from the dilemma alone, in either order of its
+ * sides, so that everybody who is shown it sees the same.
+ * @param {import("../mechanisms/study.js").Dilemma} dilemma
+ * @returns {(place: number) => Look}
+ */
+export function looksOf({ left, right }) {
+  const seed = left.reduce((sum, value, k) => sum + (k + 3) * (k + 1) * Math.abs(Math.round(value + right[k])), 0);
+  return (place) => ({ face: (seed + 3 * place) % FACES.length, clothes: (seed + 2 * place) % CLOTHES.length });
+}
+
 /** Put the drawings into the page, unless they are there. */
 export async function loadCharacters() {
   if (document.getElementById("characters")) return;
   const response = await fetch(new URL("characters.svg", import.meta.url), { credentials: "omit" });
   if (!response.ok) throw new Error("the drawings are missing");
   const drawings = new DOMParser().parseFromString(await response.text(), "image/svg+xml").documentElement;
+  if (document.getElementById("characters")) return;
   drawings.id = "characters";
   drawings.setAttribute("class", "away");
   drawings.setAttribute("aria-hidden", "true");
@@ -58,11 +85,12 @@ export function everybody(counts) {
  * @param {number} x
  * @param {number} y
  * @param {number} height
+ * @param {Look} look
  */
-export function standing(name, x, y, height) {
+export function standing(name, x, y, height, look) {
   const width = (height * 48) / 72;
   const box = { href: `#character-${name}`, x: x - width / 2, y: y - height, width, height };
-  return svg("g", { class: "figure" }, svg("use", { ...box, class: "halo" }), svg("use", box));
+  return dressed(svg("g", { class: "figure" }, svg("use", { ...box, class: "halo" }), svg("use", box)), look);
 }
 
 /**
@@ -71,11 +99,36 @@ export function standing(name, x, y, height) {
  * @param {number} x
  * @param {number} y
  * @param {number} width
+ * @param {Look} look
  */
-export function seated(name, x, y, width) {
+export function seated(name, x, y, width, look) {
   const height = (width * 46) / 48;
   const frame = { x: x - width / 2, y: y - height, width, height, viewBox: SEATED[name] };
-  return svg("svg", { ...frame, class: "figure" }, svg("use", { href: `#character-${name}`, width: 48, height: 72 }));
+  const use = { href: `#character-${name}`, width: 48, height: 72 };
+  const figure = svg("svg", { ...frame, class: "figure" }, svg("use", { ...use, class: "halo" }), svg("use", use));
+  return dressed(figure, look);
+}
+
+/**
+ * Head and shoulders, as a picture of its own.
+ * @param {string} name
+ * @param {number} size in pixels, as wide as high
+ */
+export function portrait(name, size) {
+  const [x, y, width] = SEATED[name].split(" ").map(Number);
+  const frame = { class: "portrait", viewBox: `${x} ${y - 1} ${width} ${width}`, width: size, height: size };
+  const use = svg("use", { href: `#character-${name}`, width: 48, height: 72 });
+  return dressed(svg("svg", { ...frame, "aria-hidden": "true", focusable: "false" }, use), {
+    face: CHARACTERS.indexOf(name) % FACES.length,
+    clothes: CHARACTERS.indexOf(name) % CLOTHES.length,
+  });
+}
+
+/** @param {SVGElement} figure @param {Look} look */
+function dressed(figure, { face, clothes }) {
+  for (const [name, value] of Object.entries(FACES[face])) figure.style.setProperty(name, value);
+  figure.style.setProperty("--cloth", CLOTHES[clothes]);
+  return figure;
 }
 
 /** A few of them on a crossing, for the welcome. */
@@ -89,6 +142,8 @@ export function passersBy() {
     { viewBox: "0 0 368 84", class: "road passers-by", "aria-hidden": "true", focusable: "false" },
     svg("rect", { class: "asphalt", y: 54, width: 368, height: 30, rx: 4 }),
     svg("g", { class: "zebra" }, stripes),
-    names.map((name, i) => standing(name, 24 + i * 40, 73, 66)),
+    names.map((name, i) =>
+      standing(name, 24 + i * 40, 73, 66, { face: (3 * i) % FACES.length, clothes: i % CLOTHES.length }),
+    ),
   );
 }

@@ -2,30 +2,35 @@
  * The road: a car whose brakes have failed, and two lanes. In each lane stands a group, or the barrier that would kill
  * those in the car. The lane on the left belongs to the left alternative, the lane on the right to the right one.
  *
- * Both groups are drawn to the same scale, so that neither looks larger than it is. The picture repeats what the words
- * say. It is hidden from screen readers, which get the words.
+ * Both groups are drawn to the same scale, in the car as on the road, so that neither looks larger than it is. The
+ * picture repeats what the words say. It is hidden from screen readers, which get the words.
  */
 
 import { svg } from "../markup.js";
-import { CHARACTERS, everybody, seated, standing } from "./characters.js";
+import { CHARACTERS, everybody, looksOf, seated, standing } from "./characters.js";
 
 /**
  * @typedef {import("../mechanisms/study.js").Study} Study
  * @typedef {import("../mechanisms/study.js").Dilemma} Dilemma
  * @typedef {import("../mechanisms/study.js").Side} Side
- * @typedef {{left: string, right: string}} Tags the letter that names each group
+ * @typedef {import("./characters.js").Look} Look
+ * @typedef {(place: number) => Look} Looks
  * @typedef {(side: Side) => void} Pick
+ *
+ * @typedef {object} Labels what is written in the picture
+ * @property {string} left the letter that names each group
+ * @property {string} right
+ * @property {(tag: string, what: "lives" | "dies") => string} [fate] what becomes of a group, in a word or two
  */
 
 const WIDTH = 360;
-const HEIGHT = 326;
+const HEIGHT = 380;
 const LANE = { left: 97, right: 263 }; // the middles of the lanes
 const KERB = { left: 9, right: 351 };
-/**
- * By the number of people in the larger group: how tall a figure stands and how wide it sits.
- * @type {Record<number, number[]>}
- */
-const SIZES = { 1: [96, 60], 2: [92, 54], 3: [72, 42], 4: [68, 39], 5: [68, 39] };
+const FEET = 153; // where the front row stands
+const CAR = { y: 225, scale: 1.14 };
+/** How tall a figure stands, by the number of people in the larger group. @type {Record<number, number>} */
+const TALL = { 1: 98, 2: 94, 3: 72, 4: 68, 5: 68 };
 const SIDES = /** @type {const} */ (["left", "right"]);
 
 /** @param {Study} study @returns {boolean} whether a study has what the road needs */
@@ -60,16 +65,18 @@ export function groupsOf(study, dilemma) {
 /**
  * @param {Study} study
  * @param {Dilemma} dilemma
- * @param {Tags} tags
- * @param {Pick} pick
- * @returns {{element: SVGElement, mark: (spared: Side | null) => void}}
+ * @param {Labels} labels
+ * @param {Pick} [pick] what a touch of a group does
+ * @returns {{element: SVGElement, mark: (spared: Side | null) => void}} `mark` shows the outcome: where the car goes,
+ *   who dies and who lives
  */
-export function drawRoad(study, dilemma, tags, pick) {
+export function drawRoad(study, dilemma, labels, pick) {
   const groups = groupsOf(study, dilemma);
   const ahead = groups.left.intervention === 0 ? "left" : "right";
   const inCar = SIDES.find((side) => groups[side].barrier === 1);
   const people = { left: everybody(groups.left), right: everybody(groups.right) };
-  const [tall, wide] = SIZES[Math.max(people.left.length, people.right.length)];
+  const tall = TALL[Math.max(people.left.length, people.right.length)];
+  const looks = looksOf(dilemma);
   const element = svg("svg", {
     viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
     class: "road",
@@ -81,11 +88,11 @@ export function drawRoad(study, dilemma, tags, pick) {
     element.append(groups[side].barrier === 1 ? barrier(LANE[side]) : crossing(side));
     if (groups[side].legality !== 0) element.append(light(KERB[side], groups[side].legality > 0));
   }
-  element.append(...SIDES.map((side) => path(side, ahead)));
-  element.append(car(LANE[ahead], inCar ? people[inCar] : [], wide, inCar, tags, pick));
+  element.append(car(LANE[ahead], inCar ? people[inCar] : [], tall, looks, inCar, labels, pick));
   for (const side of SIDES) {
-    if (side !== inCar) element.append(pedestrians(side, people[side], tall, tags, pick));
+    if (side !== inCar) element.append(pedestrians(side, people[side], tall, looks, labels, pick));
   }
+  element.append(...SIDES.map((side) => path(side, ahead)));
   return { element, mark: (spared) => mark(element, spared) };
 }
 
@@ -105,7 +112,7 @@ function ground() {
     svg("path", { class: "pavement", d: `M6 0H354L360 40V${HEIGHT}H0V40z` }),
     svg("path", { class: "asphalt", d: `M19 0H341L352 ${HEIGHT}H8z` }),
     svg("path", { class: "kerb", d: `M19 0 8 ${HEIGHT}M341 0 352 ${HEIGHT}` }),
-    svg("path", { class: "divider", d: `M180 ${HEIGHT}V166M180 2V22` }),
+    svg("path", { class: "divider", d: `M180 ${HEIGHT}V186M180 2V22` }),
   ];
 }
 
@@ -163,29 +170,41 @@ function light(x, green) {
 /** Where the car goes if the group of this side is hit. @param {Side} side @param {Side} ahead */
 function path(side, ahead) {
   const [from, to] = [LANE[ahead], LANE[side]];
-  const tip = 164;
-  const d = side === ahead ? `M${from} 204V${tip + 12}` : `M${from} 204C${from} 182 ${to} 202 ${to} ${tip + 12}`;
+  const [start, tip] = [CAR.y - 1, 178];
+  const d = side === ahead ? `M${from} ${start}V${tip + 12}` : `M${from} ${start}C${from} 198 ${to} 226 ${to} ${tip + 12}`;
   return svg(
     "g",
     { class: side === ahead ? "way stays" : "way swerves", "data-side": side },
     svg("path", { class: "way-line", d, pathLength: 100 }),
-    svg("path", { class: "way-tip", d: `M${to - 11} ${tip + 14}L${to} ${tip}L${to + 11} ${tip + 14}z` }),
+    svg("path", { class: "way-tip", d: `M${to - 13} ${tip + 15}L${to} ${tip - 2}L${to + 13} ${tip + 15}z` }),
   );
 }
 
-/** @param {Side} side @param {string[]} names @param {number} tall @param {Tags} tags @param {Pick} pick */
-function pedestrians(side, names, tall, tags, pick) {
+/**
+ * @param {Side} side
+ * @param {string[]} names
+ * @param {number} tall
+ * @param {Looks} looks
+ * @param {Labels} labels
+ * @param {Pick} [pick]
+ */
+function pedestrians(side, names, tall, looks, labels, pick) {
   const x = LANE[side];
   const [back, front] = rows(names);
-  const place = (/** @type {string[]} */ list, /** @type {number} */ y) =>
-    list.map((name, i) => standing(name, x + (i - (list.length - 1) / 2) * (tall * 0.7), y, tall));
-  const figures = [...place(back, 82), ...place(front, back.length > 0 ? 153 : 92 + tall / 2)];
+  const frontFeet = back.length > 0 ? FEET : 88 + tall / 2;
+  const people = [...placed(back, 0, tall * 0.7, 82), ...placed(front, back.length, tall * 0.7, frontFeet)];
   return svg(
     "g",
-    { class: "group", "data-side": side, onclick: () => pick(side) },
-    svg("rect", { class: "plate-of-group", x: x - 75, y: 8, width: 150, height: 151, rx: 12 }),
-    svg("g", { class: "figures" }, figures),
-    badge(side === "left" ? x - 62 : x + 62, 20, tags[side]),
+    { class: "group", "data-side": side, ...(pick && { onclick: () => pick(side) }) },
+    svg("rect", { class: "plate-of-group", x: x - 75, y: 6, width: 150, height: 168, rx: 12 }),
+    svg(
+      "g",
+      { class: "figures" },
+      people.map(({ name, place, dx, y }) => standing(name, x + dx, y, tall, looks(place))),
+    ),
+    svg("g", { class: "crosses" }, people.map(({ dx, y }) => cross(x + dx, y - tall * 0.36))),
+    badge(side === "left" ? x - 62 : x + 62, 20, labels[side]),
+    verdict(x, 164, labels[side], labels),
   );
 }
 
@@ -196,25 +215,40 @@ function rows(names) {
 }
 
 /**
+ * A row of people around the middle: who, the how-manieth of the group, how far to the side, and where.
+ * @param {string[]} names
+ * @param {number} before how many of the group stand in another row
+ * @param {number} apart
+ * @param {number} y
+ */
+function placed(names, before, apart, y) {
+  return names.map((name, i) => ({ name, place: before + i, dx: (i - (names.length - 1) / 2) * apart, y }));
+}
+
+/**
  * The car from behind and above, with a glass roof.
  * @param {number} x
  * @param {string[]} names
- * @param {number} wide
+ * @param {number} tall
+ * @param {Looks} looks
  * @param {Side | undefined} side of those in it
- * @param {Tags} tags
- * @param {Pick} pick
+ * @param {Labels} labels
+ * @param {Pick} [pick]
  */
-function car(x, names, wide, side, tags, pick) {
+function car(x, names, tall, looks, side, labels, pick) {
+  const wide = (tall * 48) / 72 / CAR.scale; // as wide as the same people on the road
   const [back, front] = rows(names);
-  const seats = (/** @type {string[]} */ list, /** @type {number} */ y) =>
-    list.map((name, i) => seated(name, (i - (list.length - 1) / 2) * (wide + 1), y, wide));
+  const middle = back.length > 0 ? 100 : Math.min(100, 62 + wide / 2);
+  const apart = front.length > 2 ? 41 : wide + 1;
+  const people = [...placed(back, 0, wide, 60), ...placed(front, back.length, apart, middle)];
   const glass = "M-56 19c36-7 76-7 112 0 5 20 8 45 8 78 0 6-3 9-9 10-36 4-74 4-110 0-6-1-9-4-9-10 0-33 3-58 8-78z";
   return svg(
     "g",
     {
       class: side ? "car group" : "car",
-      transform: `translate(${x} 201)`,
-      ...(side && { "data-side": side, onclick: () => pick(side) }),
+      transform: `translate(${x} ${CAR.y}) scale(${CAR.scale})`,
+      ...(side && { "data-side": side }),
+      ...(side && pick && { onclick: () => pick(side) }),
     },
     svg("ellipse", { class: "shade", cx: 0, cy: 118, rx: 76, ry: 9 }),
     svg("path", { class: "tyre", d: "M-74 26h12v26h-12zM62 26h12v26h-12zM-75 88h13v30h-13zM62 88h13v30h-13z" }),
@@ -234,24 +268,54 @@ function car(x, names, wide, side, tags, pick) {
     names.length === 0
       ? svg("path", { class: "seats", d: "M-46 44h38v22h-38zM8 44h38v22H8zM-48 76h96v24h-96z" })
       : null,
-    svg("g", { class: "figures" }, seats(back, 60), seats(front, back.length > 0 ? 101 : 63 + wide / 2)),
-    side ? badge(x < WIDTH / 2 ? -62 : 62, 10, tags[side]) : null,
+    svg(
+      "g",
+      { class: "figures" },
+      people.map(({ name, place, dx, y }) => seated(name, dx, y, wide, looks(place))),
+    ),
+    svg("g", { class: "crosses" }, people.map(({ dx, y }) => cross(dx, y - wide * 0.26))),
+    side ? badge(x < WIDTH / 2 ? -62 : 62, 10, labels[side]) : null,
+    side ? verdict(0, 113, labels[side], labels) : null,
   );
 }
 
-/**
- * The letter of a group; once somebody has chosen, what becomes of it.
- * @param {number} x
- * @param {number} y
- * @param {string} tag
- */
+/** The letter of a group. @param {number} x @param {number} y @param {string} tag */
 function badge(x, y, tag) {
   return svg(
     "g",
     { class: "badge", transform: `translate(${x} ${y})` },
     svg("circle", { r: 11 }),
     svg("text", { y: 0.5, "text-anchor": "middle", "dominant-baseline": "central" }, tag),
-    svg("path", { class: "tick", d: "M-5 .5l3.600 3.800L5.500-3.800" }),
-    svg("path", { class: "cross", d: "M-4-4l8 8M4-4l-8 8" }),
   );
+}
+
+/** A mark on somebody who dies: the figure stays as visible as before. @param {number} x @param {number} y */
+function cross(x, y) {
+  return svg(
+    "g",
+    { class: "cross", transform: `translate(${x} ${y})` },
+    svg("circle", { r: 8.5 }),
+    svg("path", { d: "M-3.400-3.400l6.800 6.800M3.400-3.400l-6.800 6.800" }),
+  );
+}
+
+/**
+ * What becomes of a group, in words and with a sign.
+ * @param {number} x
+ * @param {number} y
+ * @param {string} tag
+ * @param {Labels} labels
+ */
+function verdict(x, y, tag, { fate = (/** @type {string} */ named) => named }) {
+  const plate = (/** @type {"lives" | "dies"} */ what, /** @type {string} */ sign) => {
+    const words = `${sign} ${fate(tag, what)}`;
+    const width = Math.min(148, 18 + 8.2 * [...words].reduce((sum, letter) => sum + (letter > "\u2fff" ? 1.6 : 1), 0));
+    return svg(
+      "g",
+      { class: `verdict-plate ${what}`, transform: `translate(${x} ${y})` },
+      svg("rect", { x: -width / 2, y: -11, width, height: 22, rx: 11 }),
+      svg("text", { y: 0.5, "text-anchor": "middle", "dominant-baseline": "central" }, words),
+    );
+  };
+  return svg("g", { class: "verdicts" }, plate("lives", "✓"), plate("dies", "✕"));
 }

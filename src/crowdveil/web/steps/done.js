@@ -1,10 +1,10 @@
-/** Done: the receipt, the way back, how to withdraw, and the voter beside the crowd. */
+/** Done: the way back, what the voter did beside the crowd, the receipt, and how to withdraw. */
 
-import { getRelease, refusalWords } from "../api.js";
-import { compare } from "../comparison.js";
-import { h, svg } from "../markup.js";
+import { refusalWords } from "../api.js";
+import { h } from "../markup.js";
 import { epsilonOf, isCentral, odds, protectedKey, together } from "../promise.js";
 import { levelName } from "./level.js";
+import { result } from "./result.js";
 
 /**
  * @typedef {import("../page.js").Page} Page
@@ -30,8 +30,8 @@ export function done(page) {
     h("h1", { tabindex: "-1" }, say("done_title")),
     h("p", { class: "lead" }, say(isCentral(page.poll) ? "done_central" : "done_distributed")),
     wayBack(state.receipt, say),
+    result(page),
     receipt(page, state.receipt, say),
-    crowd(page, say),
     withdrawal(page, say),
   );
 }
@@ -142,86 +142,4 @@ function withdrawal(page, say) {
     page.state.token ? h("p", {}, ask, sure) : null,
     h("p", { class: "note" }, say("withdraw_elsewhere")),
   );
-}
-
-/** Filled when the release has come. @param {Page} page @param {Say} say */
-function crowd(page, say) {
-  const content = h("div", {}, h("p", { class: "note" }, say(page.poll.release ? "crowd_loading" : "crowd_none")));
-  if (page.poll.release) {
-    getRelease(page.poll.release)
-      .then((release) => content.replaceChildren(...comparison(page, release, say)))
-      .catch(() => content.replaceChildren(h("p", { class: "note" }, say("crowd_unreachable"))));
-  }
-  return h("div", { class: "part" }, h("h2", {}, say("crowd_title")), content);
-}
-
-/** @param {Page} page @param {import("../comparison.js").Release} release @param {Say} say */
-function comparison(page, release, say) {
-  const { poll, words, language, preference } = page;
-  const rows = compare(poll, words, release, preference);
-  return [
-    h(
-      "p",
-      {},
-      say("crowd_lead", { voters: release.guarantee.voters }),
-      " ",
-      say(preference ? "crowd_own" : "crowd_own_gone"),
-    ),
-    h("ul", { class: "crowd-legend" }, [
-      h("li", {}, mark("crowd-mark"), say("the_crowd")),
-      preference ? h("li", {}, mark("own-mark"), say("you")) : null,
-      h("li", {}, mark("open-mark"), say("open_band")),
-    ]),
-    h(
-      "ul",
-      { class: "comparison" },
-      rows.map((row) => comparisonRow(row, language, words.direction)),
-    ),
-  ];
-}
-
-/**
- * @param {import("../comparison.js").Row} row
- * @param {import("../language.js").Language} language
- * @param {"ltr" | "rtl"} direction
- */
-function comparisonRow(row, language, direction) {
-  const say = language.say.bind(language);
-  const [less, more] = row.poles ?? [say("less"), say("more")];
-  const percent = (/** @type {number} */ share) => language.number(share, { style: "percent" });
-  const x = (/** @type {number} */ share) => (direction === "rtl" ? 100 - 100 * share : 100 * share);
-  const [from, to] = [x(row.low), x(row.high)].sort((a, b) => a - b);
-  const values = { end: more, crowd: percent(row.crowd), own: row.own === null ? "" : percent(row.own) };
-  return h(
-    "li",
-    {},
-    h("p", { class: "row-label" }, row.title),
-    h("div", { class: "ends", "aria-hidden": "true" }, h("span", {}, less), h("span", {}, more)),
-    svg(
-      "svg",
-      { class: "track", viewBox: "-4 0 108 14", "aria-hidden": "true", focusable: "false" },
-      svg("path", { class: "rail", d: "M0 7H100" }),
-      svg("path", { class: "middle", d: "M50 2V12" }),
-      svg("rect", { class: "open-mark", x: from, y: 4.5, width: Math.max(to - from, 0.5), height: 5, rx: 2.5 }),
-      svg("circle", { class: "crowd-mark", cx: x(row.crowd), cy: 7, r: 3.2 }),
-      row.own === null
-        ? null
-        : svg("path", { class: "own-mark", d: `M${x(row.own)} 2.600l4.400 4.400-4.400 4.400-4.400-4.400z` }),
-    ),
-    h("p", { class: "shares" }, say(row.own === null ? "row_crowd" : "row_both", values)),
-  );
-}
-
-/** @type {Record<string, [string, Record<string, number | string>]>} */
-const KEYS = {
-  "crowd-mark": ["circle", { cx: 7, cy: 7, r: 4.5 }],
-  "own-mark": ["path", { d: "M7 1l6 6-6 6-6-6z" }],
-  "open-mark": ["rect", { y: 4, width: 14, height: 6, rx: 3 }],
-};
-
-/** @param {string} kind */
-function mark(kind) {
-  const [tag, shape] = KEYS[kind];
-  const frame = { class: "key", viewBox: "0 0 14 14", width: 14, height: 14, "aria-hidden": "true" };
-  return svg("svg", frame, svg(tag, { ...shape, class: kind }));
 }

@@ -1,8 +1,8 @@
 /** How much protection: chosen before answering, so that the choice cannot say anything about the answers. */
 
 import { actions, h } from "../markup.js";
-import { coins, curves } from "../noise-picture.js";
-import { epsilonOf, odds, protectedKey, rightOf100, together, tossesCoins } from "../promise.js";
+import { guesses } from "../protection-picture.js";
+import { epsilonOf, odds, protectedKey, rightOf100, together } from "../promise.js";
 import { changed } from "../journey.js";
 
 /** @typedef {import("../language.js").Language} Language */
@@ -77,9 +77,9 @@ function card(poll, entry, chosen, language) {
       " ",
       h("span", { class: "epsilon", dir: "ltr" }, `ε = ${language.number(epsilon, { maximumFractionDigits: 6 })}`),
     ),
-    tossesCoins(poll) ? coins(rightOf100(epsilon)) : curves(epsilon),
-    h("span", { class: "choice-words" }, language.say("level_bet", values)),
-    h("span", { class: "choice-rest" }, language.say("level_guess", values)),
+    guesses(values.right),
+    h("span", { class: "choice-words" }, language.say("level_guess", values)),
+    h("span", { class: "choice-rest" }, language.say("level_bet", values)),
     poll.unit === "voter"
       ? null
       : h("span", { class: "choice-rest" }, language.say("level_together", together(poll, epsilon, language))),

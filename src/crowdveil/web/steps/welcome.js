@@ -1,9 +1,12 @@
-/** Welcome and consent: what is asked, what is collected, and what protects it, before anything else happens. */
+/**
+ * Welcome and consent: what is asked and what protects the answers in three lines and a picture, with the start in view;
+ * everything else that there is to know is folded below, and reachable before anything happens.
+ */
 
 import { h } from "../markup.js";
+import { guesses, guessLegend, wayOfAnswer } from "../protection-picture.js";
+import { epsilonOf, isCentral, odds, protectedKey, rightOf100, together } from "../promise.js";
 import { passersBy } from "../scene/characters.js";
-import { coins, curves, legend } from "../noise-picture.js";
-import { epsilonOf, isCentral, odds, protectedKey, rightOf100, together, tossesCoins } from "../promise.js";
 
 /**
  * @typedef {import("../mechanisms/study.js").Poll} Poll
@@ -17,61 +20,97 @@ export function welcome(page) {
   const { poll, words, language } = page;
   const say = language.say.bind(language);
   const dilemmas = poll.study.drawing.dilemmas;
+  const seen = isCentral(poll) ? "central" : "distributed";
   const agreed = h("input", { type: "checkbox", id: "agree", required: true });
   const missing = h("p", { class: "missing", id: "missing", role: "alert" });
   agreed.setAttribute("aria-describedby", "missing");
+  const host = fromTheHost(poll, language);
+  let read = host === null;
+  host?.addEventListener("toggle", () => (read ||= host.open));
   const begin = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
+    if (!read && host) {
+      host.open = true;
+      read = true;
+      missing.textContent = say("read_host_first");
+      return host.querySelector("summary").focus();
+    }
     if (agreed.checked) return page.next();
     missing.textContent = say("agree_first");
     return agreed.focus();
   };
   return h(
     "section",
-    { class: "page" },
+    { class: "page welcome" },
     page.road ? passersBy() : null,
     page.state.restarted ? h("p", { class: "warning", role: "alert" }, say("poll_changed")) : null,
-    h("p", { class: "eyebrow" }, say("eyebrow")),
     h("h1", { tabindex: "-1" }, words.title),
     h("p", { class: "question" }, words.question),
     h(
-      "p",
-      { class: "lead" },
-      say("what_you_do", { dilemmas, minutes: Math.max(1, Math.ceil((dilemmas * SECONDS_A_DILEMMA) / 60)) }),
+      "ul",
+      { class: "three" },
+      h("li", {}, say("what_you_do", { dilemmas, minutes: Math.max(1, Math.ceil((dilemmas * SECONDS_A_DILEMMA) / 60)) })),
+      h("li", {}, say(`short_${seen}`)),
+      h("li", {}, guessWords(poll, language)),
     ),
+    wayOfAnswer([say(`way_${seen}_1`), say("way_2"), say("way_3")]),
+    page.store.lasting ? null : h("p", { class: "warning" }, say("no_storage")),
+    host,
     h(
-      "div",
-      { class: "beside" },
-      h("div", {}, h("h2", {}, say("what_happens")), promises(poll, say)),
-      picture(poll, language),
+      "form",
+      { class: "consent", novalidate: true, onsubmit: begin },
+      h("label", { class: "check", for: "agree" }, agreed, h("span", {}, say(`agree_${seen}`))),
+      missing,
+      h("button", { class: "primary", type: "submit" }, say("start")),
     ),
     h(
       "details",
-      {},
-      h("summary", {}, say("not_hidden")),
+      { class: "all-of-it" },
+      h("summary", {}, say("all_of_it")),
+      h(
+        "div",
+        { class: "beside" },
+        h("div", {}, h("h2", {}, say("what_happens")), promises(poll, say)),
+        picture(poll, language),
+      ),
+      h("h2", {}, say("not_hidden")),
       h(
         "ul",
         { class: "promise" },
         ["limit_part", "limit_crowd", `assumed_${poll.place}`, "limit_server"].map((key) => h("li", {}, say(key))),
       ),
+      poll.contact ? h("p", { class: "note" }, say("contact", { contact: poll.contact })) : null,
     ),
-    poll.consent
-      ? h("div", { class: "card" }, h("h2", {}, say("from_the_host")), ...paragraphs(language.among(poll.consent)))
-      : null,
-    poll.contact ? h("p", { class: "note" }, say("contact", { contact: poll.contact })) : null,
-    page.store.lasting ? null : h("p", { class: "warning" }, say("no_storage")),
-    h(
-      "form",
-      { class: "consent", novalidate: true, onsubmit: begin },
-      h(
-        "label",
-        { class: "check", for: "agree" },
-        agreed,
-        h("span", {}, say(isCentral(poll) ? "agree_central" : "agree_distributed")),
-      ),
-      missing,
-      h("button", { class: "primary", type: "submit" }, say("start")),
-    ),
+  );
+}
+
+/**
+ * How often a guess can be right, in one sentence or two; with several levels, from the best protected to the least.
+ * @param {Poll} poll
+ * @param {Language} language
+ */
+function guessWords(poll, language) {
+  const epsilons = poll.levels.map((level) => epsilonOf(level.epsilon_micro));
+  const [low, high] = [Math.min(...epsilons), Math.max(...epsilons)];
+  const range = (/** @type {number} */ least, /** @type {number} */ most) =>
+    least === most ? language.number(most) : language.say("from_to", { least, most });
+  const one = range(rightOf100(low), rightOf100(high));
+  if (poll.unit === "voter") return language.say("guess_all", { right: one });
+  const [least, most] = [low, high].map((epsilon) => together(poll, epsilon, language));
+  const all = language.say("guess_together", { count: most.count, right: range(least.right, most.right) });
+  return `${language.say("guess_one", { right: one })} ${all}`;
+}
+
+/** The host's own words: whoever has not unfolded them is shown them before the start. @param {Poll} poll @param {Language} language */
+function fromTheHost(poll, language) {
+  if (!poll.consent) return null;
+  const paragraphs = language.among(poll.consent).split(/\n\s*\n/);
+  return h(
+    "details",
+    { class: "card from-host" },
+    h("summary", {}, language.say("from_the_host")),
+    paragraphs.map((part) => h("p", {}, part)),
+    poll.contact ? h("p", {}, language.say("contact", { contact: poll.contact })) : null,
   );
 }
 
@@ -88,13 +127,8 @@ function promises(poll, say) {
   );
 }
 
-/** @param {string} text */
-function paragraphs(text) {
-  return text.split(/\n\s*\n/).map((part) => h("p", {}, part));
-}
-
 /**
- * The noise for the only level, or for the middle one of several: the next step shows each.
+ * The protection of the only level, or of the middle one of several: the next step shows each.
  * @param {Poll} poll
  * @param {Language} language
  */
@@ -103,19 +137,18 @@ function picture(poll, language) {
   const epsilon = epsilonOf(level.epsilon_micro);
   const what = language.say(protectedKey(poll));
   const seen = isCentral(poll) ? "central" : "distributed";
-  const values = { what, odds: odds(epsilon, language), right: rightOf100(epsilon), epsilon };
+  const right = rightOf100(epsilon);
+  const values = { what, odds: odds(epsilon, language), right, epsilon };
   return h(
     "figure",
     { class: "card picture" },
     h("h2", {}, language.say("picture_title")),
-    tossesCoins(poll) ? coins(rightOf100(epsilon)) : curves(epsilon),
-    tossesCoins(poll)
-      ? legend(language.say("coins_kept"), language.say("coins_turned"))
-      : legend(language.say("curve_one"), language.say("curve_other")),
+    guesses(right),
+    guessLegend(right, language.say.bind(language)),
     h(
       "figcaption",
       {},
-      h("p", {}, language.say(tossesCoins(poll) ? "picture_coins" : `picture_${seen}`, values)),
+      h("p", {}, language.say(`picture_${seen}`, values)),
       h("p", {}, language.say(`bet_${seen}`, values)),
       poll.unit === "voter"
         ? null
