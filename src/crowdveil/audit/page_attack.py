@@ -136,7 +136,7 @@ def untrue_poll_shown(lie: str, stage: Stage) -> str | None:
 
 
 def untrue_session_shown(lie: str, stage: Stage) -> str | None:
-    """Begin a session whose dilemmas are not the study's: the page shows none of them and remembers nothing."""
+    """Begin a session whose dilemmas are not the study's: the page shows none of them and remembers none."""
     poll, change = UNTRUE_SESSIONS[lie]
     stage.server.draw(poll, change)
     visitor = stage.visit(poll)
@@ -144,7 +144,7 @@ def untrue_session_shown(lie: str, stage: Stage) -> str | None:
     visitor.page.locator(".dilemma, [role=alert]:not(:empty)").first.wait_for()
     if (
         visitor.page.locator(".dilemma").count()
-        or visitor.memory_or_none() is not None
+        or (visitor.memory_or_none() or {}).get("dilemmas")
         or NOT_TAKEN not in visitor.words
     ):
         return "the dilemmas are shown"
