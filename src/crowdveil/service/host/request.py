@@ -1,7 +1,8 @@
 """One request to the host's pages: who comes, with what form, and the page that is shown.
 
-Two things are settled here for every page, so that no page can forget them: only a signed-in host sees it, and a form
-is accepted only with the token that its page carried (so that no other website can submit it in the host's name).
+Settled here for every page, so that no page can forget them: only a signed-in host whose role allows it
+sees it, a form is accepted only with the token that its page carried (so that no other website can submit it in the
+host's name), and what a host did is written to the audit log.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.pages.reading import one_line, signed
 from crowdveil.service.middleware.attempts import Attempts
 from crowdveil.service.middleware.rate_limit import client_address
+from crowdveil.service.store.audit_log import LogEntry
+from crowdveil.service.store.hosts import Role
 from crowdveil.service.store.polls import PollStatus
 from crowdveil.service.store.store import Store
 
@@ -35,6 +38,7 @@ SESSION_COOKIE = "crowdveil-host"
 BROWSER_COOKIE = "crowdveil-browser"
 """Before anybody is signed in: a random word that ties a form to the browser it was shown in."""
 LARGEST_FORM = 1 << 20
+MOST_FIELDS = 1000
 
 TEMPLATES = Environment(
     loader=PackageLoader("crowdveil.service.host"),
@@ -72,7 +76,7 @@ class Missing(CrowdveilError):
 
 
 class Forbidden(CrowdveilError):
-    """A form that did not come from the host's own page."""
+    """A form that did not come from the host's own page, or that the host's role does not allow."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,10 @@ class HostRequest:
     host: str | None
     secret: str
     """The content of the cookie: of the session, or of the browser before signing in."""
+    role: Role | None = None
     form: Mapping[str, str] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    """What the audit log tells of this request beyond what was done, and to which poll."""
 
     @property
     def store(self) -> Store:
@@ -116,7 +123,8 @@ class HostRequest:
     def show(self, template: str, code: int = 200, **context: Any) -> Response:
         """Return a page."""
         token = Markup('<input type="hidden" name="form_token" value="{}">').format(form_token(self.secret))
-        shown = {"host": self.host, "token": token, "origin": self.origin, **context}
+        may = {role.value: self.role is not None and self.role.covers(role) for role in Role}
+        shown = {"host": self.host, "may": may, "token": token, "origin": self.origin, **context}
         return HTMLResponse(TEMPLATES.get_template(template).render(shown), code, headers={"Cache-Control": "no-store"})
 
     def go(self, path: str) -> Response:
@@ -145,20 +153,35 @@ def form_token(secret: str) -> str:
     return hashlib.sha256(f"crowdveil form {secret}".encode()).hexdigest()
 
 
-def page(pages: HostPages, handler: Handler, *, signed_in: bool = True) -> Callable[[Request], Awaitable[Response]]:
-    """Turn a handler into a page: checked before, off the event loop, and with mistakes told in words."""
+@dataclass(frozen=True)
+class Page:
+    """A page or an action of the host's."""
+
+    method: str
+    path: str
+    handler: Handler
+    needs: Role | None
+    """The least role that it takes; None: nobody has to be signed in."""
+    action: str | None = None
+    """What the audit log calls it; None: it is not worth a line."""
+
+
+def respond_with(pages: HostPages, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    """Turn a page into a response: checked before, off the event loop, and with mistakes told in words."""
 
     async def respond(http: Request) -> Response:
         cookie = http.cookies.get(SESSION_COOKIE, "")
-        host = await run_in_threadpool(pages.store.hosts.session, cookie, pages.now()) if cookie else None
+        host, role = await run_in_threadpool(_who, pages, cookie) if cookie else (None, None)
         browser_secret = http.cookies.get(BROWSER_COOKIE) or secrets.token_urlsafe(32)
-        request = HostRequest(pages, http, host, cookie if host else browser_secret)
-        if signed_in and host is None:
+        request = HostRequest(pages, http, host, cookie if host else browser_secret, role)
+        if page.needs is not None and role is None:
             return request.go("/sign-in")
         try:
+            if page.needs is not None and role is not None and not role.covers(page.needs):
+                raise Forbidden(f"this takes the role of {page.needs.value}, and you are {role.value}: ask an owner")
             if http.method == "POST":
                 request = replace(request, form=await _form(http, request.secret))
-            response = await run_in_threadpool(handler, request)
+            response = await run_in_threadpool(_act, request, page)
         except Missing as error:
             response = request.show("refused.html", 404, title="Not found", message=sentence(str(error)))
         except Forbidden as error:
@@ -170,6 +193,21 @@ def page(pages: HostPages, handler: Handler, *, signed_in: bool = True) -> Calla
         return response
 
     return respond
+
+
+def _who(pages: HostPages, cookie: str) -> tuple[str | None, Role | None]:
+    host = pages.store.hosts.session(cookie, pages.now())
+    return host, None if host is None else pages.store.hosts.role(host)
+
+
+def _act(request: HostRequest, page: Page) -> Response:
+    """Do what a page is for, and write it down once it is done."""
+    response = page.handler(request)
+    if page.action is not None and request.host is not None and response.status_code < 400:
+        poll = request.http.path_params.get("poll")
+        detail = ", ".join(request.remarks)
+        request.store.audit_log.add(LogEntry(request.pages.now(), request.host, page.action, poll, detail))
+    return response
 
 
 def sentence(words: str) -> str:
@@ -188,7 +226,7 @@ async def _form(http: Request, secret: str) -> dict[str, str]:
     if int(http.headers.get("Content-Length") or LARGEST_FORM + 1) > LARGEST_FORM:
         raise CrowdveilError(f"the form is too large: files up to {LARGEST_FORM >> 20} MB can be uploaded")
     read: dict[str, str] = {}
-    async with http.form(max_files=1, max_fields=20, max_part_size=LARGEST_FORM) as form:
+    async with http.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=LARGEST_FORM) as form:
         for name, value in form.multi_items():
             read[name] = await _text(value) if isinstance(value, UploadFile) else value
     given = read.pop("form_token", "")

@@ -5,45 +5,56 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.routing import Route
 
-from crowdveil.service.host import data, editor, overview, releases, sign_in, voters
-from crowdveil.service.host.request import PLACE, Handler, HostPages, page
+from crowdveil.service.host import data, editor, hosts, overview, releases, sign_in, voters
+from crowdveil.service.host.request import PLACE, HostPages, Page, respond_with
 from crowdveil.service.service import Service
 from crowdveil.service.static_files import static_route
+from crowdveil.service.store.hosts import Role
 
-_PAGES: tuple[tuple[str, str, Handler], ...] = (
-    ("GET", "/", overview.polls_page),
-    ("GET", "/password", sign_in.password_page),
-    ("POST", "/password", sign_in.set_password),
-    ("POST", "/sign-out", sign_in.sign_out),
-    ("GET", "/new", editor.editor_page),
-    ("POST", "/new", editor.check_file),
-    ("POST", "/new/create", editor.create_poll),
-    ("GET", "/polls/{poll}", overview.poll_page),
-    ("GET", "/polls/{poll}/live", overview.live_part),
-    ("POST", "/polls/{poll}/close", overview.close_poll),
-    ("POST", "/polls/{poll}/open", overview.open_poll),
-    ("GET", "/polls/{poll}/recruit", voters.recruit_page),
-    ("POST", "/polls/{poll}/links", voters.make_links),
-    ("GET", "/polls/{poll}/data", data.data_page),
-    ("GET", "/polls/{poll}/data/{file}", data.download),
-    ("POST", "/polls/{poll}/withdraw", voters.withdraw),
-    ("GET", "/polls/{poll}/releases", releases.releases_page),
-    ("POST", "/polls/{poll}/preview", releases.preview),
-    ("POST", "/polls/{poll}/release", releases.release),
-    ("POST", "/polls/{poll}/mark", releases.mark_release),
-    ("GET", "/polls/{poll}/compare", releases.compare_page),
-    ("GET", "/releases/{release}", releases.release_page),
-    ("GET", "/releases/{release}/file", releases.release_file),
+VIEWER, ANALYST, OWNER = Role.VIEWER, Role.ANALYST, Role.OWNER
+
+PAGES = (
+    Page("GET", "/sign-in", sign_in.sign_in_page, None),
+    Page("POST", "/sign-in", sign_in.sign_in, None),
+    Page("POST", "/sign-out", sign_in.sign_out, VIEWER, "signed out"),
+    Page("GET", "/password", sign_in.password_page, VIEWER),
+    Page("POST", "/password", sign_in.set_password, VIEWER, "set a password"),
+    Page("GET", "/second-factor", hosts.second_factor_page, VIEWER),
+    Page("POST", "/second-factor", hosts.set_second_factor, VIEWER, "began to use a second factor"),
+    Page("POST", "/second-factor/off", hosts.drop_second_factor, VIEWER, "ended the second factor"),
+    Page("GET", "/hosts", hosts.hosts_page, OWNER),
+    Page("POST", "/hosts", hosts.invite, OWNER, "invited a host"),
+    Page("POST", "/hosts/role", hosts.change_role, OWNER, "changed a role"),
+    Page("POST", "/hosts/remove", hosts.remove_host, OWNER, "removed a host"),
+    Page("GET", "/log", hosts.log_page, OWNER),
+    Page("GET", "/", overview.polls_page, VIEWER),
+    Page("GET", "/new", editor.editor_page, OWNER),
+    Page("POST", "/new", editor.check_file, OWNER),
+    Page("POST", "/new/create", editor.create_poll, OWNER, "made a poll"),
+    Page("GET", "/polls/{poll}", overview.poll_page, VIEWER),
+    Page("GET", "/polls/{poll}/live", overview.live_part, VIEWER),
+    Page("POST", "/polls/{poll}/close", overview.close_poll, OWNER, "closed the poll"),
+    Page("POST", "/polls/{poll}/open", overview.open_poll, OWNER, "opened the poll"),
+    Page("GET", "/polls/{poll}/recruit", voters.recruit_page, VIEWER),
+    Page("POST", "/polls/{poll}/links", voters.make_links, ANALYST, "made links"),
+    Page("GET", "/polls/{poll}/data", data.data_page, ANALYST),
+    Page("GET", "/polls/{poll}/data/{file}", data.download, ANALYST, "downloaded data"),
+    Page("POST", "/polls/{poll}/withdraw", voters.withdraw, OWNER, "deleted a vote on withdrawal"),
+    Page("GET", "/polls/{poll}/releases", releases.releases_page, VIEWER),
+    Page("POST", "/polls/{poll}/preview", releases.preview, ANALYST),
+    Page("POST", "/polls/{poll}/release", releases.release, ANALYST, "made a release"),
+    Page("POST", "/polls/{poll}/mark", releases.mark_release, ANALYST, "chose the release for decisions"),
+    Page("GET", "/polls/{poll}/compare", releases.compare_page, VIEWER),
+    Page("GET", "/releases/{release}", releases.release_page, VIEWER),
+    Page("GET", "/releases/{release}/file", releases.release_file, VIEWER),
 )
-_BEFORE_SIGNING_IN: tuple[tuple[str, str, Handler], ...] = (
-    ("GET", "/sign-in", sign_in.sign_in_page),
-    ("POST", "/sign-in", sign_in.sign_in),
-)
+"""Every page and every action, with the least role that it takes."""
 _STATIC = {
     "release.css": ("crowdveil.pages", "release_page.css", "text/css"),
     "host.css": ("crowdveil.service.host", "static/host.css", "text/css"),
     "live.js": ("crowdveil.service.host", "static/live.js", "text/javascript"),
     "sign-in.js": ("crowdveil.service.host", "static/sign-in.js", "text/javascript"),
+    "copy.js": ("crowdveil.service.host", "static/copy.js", "text/javascript"),
     "preview.js": ("crowdveil.service.host", "static/preview.js", "text/javascript"),
 }
 
@@ -52,9 +63,5 @@ def host_routes(service: Service) -> APIRouter:
     """Return the host's pages, which are no part of the API's description."""
     settings = service.settings
     pages = HostPages(service.store, service.now, service.today, settings.public_url, settings.trusted_proxies)
-    routes = [Route(PLACE + path, page(pages, handler), methods=[method]) for method, path, handler in _PAGES]
-    routes += [
-        Route(PLACE + path, page(pages, handler, signed_in=False), methods=[method])
-        for method, path, handler in _BEFORE_SIGNING_IN
-    ]
+    routes = [Route(PLACE + page.path, respond_with(pages, page), methods=[page.method]) for page in PAGES]
     return APIRouter(routes=[*routes, static_route(f"{PLACE}/static", _STATIC)])

@@ -1,4 +1,4 @@
-"""Signing in: once by the link that ``crowdveil serve`` prints, afterwards by a password."""
+"""Signing in: once by a link, afterwards by a password, with a one-time code for hosts who want a second factor."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.service.host.request import BROWSER_COOKIE, SESSION_COOKIE, HostRequest, sentence
+from crowdveil.service.store.audit_log import LogEntry
 from crowdveil.service.store.hosts import FIRST_HOST, LEAST_PASSWORD, SESSION_SECONDS
 
 
@@ -14,14 +15,14 @@ def sign_in_page(request: HostRequest) -> Response:
     return (
         request.go("/")
         if request.host
-        else request.show("sign_in.html", has_password=_has_password(request), wrong=None)
+        else request.show("sign_in.html", has_password=_anybody_has_password(request), first=FIRST_HOST, wrong=None)
     )
 
 
 def sign_in(request: HostRequest) -> Response:
     """Sign in with a one-time link or with the password. Wrong ones are counted, and after a few the visitor waits."""
-    desk, now = request.pages, request.pages.now()
-    wait = desk.attempts.wait(request.address, now)
+    attempts, now = request.pages.attempts, request.pages.now()
+    wait = attempts.wait(request.address, now)
     if wait:
         minutes = -(-wait // 60)
         response = _refused(request, 429, f"There were too many wrong attempts. Try again in {minutes} minutes.")
@@ -31,14 +32,26 @@ def sign_in(request: HostRequest) -> Response:
     if by_link:
         host = request.store.hosts.use_sign_in_link(request.form["link"].strip(), now)
     else:
-        right = request.store.hosts.check_password(FIRST_HOST, request.form.get("password", ""))
-        host = FIRST_HOST if right else None
+        host = _by_password(request, request.form.get("name", "").strip() or FIRST_HOST, now)
     if host is None:
-        desk.attempts.failed(request.address, now)
-        wrong = "This link was used already, or is too old." if by_link else "This is not the password."
+        attempts.failed(request.address, now)
+        wrong = (
+            "This link was used already, or is too old."
+            if by_link
+            else "Name, password and code do not belong together. (A code counts once: wait for the next.)"
+        )
         return _refused(request, 403, wrong)
+    how = "with a link" if by_link else "with a password"
+    request.store.audit_log.add(LogEntry(now, host, "signed in", None, how))
     first_time = by_link and not request.store.hosts.has_password(host)
     return _start_session(request, host, "/password" if first_time else "/")
+
+
+def _by_password(request: HostRequest, name: str, now: int) -> str | None:
+    """Return the host whose password and code these are. Which of the two is wrong is not told."""
+    hosts = request.store.hosts
+    right = hosts.check_password(name, request.form.get("password", ""))
+    return name if right and hosts.check_code(name, request.form.get("code", ""), now) else None
 
 
 def sign_out(request: HostRequest) -> Response:
@@ -75,8 +88,14 @@ def _start_session(request: HostRequest, host: str, then: str) -> Response:
 
 
 def _has_password(request: HostRequest) -> bool:
-    return request.store.hosts.has_password(request.host or FIRST_HOST)
+    return request.store.hosts.has_password(str(request.host))
+
+
+def _anybody_has_password(request: HostRequest) -> bool:
+    return any(host.has_password for host in request.store.hosts.all())
 
 
 def _refused(request: HostRequest, status: int, why: str) -> Response:
-    return request.show("sign_in.html", status, has_password=_has_password(request), wrong=why)
+    return request.show(
+        "sign_in.html", status, has_password=_anybody_has_password(request), first=FIRST_HOST, wrong=why
+    )
