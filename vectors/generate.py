@@ -20,6 +20,7 @@ import numpy as np
 from vectors.scripted_reports import scripted_reports
 
 from crowdveil.ballots import Ballots
+from crowdveil.estimation.clipped_ballots import told_length
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -158,29 +159,38 @@ def subset_selection() -> dict[str, Any]:
 
 def one_bit() -> dict[str, Any]:
     """How many bits a report has; where mean scores are clipped; and what a bit says before it may be turned over, by
-    the sum S of n records' scores and an integer drawn below 2 n c.
+    the number n of records, the sum S of their scores, and an integer drawn below 2 n c.
     """
     sizes = [
         {"axes": k, "epsilon_micro": m, "bits": bits_to_report(k, Epsilon.of_millionths(m))}
         for k, m in product((1, 4, 9, 23), EPSILONS)
     ]
     clips = [{"dilemmas": n, "clip": public_clip(synthetic_study(2, n))} for n in (1, 5, 13, 100)]
-    records, clip = 3, 165_330
-    reach = records * clip
-    sums = np.array([-4 * reach, -2 * reach, -reach, -7, 0, 1, reach // 2, reach, 2 * reach - 1, 2 * reach])
-    drawn = np.array([0, reach - 7, reach - 1, reach, 3 * reach // 2, 2 * reach - 1])
-    cases = [
-        {
-            "score": s,
-            "drawn": u,
-            **{
-                kind.value: int(exact_bits(np.array([[s]]), np.array([reach]), loud, np.array([[u]]))[0, 0])
-                for kind, loud in ((Kind.DIRECTION, np.array([False])), (Kind.LOUDNESS, np.array([True])))
-            },
-        }
-        for s, u in product(sums.tolist(), drawn.tolist())
-    ]
-    return {"sizes": sizes, "clips": clips, "records": records, "clip": clip, "cases": cases}
+    clip = 165_330
+    cases = []
+    for n in (1, 2, 3, 13, 15, 16, 40):
+        reach, (above, below) = n * clip, (int(part) for part in told_length(np.array(n)))
+        told = 2 * reach * above // below
+        scored = [(s, reach + s + d) for s in (-2 * reach, -7, 0, reach // 2, reach) for d in (-1, 0)]
+        drawn = [(0, told - 1), (0, told), (0, told + 1), (0, 2 * reach - 1)]
+        cases += [
+            {
+                "records": n,
+                "score": s,
+                "drawn": u,
+                **{
+                    kind.value: int(
+                        exact_bits(
+                            np.array([[s]]), np.array([n]), clip, np.array([kind is Kind.LENGTH]), np.array([[u]])
+                        )[0, 0]
+                    )
+                    for kind in Kind
+                },
+            }
+            for s, u in [*scored, *drawn]
+            if 0 <= u < 2 * reach
+        ]
+    return {"sizes": sizes, "clips": clips, "clip": clip, "cases": cases}
 
 
 def randomised_response() -> dict[str, Any]:

@@ -25,8 +25,8 @@ from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import Design
 from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
 from crowdveil.estimation.moments import ScoreFit
+from crowdveil.estimation.pooled_probit import pooled_probit
 from crowdveil.estimation.prior import prior_deviation
-from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.estimation.record_axes import RecordAxes
 
 TILT = 0.2
@@ -79,6 +79,7 @@ class _Crowd:
 
     def __init__(self, axes: RecordAxes, tau: float) -> None:
         design = axes.design
+        self._tau = tau
         self._along = design.along
         self._scores = axes.scores
         self._loud = _loudness(design)
@@ -96,13 +97,13 @@ class _Crowd:
             common = common + step / max(1.0, float(np.abs(step).max()) / prior_deviation(len(scores)))
             if np.abs(step).max() <= _SETTLED:
                 break
-        pooled, carried = self._pooled(common)
+        pooled, carried = pooled_probit(self._along, common, self._tau)
         _, slope = self._expected(common)
         spread = np.linalg.inv(slope.T @ precision @ slope + prior)
         # The unshrunk estimate is a line through a point that is nearer to zero the more is noise: were it the most
         # probable preference itself, noise would bend the line.
         point = common - spread @ prior @ common
-        passed, turned = self._pooled(point)
+        passed, turned = pooled_probit(self._along, point, self._tau)
         expected, slope = self._expected(point)
         gain = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
         frequent = (self._scores * (2 * ndtr(self._seen @ point) - 1)[:, None]).T @ self._loud / len(self._loud)
@@ -123,23 +124,6 @@ class _Crowd:
             self._scores.T @ (2 * ndtr(margins) - 1) / len(margins),
             (self._scores * slopes[:, None]).T @ self._seen / len(margins),
         )
-
-    def _pooled(self, common: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the pooled probit of the crowd, and its derivative."""
-        margins = self._seen @ common
-        shares = ndtr(margins)
-        gamma = common
-        for _ in range(_ROUNDS):
-            stated = self._along @ gamma
-            above, below = slopes_and_weights(stated)[0], slopes_and_weights(-stated)[0]
-            pull = above * shares - below * (1 - shares)
-            information = (self._along * (above * below)[:, None]).T @ self._along
-            step = np.linalg.solve(information, self._along.T @ pull)
-            gamma = gamma + step
-            if np.abs(step).max() <= _SETTLED:
-                break
-        moved = (above + below) * np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
-        return gamma, np.linalg.solve(information, (self._along * moved[:, None]).T @ self._seen)
 
 
 def _loudness(design: Design) -> FloatArray:

@@ -16,7 +16,7 @@ from crowdveil.estimation.design import GRID, public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms import one_bit
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.one_bit import FLIP, LOUD_ONE_IN, BitReports, OneBit, bits_to_report, public_clip
+from crowdveil.privacy.mechanisms.one_bit import FLIP, LENGTH_ONE_IN, BitReports, OneBit, bits_to_report, public_clip
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Odds
@@ -43,7 +43,7 @@ def law_of(monkeypatch):
     def law(records, scores, size, odds_instead=()):
         draws = 2 * records * CLIP
         several = ["toss"] if size == 1 else [("tosses", size)]
-        script = [LOUD_ONE_IN, ("orders", 2), draws if size == 1 else ("below", draws, size), *several]
+        script = [LENGTH_ONE_IN, ("orders", 2), draws if size == 1 else ("below", draws, size), *several]
         noise = EveryOutcome(script, Q, dict(odds_instead))
         monkeypatch.setattr(one_bit, "public_clip", lambda study: CLIP)
         monkeypatch.setattr(one_bit, "voter_scores", lambda ballots: np.tile(scores, (ballots.voters, 1)))
@@ -69,16 +69,18 @@ def worst_ratio(laws):
 def test_every_report_has_the_probability_of_the_theorem(law_of, size):
     for records, scores in BALLOTS[size]:
         clipped = [max(Fraction(-1), min(Fraction(1), Fraction(s, records * CLIP))) for s in scores]
-        within = [1 if abs(s) < 2 * records * CLIP else -1 for s in scores]
+        # Of the 2 n c integers that may be drawn, so many are below the part that stands for the length.
+        draws = 2 * records * CLIP
+        length = Fraction(2 * math.ceil(draws * Fraction(22 * (records - 1), 15 * (records + 6))), draws) - 1
         expected = {}
-        for loud, axes in product((0, 1), combinations(range(2), size)):
+        for of_length, axes in product((0, 1), combinations(range(2), size)):
             for bits in product((1, -1), repeat=size):
                 report = [0, 0]
-                chance = Fraction(1 if loud else LOUD_ONE_IN - 1, LOUD_ONE_IN) / math.comb(2, size)
+                chance = Fraction(1 if of_length else LENGTH_ONE_IN - 1, LENGTH_ONE_IN) / math.comb(2, size)
                 for axis, bit in zip(axes, bits, strict=True):
                     report[axis] = bit
-                    chance *= (1 + bit * KEPT * (within if loud else clipped)[axis]) / 2
-                expected[(loud, *report)] = chance
+                    chance *= (1 + bit * KEPT * (length if of_length else clipped[axis])) / 2
+                expected[(of_length, *report)] = chance
         assert law_of(records, scores, size) == expected
 
 
@@ -147,16 +149,16 @@ def test_scores_are_exact_integers_and_the_bits_follow_them():
             said = reports.bits[(reports.kinds == 0) & (reports.bits[:, axis] != 0), axis]
             chance = (1 + left * min(max(total / reach, -1), 1)) / 2
             assert stats.binomtest(int((said > 0).sum()), len(said), chance).pvalue > 1e-8
-            loud = reports.bits[(reports.kinds == 1) & (reports.bits[:, axis] != 0), axis]
-            chance = (1 + left * (1 if abs(total) < 2 * reach else -1)) / 2
-            assert stats.binomtest(int((loud > 0).sum()), len(loud), chance).pvalue > 1e-8
+            told = reports.bits[(reports.kinds == 1) & (reports.bits[:, axis] != 0), axis]
+            chance = (1 + left * (2 * 22 * 12 / (15 * 19) - 1)) / 2  # thirteen records
+            assert stats.binomtest(int((told > 0).sum()), len(told), chance).pvalue > 1e-8
 
 
 def test_kinds_and_axes_do_not_depend_on_the_answers():
     ballots, settings = crowd(20_000)
     reports = OneBit().report(ballots, settings, Epsilons.same(1, ballots.voters), BulkNoise())
     axes = np.abs(reports.bits).argmax(axis=1)
-    assert stats.binomtest(int(reports.kinds.sum()), ballots.voters, 1 / LOUD_ONE_IN).pvalue > 1e-8
+    assert stats.binomtest(int(reports.kinds.sum()), ballots.voters, 1 / LENGTH_ONE_IN).pvalue > 1e-8
     assert stats.chisquare(np.bincount(axes, minlength=9)).pvalue > 1e-8
     assert (np.abs(reports.bits).sum(axis=1) == 1).all()
 
@@ -168,7 +170,7 @@ def thinned(ballots, records):
     return Ballots.from_differences(ballots.study, np.arange(ballots.voters + 1) * records, ballots.differences[kept])
 
 
-@pytest.mark.parametrize("records", [4, 13])
+@pytest.mark.parametrize("records", [1, 2, 4, 13])
 def test_a_crowd_is_understood_whatever_the_length_of_its_ballots(records):
     """Against the exact preference of the same crowd along the same axes, over its whole ballots."""
     whole, settings = crowd(20_000)
@@ -211,7 +213,7 @@ def test_personal_epsilons_are_combined_without_bias(equal_votes):
     design = public_design(study)
     heard = one_bit._heard(OneBit().condense(reports, settings), design, settings)
     assert heard.means == pytest.approx(np.ones(9), abs=6 * math.sqrt(heard.variances.max()))
-    assert heard.kept == pytest.approx(1, abs=6 * math.sqrt(heard.kept_variance))
+    assert heard.told == pytest.approx(1, abs=6 * math.sqrt(heard.told_variance))
     # What the variances are by themselves: 20,000 voters of each epsilon, 19 in 20 of them for nine axes.
     worth = {e: m * math.tanh(e / (2 * m)) ** 2 for e, m in [(0.5, 1), (1, 1), (6, sizes.max())]}
     each = 20_000 * 0.95 / 9
@@ -239,7 +241,7 @@ def body(**changes):
 
 def test_a_report_travels_as_its_kind_its_axes_and_its_bits():
     study, wire = load_study("moral-machine"), OneBit().wire
-    given = [body(), body(kind="loudness", axes=[0, 8], bits=[-1, -1])]
+    given = [body(), body(kind="length", axes=[0, 8], bits=[-1, -1])]
     for one in given:
         wire.check(one, study)
     reports = wire.read(given, study)
@@ -295,5 +297,5 @@ def test_noise_is_expected_as_it_comes():
     indifferent = Ballots.from_differences(ballots.study, ballots.offsets, turned)
     estimate = OneBit().aggregate([OneBit().report(indifferent, settings, epsilons, BulkNoise())], settings)
     expected = OneBit().expected_noise(settings, epsilons)
-    # The loudness is told by a thousand coins, to a fifth or so, and widths follow it.
+    # The length is told by a thousand coins, and widths follow it.
     assert expected.half_widths(0.95) == pytest.approx(estimate.noise.half_widths(0.95), rel=0.5)

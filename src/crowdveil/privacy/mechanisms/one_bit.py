@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +14,8 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
-from crowdveil.estimation.clipped_means import ClippedFit, NormalMeans, fit_clipped_means, voter_clip
+from crowdveil.estimation.clipped_ballots import BallotFit, ClippedBallots, clipped_ballots, told_length
+from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import GRID, Design, public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums
@@ -29,25 +29,23 @@ from crowdveil.study.study import Study
 
 FLIP = Odds(0, 1, 1, 1)
 """Turned over with probability 1 / (1 + e^epsilon)."""
-LOUD_ONE_IN = 20
-"""One report in so many is about loudness, by a draw that does not look at the answers."""
-LOUD = 2
-"""A mean score is loud from so many clips on: the deviation of a whole ballot's mean score, where counting tells most.
+LENGTH_ONE_IN = 20
+"""One report in so many is about the length of the ballot, by a draw that does not look at the answers."""
+CLIPS = 2
+"""So many clips are the deviation of a whole ballot's mean score.
 
-The clip is half of it. There the clipped mean of many records tells 96 % of what its sign would, which tells most; and
-of a single record it still tells how far it is from zero.
+There the clipped mean of many records tells 96 % of what its sign would, which tells most; and of a single record it
+still tells how far it is from zero.
 """
 
 _UNHEARD = 1e6
 """Variance of a mean in [-1, 1] along an axis that nobody reported."""
-_DILEMMAS = 10_000
-"""Of the public sample, on which preferences are fitted."""
-_MODEL_DOUBT = 0.05
+_MODEL_DOUBT = 0.1
 """How far, relative to its size, a preference may be off because mean scores are not quite normal."""
 _DESIGN_DOUBT = 0.25
 """The same where the study's generator did not draw the dilemmas, and nothing is known of how they differ."""
 _STRETCH_REACH = 2.0
-"""As doubt, so many deviations of what an unknown loudness does to the direction."""
+"""As doubt, so many deviations of what unknown lengths do to the direction."""
 
 
 class Kind(StrEnum):
@@ -55,8 +53,8 @@ class Kind(StrEnum):
 
     DIRECTION = "direction"
     """On which side the voter's mean score along the axis is, and how far."""
-    LOUDNESS = "loudness"
-    """Whether that mean score is within the clip."""
+    LENGTH = "length"
+    """How many records the voter has."""
 
 
 _KINDS = tuple(Kind)
@@ -113,10 +111,11 @@ class Bits:
 class OneBit:
     """Say one bit of a voter's mean score along an axis drawn at random, turned over with probability 1/(1+e^epsilon).
 
-    The device draws a kind (loudness once in twenty) and m of the study's k axes, uniformly and without looking at the
+    The device draws a kind (length once in twenty) and m of the study's k axes, uniformly and without looking at the
     answers. Let S be the sum of the voter's n integer scores along an axis, and c the study's public clip. A direction
     bit is +1 with probability (1 + clip(S / (n c), -1, 1)) / 2, so that its mean is the voter's clipped mean score; a
-    loudness bit is +1 if |S| < 2 n c, else -1. Then each bit is turned over with probability 1 / (1 + e^(epsilon / m)).
+    length bit is +1 with probability 22 (n - 1) / (15 (n + 6)), or 1 from 16 records on, whatever the axis. Then each
+    bit is turned over with probability 1 / (1 + e^(epsilon / m)).
 
     Theorem. The report is epsilon-differentially private for VLDP (and so for RLDP): for everything that a voter
     answered, and for how many dilemmas she answered, all of it together.
@@ -158,7 +157,7 @@ class OneBit:
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> BitReports:
         """Draw kinds and axes, then toss the bits and turn some of them over."""
         directions = public_design(settings.study).directions
-        loud = noise.uniform(LOUD_ONE_IN, ballots.voters, 1)[:, 0] == 0
+        of_length = noise.uniform(LENGTH_ONE_IN, ballots.voters, 1)[:, 0] == 0
         orders = random_orders(ballots.voters, directions, noise)
         sizes, scores = _sizes(directions, epsilons), voter_scores(ballots)
         clip = public_clip(settings.study)
@@ -166,11 +165,12 @@ class OneBit:
         for size in np.unique(sizes).tolist():
             rows = np.flatnonzero(sizes == size)
             chosen = (rows[:, None], orders[rows, :size])
-            reach = ballots.counts[rows] * clip
-            exact = exact_bits(scores[chosen], reach, loud[rows], _uniform_below(2 * reach, size, noise))
+            counts = ballots.counts[rows]
+            drawn = _uniform_below(2 * clip * counts, size, noise)
+            exact = exact_bits(scores[chosen], counts, clip, of_length[rows], drawn)
             turned = noise.tosses(FLIP, epsilons[rows].split(sizes[rows]), size)
             bits[chosen] = np.where(turned, -exact, exact)
-        return BitReports(epsilons, loud.astype(np.int64), bits)
+        return BitReports(epsilons, of_length.astype(np.int64), bits)
 
     def acceptable(self, reports: BitReports, settings: Settings) -> BoolArray:
         """Refuse what is not m bits and zeros, of a kind."""
@@ -184,7 +184,7 @@ class OneBit:
         return _sums(reports)
 
     def aggregate(self, reports: Iterable[BitReports | LevelSums], settings: Settings) -> Estimate:
-        """Average the bits of each kind along each axis, and find the preference and the loudness behind them."""
+        """Average the bits of each kind along each axis, and find the preference behind them."""
         design = public_design(settings.study)
         return _estimate(_heard(all_sums(reports, _sums), design, settings), design, settings)
 
@@ -193,16 +193,15 @@ class OneBit:
         design = public_design(settings.study)
         k = design.directions
         sizes = _sizes(k, epsilons)
-        told = float((sizes * np.tanh(epsilons.values / (2 * sizes)) ** 2).sum()) * (1 - 1 / LOUD_ONE_IN) / k
+        told = float((sizes * np.tanh(epsilons.values / (2 * sizes)) ** 2).sum()) * (1 - 1 / LENGTH_ONE_IN) / k
         errors = np.eye(k) / told
-        # Of an indifferent crowd of whole ballots, as many mean scores are within their deviation as of normal ones.
-        fit = _fit(design, settings, np.zeros(k), errors, math.erf(math.sqrt(0.5)), 1 / told)
+        fit = _ballots(settings.study).fit_whole(np.zeros(k), errors)
         return _carried(design, fit, errors)
 
 
 def public_clip(study: Study) -> int:
     """Return c: half of the deviation of a voter's mean score over a whole ballot, in integer steps of an axis."""
-    return round(voter_clip(study.drawing.dilemmas) * GRID / LOUD)
+    return round(voter_clip(study.drawing.dilemmas) * GRID / CLIPS)
 
 
 @lru_cache(maxsize=1024)
@@ -211,14 +210,16 @@ def bits_to_report(directions: int, epsilon: Epsilon) -> int:
     return max(range(1, directions + 1), key=lambda m: m * np.tanh(epsilon.value / (2 * m)) ** 2)
 
 
-def exact_bits(scores: IntArray, reach: IntArray, loud: BoolArray, drawn: IntArray) -> IntArray:
-    """Return the bits for sums S of scores, with n c as reach, a row a voter. Private: not to leave before the flip.
+def exact_bits(scores: IntArray, counts: IntArray, clip: int, of_length: BoolArray, drawn: IntArray) -> IntArray:
+    """Return the bits for sums S of n records' scores, a row a voter. Private: not to leave before the flip.
 
     A uniform integer below 2 n c is less than S + n c with probability (1 + S / (n c)) / 2, kept within 0 and 1:
-    exactly, and without a tie.
+    exactly, and without a tie. For lengths, it is below their part of 2 n c.
     """
-    reach = reach[:, None]
-    return np.where(np.where(loud[:, None], np.abs(scores) < LOUD * reach, drawn < scores + reach), 1, -1)
+    reach = (counts * clip)[:, None]
+    above, below = told_length(counts)
+    direction, length = drawn < scores + reach, drawn * below[:, None] < above[:, None] * (2 * reach)
+    return np.where(np.where(of_length[:, None], length, direction), 1, -1)
 
 
 def _uniform_below(bounds: IntArray, columns: int, noise: Noise) -> IntArray:
@@ -253,9 +254,9 @@ class _Heard:
     """Of the means, over the coins and over which voters speak about which axis, at most."""
     together: FloatArray
     """What voters who speak about several axes at once may add to the variances of their combinations, at most."""
-    kept: float
-    """The share of mean scores within the clip."""
-    kept_variance: float
+    told: float
+    """The mean of what stands for the lengths of ballots."""
+    told_variance: float
     voters: int
     sizes: list[int]
 
@@ -267,29 +268,29 @@ def _heard(sums: LevelSums, design: Design, settings: Settings) -> _Heard:
     sizes = _sizes(k, epsilons)
     tanh = np.tanh(epsilons.split(sizes).values / 2)
     weights = sums.weights(k / (sizes * tanh**2), settings.equal_votes) / sizes
-    direction, loudness = (np.where(kinds == _KINDS.index(kind), weights, 0.0) for kind in Kind)
+    direction, length = (np.where(kinds == _KINDS.index(kind), weights, 0.0) for kind in Kind)
 
-    told, spoken = sums.mean(direction / tanh)[:k], sums.mean(direction)[k:]
+    said, spoken = sums.mean(direction / tanh)[:k], sums.mean(direction)[k:]
     heard = spoken > 0
     spoken = np.where(heard, spoken, 1.0)
     variances = np.where(heard, sums.mean(direction**2 / tanh**2)[k:] / spoken**2, _UNHEARD)
     together = np.where(heard, sums.mean(direction**2 * (sizes - 1))[k:] / spoken**2, _UNHEARD)
 
-    kept, kept_variance = 0.5, _UNHEARD
-    if (loudness > 0).any():
-        loud = float(sums.mean(loudness)[k:].sum())
-        kept = (1 + float(sums.mean(loudness / tanh)[:k].sum()) / loud) / 2
+    told, told_variance = 0.5, _UNHEARD
+    if (length > 0).any():
+        counted = float(sums.mean(length)[k:].sum())
+        told = (1 + float(sums.mean(length / tanh)[:k].sum()) / counted) / 2
         # A voter's bits have coins of their own, and may otherwise say all the same.
-        kept_variance = float(sums.mean(loudness**2 * (1 / tanh**2 + sizes - 1))[k:].sum()) / (4 * loud**2)
+        told_variance = float(sums.mean(length**2 * (1 / tanh**2 + sizes - 1))[k:].sum()) / (4 * counted**2)
     voters = int(sums.counts.sum())
-    means = np.where(heard, told / spoken, 0.0)
-    return _Heard(means, variances, together, kept, kept_variance, voters, sorted(set(sizes.tolist())))
+    means = np.where(heard, said / spoken, 0.0)
+    return _Heard(means, variances, together, told, told_variance, voters, sorted(set(sizes.tolist())))
 
 
 def _estimate(heard: _Heard, design: Design, settings: Settings) -> Estimate:
     """Fit the preference, and tell apart what is not known of it."""
     errors = np.diag(heard.variances)
-    fit = _fit(design, settings, heard.means, errors, heard.kept, heard.kept_variance)
+    fit = _ballots(settings.study).fit(heard.means, errors, heard.told, heard.told_variance)
     doubt = _MODEL_DOUBT if settings.drawn else _DESIGN_DOUBT
     # A clipped mean score is at most 1 in size, so the mean of N voters' has a variance of at most 1 / N.
     sampling = fit.gain @ np.diag(1 / heard.voters + heard.together) @ fit.gain.T + fit.stretch
@@ -303,23 +304,17 @@ def _estimate(heard: _Heard, design: Design, settings: Settings) -> Estimate:
             covariance=fit.covariance,
             center=fit.center,
             sampling=sampling,
-            doubt=doubt * np.abs(fit.center) + _STRETCH_REACH * _aside(fit),
+            doubt=fit.doubt + doubt * np.abs(fit.center) + _STRETCH_REACH * _aside(fit),
         ),
     )
 
 
-def _fit(
-    design: Design, settings: Settings, means: FloatArray, errors: FloatArray, kept: float, kept_variance: float
-) -> ClippedFit:
-    dilemmas, clip = settings.study.drawing.dilemmas, public_clip(settings.study) / GRID
-    sample = design.sample.head(_DILEMMAS)
-    return fit_clipped_means(
-        NormalMeans(sample), clip, means, errors, kept, kept_variance, dilemmas, kept_clip=LOUD * clip
-    )
+def _ballots(study: Study) -> ClippedBallots:
+    return clipped_ballots(study, public_clip(study) / GRID)
 
 
-def _aside(fit: ClippedFit) -> FloatArray:
-    """Return how far an unknown loudness moves the center along each axis, other than by stretching all of it."""
+def _aside(fit: BallotFit) -> FloatArray:
+    """Return how far unknown lengths move the center along each axis, other than by stretching all of it."""
     length = float(fit.center @ fit.center)
     if length == 0:
         return np.sqrt(np.diag(fit.stretch))
@@ -327,7 +322,7 @@ def _aside(fit: ClippedFit) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(np.diag(across @ fit.stretch @ across), 0.0)), np.float64)
 
 
-def _carried(design: Design, fit: ClippedFit, errors: FloatArray) -> Coins:
+def _carried(design: Design, fit: BallotFit, errors: FloatArray) -> Coins:
     """Carry the coins' variances from the clipped means to the features."""
     carried = design.basis @ fit.gain
     return Coins(tuple(map(tuple, (carried @ errors @ carried.T).tolist())))

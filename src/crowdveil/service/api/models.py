@@ -154,7 +154,7 @@ class ReportBody(Model):
     coordinates: list[int] | None = None
     dilemmas: list[list[float]] | None = None
     choices: list[Literal[1, -1]] | None = None
-    kind: Literal["direction", "loudness"] | None = None
+    kind: Literal["direction", "length"] | None = None
     axes: list[int] | None = None
     bits: list[Literal[1, -1]] | None = None
     about: dict[str, str] | None = None

@@ -2,8 +2,8 @@
  * One bit (VLDP): a bit about an axis that the device draws without looking at the answers, or a few such bits.
  *
  * Let S be the sum of the n records' integer scores along an axis, and c the poll's clip. A direction bit is +1 with
- * probability (1 + S / (n c)) / 2, kept within 0 and 1; a loudness bit is +1 if |S| < 2 n c, else -1. Each of m bits is
- * then turned over with probability 1 / (1 + e^(epsilon / m)).
+ * probability (1 + S / (n c)) / 2, kept within 0 and 1; a length bit is +1 with probability 22 (n - 1) / (15 (n + 6)),
+ * or 1 from 16 records on. Each of m bits is then turned over with probability 1 / (1 + e^(epsilon / m)).
  *
  * Theorem. The report is epsilon-differentially private for all records of the voter together, for any axes, any clip
  * and any m.
@@ -16,10 +16,10 @@
 import { FLIP } from "./coins.js";
 import { voterScores } from "./score.js";
 
-/** One report in so many is about loudness. */
-export const LOUD_ONE_IN = 20;
-/** A mean score is loud from so many clips on. */
-export const LOUD = 2;
+/** One report in so many is about the length of the ballot. */
+export const LENGTH_ONE_IN = 20;
+/** Ballots of more records are told as ballots of so many. */
+export const LONGEST = 16;
 /** Beyond any score of a dilemma: sums of whole ballots stay exact. */
 export const LARGEST_SCORE = 2 ** 40;
 const LARGEST_CLIP = 2 ** 32;
@@ -35,28 +35,31 @@ export const oneBit = {
       throw new RangeError(`the clip is ${design.clip}, and must be a whole number up to ${LARGEST_CLIP}`);
     }
     const scores = voterScores(records, design, LARGEST_SCORE);
-    const reach = records.length * design.clip;
-    const loud = noise.below(LOUD_ONE_IN) === 0;
+    const count = records.length;
+    const ofLength = noise.below(LENGTH_ONE_IN) === 0;
     const m = size(scores.length);
     const chosen = noise.order(scores.length).slice(0, m);
-    const drawn = chosen.map(() => noise.below(2 * reach));
-    const said = chosen.map((axis, i) => exactBit(loud, scores[axis], reach, drawn[i]));
+    const drawn = chosen.map(() => noise.below(2 * count * design.clip));
+    const said = chosen.map((axis, i) => exactBit(ofLength, scores[axis], count, design.clip, drawn[i]));
     // Rounded down: m bits may together spend at most epsilon.
     const turned = chosen.map(() => noise.toss(FLIP, Math.floor(epsilon / m)));
     const bits = new Map(chosen.map((axis, i) => [axis, said[i] === turned[i] ? -1 : 1]));
     const axes = [...chosen].sort((a, b) => a - b);
-    return { kind: loud ? "loudness" : "direction", axes, bits: axes.map((axis) => bits.get(axis)) };
+    return { kind: ofLength ? "length" : "direction", axes, bits: axes.map((axis) => bits.get(axis)) };
   },
 };
 
 /**
  * Whether a bit is +1 before it may be turned over. Without a tie: a uniform integer below 2 n c is less than S + n c
- * with probability (1 + S / (n c)) / 2, kept within 0 and 1.
- * @param {boolean} loud whether it is about loudness
+ * with probability (1 + S / (n c)) / 2, kept within 0 and 1. For lengths, it is below their part of 2 n c.
+ * @param {boolean} ofLength whether it is about the length
  * @param {number} score S
- * @param {number} reach n c
+ * @param {number} count n
+ * @param {number} clip c
  * @param {number} drawn
  */
-export function exactBit(loud, score, reach, drawn) {
-  return loud ? Math.abs(score) < LOUD * reach : drawn < score + reach;
+export function exactBit(ofLength, score, count, clip, drawn) {
+  if (!ofLength) return drawn < score + count * clip;
+  const n = Math.min(count, LONGEST);
+  return drawn * 15 * (n + 6) < 22 * (n - 1) * 2 * count * clip;
 }

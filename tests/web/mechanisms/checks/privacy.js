@@ -91,7 +91,7 @@ function few(js, failures) {
  */
 function bits(js, failures) {
   const method = { axes: () => ({ axes: [[1, 0], [0, 1]], units: [1, 1], clip: 1 }) };
-  const ballots = [[[9, 9]], [[-9, 9]], [[1, 0]], [[0, -1]], [[-1, -3], [0, 3]], [[2, 1], [-2, -1]]];
+  const ballots = [[[9, 9]], [[-9, -9]], [[1, 0]], [[0, -1]], [[-1, -3], [0, 3]], [[2, 1], [-2, -1]]];
   for (const size of [1, 2]) {
     const epsilon = size * EPSILON;
     const laws = ballots.map((records) => {

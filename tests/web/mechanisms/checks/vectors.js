@@ -86,10 +86,9 @@ const CHECKS = {
   },
 
   "one-bit"(vector, js, failures) {
-    const reach = vector.records * vector.clip;
-    for (const { score, drawn, direction, loudness } of vector.cases) {
-      const found = [false, true].map((loud) => (js.exactBit(loud, score, reach, drawn) ? 1 : -1));
-      failures.same(`bits of ${score} with ${drawn}`, found, [direction, loudness]);
+    for (const { records, score, drawn, direction, length } of vector.cases) {
+      const found = [false, true].map((kind) => (js.exactBit(kind, score, records, vector.clip, drawn) ? 1 : -1));
+      failures.same(`bits of ${score} by ${records} records with ${drawn}`, found, [direction, length]);
     }
   },
 

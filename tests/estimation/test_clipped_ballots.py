@@ -1,0 +1,106 @@
+"""Clipped ballots: against crowds that answer by chance, the slopes by differences, and crowds whose lengths differ."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from crowdveil.estimation.clipped_ballots import ClippedBallots, told_length
+from crowdveil.estimation.design import public_design
+from crowdveil.estimation.disagreement import reach
+from crowdveil.study.bundled import load_study
+from crowdveil.study.drawing import draw_dilemmas
+
+STUDY = load_study("moral-machine")
+CLIP = 0.16
+COMMON = np.array([0.4, 0.3, -0.1, 0.4, 0.0, 0.1, 0.2, 0.3, -0.2])
+
+
+@pytest.fixture(scope="module")
+def ballots():
+    return ClippedBallots(STUDY, CLIP)
+
+
+def told(records):
+    above, below = told_length(np.array(records))
+    return float(above / below)
+
+
+def clipped_means(records, tau, voters=40_000):
+    """Voters with preferences of their own, who answer so many dilemmas of a session."""
+    rng = np.random.default_rng(records)
+    left, right = draw_dilemmas(STUDY, voters, rng)
+    x = ((left - right) / STUDY.units @ public_design(STUDY).basis).reshape(voters, 13, 9)
+    x = np.take_along_axis(x, rng.permuted(np.tile(np.arange(13), (voters, 1)), axis=1)[:, :records, None], axis=1)
+    own = np.sqrt(1 + 9 * tau**2) * COMMON + rng.normal(0.0, tau, (voters, 9)) if tau else np.tile(COMMON, (voters, 1))
+    margins = np.einsum("vnk,vk->vn", x, own) + rng.standard_normal((voters, records))
+    means = np.einsum("vnk,vn->vk", x, np.sign(margins)) / records
+    return np.clip(means / CLIP, -1, 1)
+
+
+def test_the_told_length_is_a_fraction_from_0_to_1():
+    given = [Fraction(int(a), int(b)) for a, b in zip(*told_length(np.array([1, 2, 4, 9, 16, 17, 400])), strict=True)]
+    assert given == [0, Fraction(22, 120), Fraction(66, 150), Fraction(176, 225), 1, 1, 1]
+
+
+def test_what_shows_is_about_linear_in_the_told_length(ballots):
+    """Of a small preference, along all axes together."""
+    lengths = np.array([told(n) for n in range(1, 17)])
+    shows = np.array([np.trace(ballots.shown(np.zeros(9), length, 0.3)[1]) for length in lengths])
+    assert np.polyval(np.polyfit(lengths, shows, 1), lengths) == pytest.approx(shows, rel=0.08)
+
+
+@pytest.mark.parametrize(("records", "tau"), [(1, 0.0), (1, 0.3), (2, 0.3), (4, 0.0), (4, 0.3), (13, 0.0), (13, 0.3)])
+def test_crowds_show_what_is_expected_of_them(ballots, records, tau):
+    expected, _ = ballots.shown(COMMON, told(records), tau)
+    seen = clipped_means(records, tau)
+    # The sample of ballots is good for a few per cent, and the draw of the crowd for its deviation.
+    assert np.abs(seen.mean(axis=0) - expected).max() < 0.025 + 5 * seen.std() / np.sqrt(len(seen))
+
+
+@pytest.mark.parametrize("records", [1, 3, 4, 5, 13, 16])
+def test_slopes_are_those_of_differences(ballots, records):
+    _, slope = ballots.shown(COMMON, told(records), 0.0)
+    step = 1e-5 * np.eye(9)
+    ahead, behind = (
+        np.array([ballots.shown(COMMON + sign * s, told(records), 0.0)[0] for s in step]).T for sign in (1, -1)
+    )
+    assert slope == pytest.approx((ahead - behind) / 2e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("records", [1, 4, 13])
+def test_the_pooled_probit_of_a_crowd_is_found(ballots, records):
+    """From exact means: the probit whose likelihood over the design is largest, within what is told as doubt."""
+    seen, _ = ballots.shown(COMMON, told(records), 0.3)
+    fit = ballots.fit(seen, np.eye(9) * 1e-6, told(records), 1e-7)
+    x = public_design(STUDY).along[:20_000]
+    shares = ndtr(x @ COMMON * reach(x, 0.3))
+    gap = shares - ndtr(x @ fit.center)
+    weights = np.exp(-0.5 * (x @ fit.center) ** 2) / (ndtr(x @ fit.center) * ndtr(-(x @ fit.center)))
+    assert np.abs(x.T @ (weights * gap)).max() / len(x) < 0.012  # the likelihood's slope; its curvature is about 1.6
+    assert fit.mean == pytest.approx(fit.center, abs=0.01)
+
+
+def test_lengths_that_were_hardly_told_are_doubted(ballots):
+    seen, _ = ballots.shown(COMMON, told(4), 0.3)
+    sure, unsure = (ballots.fit(seen, np.eye(9) * 1e-4, told(4), variance) for variance in (1e-5, 1.0))
+    assert np.trace(unsure.stretch) > 10 * np.trace(sure.stretch)
+    assert np.trace(unsure.covariance) > 2 * np.trace(sure.covariance)
+
+
+@pytest.mark.parametrize("far", [-40.0, 0.0, 40.0])
+def test_means_and_lengths_that_cannot_be_leave_finite_numbers(ballots, far):
+    fit = ballots.fit(np.full(9, far), np.eye(9) * 900, 0.5 + far, 100.0)
+    assert np.isfinite(fit.covariance).all()
+    assert np.abs(fit.mean).max() < 2
+    assert ballots.fit(np.zeros(9), np.eye(9), 3.0, 1e-9).mean == pytest.approx(np.zeros(9), abs=1e-9)
+
+
+def test_studies_of_one_dilemma_and_of_many_have_ballots():
+    from crowdveil.study.bundled import synthetic_study
+
+    for dilemmas in (1, 100):
+        whole = ClippedBallots(synthetic_study(3, dilemmas), 0.1)
+        fit = whole.fit_whole(np.array([0.3, 0.0, 0.0]), np.eye(3) * 1e-4)
+        assert fit.center[0] > 5 * np.abs(fit.center[1:]).max()
