@@ -27,5 +27,5 @@ def _install(playwright):
     with (Path(tempfile.gettempdir()) / "crowdveil-browser.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if browser.find_browser(playwright) is None:
-            for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):
+            for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium-headless-shell"]):
                 subprocess.run(["apt-get", "--quiet", *command], check=False, capture_output=True)

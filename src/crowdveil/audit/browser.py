@@ -15,7 +15,14 @@ from playwright.sync_api import Browser, Page, Playwright, Request, sync_playwri
 
 from crowdveil.errors import CrowdveilError
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NAMES = (
+    "chromium-headless-shell",  # has no windows to draw: half the work
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -26,8 +33,8 @@ ARGUMENTS = (
     "--disable-sync",
 )
 INSTRUCTION = (
-    "this needs a browser, and there is none: install Chromium or Chrome (Debian: apt-get install chromium), "
-    "or run `playwright install chromium`"
+    "this needs a browser, and there is none: install Chromium or Chrome "
+    "(Debian: apt-get install chromium-headless-shell), or run `playwright install chromium`"
 )
 STILL = '<!doctype html><link rel="icon" href="data:,">'
 """A page on which nothing runs."""
