@@ -6,6 +6,7 @@ by the paper's model, and sends what a real voter's device would send, with real
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.polls import Entry, State
 from crowdveil.study.study import Dilemma
 
+_LINK = re.compile(r"[#&]ballot=([A-Za-z0-9_-]+)")
 SPREAD = 0.3
 """How far a simulated voter's preference is from the study's lean, a standard deviation in each feature."""
 
@@ -151,7 +153,7 @@ def _turnout(poll: Poll, outcomes: Mapping[tuple[str, str], int], seconds: float
 
 def tokens_of_links(lines: Iterable[str]) -> list[str]:
     """Read the tokens out of the host's file of links, one link or row a line."""
-    found = [line.partition("#ballot=")[2].strip().split(",")[0].strip('"') for line in lines if "#ballot=" in line]
+    found = [token[1] for line in lines if (token := _LINK.search(line))]
     if not found:
-        raise CrowdveilError("there is no voter's link in the file: each ends in #ballot=...")
+        raise CrowdveilError("there is no voter's link in the file: each ends in ballot=...")
     return found

@@ -51,7 +51,7 @@ class Voters:
             thread.join()
 
 
-@pytest.mark.parametrize("address", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.parametrize("new_address", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_every_acknowledged_report_survives_a_kill_and_none_is_there_twice(address: str, tmp_path: Path) -> None:
     workers = "1" if address.startswith("sqlite") else "2"
     server = Server(tmp_path / "log", "kidney", "--database", address, "--workers", workers)

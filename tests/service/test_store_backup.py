@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import stat
+from collections import Counter
 from datetime import date
 
 import pytest
@@ -19,12 +20,23 @@ from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.service.store.audit_log import LogEntry
 from crowdveil.service.store.backup import TABLES, back_up, check_backup, restore
+from crowdveil.service.store.batches import OpenedReport
 from crowdveil.service.store.store import open_store
 from crowdveil.service.store.submissions import SubmissionRow
 from crowdveil.study.bundled import load_study
 from crowdveil.study.plain_data import canonical_json
 
 TODAY = date(2026, 3, 1)
+RELAYED = poll_from_dict(
+    {
+        "name": "relayed",
+        "study": "kidney",
+        "paradigm": "vldp",
+        "levels": {"one": 3},
+        "relay": "https://relay.example",
+        "batch": 2,
+    }
+)
 
 
 def fill(store):
@@ -40,6 +52,8 @@ def fill(store):
     submissions.put([*ballots, *reports], TODAY, {("untrusted", "malformed"): 3})
     submissions.withdraw("untrusted", f"{7:032x}")
     make_release(store, "trusted", TODAY, Epsilon("0.5"))
+    store.polls.add(RELAYED)
+    store.batches.put(RELAYED, "a" * 32, 3, [OpenedReport("b" * 64, "{}")], Counter({"unreadable": 2}), TODAY)
     store.polls.close("untrusted")
     store.polls.add(poll_from_dict({**DISTRIBUTED, "name": "gone"}))
     store.polls.delete("gone")
@@ -170,7 +184,7 @@ def test_the_commands(tmp_path):
         fill(store)
         before = contents(store)
         made = answer("backup", "--data", folder, "--out", file)  # while it is open
-    assert made["rows"]["report"] == 2499
+    assert made["rows"]["report"] == 2500
     assert crowdveil("restore", file, "--data", tmp_path / "new").code == 0
     with open_store(f"sqlite:///{tmp_path / 'new' / 'crowdveil.sqlite'}") as restored:
         assert contents(restored) == before

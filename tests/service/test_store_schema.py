@@ -24,6 +24,8 @@ FROM_VOTERS = {
     "withdrawal": {"poll", "id"},
     "refusal": {"poll", "day", "reason", "times"},
     "step": {"poll", "day", "step", "times"},
+    "batch": {"poll", "id", "handed_over", "accepted", "refused", "day"},
+    "seen": {"poll", "digest"},
 }
 DAY = date(2026, 5, 4)
 
@@ -89,7 +91,7 @@ def test_a_database_of_another_layout_is_refused(address: str, layout: str) -> N
         pass
 
 
-@pytest.mark.parametrize("address", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("new_address", ["postgresql"], indirect=True)
 def test_those_that_start_at_once_take_turns(address: str) -> None:
     with ThreadPoolExecutor(4) as openers:
         list(openers.map(_open, [address] * 4))

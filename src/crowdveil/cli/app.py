@@ -67,6 +67,7 @@ COMMANDS = {
     "align": Command("Decisions", "align", "align", "How far does an AI model agree with the crowd?"),
     "mcp": Command("Decisions", "client", "mcp", "Offer decisions to an AI agent as a tool."),
     "serve": Command("Website", "website", "serve", "Put a study on the web."),
+    "relay": Command("Website", "relay", "relay", "Pass sealed reports on, between voters and a host."),
     "backup": Command("Website", "website", "backup", "Write all that a website keeps to one file."),
     "restore": Command("Website", "website", "restore", "Fill an empty database from a backup."),
     "crowd": Command("Website", "client", "crowd", "Let simulated voters vote on a website."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -32,9 +33,18 @@ class Connection:
         self._http = http
         self._pause = pause
 
-    def ask(self, method: str, path: str, *, body: bytes | None = None, token: str | None = None) -> Any:
-        """Send a request and return the JSON of the answer, None where there is none."""
-        headers = {} if body is None else {"Content-Type": "application/json"}
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        token: str | None = None,
+        kind: str = "application/json",
+        more_headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Send a request and return the JSON of the answer, None where there is none. ``kind`` is the body's."""
+        headers = {**({} if body is None else {"Content-Type": kind}), **(more_headers or {})}
         if token is not None:
             headers[TOKEN_HEADER] = token
         answer = self._answer(httpx.Request(method, self._http.base_url.join(path), headers=headers, content=body))

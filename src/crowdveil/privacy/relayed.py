@@ -27,8 +27,9 @@ from typing import Any, Self
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.amount import MICROS_PER_UNIT
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.shuffling import amplified_epsilon
 
+MECHANISM = "one-bit"
+"""The mechanism whose reports a relay carries."""
 DEFAULT_DELTA = 1e-6
 DEFAULT_HONEST = 0.9
 SMALLEST_BATCH = 2
@@ -60,6 +61,8 @@ class RelayedPromise:
     @cached_property
     def epsilon(self) -> float:
         """The epsilon for whoever sees the batches, rounded up to millionths; never above the local one."""
+        from crowdveil.privacy.shuffling import amplified_epsilon  # whoever reads a release needs no SciPy for it
+
         counted = max(math.floor(self.batches[0] * Fraction(str(self.honest))), 1)
         found = amplified_epsilon(self.local.value, counted, self.delta, one_bit=self.bits == 1)
         return min(math.ceil(found * MICROS_PER_UNIT) / MICROS_PER_UNIT, self.local.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -11,15 +12,36 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.planning.relay import relayed_bits
+from crowdveil.privacy.relayed import RelayedPromise
 from crowdveil.protocol.polls import Entry, Level, Option, Poll, Question, State
+from crowdveil.protocol.relay import read_relay, relay_terms
 from crowdveil.study.study import Study
 
 _DECIMALS = 9
 
 
-def describe_poll(poll: Poll, languages: Sequence[str], state: State, release: str | None) -> dict[str, Any]:
-    """Describe a poll as it stands: its terms, what a device needs of it, its state and the release that decides."""
-    return {**_terms(poll), "languages": list(languages), "state": state.value, "release": release}
+def describe_poll(
+    poll: Poll,
+    languages: Sequence[str],
+    state: State,
+    release: str | None,
+    relay: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Describe a poll as it stands: its terms, what a device needs of it, its state and the release that decides.
+
+    ``relay`` is what ``describe_relay`` says, for a poll with a relay.
+    """
+    said = None if relay is None else {**relay, "promise": relayed_promise(poll).as_dict()}
+    return {**_terms(poll), "languages": list(languages), "state": state.value, "release": release, "relay": said}
+
+
+@lru_cache(maxsize=256)
+def relayed_promise(poll: Poll) -> RelayedPromise:
+    """Return what is promised behind a relay, whatever arrives: the promise of the smallest batch."""
+    terms, local = relay_terms(poll), poll.levels[0].epsilon
+    bits = relayed_bits(poll.study, local)
+    return RelayedPromise.of_smallest(local, bits, terms.batch, terms.delta, terms.honest)
 
 
 @lru_cache(maxsize=256)
@@ -91,7 +113,7 @@ def read_poll(data: Mapping[str, Any]) -> Poll:
         raise CrowdveilError(f"poll {poll.name}: its factors are not the study's; do not vote in it")
     if poll.distributed:
         check_mechanism(poll)
-    return poll
+    return poll if poll.relay is None else _with_promise_kept(poll, data["relay"]["promise"])
 
 
 def check_mechanism(poll: Poll) -> None:
@@ -107,10 +129,17 @@ def check_mechanism(poll: Poll) -> None:
         )
 
 
+def _with_promise_kept(poll: Poll, told: Mapping[str, Any]) -> Poll:
+    """Refuse a relay's promise that its terms do not keep."""
+    if dict(told) != relayed_promise(poll).as_dict():
+        raise CrowdveilError(f"poll {poll.name}: what is promised does not follow from its terms; do not vote in it")
+    return poll
+
+
 def _read(data: Mapping[str, Any]) -> Poll:
     about = data["about_epsilon_micro"]
     closes_on = data["closes_on"]
-    return Poll(
+    poll = Poll(
         name=data["id"],
         study=Study.from_dict(data["study"]),
         paradigm=find_paradigm(data["paradigm"]),
@@ -133,3 +162,4 @@ def _read(data: Mapping[str, Any]) -> Poll:
         ),
         about_epsilon=None if about is None else Epsilon.of_millionths(about),
     )
+    return poll if data["relay"] is None else replace(poll, relay=read_relay(poll, data["relay"]))

@@ -15,8 +15,12 @@ from typing import Any
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Paradigm, Place
+from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM, SMALLEST_BATCH, check_terms
 from crowdveil.study.study import Study
 
+LARGEST_BATCH = 100_000
+"""Of the least size of a batch: what is handed over at once is less than twice that."""
+_RELAY = re.compile(r"https://[^\s<>\"/?#]+|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
 MOST_DILEMMAS = 1000
 """More than anybody answers; a device refuses to be shown more."""
@@ -39,6 +43,26 @@ class State(StrEnum):
     NOT_OPEN_YET = "not-open-yet"
     CLOSED = "closed"
     FULL = "full"
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The rules of when a poll takes submissions, and of how many."""
+
+    opens_on: date | None = None
+    closes_on: date | None = None
+    """The last day (UTC)."""
+    quota: int | None = None
+
+    def state(self, today: date, closed_by_host: bool, participants: int) -> State:
+        """Return whether submissions are taken today."""
+        if closed_by_host or (self.closes_on is not None and today > self.closes_on):
+            return State.CLOSED
+        if self.opens_on is not None and today < self.opens_on:
+            return State.NOT_OPEN_YET
+        if self.quota is not None and participants >= self.quota:
+            return State.FULL
+        return State.OPEN
 
 
 @dataclass(frozen=True)
@@ -80,6 +104,31 @@ class Question:
 
 
 @dataclass(frozen=True)
+class RelayTerms:
+    """The terms of a relay: somebody else than the host, who knows who sends and not what."""
+
+    url: str
+    """Where devices send their sealed reports."""
+    batch: int
+    """The fewest reports that the relay ever hands over together."""
+    delta: float = DEFAULT_DELTA
+    honest: float = DEFAULT_HONEST
+    """The share of honest reports in a batch that the promise counts on."""
+    public_key: str | None = None
+    """The host's key, where the poll comes from its server."""
+
+    def __post_init__(self) -> None:
+        if not _RELAY.fullmatch(self.url):
+            raise CrowdveilError(
+                f"relay must be the address of a website, https://NAME without a path (http:// on this machine only), "
+                f"got {self.url!r}"
+            )
+        if not SMALLEST_BATCH <= self.batch <= LARGEST_BATCH:
+            raise CrowdveilError(f"batch must be from {SMALLEST_BATCH} to {LARGEST_BATCH:,} reports, got {self.batch}")
+        check_terms(self.delta, self.honest)
+
+
+@dataclass(frozen=True)
 class Poll:
     """A study put to voters, on terms that are public."""
 
@@ -98,6 +147,8 @@ class Poll:
     questions: tuple[Question, ...] = ()
     about_epsilon: Epsilon | None = None
     """Distributed: what each answer to a question is protected with on the device."""
+    relay: RelayTerms | None = None
+    """Who passes the reports on, shuffled and without their senders; None: devices send to the host."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -126,6 +177,26 @@ class Poll:
             raise CrowdveilError(
                 f"poll {self.name}: about_epsilon protects the questions of a distributed poll; "
                 "give it there, and leave it out elsewhere"
+            )
+
+        if self.relay is not None:
+            self._check_relay()
+
+    def _check_relay(self) -> None:
+        """Refuse a relay where reports could tell their senders apart, or where no theorem covers them."""
+        if self.paradigm.name != "vldp" or self.mechanism != MECHANISM:
+            raise CrowdveilError(
+                f"poll {self.name}: a relay carries reports of paradigm vldp by {MECHANISM}, "
+                f"not {self.paradigm.name} by {self.mechanism}"
+            )
+        if len(self.levels) != 1:
+            raise CrowdveilError(
+                f"poll {self.name}: behind a relay everybody has one level, as the level would mark a report; "
+                f"give one, like levels = {{ shuffled = 3 }}, got {len(self.levels)}"
+            )
+        if self.questions:
+            raise CrowdveilError(
+                f"poll {self.name}: about-you questions would mark a report behind a relay: leave them out"
             )
 
     def __hash__(self) -> int:

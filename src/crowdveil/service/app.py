@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from crowdveil.service.api.batches import batch_routes
 from crowdveil.service.api.errors import add_error_handlers
 from crowdveil.service.api.health import health_routes
 from crowdveil.service.api.polls import poll_routes
@@ -47,7 +48,7 @@ def create_app(service: Service) -> FastAPI:
         redirect_slashes=False,
     )
     add_error_handlers(app)
-    for routes in (poll_routes, submission_routes, release_routes, health_routes):
+    for routes in (poll_routes, submission_routes, batch_routes, release_routes, health_routes):
         app.include_router(routes(service))
     app.include_router(host_routes(service))
     app.include_router(public_routes(service))

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import cycle, islice
+from typing import Any
 
 import numpy as np
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.one_bit import BitReports, bits_to_report
 from crowdveil.privacy.mechanisms.registry import mechanism_name
-from crowdveil.protocol.polls import Level, Poll, State
-from crowdveil.protocol.report import Terms
+from crowdveil.protocol.polls import Level, Opening, Poll, State
+from crowdveil.protocol.relay import padded
+from crowdveil.protocol.report import Terms, write_reports
 from crowdveil.study.translations import Translation
 
 _EXPECTED_VOTERS = 1000
@@ -46,6 +50,22 @@ class HostedPoll(Poll):
             raise CrowdveilError(f"poll {self.name}: it closes on {self.closes_on}, before it opens on {self.opens_on}")
         if self.destroy_on and self.distributed:
             raise CrowdveilError(f"poll {self.name}: destroy_on is for central polls; this one has no exact answers")
+        if self.relay is not None and self.completion_code is not None:
+            raise CrowdveilError(
+                f"poll {self.name}: a completion code comes from the host, who does not know who took part behind a "
+                "relay: leave it out, the relay's links tell who has"
+            )
+        if self.relay is not None:
+            padded(self._longest_report())  # One that does not fit would tell what it says by its length.
+
+    def _longest_report(self) -> dict[str, Any]:
+        """Return a report that no other of this poll is longer than."""
+        epsilon, directions = self.levels[0].epsilon, public_design(self.study).directions
+        bits = np.zeros((1, directions), np.int64)
+        bits[0, -bits_to_report(directions, epsilon) :] = -1
+        epsilons = Epsilons.same(epsilon, 1)
+        reports = BitReports(epsilons, np.zeros(1, np.int64), bits)
+        return write_reports(self.mechanism, self.study, epsilons, reports)[0]
 
     @cached_property
     def settings(self) -> Settings:
@@ -61,17 +81,8 @@ class HostedPoll(Poll):
         """Return whether submissions are taken today. Who tries a poll out needs to heed neither dates nor quota."""
         if pilot and not closed_by_host:
             return State.OPEN
-        if (
-            closed_by_host
-            or (self.destroy_on is not None and today >= self.destroy_on)
-            or (self.closes_on is not None and today > self.closes_on)
-        ):
-            return State.CLOSED
-        if self.opens_on is not None and today < self.opens_on:
-            return State.NOT_OPEN_YET
-        if self.quota is not None and participants >= self.quota:
-            return State.FULL
-        return State.OPEN
+        over = closed_by_host or (self.destroy_on is not None and today >= self.destroy_on)
+        return Opening(self.opens_on, self.closes_on, self.quota).state(today, over, participants)
 
 
 def expected_epsilons(levels: tuple[Level, ...]) -> Epsilons:

@@ -13,9 +13,11 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import mechanism_name
-from crowdveil.protocol.polls import Entry, Level, Option, Question, Texts
+from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST
+from crowdveil.protocol.polls import Entry, Level, Option, Question, RelayTerms, Texts
 from crowdveil.service.poll import HostedPoll, expected_epsilons
 from crowdveil.study.bundled import load_study
+from crowdveil.study.plain_data import number
 from crowdveil.study.study import Study
 from crowdveil.study.translations import Translation, load_translation, read_translation
 
@@ -43,6 +45,10 @@ _KNOWN = (
     "questions",
     "about_epsilon",
     "translations",
+    "relay",
+    "batch",
+    "delta",
+    "honest",
 )
 
 
@@ -105,6 +111,7 @@ def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Hoste
         questions=tuple(_question(given, where) for given in _list(data, "questions", where)),
         about_epsilon=None if about is None else Epsilon(about),
         translations=_translations(data, study, beside, where),
+        relay=_relay(data, where),
     )
 
 
@@ -123,6 +130,7 @@ def poll_as_dict(poll: HostedPoll) -> dict[str, Any]:
         "questions": [question.as_dict() for question in poll.questions],
         "about_epsilon": poll.about_epsilon and str(poll.about_epsilon),
         "translations": [_translation_as_dict(translation) for translation in poll.translations],
+        **({} if poll.relay is None else _relay_as_dict(poll.relay)),
     }
     return {
         "name": poll.name,
@@ -168,6 +176,26 @@ def _levels(data: Mapping[str, Any], place: Place, where: str) -> tuple[Level, .
         raise CrowdveilError(f"{where}: levels must be a table like {{strong = 0.5, light = 2}}, got {given!r}")
     made = [Level(str(name), Epsilon(epsilon)) for name, epsilon in given.items()]
     return tuple(sorted(made, key=lambda level: level.epsilon))
+
+
+def _relay(data: Mapping[str, Any], where: str) -> RelayTerms | None:
+    url = _text(data, "relay", where)
+    if url is None:
+        for key in ("batch", "delta", "honest"):
+            if key in data:
+                raise CrowdveilError(f"{where}: {key} belongs to a relay: give relay = 'https://...', or leave it out")
+        return None
+    if type(data.get("batch")) is not int:
+        raise CrowdveilError(
+            f"{where}: say with batch = ... how many reports the relay hands over at least; it has no default, as the "
+            f"promise rests on it (`crowdveil plan relay` proposes one); got {data.get('batch')!r}"
+        )
+    delta, honest = number(data, "delta", where, DEFAULT_DELTA), number(data, "honest", where, DEFAULT_HONEST)
+    return RelayTerms(url.rstrip("/"), data["batch"], delta, honest)
+
+
+def _relay_as_dict(relay: RelayTerms) -> dict[str, Any]:
+    return {"relay": relay.url, "batch": relay.batch, "delta": relay.delta, "honest": relay.honest}
 
 
 def _question(given: Any, where: str) -> Question:

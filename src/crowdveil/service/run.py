@@ -41,29 +41,34 @@ class Setup:
 
 def set_up(settings: Settings, poll: HostedPoll, now: int) -> Setup:
     """Make the database if there is none, add the poll if it is new, and make a one-time sign-in link for the host."""
+    make_directory(settings)
+    with open_store(settings.database_address) as store:
+        _add_once(store, poll)
+        return Setup(store.hosts.create_sign_in_link(now), store.database.shown_address)
+
+
+def make_directory(settings: Settings) -> None:
+    """Make the directory of the SQLite database, for nobody else to read, where it is to be one."""
     if not settings.database:
         try:
             Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise CrowdveilError(f"cannot make the directory {settings.data}: {error.strerror or error}") from None
-    with open_store(settings.database_address) as store:
-        _add_once(store, poll)
-        return Setup(store.hosts.create_sign_in_link(now), store.database.shown_address)
 
 
 def serve(settings: Settings, tell: Callable[[int], None]) -> None:
     """Answer requests until told to stop; ``tell`` is called with the port when it is known."""
     if settings.workers == 1:
         with open_store(settings.database_address) as store:
-            server = uvicorn.Server(uvicorn.Config(create_app(Service(store, settings)), **_config(settings)))
-            _run(server.config, tell, server.run)
+            server = uvicorn.Server(uvicorn.Config(create_app(Service(store, settings)), **server_config(settings)))
+            run_server(server.config, tell, server.run)
         return
     # The processes read their settings from the environment, which is all that they share with this one.
     os.environ.update(settings.as_environment())
     config = uvicorn.Config(
-        "crowdveil.service.run:worker_app", factory=True, workers=settings.workers, **_config(settings)
+        "crowdveil.service.run:worker_app", factory=True, workers=settings.workers, **server_config(settings)
     )
-    _run(config, tell, lambda sockets: Multiprocess(config, sockets).run())
+    run_server(config, tell, lambda sockets: Multiprocess(config, sockets).run())
 
 
 def worker_app() -> FastAPI:
@@ -73,7 +78,8 @@ def worker_app() -> FastAPI:
     return create_app(Service(open_things.enter_context(open_store(settings.database_address)), settings))
 
 
-def _config(settings: Settings) -> dict[str, Any]:
+def server_config(settings: Settings) -> dict[str, Any]:
+    """Return how the server library is to run."""
     return {
         "host": settings.host,
         "port": settings.port,
@@ -96,7 +102,8 @@ def _add_once(store: Store, poll: HostedPoll) -> None:
         )
 
 
-def _run(config: uvicorn.Config, tell: Callable[[int], None], run: Callable[[list[socket]], object]) -> None:
+def run_server(config: uvicorn.Config, tell: Callable[[int], None], run: Callable[[list[socket]], object]) -> None:
+    """Listen, tell the port, and run until a signal says stop."""
     try:
         listening = config.bind_socket()
     except SystemExit:  # How the server library says that it cannot.

@@ -27,7 +27,7 @@ class Service:
     _releases: dict[str, Release] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def commits(self) -> GroupCommit:
+    def commits(self) -> GroupCommit[SubmissionRow]:
         """Where submissions go."""
         return GroupCommit(self._put)
 

@@ -68,6 +68,7 @@ def test_refusals_are_counted_with_their_meaning(hosted):
 def test_every_reason_of_a_refused_vote_has_its_meaning():
     of_other_requests = {"unknown-poll", "unknown-release", "unknown-language", "nothing-stored", "not-found"}
     of_other_requests |= {"method-not-allowed", "wrong-dilemma", "bad-request", "internal", "unavailable"}
+    of_other_requests |= {"batch-too-small", "bad-signature", "handed-over"}
     assert {reason.value for reason in Reason} - of_other_requests <= set(REASONS)
 
 

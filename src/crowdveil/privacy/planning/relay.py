@@ -11,11 +11,9 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.planning.forecast import AGREEMENT, Forecast, forecast
-from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST, RelayedPromise
+from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM, RelayedPromise
 from crowdveil.study.study import Study
 
-MECHANISM = "one-bit"
-"""The mechanism whose reports a relay carries."""
 BATCHES_TRIED = (1, 2, 4, 10)
 """The expected voters in one batch, in two, in four, in ten."""
 _STEP = 0.05

@@ -35,6 +35,7 @@ _STATUS = {
     Reason.BAD_BALLOT: 400,
     Reason.BAD_REQUEST: 400,
     Reason.UNKNOWN_BALLOT: 403,
+    Reason.BAD_SIGNATURE: 403,
     Reason.UNKNOWN_POLL: 404,
     Reason.UNKNOWN_LANGUAGE: 404,
     Reason.UNKNOWN_RELEASE: 404,
@@ -47,6 +48,7 @@ _STATUS = {
     Reason.NOT_OPEN_YET: 410,
     Reason.FULL: 410,
     Reason.WITHDRAWN: 410,
+    Reason.HANDED_OVER: 410,
     Reason.TOO_LARGE: 413,
     Reason.TOO_MANY_REQUESTS: 429,
     Reason.INTERNAL: 500,
@@ -61,7 +63,7 @@ _OF_STATUS = {
 _ALWAYS = (413, 422, 429, 500, 503)
 _TOLD = {
     400: "The ballot token is missing or is none.",
-    403: "The poll takes links made by its host, and this token is none of them.",
+    403: "The poll takes links that were made for it, and this token is none; or the batch is not its relay's.",
     404: "There is no such thing.",
     409: "Something else is stored, or would have to be sent, for this token.",
     410: "The poll takes no answers (any more).",

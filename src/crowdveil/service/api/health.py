@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import Health
 from crowdveil.service.service import Service
+from crowdveil.service.store.database import Database
 
 
 def health_routes(service: Service) -> APIRouter:
@@ -20,8 +21,13 @@ def health_routes(service: Service) -> APIRouter:
     @routes.get("/healthz", response_model=Health, responses={**documented(), **unwell})
     def healthz() -> JSONResponse:
         """Tell whether the database answers."""
-        if service.store.database.responds():
-            return JSONResponse({"status": "ok", "database": "ok"})
-        return JSONResponse({"status": "unavailable", "database": "does-not-answer"}, 503)
+        return health_of(service.store.database)
 
     return routes
+
+
+def health_of(database: Database) -> JSONResponse:
+    """Return the answer for a database that answers, or does not."""
+    if database.responds():
+        return JSONResponse({"status": "ok", "database": "ok"})
+    return JSONResponse({"status": "unavailable", "database": "does-not-answer"}, 503)

@@ -76,6 +76,16 @@ class Budget(Model):
     epsilon_micro: int = MICRO
 
 
+class RelayDescription(Model):
+    """Who passes the reports on, with the host's key and what is promised behind it."""
+
+    configuration: dict[str, Any] = Field(description="The key configuration; see docs/file-formats.md.")
+    fingerprint: Hex64
+    quota: int | None
+    opens_on: Day | None
+    promise: dict[str, Any] = Field(description="Of the smallest batch that is ever handed over.")
+
+
 class PollDescription(Model):
     """A poll as everybody may know it."""
 
@@ -101,6 +111,15 @@ class PollDescription(Model):
     closes_on: Day | None
     return_url: str | None
     release: str | None = Field(description="The id of the release that decisions use.")
+    relay: RelayDescription | None
+
+
+class BatchAcknowledgement(Model):
+    """The host's word that a batch is stored: the relay may erase it."""
+
+    batch: str
+    accepted: int
+    refused: dict[str, int] = Field(description="How many reports were refused, by reason.")
 
 
 class WordsOfFeature(Model):

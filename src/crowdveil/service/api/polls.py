@@ -11,6 +11,7 @@ from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.ballot import write_session
 from crowdveil.protocol.description import describe_poll
 from crowdveil.protocol.polls import PollSummary
+from crowdveil.protocol.relay import describe_relay
 from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import PollDescription, PollList, Session, Words
 from crowdveil.service.poll import HostedPoll
@@ -37,7 +38,8 @@ def poll_routes(service: Service) -> APIRouter:
             raise unknown_poll(poll)
         found = status.poll
         spoken = languages(found.study, found.translations)
-        return describe_poll(found, spoken, status.state(service.today()), status.current_release)
+        state = status.state(service.today())
+        return describe_poll(found, spoken, state, status.current_release, _relay(found, service))
 
     @routes.get("/{poll}/words/{language}", response_model=Words, responses=documented(404))
     def words_of_poll(poll: str, language: str) -> dict[str, Any]:
@@ -68,6 +70,13 @@ def poll_named(service: Service, name: str) -> HostedPoll:
 def unknown_poll(name: str) -> Refusal:
     """Return the refusal of a poll that does not exist."""
     return Refusal(Reason.UNKNOWN_POLL, f"there is no poll {name!r}: GET /api/polls lists them")
+
+
+def _relay(poll: HostedPoll, service: Service) -> dict[str, Any] | None:
+    if poll.relay is None:
+        return None
+    opens_on = None if poll.opens_on is None else poll.opens_on.isoformat()
+    return describe_relay(service.store.batches.key(poll).configuration, poll.quota, opens_on)
 
 
 def _summary(status: PollStatus, service: Service) -> PollSummary:

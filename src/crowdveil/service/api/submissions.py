@@ -25,14 +25,15 @@ from crowdveil.study.plain_data import canonical_json
 
 Token = Annotated[str | None, Header(alias=TOKEN_HEADER, description="The ballot token: 16 random bytes as base64url.")]
 
-_REFUSED = {
+REFUSED = {
     Reason.DIFFERENT_REPORT: "something else is stored for this ballot token, and it stays",
-    Reason.UNKNOWN_BALLOT: "this poll takes the links that its host has sent, and this token is none of them",
+    Reason.UNKNOWN_BALLOT: "this poll takes links that were made for it, and this token is none of them",
     Reason.WITHDRAWN: "what was sent with this ballot token has been withdrawn; it cannot be used again",
     Reason.CLOSED: "this poll is closed",
     Reason.NOT_OPEN_YET: "this poll is not open yet",
     Reason.FULL: "this poll has as many participants as it takes",
 }
+"""Why the store refuses a submission, for whoever sent it."""
 _RESPONSES = {
     200: {"model": Receipt, "description": "The same was stored before."},
     201: {"model": Receipt, "description": "Stored, durably."},
@@ -59,7 +60,7 @@ def submission_routes(service: Service) -> APIRouter:
         if poll is None:
             poll = await run_in_threadpool(poll_named, service, name)
         try:
-            return await store(poll, _id(token), await request.body(), kind)
+            return await store(poll, id_of_token(token), await request.body(), kind)
         except Refusal as refusal:
             service.commits.count_refusal(name, refusal.reason.value)
             raise
@@ -67,22 +68,26 @@ def submission_routes(service: Service) -> APIRouter:
     async def store(poll: HostedPoll, id: str, raw: bytes, kind: Kind) -> Response:
         outcome = await service.commits.put(read_submission(raw, poll, id, kind))
         if isinstance(outcome, Reason):
-            raise Refusal(outcome, _REFUSED[outcome])
+            raise Refusal(outcome, REFUSED[outcome])
         receipt = Receipt(id, outcome, poll.completion_code, poll.return_url)
         return JSONResponse(asdict(receipt), 201 if outcome is Status.STORED else 200)
 
-    @routes.get("/{poll}/participation", response_model=Participation, responses=documented(400, 403, 404, 410))
+    @routes.get("/{poll}/participation", response_model=Participation, responses=documented(400, 403, 404, 409, 410))
     def check(poll: str, token: Token = None) -> dict[str, str]:
         """Tell whether a ballot token can still be used, before its voter has answered anything."""
-        found = service.store.submissions.check(poll_named(service, poll).name, _id(token))
+        asked = poll_named(service, poll)
+        _check_direct(asked)
+        found = service.store.submissions.check(asked.name, id_of_token(token))
         if isinstance(found, Reason):
-            raise Refusal(found, _REFUSED[found])
+            raise Refusal(found, REFUSED[found])
         return {"status": "unused" if found is None else "stored"}
 
-    @routes.delete("/{poll}/participation", status_code=204, responses=documented(400, 404))
+    @routes.delete("/{poll}/participation", status_code=204, responses=documented(400, 404, 409))
     def withdraw(poll: str, token: Token = None) -> Response:
         """Delete what was sent with a ballot token, and never accept the token again."""
-        if not service.store.submissions.withdraw(poll_named(service, poll).name, _id(token)):
+        asked = poll_named(service, poll)
+        _check_direct(asked)
+        if not service.store.submissions.withdraw(asked.name, id_of_token(token)):
             raise Refusal(Reason.NOTHING_STORED, f"poll {poll} has nothing stored for this ballot token")
         return Response(status_code=204)
 
@@ -91,6 +96,7 @@ def submission_routes(service: Service) -> APIRouter:
 
 def read_submission(raw: bytes, poll: HostedPoll, id: str, kind: Kind) -> SubmissionRow:
     """Read and check what a voter's device sent, before anything is stored; refuse it for a reason."""
+    _check_direct(poll)
     if poll.distributed is not (kind is Kind.REPORT):
         wanted = "reports, with the noise in them" if poll.distributed else "ballots"
         raise Refusal(Reason.WRONG_PLACE, f"poll {poll.name} takes {wanted}: see GET /api/polls/{poll.name}")
@@ -110,7 +116,14 @@ def read_submission(raw: bytes, poll: HostedPoll, id: str, kind: Kind) -> Submis
     return SubmissionRow(poll.name, id, canonical_json(body["records"]), canonical_json(about))
 
 
-def _id(token: str | None) -> str:
+def _check_direct(poll: HostedPoll) -> None:
+    """Refuse a voter's device that should speak with the relay, and never with the host, about its token."""
+    if poll.relay is not None:
+        raise Refusal(Reason.WRONG_PLACE, f"poll {poll.name} takes sealed reports through its relay, {poll.relay.url}")
+
+
+def id_of_token(token: str | None) -> str:
+    """Return the report id of a ballot token, or refuse what is none."""
     if token is None:
         raise Refusal(Reason.MISSING_BALLOT, f"the header {TOKEN_HEADER} with the ballot token is missing")
     if not is_token(token):

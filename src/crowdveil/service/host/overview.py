@@ -44,6 +44,8 @@ REASONS = {
     "too-large": "longer than any report is",
     "missing-ballot": "without a ballot token",
     "bad-ballot": "with something that is no ballot token",
+    "unreadable": "sealed to another key, or for other terms than the poll's",
+    "replayed": "sealed reports that had been taken before",
     "too-many-requests": "too often from one place",
 }
 

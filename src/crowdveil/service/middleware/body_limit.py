@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crowdveil.errors import Reason
+from crowdveil.protocol.polls import LARGEST_BATCH
+from crowdveil.protocol.relay import SEALED_LENGTH
 from crowdveil.service.api.errors import error_response
 
 LARGEST_OTHER = 1 << 20
 """Of what is neither a report nor a ballot: dilemmas to decide, a host's files."""
+LARGEST_BATCH_BYTES = 2 * LARGEST_BATCH * SEALED_LENGTH
+"""Of what a relay hands over at once."""
+_BATCH = re.compile(r"/api/polls/[^/]+/batches/[^/]+")
 
 
 class BodyLimit:
@@ -25,6 +32,8 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         largest = self._largest_report if scope["method"] == "PUT" else LARGEST_OTHER
+        if _BATCH.fullmatch(scope["path"]):
+            largest = LARGEST_BATCH_BYTES
         announced = dict(scope["headers"]).get(b"content-length", b"0")
         told = f"the body is too large: at most {largest} bytes are read"
         if not announced.isdigit() or int(announced) > largest:

@@ -29,6 +29,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from crowdveil.errors import CrowdveilError
 from crowdveil.extras import missing_extra
 
+MIGRATIONS = Path(__file__).parent / "migrations"
 PATIENCE_SECONDS = 30
 CONNECTIONS = 16
 """Per process: as many threads may be at the database at once."""
@@ -78,11 +79,16 @@ class Database:
         except SQLAlchemyError:
             return False
 
-    def forget_deleted(self) -> None:
+    def forget_deleted(self, *tables: str) -> None:
         """Leave nothing of what was deleted in SQLite's log of changes, as far as nobody is reading it.
 
-        (Deleted rows are overwritten in the file itself by ``secure_delete``. PostgreSQL drops them when it vacuums.)
+        (Deleted rows are overwritten in the file itself by ``secure_delete``. PostgreSQL drops them when it vacuums: of
+        the given tables, at once, by writing them anew.)
         """
+        if not self.is_sqlite and tables:
+            with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as direct:
+                for table in tables:
+                    direct.execute(text(f"VACUUM FULL {table}"))
         if self.is_sqlite:
             with self._one_writer, closing(self.engine.raw_connection()) as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -131,13 +137,13 @@ def alone(database: Database) -> Iterator[None]:
         os.close(descriptor)
 
 
-def migrate(database: Database) -> None:
+def migrate(database: Database, migrations: Path = MIGRATIONS) -> None:
     """Bring a database to the tables of this version, all or none. Two processes that start at once take turns."""
     try:
         with database.writing() as connection:
             if not database.is_sqlite:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:turn)"), {"turn": _TURN})
-            _upgrade(connection)
+            _upgrade(connection, migrations)
     except OperationalError as error:
         raise CrowdveilError(f"cannot open the database {database.shown_address}: {error.orig}") from None
 
@@ -168,9 +174,9 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _upgrade(connection: Connection) -> None:
+def _upgrade(connection: Connection, migrations: Path) -> None:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(migrations))
     config.attributes["connection"] = connection
     found = MigrationContext.configure(connection).get_current_revision()
     known = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]

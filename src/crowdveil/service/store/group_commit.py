@@ -6,29 +6,31 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
 
-from crowdveil.service.store.submissions import Outcome, Refusals, SubmissionRow
+from crowdveil.service.store.submissions import Outcome, Refusals
 
 MOST_AT_ONCE = 500
 
-Put = Callable[[Sequence[SubmissionRow], Refusals], list[Outcome]]
+R = TypeVar("R")
+"""The row of a submission."""
 
 
-class GroupCommit:
+class GroupCommit(Generic[R]):
     """Stores what voters submit. Each is told what became of it after the commit that it was part of, never before.
 
     A commit takes the disk a millisecond or more, whether it holds one report or hundreds. The longer it takes, the
     more reports the next one holds.
     """
 
-    def __init__(self, put: Put) -> None:
+    def __init__(self, put: Callable[[Sequence[R], Refusals], list[Outcome]]) -> None:
         self._put = put
-        self._waiting: list[tuple[SubmissionRow, asyncio.Future[Outcome]]] = []
+        self._waiting: list[tuple[R, asyncio.Future[Outcome]]] = []
         self._refused: Counter[tuple[str, str]] = Counter()
         self._running: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "commit")
 
-    async def put(self, row: SubmissionRow) -> Outcome:
+    async def put(self, row: R) -> Outcome:
         """Store a submission and return what became of it, durably."""
         told: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append((row, told))

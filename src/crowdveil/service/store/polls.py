@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.amount import Amount
 from crowdveil.protocol.polls import State
+from crowdveil.protocol.relay import new_private_key
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
 from crowdveil.service.store import schema
@@ -69,6 +70,11 @@ class Polls:
 
     def add(self, poll: HostedPoll, *, pilot: bool = False) -> None:
         """Store a new poll, open or to be tried out first; a name cannot be used twice."""
+        if pilot and poll.relay is not None:
+            raise CrowdveilError(
+                f"poll {poll.name!r} has a relay, which could not tell trials from votes: try it out without the relay "
+                "under another name"
+            )
         row = {
             "id": poll.name,
             "place": poll.paradigm.place.value,
@@ -88,6 +94,9 @@ class Polls:
                         f"there was a poll {poll.name!r}, which is deleted, and a name counts once: choose another one"
                     )
                 connection.execute(insert(schema.poll).values(row))
+                if poll.relay is not None:
+                    key = f"{new_private_key().private_numbers().private_value:064x}"
+                    connection.execute(insert(schema.relay_key).values(poll=poll.name, private_key=key))
         except IntegrityError:
             raise CrowdveilError(f"there is a poll {poll.name!r} already: give the new one another name") from None
 

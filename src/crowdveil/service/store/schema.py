@@ -146,6 +146,38 @@ step = Table(
     sqlite_with_rowid=False,
 )
 
+relay_key = Table(
+    "relay_key",
+    metadata,
+    Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
+    Column(
+        "private_key", String(64), nullable=False, doc="The host's for this poll: a scalar of P-256, in hexadecimal."
+    ),
+    Column("relay_key", String(43), doc="The relay's public key, from when the relay was first asked for it."),
+    sqlite_with_rowid=False,
+)
+
+batch = Table(
+    "batch",
+    metadata,
+    Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
+    Column("id", String(32), primary_key=True, doc="Drawn by the relay: a batch is taken once."),
+    Column("handed_over", BigInteger, nullable=False, doc="How many sealed reports were in it."),
+    Column("accepted", BigInteger, nullable=False),
+    Column("refused", Text, nullable=False, doc="Canonical JSON: how many, by reason."),
+    Column("day", Date, nullable=False),
+    CheckConstraint("accepted >= 0 AND accepted <= handed_over", "accepted"),
+    sqlite_with_rowid=False,
+)
+
+seen = Table(
+    "seen",
+    metadata,
+    Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
+    Column("digest", String(64), primary_key=True, doc="Of a sealed report that was taken: it is not taken again."),
+    sqlite_with_rowid=False,
+)
+
 release = Table(
     "release",
     metadata,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from crowdveil.service.store.audit_log import AuditLog
+from crowdveil.service.store.batches import Batches
 from crowdveil.service.store.database import Database, alone, connect, migrate
 from crowdveil.service.store.hosts import Hosts
 from crowdveil.service.store.polls import Polls
@@ -26,6 +27,7 @@ class Store:
     hosts: Hosts
     audit_log: AuditLog
     steps: Steps
+    batches: Batches
 
 
 @contextmanager
@@ -47,6 +49,7 @@ def open_store(address: str) -> Iterator[Store]:
                 Hosts(database),
                 AuditLog(database),
                 Steps(database),
+                Batches(database, polls),
             )
     finally:
         database.close()

@@ -112,11 +112,16 @@ class Submissions:
                 decided = _put(connection, poll, [rows[position] for position in among], today)
                 for position, outcome in zip(among, decided, strict=True):
                     outcomes[position] = outcome
-            _count_refusals(connection, refusals or {}, today)
+            count_refusals(connection, refusals or {}, today)
         return outcomes
 
     def withdraw(self, name: str, id: str) -> bool:
         """Delete what is stored under a report id, for good, and never accept the id again; False if nothing is."""
+        if self.polls.known(name).relay is not None:
+            raise CrowdveilError(
+                f"the reports of poll {name!r} came through a relay, and nobody can tell whose they are: a voter "
+                "withdraws at the relay, before it hands them over"
+            )
         with self.database.writing() as connection:
             connection.execute(_LOCK, {"poll_id": name})
             deleted = [
@@ -148,6 +153,8 @@ class Submissions:
         """Make tokens for a poll with links. They are returned here and nowhere else: only their ids are stored."""
         if self.polls.known(name).entry is not Entry.LINKS:
             raise CrowdveilError(f"poll {name!r} takes no links: make one with entry = 'links'")
+        if (relay := self.polls.known(name).relay) is not None:
+            raise CrowdveilError(f"the links of poll {name!r} are made by its relay, {relay.url}, and not by its host")
         if not 1 <= number <= MOST_LINKS:
             raise CrowdveilError(f"make 1 to {MOST_LINKS:,} links at a time, got {number}")
         tokens = [new_token() for _ in range(number)]
@@ -270,7 +277,8 @@ def _columns_of(row: SubmissionRow, poll: HostedPoll, today: date, pilot: bool) 
     return {**shared, **content}
 
 
-def _count_refusals(connection: Connection, refusals: Refusals, today: date) -> None:
+def count_refusals(connection: Connection, refusals: Refusals, today: date) -> None:
+    """Add to the numbers of refusals, inside a transaction."""
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     for (name, reason), times in sorted(refusals.items()):
         added = dialect.insert(schema.refusal).values(poll=name, day=today, reason=reason, times=times)

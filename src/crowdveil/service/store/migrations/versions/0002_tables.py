@@ -82,6 +82,19 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_table(
+        "batch",
+        sa.Column("poll", sa.String(40), nullable=False),
+        sa.Column("id", sa.String(32), nullable=False),
+        sa.Column("handed_over", sa.BigInteger(), nullable=False),
+        sa.Column("accepted", sa.BigInteger(), nullable=False),
+        sa.Column("refused", sa.Text(), nullable=False),
+        sa.Column("day", sa.Date(), nullable=False),
+        sa.CheckConstraint("accepted >= 0 AND accepted <= handed_over", name="ck_batch_accepted"),
+        sa.ForeignKeyConstraint(["poll"], ["poll.id"], name="fk_batch_poll"),
+        sa.PrimaryKeyConstraint("poll", "id", name="pk_batch"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "charge",
         sa.Column("poll", sa.String(40), nullable=False),
         sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
@@ -114,6 +127,15 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_table(
+        "relay_key",
+        sa.Column("poll", sa.String(40), nullable=False),
+        sa.Column("private_key", sa.String(64), nullable=False),
+        sa.Column("relay_key", sa.String(43), nullable=True),
+        sa.ForeignKeyConstraint(["poll"], ["poll.id"], name="fk_relay_key_poll"),
+        sa.PrimaryKeyConstraint("poll", name="pk_relay_key"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "release",
         sa.Column("number", _NUMBER, autoincrement=True, nullable=False),
         sa.Column("id", sa.String(64), nullable=False),
@@ -140,6 +162,14 @@ def upgrade() -> None:
         sa.CheckConstraint("place = 'distributed'", name="ck_report_place"),
         sa.ForeignKeyConstraint(["poll", "place"], ["poll.id", "poll.place"], name="fk_report_poll"),
         sa.PrimaryKeyConstraint("poll", "id", name="pk_report"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "seen",
+        sa.Column("poll", sa.String(40), nullable=False),
+        sa.Column("digest", sa.String(64), nullable=False),
+        sa.ForeignKeyConstraint(["poll"], ["poll.id"], name="fk_seen_poll"),
+        sa.PrimaryKeyConstraint("poll", "digest", name="pk_seen"),
         sqlite_with_rowid=False,
     )
     op.create_table(

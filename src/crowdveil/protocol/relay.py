@@ -1,0 +1,319 @@
+"""Everything that travels through a relay: the key configuration, the sealed report, the batch, the acknowledgement.
+
+A report is padded to one length and sealed to the host's key by HPKE (RFC 9180). Its ``info`` is the whole key
+configuration: poll, study, mechanism, epsilon, relay and the terms of the promise. So a report that was sealed under
+other terms, or for another poll, cannot be opened at all. The fingerprint of a key configuration stands in the poll's
+address, where voters, the relay and whoever watches can compare it: a relay cannot put its own key in its place, and a
+host cannot show one voter another key or other terms than the rest.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.protocol.polls import Poll, RelayTerms
+from crowdveil.study.plain_data import canonical_json
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.hpke import Suite
+
+FORMAT = "crowdveil key configuration 1"
+SUITE = "DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM"
+INFO = "crowdveil sealed report 1\n"
+PADDED_LENGTH = 512
+"""Bytes of every report before it is sealed, whatever it says: spaces fill it up."""
+SEALED_LENGTH = 65 + PADDED_LENGTH + 16
+"""Bytes of every sealed report: a point of the curve, the padded report, a tag."""
+SIGNATURE_HEADER = "Crowdveil-Relay-Signature"
+"""The HTTP header with the relay's Ed25519 signature of a batch."""
+SEALED_TYPE = "application/octet-stream"
+
+_BATCH_ID = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class KeyConfiguration:
+    """A host's key for one poll, with the terms that it is good for."""
+
+    public_key: str
+    """A point of P-256, uncompressed, as base64url."""
+    poll: str
+    study: str
+    """The study's fingerprint."""
+    mechanism: str
+    epsilon_micro: int
+    relay: str
+    """The relay's address."""
+    batch: int
+    delta: str
+    """A number in the fewest digits, as text: the same in all languages."""
+    honest: str
+    format: str = FORMAT
+    suite: str = SUITE
+    length: int = PADDED_LENGTH
+
+    @classmethod
+    def of(cls, poll: Poll, public_key: str) -> KeyConfiguration:
+        """Return the configuration of a poll with a relay."""
+        terms = relay_terms(poll)
+        return cls(
+            public_key=public_key,
+            poll=poll.name,
+            study=poll.study.fingerprint,
+            mechanism=poll.mechanism,
+            epsilon_micro=poll.levels[0].epsilon.micro,
+            relay=terms.url,
+            batch=terms.batch,
+            delta=repr(terms.delta),
+            honest=repr(terms.honest),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> KeyConfiguration:
+        """Read a configuration; one with another format, suite or length is refused."""
+        try:
+            read = cls(**data)
+        except TypeError as error:
+            raise CrowdveilError(f"the key configuration cannot be read: {error}") from None
+        if (read.format, read.suite, read.length) != (FORMAT, SUITE, PADDED_LENGTH):
+            raise CrowdveilError(
+                f"the key configuration has format {read.format!r}, suite {read.suite!r} and length {read.length}; "
+                f"this version knows {FORMAT!r}, {SUITE!r} and {PADDED_LENGTH}"
+            )
+        _ = read._recipient
+        return read
+
+    @cached_property
+    def info(self) -> bytes:
+        """What HPKE binds a sealed report to."""
+        return (INFO + canonical_json(self.as_dict())).encode()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of ``info``, in 64 hexadecimal digits: it stands in the poll's address."""
+        return hashlib.sha256(self.info).hexdigest()
+
+    @cached_property
+    def _recipient(self) -> Any:
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        try:
+            return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), from_base64(self.public_key))
+        except ValueError as error:
+            raise CrowdveilError(f"the host's public key is no point of P-256: {error}") from None
+
+    def seal(self, report: Mapping[str, Any]) -> bytes:
+        """Seal a report to the host. Each call gives other bytes: send the same ones again, never new ones."""
+        return _suite().encrypt(padded(report), self._recipient, info=self.info)
+
+    def unseal(self, sealed: bytes, private_key: EllipticCurvePrivateKey) -> Any:
+        """Return what a sealed report says, not yet checked; refuse what was not sealed for this configuration."""
+        from cryptography.exceptions import InvalidTag
+
+        if len(sealed) != SEALED_LENGTH:
+            raise Refusal(Reason.WRONG_SIZE, f"a sealed report has {SEALED_LENGTH} bytes, got {len(sealed)}")
+        try:
+            opened = _suite().decrypt(sealed, private_key, info=self.info)
+        except (InvalidTag, ValueError):
+            raise Refusal(Reason.UNREADABLE, "it was not sealed to this poll's key and terms") from None
+        try:
+            return json.loads(opened)
+        except (ValueError, RecursionError):
+            raise Refusal(Reason.MALFORMED, "what was sealed is no report") from None
+
+
+def relay_terms(poll: Poll) -> RelayTerms:
+    """Return the terms of a poll that must have a relay."""
+    if poll.relay is None:
+        raise CrowdveilError(f"poll {poll.name} has no relay: its reports go to the host directly")
+    return poll.relay
+
+
+def describe_relay(configuration: KeyConfiguration, quota: int | None, opens_on: str | None) -> dict[str, Any]:
+    """Describe a poll's relay to devices and to the relay itself."""
+    rules = {"quota": quota, "opens_on": opens_on}
+    return {"configuration": configuration.as_dict(), "fingerprint": configuration.fingerprint, **rules}
+
+
+def read_relay(poll: Poll, data: Mapping[str, Any]) -> RelayTerms:
+    """Read the relay of a poll's description; refuse one whose configuration is about something else."""
+    configuration = KeyConfiguration.from_dict(data["configuration"])
+    terms = RelayTerms(
+        url=configuration.relay,
+        batch=configuration.batch,
+        delta=float(configuration.delta),
+        honest=float(configuration.honest),
+        public_key=configuration.public_key,
+    )
+    expected = KeyConfiguration.of(replace(poll, relay=terms), configuration.public_key)
+    if expected != configuration or configuration.fingerprint != data["fingerprint"]:
+        raise CrowdveilError(f"poll {poll.name}: the relay's key is for other terms than the poll's; do not vote in it")
+    return terms
+
+
+def configuration_of(poll: Poll) -> KeyConfiguration:
+    """Return the key configuration of a poll that came from its server."""
+    key = relay_terms(poll).public_key
+    if key is None:
+        raise CrowdveilError(f"poll {poll.name} comes without its host's key: ask the server for it")
+    return KeyConfiguration.of(poll, key)
+
+
+def address_fragment(fingerprint: str, token: str | None = None) -> str:
+    """Write what stands behind the # of a voter's address, where no server sees it."""
+    return f"key={fingerprint}" + ("" if token is None else f"&ballot={token}")
+
+
+# --- The report
+
+
+def padded(report: Mapping[str, Any]) -> bytes:
+    """Write a report in its one length."""
+    written = canonical_json(report).encode()
+    if len(written) > PADDED_LENGTH:
+        raise CrowdveilError(f"a report of {len(written)} bytes does not fit into {PADDED_LENGTH}")
+    return written.ljust(PADDED_LENGTH)
+
+
+def new_private_key() -> EllipticCurvePrivateKey:
+    """Draw a host's key for one poll."""
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def public_key_of(private_key: EllipticCurvePrivateKey) -> str:
+    """Write the public key that belongs to a private one."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return to_base64(private_key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
+
+
+# --- The batch
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sealed reports on their way from a relay to a host: one length, in random order, and nothing else."""
+
+    poll: str
+    id: str
+    """32 hexadecimal digits, drawn when the batch was put together: a batch counts once, however often it is sent."""
+    sealed: tuple[bytes, ...]
+
+    @property
+    def body(self) -> bytes:
+        """The bytes that are sent: the sealed reports, one after the other."""
+        return b"".join(self.sealed)
+
+    @classmethod
+    def read(cls, poll: str, id: str, body: bytes) -> Batch:
+        """Take a body apart."""
+        if not _BATCH_ID.fullmatch(id):
+            raise Refusal(Reason.MALFORMED, "a batch is named by 32 hexadecimal digits")
+        if len(body) % SEALED_LENGTH:
+            raise Refusal(Reason.WRONG_SIZE, f"a batch is a number of sealed reports of {SEALED_LENGTH} bytes each")
+        starts = range(0, len(body), SEALED_LENGTH)
+        return cls(poll, id, tuple(body[start : start + SEALED_LENGTH] for start in starts))
+
+    @cached_property
+    def _signed(self) -> bytes:
+        return f"crowdveil batch 1\n{self.poll}\n{self.id}\n{hashlib.sha256(self.body).hexdigest()}".encode()
+
+    def signature(self, signing_key: bytes) -> str:
+        """Sign the batch with the relay's key (32 bytes)."""
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        return to_base64(Ed25519PrivateKey.from_private_bytes(signing_key).sign(self._signed))
+
+    def check_signature(self, verifying_key: str, signature: str | None) -> None:
+        """Refuse a batch that does not come from the relay with this public key."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        try:
+            key = Ed25519PublicKey.from_public_bytes(from_base64(verifying_key))
+            key.verify(from_base64(signature or ""), self._signed)
+        except (InvalidSignature, ValueError):
+            raise Refusal(
+                Reason.BAD_SIGNATURE, f"this batch is not signed by the relay that poll {self.poll} names"
+            ) from None
+
+
+def new_batch_id() -> str:
+    """Draw the name of a batch."""
+    return secrets.token_hex(16)
+
+
+def verifying_key_of(signing_key: bytes) -> str:
+    """Write the public key that belongs to a relay's."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    public = Ed25519PrivateKey.from_private_bytes(signing_key).public_key()
+    return to_base64(public.public_bytes(Encoding.Raw, PublicFormat.Raw))
+
+
+@dataclass(frozen=True)
+class Acknowledgement:
+    """The host's word that a batch is stored, durably and once: the relay may erase it."""
+
+    batch: str
+    accepted: int
+    refused: Mapping[str, int]
+    """How many reports were refused, by reason."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"batch": self.batch, "accepted": self.accepted, "refused": dict(self.refused)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Acknowledgement:
+        """Read what a host answered."""
+        try:
+            return cls(str(data["batch"]), int(data["accepted"]), dict(data["refused"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise CrowdveilError(f"the host's acknowledgement cannot be read: {type(error).__name__}") from None
+
+
+def sealed_digest(sealed: bytes) -> str:
+    """Return what a host keeps of a sealed report: enough to know it again, and nothing of what it says."""
+    return hashlib.sha256(b"crowdveil seen\n" + sealed).hexdigest()
+
+
+def to_base64(data: bytes) -> str:
+    """Write bytes as base64url, without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def from_base64(text: str) -> bytes:
+    """Read what ``to_base64`` wrote; anything else is a ValueError."""
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, UnicodeEncodeError) as error:
+        raise ValueError(str(error)) from None
+    if to_base64(data) != text:
+        raise ValueError("not base64url in its one spelling")
+    return data
+
+
+def _suite() -> Suite:
+    from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM
+    from cryptography.hazmat.primitives.hpke import Suite as Hpke
+
+    return Hpke(KEM.P256, KDF.HKDF_SHA256, AEAD.AES_128_GCM)

@@ -1,0 +1,82 @@
+"""The courier: asks the host how its polls stand, and hands over the batches that are due.
+
+A batch is sent until the host has acknowledged it, the same reports under the same id, and erased after that. Whatever
+is interrupted in between, by whichever side, is done again at the next round: the host takes a batch once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from urllib.parse import quote
+
+from crowdveil.client.connection import Connection
+from crowdveil.errors import CrowdveilError
+from crowdveil.protocol.description import read_poll
+from crowdveil.protocol.polls import State
+from crowdveil.protocol.relay import SEALED_TYPE, SIGNATURE_HEADER, Acknowledgement, Batch
+from crowdveil.relay.poll import RelayedPoll
+from crowdveil.relay.store import RelayStore
+
+LOG = logging.getLogger("crowdveil.relay")
+
+
+@dataclass(frozen=True)
+class Courier:
+    """Between one relay and one host."""
+
+    store: RelayStore
+    host: Connection
+    relay_url: str
+    """The address of this relay, as polls name it."""
+    today: Callable[[], date]
+
+    def adopt_polls(self) -> list[str]:
+        """Take up the host's polls that name this relay; return the names of those that it carries."""
+        for listed in self.host.ask("GET", "/api/polls")["polls"]:
+            self._visit(str(listed["id"]))
+        return self.store.polls()
+
+    def round(self) -> int:
+        """Hear how the polls stand, and hand over all that is due; return how many batches were acknowledged."""
+        self.adopt_polls()
+        return sum(self._hand_over(name) for name in self.store.polls())
+
+    def _visit(self, name: str) -> None:
+        described = self.host.ask("GET", f"/api/polls/{quote(name, safe='')}")
+        poll = read_poll(described)
+        if poll.relay is None or poll.relay.url != self.relay_url:
+            return
+        self.store.adopt(RelayedPoll.of(poll, described))
+        closed = described["state"] == State.CLOSED.value
+        if self.store.status(poll.name).closed_by_host is not closed:
+            self.store.set_closed(poll.name, closed)
+            if closed:
+                self._tell_rest(poll.name)
+
+    def _tell_rest(self, name: str) -> None:
+        waiting, size = self.store.waiting(name), self.store.status(name).poll.configuration.batch
+        if 0 < waiting < size:
+            told = {"poll": name, "reports": waiting, "batch": size}
+            LOG.warning("too few reports for a batch: they are never handed over", extra={"told": told})
+
+    def _hand_over(self, name: str) -> int:
+        delivered = 0
+        while (batch := self.store.next_batch(name, self.today())) is not None:
+            self.store.erase(name, self._send(batch))
+            told = {"poll": name, "reports": len(batch.sealed)}
+            LOG.info("a batch was handed over", extra={"told": told})
+            delivered += 1
+        return delivered
+
+    def _send(self, batch: Batch) -> Acknowledgement:
+        signature = batch.signature(self.store.signing_key())
+        path = f"/api/polls/{quote(batch.poll, safe='')}/batches/{batch.id}"
+        headers = {SIGNATURE_HEADER: signature}
+        told = self.host.ask("PUT", path, body=batch.body, kind=SEALED_TYPE, more_headers=headers)
+        acknowledged = Acknowledgement.from_dict(told)
+        if acknowledged.batch != batch.id:
+            raise CrowdveilError("the host acknowledged another batch than it was sent: nothing is erased")
+        return acknowledged

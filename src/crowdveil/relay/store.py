@@ -1,0 +1,307 @@
+"""Sealed reports on their way: kept once for each token, handed over in batches, erased when the host has them."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, Table, delete, func, insert, select, update
+
+from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.protocol.polls import Entry, State
+from crowdveil.protocol.relay import Acknowledgement, Batch, new_batch_id, verifying_key_of
+from crowdveil.protocol.submission import Status, new_token, report_id
+from crowdveil.relay import schema
+from crowdveil.relay.poll import RelayedPoll, check_unchanged
+from crowdveil.service.store.database import Database, alone, connect, migrate
+from crowdveil.service.store.submissions import MOST_LINKS, ROWS_AT_ONCE, Outcome
+from crowdveil.study.plain_data import canonical_json
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+@dataclass(frozen=True)
+class SealedRow:
+    """A sealed report, as it goes into the database."""
+
+    poll: str
+    id: str
+    """The report id that follows from its token."""
+    body: bytes
+
+
+@dataclass(frozen=True)
+class RelayStatus:
+    """A poll as it stands at its relay."""
+
+    poll: RelayedPoll
+    closed_by_host: bool
+    participants: int
+
+    def state(self, today: date) -> State:
+        """Return whether sealed reports are taken today."""
+        return self.poll.opening.state(today, self.closed_by_host, self.participants)
+
+
+@dataclass(frozen=True)
+class RelayStore:
+    """All that a relay keeps."""
+
+    database: Database
+    _known: dict[str, RelayedPoll] = field(default_factory=dict, repr=False)
+    """A poll never changes, so it is read once."""
+
+    def signing_key(self) -> bytes:
+        """Return the relay's own key, which was drawn with its database."""
+        with self.database.reading() as connection:
+            return bytes.fromhex(connection.execute(select(schema.relay.c.signing_key)).scalar_one())
+
+    def verifying_key(self) -> str:
+        """Return the public half of it, by which hosts know this relay."""
+        return verifying_key_of(self.signing_key())
+
+    # --- Polls
+
+    def adopt(self, poll: RelayedPoll) -> None:
+        """Keep a poll as its host describes it; refuse one that is described differently than before."""
+        with self.database.writing() as connection:
+            found = connection.scalar(select(schema.poll.c.definition).where(schema.poll.c.id == poll.name))
+            if found is None:
+                row = {"id": poll.name, "definition": canonical_json(poll.as_dict()), "closed": False}
+                connection.execute(insert(schema.poll).values(participants=0, **row))
+                return
+        check_unchanged(RelayedPoll.from_dict(json.loads(found)), poll)
+
+    def poll(self, name: str) -> RelayedPoll | None:
+        """Return a poll that this relay carries, or None."""
+        if name not in self._known:
+            with self.database.reading() as connection:
+                found = connection.scalar(select(schema.poll.c.definition).where(schema.poll.c.id == name))
+            if found is None:
+                return None
+            self._known[name] = RelayedPoll.from_dict(json.loads(found))
+        return self._known[name]
+
+    def cached(self, name: str) -> RelayedPoll | None:
+        """Return a poll that was read before, without asking the database."""
+        return self._known.get(name)
+
+    def known(self, name: str) -> RelayedPoll:
+        """Return a poll that this relay carries, or refuse the request."""
+        poll = self.poll(name)
+        if poll is None:
+            raise Refusal(Reason.UNKNOWN_POLL, f"this relay carries no poll {name!r}")
+        return poll
+
+    def polls(self) -> list[str]:
+        """Return the names of the polls that this relay carries."""
+        with self.database.reading() as connection:
+            return list(connection.scalars(select(schema.poll.c.id).order_by(schema.poll.c.id)))
+
+    def status(self, name: str) -> RelayStatus:
+        """Return a poll as it stands now."""
+        poll = self.known(name)
+        with self.database.reading() as connection:
+            row = connection.execute(select(schema.poll).where(schema.poll.c.id == name)).one()
+        return RelayStatus(poll, row.closed, row.participants)
+
+    def set_closed(self, name: str, closed: bool) -> None:
+        """Note whether the host has closed a poll."""
+        with self.database.writing() as connection:
+            connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(closed=closed))
+
+    def create_links(self, name: str, number: int) -> list[str]:
+        """Make tokens for a poll with links. They are returned here and nowhere else: only their ids are stored."""
+        if self.known(name).entry is not Entry.LINKS:
+            raise CrowdveilError(f"poll {name!r} takes no links: its host makes one with entry = 'links'")
+        if not 1 <= number <= MOST_LINKS:
+            raise CrowdveilError(f"make 1 to {MOST_LINKS:,} links at a time, got {number}")
+        tokens = [new_token() for _ in range(number)]
+        rows = [{"poll": name, "id": report_id(token)} for token in tokens]
+        with self.database.writing() as connection:
+            for start in range(0, number, ROWS_AT_ONCE):
+                connection.execute(insert(schema.link), rows[start : start + ROWS_AT_ONCE])
+        return tokens
+
+    # --- Voters
+
+    def put(self, rows: Sequence[SealedRow], today: date) -> list[Outcome]:
+        """Store many voters' sealed reports in one transaction; return what became of each, in order.
+
+        When this returns, what it says is durable. The same bytes twice are stored once; of two different ones for the
+        same token, the first is stored and the other refused.
+        """
+        outcomes: dict[int, Outcome] = {}
+        with self.database.writing() as connection:
+            for name in sorted({row.poll for row in rows}):  # In one order everywhere: nobody waits in a circle.
+                among = [position for position, row in enumerate(rows) if row.poll == name]
+                decided = _put(connection, self.known(name), [rows[position] for position in among], today)
+                outcomes.update(zip(among, decided, strict=True))
+        return [outcomes[position] for position in range(len(rows))]
+
+    def check(self, name: str, id: str) -> Status | Reason | None:
+        """Return what would become of a sealed report under a report id: None if it could be stored."""
+        poll = self.known(name)
+        with self.database.reading() as connection:
+            waiting = connection.execute(_among(schema.sealed, name, [id], "batch")).one_or_none()
+            if waiting is not None:
+                return Status.ALREADY_STORED if waiting.batch is None else Reason.HANDED_OVER
+            spent = connection.execute(_among(schema.spent, name, [id], "withdrawn")).one_or_none()
+            if spent is not None:
+                return Reason.WITHDRAWN if spent.withdrawn else Reason.HANDED_OVER
+            invited = poll.entry is Entry.OPEN or connection.scalar(_among(schema.link, name, [id])) is not None
+            return None if invited else Reason.UNKNOWN_BALLOT
+
+    def withdraw(self, name: str, id: str) -> bool:
+        """Erase a sealed report that is not on its way yet; False if there is none. Refuse what was handed over."""
+        sealed = schema.sealed
+        with self.database.writing() as connection:
+            _lock(connection, name)
+            there = sealed.c.poll == name, sealed.c.id == id, sealed.c.batch.is_(None)
+            if deleted := connection.execute(delete(sealed).where(*there)).rowcount:
+                connection.execute(insert(schema.spent).values(poll=name, id=id, withdrawn=True))
+                _add(connection, name, -1)
+        if deleted:
+            self.database.forget_deleted(sealed.name)
+        elif self.check(name, id) is Reason.HANDED_OVER:
+            raise Refusal(
+                Reason.HANDED_OVER,
+                "your report has been handed over in a batch: nobody can find it any more, and it cannot be withdrawn",
+            )
+        return bool(deleted)
+
+    # --- Batches
+
+    def next_batch(self, name: str, today: date) -> Batch | None:
+        """Return the batch that is to be handed over now, in a new random order; None if there is none.
+
+        A batch that was put together and not acknowledged comes first, the same reports under the same id. Of the
+        reports that wait, as many as a batch needs are drawn at random, and at least a batch stays back until the poll
+        has closed: so the rest of a poll joins its last batch, and is never handed over if it is smaller than one.
+        """
+        poll, table = self.known(name), schema.batch
+        with self.database.writing() as connection:
+            closed = _lock(connection, name).closed
+            open_batch = select(table.c.id).where(table.c.poll == name, table.c.acknowledged.is_(False))
+            id = connection.scalar(open_batch)
+            if id is None:
+                over = poll.opening.state(today, closed, 0) is State.CLOSED
+                id = _draw_batch(connection, name, poll.configuration.batch, over)
+            if id is None:
+                return None
+            bodies = select(schema.sealed.c.body).where(schema.sealed.c.poll == name, schema.sealed.c.batch == id)
+            sealed = [bytes(body) for body in connection.scalars(bodies)]
+        random.SystemRandom().shuffle(sealed)
+        return Batch(name, id, tuple(sealed))
+
+    def erase(self, name: str, acknowledged: Acknowledgement) -> None:
+        """Erase an acknowledged batch, journals included. What stays: that these tokens were used, in some batch."""
+        sealed, table = schema.sealed, schema.batch
+        of_batch = sealed.c.poll == name, sealed.c.batch == acknowledged.batch
+        with self.database.writing() as connection:
+            _lock(connection, name)
+            ids = sorted(connection.scalars(select(sealed.c.id).where(*of_batch)))
+            if ids:
+                connection.execute(insert(schema.spent), [{"poll": name, "id": id, "withdrawn": False} for id in ids])
+                connection.execute(delete(sealed).where(*of_batch))
+            done = update(table).where(table.c.poll == name, table.c.id == acknowledged.batch)
+            connection.execute(done.values(acknowledged=True))
+        self.database.forget_deleted(sealed.name)
+
+    def waiting(self, name: str) -> int:
+        """Return how many sealed reports are not on their way yet."""
+        sealed = schema.sealed
+        with self.database.reading() as connection:
+            counted = select(func.count()).where(sealed.c.poll == name, sealed.c.batch.is_(None))
+            return connection.execute(counted.select_from(sealed)).scalar_one()
+
+    def batch_sizes(self, name: str) -> list[int]:
+        """Return the sizes of the batches that were acknowledged."""
+        table = schema.batch
+        with self.database.reading() as connection:
+            asked = select(table.c.size).where(table.c.poll == name, table.c.acknowledged.is_(True))
+            return sorted(connection.scalars(asked))
+
+
+@contextmanager
+def open_relay_store(address: str) -> Iterator[RelayStore]:
+    """Open a relay's database by its address, bring its tables up to date, and close it afterwards."""
+    database = connect(address)
+    try:
+        with alone(database):
+            migrate(database, MIGRATIONS)
+            yield RelayStore(database)
+    finally:
+        database.close()
+
+
+def _put(connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], today: date) -> list[Outcome]:
+    """Store what may be stored of one poll, inside a transaction that locks it."""
+    locked, ids = _lock(connection, poll.name), [row.id for row in rows]
+    stored = {row.id: bytes(row.body) for row in connection.execute(_among(schema.sealed, poll.name, ids, "body"))}
+    spent = {row.id: row.withdrawn for row in connection.execute(_among(schema.spent, poll.name, ids, "withdrawn"))}
+    links = poll.entry is Entry.LINKS
+    invited = set(connection.scalars(_among(schema.link, poll.name, ids))) if links else set(ids)
+    outcomes: list[Outcome] = []
+    new: list[SealedRow] = []
+    for row in rows:
+        state = poll.opening.state(today, locked.closed, locked.participants + len(new))
+        if row.id in stored:
+            outcomes.append(Status.ALREADY_STORED if stored[row.id] == row.body else Reason.DIFFERENT_REPORT)
+        elif row.id in spent:
+            # What was handed over is erased here: a device that missed the answer and sends again has been heard.
+            outcomes.append(Reason.WITHDRAWN if spent[row.id] else Status.ALREADY_STORED)
+        elif row.id not in invited:
+            outcomes.append(Reason.UNKNOWN_BALLOT)
+        elif state is not State.OPEN:
+            outcomes.append(Reason(state.value))
+        else:
+            outcomes.append(Status.STORED)
+            stored[row.id] = row.body
+            new.append(row)
+    if new:
+        connection.execute(insert(schema.sealed), [{"poll": r.poll, "id": r.id, "body": r.body} for r in new])
+        _add(connection, poll.name, len(new))
+    return outcomes
+
+
+def _draw_batch(connection: Connection, name: str, size: int, over: bool) -> str | None:
+    """Put a batch together, inside a transaction that locks the poll; None if too few reports wait."""
+    sealed = schema.sealed
+    waiting = sorted(connection.scalars(select(sealed.c.id).where(sealed.c.poll == name, sealed.c.batch.is_(None))))
+    if len(waiting) >= 2 * size:
+        chosen = random.SystemRandom().sample(waiting, size)
+    elif over and len(waiting) >= size:
+        chosen = waiting
+    else:
+        return None
+    id = new_batch_id()
+    connection.execute(insert(schema.batch).values(poll=name, id=id, size=len(chosen), acknowledged=False))
+    for start in range(0, len(chosen), ROWS_AT_ONCE):
+        among = sealed.c.id.in_(chosen[start : start + ROWS_AT_ONCE])
+        connection.execute(update(sealed).where(sealed.c.poll == name, among).values(batch=id))
+    return id
+
+
+def _lock(connection: Connection, name: str) -> Row[Any]:
+    """Wait until nobody else writes for a poll."""
+    table = schema.poll
+    asked: Select[Any] = select(table.c.closed, table.c.participants).where(table.c.id == name).with_for_update()
+    return connection.execute(asked).one()
+
+
+def _add(connection: Connection, name: str, more: int) -> None:
+    table = schema.poll
+    connection.execute(update(table).where(table.c.id == name).values(participants=table.c.participants + more))
+
+
+def _among(table: Table, name: str, ids: Sequence[str], *columns: str) -> Select[Any]:
+    """Ask for these columns of the rows with given ids."""
+    wanted = (table.c[column] for column in columns)
+    return select(table.c.id, *wanted).where(table.c.poll == name, table.c.id.in_(ids))

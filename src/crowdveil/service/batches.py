@@ -1,0 +1,64 @@
+"""A batch from a relay: opened, checked, sorted, stored once, acknowledged."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import httpx
+
+from crowdveil.errors import Reason, Refusal
+from crowdveil.protocol.relay import Acknowledgement, Batch, relay_terms, sealed_digest
+from crowdveil.protocol.report import check_report
+from crowdveil.service.poll import HostedPoll
+from crowdveil.service.service import Service
+from crowdveil.service.store.batches import HostKey, OpenedReport
+from crowdveil.study.plain_data import canonical_json
+
+PATIENCE_SECONDS = 10
+
+
+def take_batch(service: Service, poll: HostedPoll, batch: Batch, signature: str | None) -> Acknowledgement:
+    """Take a batch of a poll's relay. When this returns, what it says is durable; a batch that comes again is not.
+
+    Reports that no honest device could have sent are refused one by one, and counted by reason. A batch below the
+    poll's size is refused as a whole, and nothing in it is opened.
+    """
+    fewest = relay_terms(poll).batch
+    batch.check_signature(_relay_key(service, poll), signature)
+    if (before := service.store.batches.acknowledged(poll.name, batch.id)) is not None:
+        return before
+    if len(batch.sealed) < fewest:
+        raise Refusal(
+            Reason.BATCH_TOO_SMALL,
+            f"poll {poll.name} takes batches of {fewest} reports or more, got {len(batch.sealed)}",
+        )
+    key = service.store.batches.key(poll)
+    refused: Counter[str] = Counter()
+    opened: list[OpenedReport] = []
+    for sealed in batch.sealed:
+        try:
+            opened.append(_open(sealed, poll, key))
+        except Refusal as refusal:
+            refused[refusal.reason.value] += 1
+    return service.store.batches.put(poll, batch.id, len(batch.sealed), opened, refused, service.today())
+
+
+def ask_relay_key(url: str) -> str:
+    """Ask a relay for the public key with which it signs its batches."""
+    try:
+        answer = httpx.get(f"{url}/api/relay", timeout=PATIENCE_SECONDS)
+        return str(answer.raise_for_status().json()["public_key"])
+    except (httpx.HTTPError, KeyError, TypeError, ValueError):
+        raise Refusal(Reason.UNAVAILABLE, f"the relay {url} cannot be asked for its key: try again") from None
+
+
+def _relay_key(service: Service, poll: HostedPoll) -> str:
+    """Return the relay's public key: asked for once, where the poll says that the relay is."""
+    known = service.store.batches.relay_key(poll.name)
+    return known or service.store.batches.pin_relay_key(poll.name, ask_relay_key(relay_terms(poll).url))
+
+
+def _open(sealed: bytes, poll: HostedPoll, key: HostKey) -> OpenedReport:
+    report = key.configuration.unseal(sealed, key.private)
+    check_report(report, poll.terms)
+    return OpenedReport(sealed_digest(sealed), canonical_json(report))

@@ -1,0 +1,164 @@
+"""Batches from a relay, each taken once: reports sorted by what they say, and nothing of who sent them or when.
+
+The sealed bytes are never stored. What stays of them is a digest apart from the reports, by which a sealed report that
+comes again is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, insert, select, update
+
+from crowdveil.errors import CrowdveilError, Reason
+from crowdveil.protocol.relay import Acknowledgement, KeyConfiguration, public_key_of
+from crowdveil.service.poll import HostedPoll
+from crowdveil.service.store import schema
+from crowdveil.service.store.database import Database
+from crowdveil.service.store.polls import Polls
+from crowdveil.service.store.submissions import count_refusals
+from crowdveil.study.plain_data import canonical_json
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+_ROWS_AT_ONCE = 2000
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """A poll's private key, with what its devices are told of it."""
+
+    private: EllipticCurvePrivateKey
+    configuration: KeyConfiguration
+
+
+@dataclass(frozen=True)
+class OpenedReport:
+    """A report of a batch that was opened and checked."""
+
+    digest: str
+    """Of its sealed bytes."""
+    content: str
+    """Canonical JSON."""
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The batches of polls with a relay."""
+
+    database: Database
+    polls: Polls
+    _keys: dict[str, HostKey] = field(default_factory=dict, repr=False)
+
+    def key(self, poll: HostedPoll) -> HostKey:
+        """Return the key of a poll with a relay, which was drawn when the poll was made and never changes."""
+        if poll.name not in self._keys:
+            from cryptography.hazmat.primitives.asymmetric import ec
+
+            table = schema.relay_key
+            with self.database.reading() as connection:
+                found = connection.scalar(select(table.c.private_key).where(table.c.poll == poll.name))
+            if found is None:
+                raise CrowdveilError(f"poll {poll.name} has no key for a relay")
+            private = ec.derive_private_key(int(found, 16), ec.SECP256R1())
+            self._keys[poll.name] = HostKey(private, KeyConfiguration.of(poll, public_key_of(private)))
+        return self._keys[poll.name]
+
+    def relay_key(self, name: str) -> str | None:
+        """Return the public key of a poll's relay, if it was asked for before."""
+        table = schema.relay_key
+        with self.database.reading() as connection:
+            return connection.scalar(select(table.c.relay_key).where(table.c.poll == name))
+
+    def pin_relay_key(self, name: str, key: str) -> str:
+        """Keep the public key of a poll's relay, for good; return the one that is kept."""
+        table = schema.relay_key
+        with self.database.writing() as connection:
+            unknown = update(table).where(table.c.poll == name, table.c.relay_key.is_(None))
+            connection.execute(unknown.values(relay_key=key))
+            return str(connection.scalar(select(table.c.relay_key).where(table.c.poll == name)))
+
+    def acknowledged(self, name: str, id: str) -> Acknowledgement | None:
+        """Return what was answered to a batch, if it was taken before."""
+        with self.database.reading() as connection:
+            return _acknowledged(connection, name, id)
+
+    def sizes(self, name: str) -> list[int]:
+        """Return how many reports of each batch were accepted, smallest first."""
+        table = schema.batch
+        with self.database.reading() as connection:
+            return sorted(connection.scalars(select(table.c.accepted).where(table.c.poll == name)))
+
+    def put(
+        self,
+        poll: HostedPoll,
+        id: str,
+        handed_over: int,
+        opened: Sequence[OpenedReport],
+        refused: Counter[str],
+        today: date,
+    ) -> Acknowledgement:
+        """Store a batch, durably and once; return what is to be answered.
+
+        A report is stored under the batch's id and its place among the batch's reports in the order of their contents,
+        which says nothing about who sent it or when.
+        """
+        with self.database.writing() as connection:
+            connection.execute(select(schema.poll.c.id).where(schema.poll.c.id == poll.name).with_for_update())
+            if (before := _acknowledged(connection, poll.name, id)) is not None:
+                return before
+            new = _not_seen(connection, poll.name, opened)
+            told = refused + Counter({Reason.REPLAYED.value: len(opened) - len(new)})
+            row = {
+                "handed_over": handed_over,
+                "accepted": len(new),
+                "refused": canonical_json(dict(told)),
+                "day": today,
+            }
+            connection.execute(insert(schema.batch).values(poll=poll.name, id=id, **row))
+            count_refusals(connection, {(poll.name, reason): times for reason, times in told.items()}, today)
+            if new:
+                rows = [_row(poll, id, place, content, today) for place, content in enumerate(sorted(new.values()))]
+                connection.execute(insert(schema.report), rows)
+                seen = [{"poll": poll.name, "digest": digest} for digest in sorted(new)]
+                connection.execute(insert(schema.seen), seen)
+                added = schema.poll.c.participants + len(new)
+                connection.execute(update(schema.poll).where(schema.poll.c.id == poll.name).values(participants=added))
+        return Acknowledgement(id, len(new), dict(told))
+
+
+def _acknowledged(connection: Connection, name: str, id: str) -> Acknowledgement | None:
+    table = schema.batch
+    asked = select(table.c.accepted, table.c.refused).where(table.c.poll == name, table.c.id == id)
+    row = connection.execute(asked).one_or_none()
+    return None if row is None else Acknowledgement(id, row.accepted, json.loads(row.refused))
+
+
+def _not_seen(connection: Connection, name: str, opened: Sequence[OpenedReport]) -> dict[str, str]:
+    """Return the contents of the reports that came for the first time, by the digest of their sealed bytes."""
+    new = {report.digest: report.content for report in opened}
+    digests, table = sorted(new), schema.seen
+    for start in range(0, len(digests), _ROWS_AT_ONCE):
+        among = digests[start : start + _ROWS_AT_ONCE]
+        for digest in connection.scalars(select(table.c.digest).where(table.c.poll == name, table.c.digest.in_(among))):
+            del new[digest]
+    return new
+
+
+def _row(poll: HostedPoll, id: str, place: int, content: str, today: date) -> dict[str, object]:
+    return {
+        "poll": poll.name,
+        "id": f"{id[:20]}{place:012x}",
+        "place": poll.paradigm.place.value,
+        "epsilon_micro": poll.levels[0].epsilon.micro,
+        "body": content,
+        "about": "{}",
+        "day": today,
+        "pilot": False,
+    }

@@ -1,0 +1,141 @@
+"""A host and a relay, each with its own database and a real server in a thread."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from tests.databases import address, new_address, postgres
+from tests.service.voters import reports
+
+from crowdveil.client.connection import Connection
+from crowdveil.protocol.relay import configuration_of
+from crowdveil.protocol.submission import Status, new_token, report_id
+from crowdveil.relay.app import Relay, create_relay_app
+from crowdveil.relay.courier import Courier
+from crowdveil.relay.store import RelayStore, SealedRow, open_relay_store
+from crowdveil.service.app import create_app
+from crowdveil.service.poll import HostedPoll
+from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.service import Service
+from crowdveil.service.settings import Settings
+from crowdveil.service.store.store import Store, open_store
+
+__all__ = ["address", "new_address", "postgres"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A host and a relay that know each other. The test sends the courier."""
+
+    host: Store
+    host_url: str
+    relay: RelayStore
+    relay_url: str
+    courier: Courier
+    poll: HostedPoll
+    http: httpx.Client
+
+    @property
+    def name(self) -> str:
+        return self.poll.name
+
+    def sealed(self, number: int) -> list[bytes]:
+        """Sealed reports of honest devices."""
+        key = self.host.batches.key(self.poll)
+        honest = reports(self.poll, 64)
+        return [key.configuration.seal(honest[place % len(honest)]) for place in range(number)]
+
+    def send(self, sealed: bytes, token: str) -> httpx.Response:
+        url = f"{self.relay_url}/api/polls/{self.name}/report"
+        return self.http.put(url, content=sealed, headers={"Crowdveil-Ballot": token})
+
+    def vote(self, number: int) -> list[str]:
+        """So many voters send their reports to the relay; return their tokens."""
+        tokens = [new_token() for _ in range(number)]
+        rows = [SealedRow(self.name, report_id(t), s) for t, s in zip(tokens, self.sealed(number), strict=True)]
+        assert self.relay.put(rows, self.courier.today()) == [Status.STORED] * number
+        return tokens
+
+    def stored(self) -> list[dict[str, Any]]:
+        """The reports that the host has."""
+        return [dict(one.body) for batch in self.host.submissions.reports(self.name) for one in batch]
+
+
+def relay_poll(relay_url: str, batch: int = 10, **rules: Any) -> HostedPoll:
+    asked = {"name": "shuffled", "study": "kidney", "paradigm": "vldp", "levels": {"one": 3}}
+    return poll_from_dict({**asked, "relay": relay_url, "batch": batch, **rules})
+
+
+@contextmanager
+def serving(app: FastAPI, port: int = 0) -> Iterator[str]:
+    """A real server in a thread of this process."""
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join(timeout=60)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+@contextmanager
+def running_pair(host_address: str, relay_address: str, **rules: Any) -> Iterator[Pair]:
+    port = free_port()
+    poll = relay_poll(f"http://127.0.0.1:{port}", **rules)
+    with open_store(host_address) as host, open_relay_store(relay_address) as relay:
+        host.polls.add(poll)
+        with (
+            serving(create_app(Service(host, Settings()))) as host_url,
+            httpx.Client(base_url=host_url, timeout=60) as http,
+        ):
+            relay_url = f"http://127.0.0.1:{port}"
+            courier = Courier(relay, Connection(http, 0.01), relay_url, lambda: datetime.now(UTC).date())
+            courier.adopt_polls()
+            app = create_relay_app(Relay(relay, courier, Settings(), pause=1e6))
+            with serving(app, port):
+                yield Pair(host, host_url, relay, relay_url, courier, poll, http)
+
+
+Start = Callable[..., Pair]
+SQLITE = pytest.mark.parametrize("new_address", ["sqlite"], indirect=True)
+"""For tests in which the database plays no part."""
+
+
+@pytest.fixture
+def start(new_address: Callable[[str], str]) -> Iterator[Start]:
+    """Starts a host and a relay with some rules of the poll."""
+    opened = []
+
+    def begin(**rules: Any) -> Pair:
+        opened.append(running_pair(new_address("host"), new_address("relay"), **rules))
+        return opened[-1].__enter__()
+
+    yield begin
+    for one in opened:
+        one.__exit__(None, None, None)
+
+
+def with_key(pair: Pair) -> HostedPoll:
+    """The poll as a device gets it, with its host's key."""
+    assert pair.poll.relay is not None
+    key = pair.host.batches.key(pair.poll).configuration.public_key
+    found = replace(pair.poll, relay=replace(pair.poll.relay, public_key=key))
+    assert configuration_of(found).public_key == key
+    return found
