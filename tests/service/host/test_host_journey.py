@@ -16,7 +16,6 @@ from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import read_reports
 from crowdveil.protocol.submission import report_id
 from crowdveil.releases import release_from_dict
-from crowdveil.service.host.editor import EXAMPLE
 from crowdveil.service.host.overview import REASONS
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.sources.mapping import TableMapping
@@ -274,27 +273,6 @@ def test_a_poll_is_closed_and_opened_again(hosted):
     assert hosted.get("/api/polls/untrusted").json()["state"] == "open"
 
 
-def test_a_poll_file_is_checked_previewed_and_created(hosted):
-    checked = hosted.submit("/host/new", "/host/new", text=EXAMPLE).text
-    assert "Who gets the last parking space?" in checked
-    assert checked.count("data-dilemma=") == 6
-    assert hosted.store.polls.get("parking") is None
-    token = re.search(r'name="form_token" value="(\w+)"', checked)[1]
-    made = hosted.post("/host/new/create", {"form_token": token, "text": EXAMPLE, "paradigm": "rldp"})
-    assert made.url.path == "/host/polls/parking"
-    assert hosted.store.polls.get("parking").poll.study.dimension == 2
-    assert "already" in hosted.submit("/host/new", "/host/new", 400, text=EXAMPLE).text
-
-
-def test_a_study_file_is_uploaded_with_a_paradigm(hosted):
-    study = EXAMPLE.split("[study]\n")[1].replace("[[study.features]]", "[[features]]")
-    token = re.search(r'name="form_token" value="(\w+)"', hosted.get("/host/new").text)[1]
-    answer = hosted.post(
-        "/host/new", {"form_token": token, "paradigm": "vlcp", "text": ""}, files={"file": ("parking.toml", study)}
-    )
-    assert "VLCP" in answer.text
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -309,15 +287,15 @@ def test_a_study_file_is_uploaded_with_a_paradigm(hosted):
     ],
 )
 def test_a_wrong_file_is_told_so(shared_hosted, text, said):
-    answer = shared_hosted.submit("/host/new", "/host/new", 400, text=text)
+    answer = shared_hosted.submit("/host/new/file", "/host/new/file", 400, text=text)
     assert said.lower() in answer.text.lower()
     assert "<script>alert" not in answer.text
 
 
 def test_a_file_that_is_too_large_or_no_text_is_refused(hosted):
     token = re.search(r'name="form_token" value="(\w+)"', hosted.get("/host/new").text)[1]
-    hosted.post("/host/new", {"form_token": token}, 400, files={"file": ("a.toml", b"\xff\xfe")})
-    hosted.post("/host/new", {"form_token": token}, 413, files={"file": ("a.toml", b"#" * (1 << 20))})
+    hosted.post("/host/new/file", {"form_token": token}, 400, files={"file": ("a.toml", b"\xff\xfe")})
+    hosted.post("/host/new/file", {"form_token": token}, 413, files={"file": ("a.toml", b"#" * (1 << 20))})
 
 
 def test_what_is_not_there_is_told_so(hosted):

@@ -104,11 +104,11 @@ def test_the_overview_refreshes_by_itself(page, site):
 
 
 def test_a_new_poll_is_previewed_as_voters_see_it(page, site):
-    page.goto("/host/new")
+    page.goto("/host/new/file")
     page.get_by_label("Or write it here").fill(ROAD)
     page.get_by_role("button", name="Check and preview").click()
     page.locator(".dilemmas svg.road").nth(3).wait_for()
-    page.get_by_role("button", name="Put it to voters").click()
+    page.get_by_role("button", name="Open it at once").click()
     page.wait_for_url("**/host/polls/road")
     assert site[0].polls.known("road").study.name == "moral-machine"
 
@@ -121,7 +121,8 @@ def test_everybody_can_use_every_page(page, site):
     page.get_by_role("button", name="Make the release").click()
     page.wait_for_url("**/host/releases/*")
     made = store.releases.all("untrusted")[0].id
-    pages = ["/host/", "/host/password", "/host/new", f"/host/releases/{made}"]
+    pages = ["/host/", "/host/password", "/host/second-factor", "/host/hosts", "/host/log", f"/host/releases/{made}"]
+    pages += ["/host/new", "/host/new/file", "/host/polls/trusted/delete"]
     pages += [f"/host/polls/trusted{part}" for part in ("", "/releases", "/recruit", "/data")]
     pages += [f"/host/polls/untrusted/compare?first={made}&second={made}"]
     for path in pages:

@@ -1,48 +1,46 @@
-"""The study editor: check a study or poll file, see its dilemmas, and put it to voters."""
+"""Making a poll: by a form, or by the file that says the same; seen as voters would see it before it is there."""
 
 from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import tomli_w
 from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import mechanism_words, paradigm_title
-from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.privacy.guarantee import PARADIGMS, Place, Unit
+from crowdveil.service.host.poll_form import (
+    MOST_FEATURES,
+    MOST_LEVELS,
+    MOST_QUESTIONS,
+    OWN_STUDY,
+    Fields,
+    data_of_form,
+    empty_form,
+    form_of_data,
+)
 from crowdveil.service.host.request import HostRequest, sentence
 from crowdveil.service.poll import HostedPoll
-from crowdveil.service.poll_file import default_poll, poll_from_dict
+from crowdveil.service.poll_file import default_poll, poll_as_dict, poll_from_dict
+from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.study import Study
+from crowdveil.study.translations import INTERFACE_LANGUAGES
 
-SHOWN_DILEMMAS = 6
-EXAMPLE = """\
-name = "parking"
-
-[study]
-name = "parking"
-title = "Who gets the last parking space?"
-question = "Who should get it?"
-norm_bound = 2.0
-drawing = { method = "independent", dilemmas = 10 }
-
-[[study.features]]
-name = "children"
-label = "children in the car"
-low = 0
-high = 3
-levels = [0, 1, 2, 3]
-
-[[study.features]]
-name = "minutes_waiting"
-label = "minutes of waiting"
-low = 0
-high = 30
-unit = 10
-levels = [0, 10, 20, 30]
-"""
+SHOWN_DILEMMAS = 4
+PROMISES = {
+    Unit.VOTER: "all choices of a voter together (the strongest promise, and the most noise)",
+    Unit.RECORD: "each single record of a voter",
+    Unit.CHOICE: "each single choice, in dilemmas that are public (the least noise)",
+}
+PLACES = {
+    Place.DISTRIBUTED: "Nobody has to be trusted: each voter’s device adds the noise, and no answer leaves it",
+    Place.CENTRAL: "You are trusted with the exact answers, and add noise to what you publish (far less noise)",
+}
 
 
 @dataclass(frozen=True)
@@ -55,70 +53,128 @@ class ShownDilemma:
 
 
 def editor_page(request: HostRequest) -> Response:
-    """Show an empty editor."""
-    return _editor(request, "", "rldp")
+    """Show the form, empty or as a poll has it that is to be made again."""
+    copied = request.http.query_params.get("from")
+    if copied is None:
+        return _form(request, empty_form())
+    status = request.store.polls.get(copied)
+    if status is None:
+        raise CrowdveilError(f"there is no poll {copied!r} to make again")
+    data = {**poll_as_dict(status.poll), "name": _next_name(request, copied)}
+    fields = form_of_data(data)
+    return _file(request, tomli_w.dumps(data)) if fields is None else _form(request, fields)
+
+
+def file_page(request: HostRequest) -> Response:
+    """Show the expert's view: the poll as a file."""
+    return _file(request, "")
+
+
+def check_form(request: HostRequest) -> Response:
+    """Check a form and show it as voters would see it; nothing is stored."""
+    try:
+        poll = _new(request, poll_from_dict(data_of_form(request.form)))
+    except CrowdveilError as error:
+        return _form(request, dict(request.form), sentence(str(error)), 400)
+    return _checked(request, poll)
 
 
 def check_file(request: HostRequest) -> Response:
     """Check what was written or uploaded, and show it as voters would see it; nothing is stored."""
     text = request.form.get("file") or request.form.get("text", "")
-    paradigm = request.form.get("paradigm", "rldp")
     try:
-        poll = read_poll_text(text, paradigm)
-        if request.store.polls.get(poll.name) is not None:
-            raise CrowdveilError(f"there is a poll {poll.name!r} already: give this one another name")
+        poll = _new(request, read_poll_text(text))
     except CrowdveilError as error:
-        return _editor(request, text, paradigm, wrong=sentence(str(error)), status=400)
-    return _editor(request, text, paradigm, poll=poll)
+        return _file(request, text, sentence(str(error)), 400)
+    return _checked(request, poll)
+
+
+def edit_again(request: HostRequest) -> Response:
+    """Go back to the form with what was filled in, or to the file where the form has no fields for it."""
+    data = poll_as_dict(read_poll_text(request.form.get("text", "")))
+    fields = form_of_data(data)
+    return _file(request, tomli_w.dumps(data)) if fields is None else _form(request, fields)
 
 
 def create_poll(request: HostRequest) -> Response:
-    """Put a checked file to voters. From now on it cannot be changed: it is what voters agree to."""
-    poll = read_poll_text(request.form.get("text", ""), request.form.get("paradigm", "rldp"))
-    request.store.polls.add(poll)
+    """Make the poll, to be tried out first or open at once. It cannot be changed: it is what voters agree to."""
+    poll = read_poll_text(request.form.get("text", ""))
+    pilot = request.form.get("begin") != "open"
+    request.store.polls.add(poll, pilot=pilot)
+    request.remarks.append(f"{poll.name}, {'to be tried out' if pilot else 'open'}")
     return request.go(f"/polls/{poll.name}")
 
 
-def read_poll_text(text: str, paradigm: str) -> HostedPoll:
-    """Read a poll file, or a study file, which becomes a poll with this paradigm and everything else as it comes."""
+def read_poll_text(text: str) -> HostedPoll:
+    """Read a poll file, or a study file, which becomes a poll with everything else as it comes."""
     if not text.strip():
         raise CrowdveilError("nothing was given: choose a file, or write into the field")
     try:
         data = tomllib.loads(text.replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
         raise CrowdveilError(f"this is not TOML: {error}") from None
-    if "features" in data:
-        return default_poll(Study.from_dict(data), paradigm)
+    if "features" in data or "categories" in data:
+        return default_poll(Study.from_dict(data))
     return poll_from_dict(data)
 
 
-def _editor(
-    request: HostRequest,
-    text: str,
-    paradigm: str,
-    *,
-    poll: HostedPoll | None = None,
-    wrong: str | None = None,
-    status: int = 200,
-) -> Response:
+def _new(request: HostRequest, poll: HostedPoll) -> HostedPoll:
+    if request.store.polls.get(poll.name) is not None:
+        raise CrowdveilError(f"there is a poll {poll.name!r} already: give this one another name")
+    return poll
+
+
+def _next_name(request: HostRequest, name: str) -> str:
+    """Return a name that is free: NAME-2, NAME-3 and so on."""
+    number = 2
+    while request.store.polls.get(f"{name[:36]}-{number}") is not None:
+        number += 1
+    return f"{name[:36]}-{number}"
+
+
+def _form(request: HostRequest, fields: Fields, wrong: str | None = None, code: int = 200) -> Response:
     return request.show(
-        "editor.html",
-        status,
-        text=text,
-        example=EXAMPLE,
-        paradigm=paradigm,
-        paradigms=[(name, paradigm_title(one)) for name, one in PARADIGMS.items()],
-        poll=poll,
+        "new_poll.html",
+        code,
+        given=_Given(fields),
         wrong=wrong,
-        dilemmas=[] if poll is None else _dilemmas(poll.study),
-        promise=None if poll is None else (paradigm_title(poll.paradigm), mechanism_words(poll.mechanism)),
+        studies=[(name, load_study(name)) for name in BUNDLED if not name.startswith("synthetic")],
+        own=OWN_STUDY,
+        places=[
+            (words, place.value, [(p, PROMISES[p.unit]) for p in PARADIGMS.values() if p.place is place])
+            for place, words in PLACES.items()
+        ],
+        rows={"features": range(MOST_FEATURES), "levels": range(MOST_LEVELS), "questions": range(MOST_QUESTIONS)},
+        languages=INTERFACE_LANGUAGES,
     )
+
+
+def _file(request: HostRequest, text: str, wrong: str | None = None, code: int = 200) -> Response:
+    example = tomli_w.dumps(data_of_form({**empty_form(), "name": "my-poll", "study": "kidney"}))
+    return request.show("new_file.html", code, text=text or example, wrong=wrong)
+
+
+def _checked(request: HostRequest, poll: HostedPoll) -> Response:
+    return request.show(
+        "new_checked.html",
+        poll=poll,
+        text=tomli_w.dumps(poll_as_dict(poll)),
+        dilemmas=_dilemmas(poll.study),
+        promise=(paradigm_title(poll.paradigm), mechanism_words(poll.mechanism)),
+    )
+
+
+class _Given(dict[str, str]):
+    """The fields of a form; what was not filled in is empty."""
+
+    def __missing__(self, key: str) -> str:
+        return ""
 
 
 def _dilemmas(study: Study) -> list[ShownDilemma]:
     shown = []
     for drawn in draw_session(study, np.random.default_rng())[:SHOWN_DILEMMAS]:
         left, right = drawn.alternatives
-        values = {side.name: list(side.values) for side in drawn.alternatives}
+        values: dict[str, Any] = {side.name: list(side.values) for side in drawn.alternatives}
         shown.append(ShownDilemma(study.describe(left), study.describe(right), values))
     return shown

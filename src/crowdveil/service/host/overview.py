@@ -101,7 +101,7 @@ def live(request: HostRequest, status: PollStatus) -> Live:
         refused[refusal.reason] += refusal.times
     return Live(
         status=status,
-        state=STATE_WORDS[status.state(request.pages.today())],
+        state=_state(request, status),
         days=tuple(days),
         chart=participation_chart(days, [level.name for level in poll.levels]),
         levels=_levels(poll, counted),
@@ -111,7 +111,7 @@ def live(request: HostRequest, status: PollStatus) -> Live:
 
 def polls_page(request: HostRequest) -> Response:
     """List the polls."""
-    polls = [(one, STATE_WORDS[one.state(request.pages.today())]) for one in request.store.polls.all()]
+    polls = [(one, _state(request, one)) for one in request.store.polls.all()]
     has_password = request.store.hosts.has_password(str(request.host))
     return request.show("polls.html", polls=polls, has_password=has_password, protected_words=protected_words)
 
@@ -125,6 +125,7 @@ def poll_page(request: HostRequest) -> Response:
         status=status,
         poll=status.poll,
         tab="overview",
+        pilots=request.store.submissions.pilots(status.poll.name),
         live=live(request, status),
         account=request.store.releases.account(status.poll.name),
         promise=(paradigm_title(paradigm), protected_words(paradigm), trusted_words(paradigm)),
@@ -149,6 +150,12 @@ def open_poll(request: HostRequest) -> Response:
     name = request.poll_status().poll.name
     request.store.polls.reopen(name)
     return request.go(f"/polls/{name}")
+
+
+def _state(request: HostRequest, status: PollStatus) -> str:
+    if status.archived:
+        return "archived"
+    return "on trial" if status.pilot else STATE_WORDS[status.state(request.pages.today())]
 
 
 def _days(poll: HostedPoll, counted: list[DayCount]) -> list[Day]:

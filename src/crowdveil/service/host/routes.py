@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.routing import Route
 
-from crowdveil.service.host import data, editor, hosts, overview, releases, sign_in, voters
+from crowdveil.service.host import data, editor, hosts, keeping, overview, releases, sign_in, voters
 from crowdveil.service.host.request import PLACE, HostPages, Page, respond_with
 from crowdveil.service.service import Service
 from crowdveil.service.static_files import static_route
@@ -29,12 +29,20 @@ PAGES = (
     Page("GET", "/log", hosts.log_page, OWNER),
     Page("GET", "/", overview.polls_page, VIEWER),
     Page("GET", "/new", editor.editor_page, OWNER),
-    Page("POST", "/new", editor.check_file, OWNER),
+    Page("POST", "/new", editor.check_form, OWNER),
+    Page("POST", "/new/again", editor.edit_again, OWNER),
+    Page("GET", "/new/file", editor.file_page, OWNER),
+    Page("POST", "/new/file", editor.check_file, OWNER),
     Page("POST", "/new/create", editor.create_poll, OWNER, "made a poll"),
     Page("GET", "/polls/{poll}", overview.poll_page, VIEWER),
     Page("GET", "/polls/{poll}/live", overview.live_part, VIEWER),
     Page("POST", "/polls/{poll}/close", overview.close_poll, OWNER, "closed the poll"),
     Page("POST", "/polls/{poll}/open", overview.open_poll, OWNER, "opened the poll"),
+    Page("POST", "/polls/{poll}/start", keeping.end_pilot, OWNER, "ended the trial: votes count"),
+    Page("POST", "/polls/{poll}/archive", keeping.archive, OWNER, "put the poll away"),
+    Page("POST", "/polls/{poll}/unarchive", keeping.unarchive, OWNER, "took the poll out again"),
+    Page("GET", "/polls/{poll}/delete", keeping.delete_page, OWNER),
+    Page("POST", "/polls/{poll}/delete", keeping.delete, OWNER, "deleted the poll"),
     Page("GET", "/polls/{poll}/recruit", voters.recruit_page, VIEWER),
     Page("POST", "/polls/{poll}/links", voters.make_links, ANALYST, "made links"),
     Page("GET", "/polls/{poll}/data", data.data_page, ANALYST),
@@ -55,6 +63,7 @@ _STATIC = {
     "live.js": ("crowdveil.service.host", "static/live.js", "text/javascript"),
     "sign-in.js": ("crowdveil.service.host", "static/sign-in.js", "text/javascript"),
     "copy.js": ("crowdveil.service.host", "static/copy.js", "text/javascript"),
+    "new-poll.js": ("crowdveil.service.host", "static/new-poll.js", "text/javascript"),
     "preview.js": ("crowdveil.service.host", "static/preview.js", "text/javascript"),
 }
 

@@ -1,0 +1,179 @@
+"""A poll by a form and by a file: both say the same, mistakes are told in words, and a poll can be made again."""
+
+import re
+import tomllib
+
+import pytest
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.service.host.poll_form import data_of_form, empty_form, form_of_data
+from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
+
+PARKING = {
+    **empty_form(),
+    "study": "own",
+    "own_title": "Who gets the last parking space?",
+    "own_question": "Who should get it?",
+    "own_dilemmas": "12",
+    "f0_label": "minutes of waiting",
+    "f0_values": "0, 10, 30",
+    "f1_label": "vehicle",
+    "f1_values": "car, van, motor bike",
+    "paradigm": "vlcp",
+    "budget": "2",
+    "destroy_on": "2027-01-31",
+    "quota": "50",
+    "closes_on": "2026-12-31",
+    "consent_en": "Run by us.",
+    "consent_ar": "نحن",
+    "q0_text": "How old are you?",
+    "q0_options": "under 40\n40 or over",
+}
+FILE = """
+name = "parking"
+paradigm = "rldp"
+[study]
+name = "parking"
+title = "Who gets the last parking space?"
+question = "Who should get it?"
+norm_bound = 2.0
+drawing = { method = "independent", dilemmas = 10 }
+[[study.features]]
+name = "children"
+label = "children in the car"
+low = 0
+high = 3
+levels = [0, 1, 2, 3]
+words = { 0 = "no children", 1 = "a child", other = "{n} children" }
+"""
+
+
+def hidden_token(page):
+    return re.search(r'name="form_token" value="(\w+)"', page)[1]
+
+
+def test_a_form_says_what_a_file_says():
+    poll = poll_from_dict(data_of_form(PARKING))
+    waiting, *vehicles = poll.study.features
+    assert (waiting.low, waiting.high, waiting.unit, waiting.levels) == (0, 30, 10, (0, 10, 30))
+    assert [feature.name for feature in vehicles] == ["vehicle-car", "vehicle-van", "vehicle-motor-bike"]
+    assert poll.name == "who-gets-the-last-parking-space"
+    assert (str(poll.budget), poll.quota, str(poll.destroy_on)) == ("2", 50, "2027-01-31")
+    assert dict(poll.consent) == {"en": "Run by us.", "ar": "نحن"}
+    assert poll.options == {"q1": ("under-40", "40-or-over")}
+    assert poll.study.drawing.dilemmas == 12
+
+
+def test_a_form_and_its_file_come_from_each_other():
+    for form in (PARKING, {**empty_form(), "name": "x"}, {**empty_form(), "study": "kidney", "entry": "links"}):
+        data = poll_as_dict(poll_from_dict(data_of_form(form)))
+        again = form_of_data(data)
+        assert again is not None
+        assert poll_as_dict(poll_from_dict(data_of_form(again))) == data
+
+
+def test_what_the_form_has_no_field_for_is_left_to_the_file():
+    assert form_of_data(tomllib.loads(FILE)) is None
+    assert form_of_data({"name": "x", "study": "kidney", "mechanism": "algorithm-2", "paradigm": "vldp"}) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"paradigm": ""}, "choose one of the promises"),
+        ({"study": "nothing"}, "choose a study"),
+        ({"own_title": " "}, "needs a title"),
+        ({"f0_label": "", "f0_values": "", "f1_label": "", "f1_values": ""}, "needs a fact"),
+        ({"f1_values": "car"}, "fact 2 needs a name and two or more different values"),
+        ({"f1_label": ""}, "fact 2 needs a name"),
+        ({"quota": "many"}, "give a whole number"),
+        ({"q0_options": "only one"}, "question 1 needs"),
+        ({"paradigm": "rldp", "level0_epsilon": ""}, "each with a name and an epsilon"),
+    ],
+)
+def test_a_mistake_in_the_form_is_told_in_words(changed, said):
+    with pytest.raises(CrowdveilError, match=said):
+        data_of_form({**PARKING, **changed})
+
+
+def test_a_wrong_form_comes_back_with_what_was_filled_in(shared_hosted):
+    page = shared_hosted.submit("/host/new", "/host/new", 400, **{**PARKING, "quota": "0", "own_title": "<b>&"}).text
+    assert "the quota must be 1 or more" in page
+    assert 'value="&lt;b&gt;&amp;"' in page
+    assert "minutes of waiting" in page
+
+
+def make(site, checked, **fields):
+    text = re.search(r'<textarea name="text" hidden>\n(.*?)</textarea>', checked, re.DOTALL)[1]
+    unescaped = text.replace("&#34;", '"').replace("&#39;", "'").replace("&amp;", "&")
+    return site.post("/host/new/create", {"form_token": hidden_token(checked), "text": unescaped, **fields})
+
+
+def test_a_poll_is_made_by_a_form_tried_out_and_opened(hosted):
+    checked = hosted.submit("/host/new", "/host/new", **{**PARKING, "name": "parking"}).text
+    assert checked.count("data-dilemma=") == 4
+    assert "Run by us." in checked
+    assert hosted.store.polls.get("parking") is None
+    assert make(hosted, checked, begin="pilot").url.path == "/host/polls/parking"
+    assert hosted.store.polls.get("parking").pilot
+    assert "parking" not in hosted.get("/").text
+    hosted.vote("parking", 2)
+    page = hosted.get("/host/polls/parking").text
+    assert "being tried out" in page
+    assert "2 were sent so far" in page
+    hosted.submit("/host/polls/parking", "/host/polls/parking/start")
+    status = hosted.store.polls.get("parking")
+    assert (status.pilot, status.participants) == (False, 0)
+    token = hidden_token(hosted.get("/host/polls/parking").text)
+    assert "not being tried out" in hosted.post("/host/polls/parking/start", {"form_token": token}, 400).text
+    assert "already" in hosted.submit("/host/new", "/host/new", 400, **{**PARKING, "name": "parking"}).text
+
+
+def test_a_file_is_checked_previewed_and_opened_at_once(hosted):
+    checked = hosted.submit("/host/new/file", "/host/new/file", text=FILE).text
+    assert "a child" in checked or "no children" in checked or "children" in checked
+    make(hosted, checked, begin="open")
+    assert not hosted.store.polls.get("parking").pilot
+    again = hosted.get("/host/new?from=parking").text  # The form has no place for words of single values.
+    assert "New poll from a file" in again
+    assert "parking-2" in again
+
+
+def test_a_study_file_becomes_a_poll_with_everything_else_as_it_comes(hosted):
+    study = FILE.split("[study]\n")[1].replace("[[study.features]]", "[[features]]")
+    token = hidden_token(hosted.get("/host/new/file").text)
+    answer = hosted.post("/host/new/file", {"form_token": token, "text": ""}, files={"file": ("parking.toml", study)})
+    assert "RLDP" in answer.text
+
+
+def test_a_poll_is_made_again_under_another_name(hosted):
+    page = hosted.get("/host/new?from=untrusted").text
+    assert 'value="untrusted-2"' in page
+    assert re.search(r'value="vldp"[^>]* checked', page)
+    hosted.get("/host/new?from=nothing", 400)
+
+
+def test_a_poll_is_put_away_and_its_results_stay(hosted):
+    hosted.vote("untrusted", 3)
+    hosted.submit("/host/polls/untrusted/releases", "/host/polls/untrusted/preview")
+    hosted.submit("/host/polls/untrusted", "/host/polls/untrusted/archive")
+    assert hosted.store.polls.get("untrusted").archived
+    assert "untrusted" not in hosted.get("/api/polls").text
+    assert "archived" in hosted.get("/host/").text
+    hosted.get("/r/untrusted/")
+    hosted.submit("/host/polls/untrusted", "/host/polls/untrusted/unarchive")
+    assert hosted.store.polls.get("untrusted").listed
+
+
+def test_a_poll_is_deleted_by_its_name_only_and_what_it_would_take_is_shown_first(hosted):
+    hosted.vote("untrusted", 3)
+    page = "/host/polls/untrusted/delete"
+    assert "<li>3 reports</li>" in hosted.get(page).text
+    refused = hosted.submit(page, page, 400, name="trusted")
+    assert "Nothing was deleted" in refused.text
+    assert hosted.store.polls.get("untrusted").participants == 3
+    hosted.submit(page, page, name="untrusted")
+    assert hosted.store.polls.get("untrusted") is None
+    hosted.get("/r/untrusted/", 404)
+    deleted = hosted.store.audit_log.latest()[0]
+    assert (deleted.action, deleted.poll, deleted.detail) == ("deleted the poll", "untrusted", "3 reports")
