@@ -9,6 +9,9 @@ from crowdveil.client.client import Client as Client
 from crowdveil.decision import Decision as Decision
 from crowdveil.decision import Ranked as Ranked
 from crowdveil.decision import decide as decide
+from crowdveil.effect_release import Effects as Effects
+from crowdveil.effect_release import EffectsRelease as EffectsRelease
+from crowdveil.effect_release import read_effects as read_effects
 from crowdveil.errors import BudgetExceeded as BudgetExceeded
 from crowdveil.errors import CrowdveilError as CrowdveilError
 from crowdveil.errors import Refusal as Refusal
@@ -38,6 +41,12 @@ from crowdveil.protocol.report import check_report as check_report
 from crowdveil.publish import preview as preview
 from crowdveil.publish import release as release
 from crowdveil.publish import release_for_experiments as release_for_experiments
+from crowdveil.publish_effects.publish import effects as effects
+from crowdveil.publish_effects.publish import effects_for_experiments as effects_for_experiments
+from crowdveil.publish_effects.publish import exact_effects as exact_effects
+from crowdveil.publish_effects.request import EffectsPreview as EffectsPreview
+from crowdveil.publish_effects.request import Weights as Weights
+from crowdveil.publish_effects.request import preview_effects as preview_effects
 from crowdveil.releases import Release as Release
 from crowdveil.releases import read_release as read_release
 from crowdveil.request import Preview as Preview

@@ -79,7 +79,7 @@ def preview(
 ) -> Preview:
     """Tell what a release would cost and how wide its error bars would be. Spends nothing and draws no noise."""
     asked = preview_request(ballots, Request.of(locals()))
-    check_selection(asked)
+    check_selection(asked.dataset, asked.public_selection)
     return asked
 
 
@@ -117,7 +117,7 @@ def charged_release(source: BallotSource, request: Request, ledger: ChargeableLe
     if not hasattr(ledger, "charge"):
         raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
     asked = preview_request(source, request)
-    check_selection(asked)
+    check_selection(asked.dataset, asked.public_selection)
     if asked.guarantee.delta and ledger.delta not in (None, asked.guarantee.delta):
         raise CrowdveilError(
             f"the ledger's delta is {ledger.delta}, the release's {asked.guarantee.delta}: use the ledger's"

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMAT = "crowdveil release 2"
+EFFECTS_FORMAT = "crowdveil effects 1"
+"""Of a file of effects (``effect_release``), which decides nothing."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class Release:
             "ledger": None if self.ledger is None else dict(self.ledger),
             "crowdveil": self.version,
         }
-        return {**content, "checksum": _checksum(content)}
+        return {**content, "checksum": checksum(content)}
 
     @property
     def digest(self) -> str:
@@ -252,34 +254,47 @@ class Release:
 def read_release(path: str | PathLike[str], *, allow_experiment: bool = False) -> Release:
     """Read a release file and check it; one made with floating-point noise must be allowed by name."""
     path = Path(path)
-    if path.is_dir():
-        raise CrowdveilError(f"{path} is a directory, not a release file")
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CrowdveilError(f"cannot read the release file {path}: {error.strerror or error}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise CrowdveilError(f"{path} is not a release file: it is not JSON ({error})") from None
-    try:
-        return release_from_dict(data, allow_experiment=allow_experiment)
+        return release_from_dict(read_json(path), allow_experiment=allow_experiment)
     except CrowdveilError as error:
         raise CrowdveilError(f"{path}: {error}") from None
 
 
-def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
-    """Check the plain data of a release and return it as one."""
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        found = data.get("format") if isinstance(data, dict) else type(data).__name__
-        raise CrowdveilError(f"not a release that this version reads: its format is {found!r}, expected {FORMAT!r}")
+def read_json(path: Path) -> Any:
+    """Read the plain data of a file that was published."""
+    if path.is_dir():
+        raise CrowdveilError("it is a directory, not a release file")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CrowdveilError(f"cannot read the release file: {error.strerror or error}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise CrowdveilError(f"it is not a release file: it is not JSON ({error})") from None
+
+
+def checked_content(data: Any, expected: str) -> None:
+    """Refuse plain data of another format, or that was changed since it was made."""
+    found = data.get("format") if isinstance(data, dict) else type(data).__name__
+    if found != expected and found == EFFECTS_FORMAT:
+        raise CrowdveilError(
+            "it holds effects, which decide nothing: make a release of preferences with crowdveil release"
+        )
+    if found != expected:
+        raise CrowdveilError(f"not a release that this version reads: its format is {found!r}, expected {expected!r}")
     content = {key: value for key, value in data.items() if key != "checksum"}
     try:
-        expected = _checksum(content)
+        right = checksum(content)
     except ValueError:
         raise CrowdveilError("it holds numbers that are not finite: the release is damaged") from None
-    if data.get("checksum") != expected:
+    if data.get("checksum") != right:
         raise CrowdveilError(
             "its checksum does not match: it was edited or damaged after it was made; get the original"
         )
+
+
+def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
+    """Check the plain data of a release and return it as one."""
+    checked_content(data, FORMAT)
     try:
         study = Study.from_dict(data["study"])
         if study.fingerprint != data["study_fingerprint"]:
@@ -324,5 +339,6 @@ def _html_rows(rows: list[tuple[str, float, str]], name: str) -> str:
     return f"<tr><th>{name}</th><th>weight</th><th>95 %</th></tr>{cells}"
 
 
-def _checksum(content: Mapping[str, Any]) -> str:
+def checksum(content: Mapping[str, Any]) -> str:
+    """Return what a published file is known by; it catches accidents, and is no signature."""
     return hashlib.sha256(canonical_json(content).encode(errors="surrogatepass")).hexdigest()

@@ -147,16 +147,8 @@ class Preview:
 
 def preview_request(source: BallotSource, request: Request) -> Preview:
     """Check a request against the crowd. Spends nothing and draws no noise."""
-    _check_source(source)
-    study, dataset = source.study, census(source)
-    if dataset.voters < FEWEST_VOTERS:
-        raise CrowdveilError(
-            f"one voter is not a crowd: a release needs at least {FEWEST_VOTERS}, got {dataset.voters}"
-        )
-    if request.paradigm.unit is Unit.VOTER:
-        check_one_record_each(study, dataset.voters, dataset.records, request.one_record_each)
-    if dataset.digests is not None:
-        check_distinct(names_from_digests(dataset.digests), "these ballots")
+    dataset = checked_dataset(source, request)
+    study = source.study
     bound = float(study.norm_bound if request.norm_bound is None else request.norm_bound)
     epsilons = _everybodys(request.epsilon, dataset.voters)
     loss = Loss.RHO if isinstance(request.epsilon, ZcdpBudget) else Loss.EPSILON
@@ -176,10 +168,25 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
     )
 
 
-def check_selection(preview: Preview) -> None:
+def checked_dataset(source: BallotSource, request: Request) -> Census:
+    """Count a crowd, and refuse one about which the request could promise nothing."""
+    _check_source(source)
+    dataset = census(source)
+    if dataset.voters < FEWEST_VOTERS:
+        raise CrowdveilError(
+            f"one voter is not a crowd: a release needs at least {FEWEST_VOTERS}, got {dataset.voters}"
+        )
+    if request.paradigm.unit is Unit.VOTER:
+        check_one_record_each(source.study, dataset.voters, dataset.records, request.one_record_each)
+    if dataset.digests is not None:
+        check_distinct(names_from_digests(dataset.digests), "these ballots")
+    return dataset
+
+
+def check_selection(dataset: Census, public_selection: str | None) -> None:
     """Refuse a crowd whose very membership may tell what is to be protected, unless that is declared public."""
-    selection = preview.dataset.selection
-    if selection is not None and selection != preview.public_selection:
+    selection = dataset.selection
+    if selection is not None and selection != public_selection:
         raise CrowdveilError(
             f"these voters were selected by {selection!r}: if that depends on their records or on what they said of "
             "themselves, a release about them tells who is among them. If everybody may know who is, declare it with "

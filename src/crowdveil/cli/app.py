@@ -62,6 +62,7 @@ COMMANDS = {
     "plan": Command("Private release", "plan", "planning", "What does a promise cost in accuracy?"),
     "ledger": Command("Private release", "ledger", "ledger", "The privacy budget: create it, show it, raise it."),
     "release": Command("Private release", "release", "release", "Publish the crowd's preference, charged to a ledger."),
+    "effects": Command("Private release", "effects", "effects", "Publish which sides were preferred, by factor."),
     "decide": Command("Decisions", "decide", "decide", "Ask a release to decide a dilemma."),
     "page": Command("Decisions", "decide", "page", "Write a page about a release, in plain words."),
     "align": Command("Decisions", "align", "align", "How far does an AI model agree with the crowd?"),

@@ -52,17 +52,16 @@ def page(
     allow_experiment: AllowExperiment = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a page about a release: the parameter with error bars, and the guarantee in plain language.
+    """Write a page about a release or about effects: numbers with error bars, and the guarantee in plain language.
 
     Example: `crowdveil page release.json`
     """
-    from crowdveil.files import write_text
-    from crowdveil.pages.release_page import release_page
+    from crowdveil.effect_release import holds_effects, read_effects
     from crowdveil.releases import read_release
 
-    loaded = read_release(release_path, allow_experiment=allow_experiment)
     target = release_path.with_suffix(".html") if out_path is None else out_path
-    write_text(target, release_page([loaded]))
+    read = read_effects if holds_effects(release_path) else read_release
+    read(release_path, allow_experiment=allow_experiment).page(target)
     show({"page": str(target)}, as_json, lambda: say(f"Wrote {target}: open it in a browser."))
 
 

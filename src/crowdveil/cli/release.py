@@ -138,7 +138,7 @@ def release(
         prepared = preview_request(source, request) if make is None else None
         made = None if make is None else make(source, request)
     if prepared is not None:
-        check_selection(prepared)
+        check_selection(prepared.dataset, prepared.public_selection)
         _show_dry_run(prepared, account, as_json)
     if made is not None:
         show(made.as_dict(), as_json, lambda: _print_release(made, out_path))

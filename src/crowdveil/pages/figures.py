@@ -24,13 +24,13 @@ MOST_ROWS = 60
 """A forest plot shows no more features than this; the table beside it always shows all."""
 
 # Colours of the light page, after Okabe and Ito (told apart by colour-blind readers), and the page's name for each.
-_INK, _MUTED, _RULE, _PAPER = "#1d1d1b", "#66655f", "#dedad1", "#fffefb"
-_MORE, _LESS = "#0067a3", "#b84a00"
-_PAGE_COLOURS = {_INK: "ink", _MUTED: "muted", _RULE: "rule", _PAPER: "paper", _MORE: "more", _LESS: "less"}
-_LEAN_COLOURS = {Lean.MORE: _MORE, Lean.LESS: _LESS, Lean.UNCLEAR: _MUTED}
+INK, MUTED, RULE, PAPER = "#1d1d1b", "#66655f", "#dedad1", "#fffefb"
+MORE, LESS = "#0067a3", "#b84a00"
+_PAGE_COLOURS = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper", MORE: "more", LESS: "less"}
+_LEAN_COLOURS = {Lean.MORE: MORE, Lean.LESS: LESS, Lean.UNCLEAR: MUTED}
 
 # Matplotlib's settings belong to the whole process.
-_SETTINGS = threading.Lock()
+FIGURE_SETTINGS = threading.Lock()
 
 
 def forest_plot(readings: Sequence[Reading], *, key: str, title: str, description: str, narrow: bool) -> str:
@@ -40,7 +40,7 @@ def forest_plot(readings: Sequence[Reading], *, key: str, title: str, descriptio
     """
     largest = sorted(range(len(readings)), key=lambda i: -abs(readings[i].value))[:MOST_ROWS]
     rows = [readings[i] for i in sorted(largest)]
-    labels = [_cut(r.label, 41 if narrow else 32) for r in rows]
+    labels = [cut(r.label, 41 if narrow else 32) for r in rows]
     row, width, right, top, bottom = (40, 300, 8, 34, 30) if narrow else (30, 620, 16, 34, 30)
     left = 8 if narrow else 24 + 6.6 * max(map(_columns, labels))
     height = top + bottom + row * len(rows)
@@ -64,16 +64,16 @@ def forest_plot(readings: Sequence[Reading], *, key: str, title: str, descriptio
             ha="left" if narrow else "right",
             va="baseline" if narrow else "center_baseline",
             fontsize=13,
-            color=_MUTED if reading.lean is Lean.UNCLEAR else _INK,
+            color=MUTED if reading.lean is Lean.UNCLEAR else INK,
             gid=f"label-{place}",
         )
-    axes.axvline(0, color=_INK, linewidth=1, zorder=1)
+    axes.axvline(0, color=INK, linewidth=1, zorder=1)
     axes.xaxis.set_major_locator(MaxNLocator(4 if narrow else 7, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(lambda x, _: "0" if abs(x) < 1e-12 else signed(x, 9).rstrip("0").rstrip("."))
-    axes.tick_params(axis="x", length=0, labelsize=12, labelcolor=_MUTED, pad=8)
-    axes.grid(axis="x", color=_RULE, linewidth=0.8)
+    axes.tick_params(axis="x", length=0, labelsize=12, labelcolor=MUTED, pad=8)
+    axes.grid(axis="x", color=RULE, linewidth=0.8)
     _say_directions(axes, width - left - right)
-    return _inline_svg(figure, key, title, description, words)
+    return inline_svg(figure, key, title, description, words)
 
 
 def guess_picture(marks: Sequence[tuple[float, str]], *, key: str, title: str, description: str) -> str:
@@ -81,11 +81,11 @@ def guess_picture(marks: Sequence[tuple[float, str]], *, key: str, title: str, d
     figure = Figure(figsize=(300 / 72, (66 + 18 * len(marks)) / 72), dpi=72)
     axes = _axes(figure, (4, 30, 292, 30))
     axes.set(xlim=(0, 1), ylim=(0, 1))
-    axes.barh(0.5, 1, height=0.7, color=_RULE)
+    axes.barh(0.5, 1, height=0.7, color=RULE)
     words: dict[str, str] = {}
     for place, (probability, said) in enumerate(marks):
-        axes.barh(0.5, probability - 0.5, left=0.5, height=0.7, color=_MORE, alpha=1 if len(marks) == 1 else 0.55)
-        axes.plot([probability] * 2, [0.02, 0.98], color=_MORE, linewidth=2.5, solid_capstyle="butt")
+        axes.barh(0.5, probability - 0.5, left=0.5, height=0.7, color=MORE, alpha=1 if len(marks) == 1 else 0.55)
+        axes.plot([probability] * 2, [0.02, 0.98], color=MORE, linewidth=2.5, solid_capstyle="butt")
         words[f"mark-{place}"] = said
         axes.annotate(
             "-",
@@ -94,17 +94,17 @@ def guess_picture(marks: Sequence[tuple[float, str]], *, key: str, title: str, d
             textcoords="offset points",
             ha="right" if probability > 0.6 else "center",
             fontsize=13,
-            color=_MORE,
+            color=MORE,
             annotation_clip=False,
             gid=f"mark-{place}",
         )
-    axes.plot([0.5, 0.5], [0.02, 0.98], color=_INK, linewidth=2, solid_capstyle="butt")
+    axes.plot([0.5, 0.5], [0.02, 0.98], color=INK, linewidth=2, solid_capstyle="butt")
     axes.set_xticks([0, 0.5, 1], ["0%", "50%: a coin toss", "100%"])
-    axes.tick_params(axis="x", length=0, labelsize=12, labelcolor=_MUTED, pad=6)
+    axes.tick_params(axis="x", length=0, labelsize=12, labelcolor=MUTED, pad=6)
     first, _, last = axes.get_xticklabels()
     first.set_horizontalalignment("left")
     last.set_horizontalalignment("right")
-    return _inline_svg(figure, key, title, description, words)
+    return inline_svg(figure, key, title, description, words)
 
 
 def _axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
@@ -129,7 +129,7 @@ def _draw_reading(axes: Axes, y: float, reading: Reading) -> None:
         [y],
         "o",
         markersize=6 if unclear else 8,
-        markerfacecolor=_PAPER if unclear else colour,
+        markerfacecolor=PAPER if unclear else colour,
         markeredgecolor=colour,
         markeredgewidth=1.2,
         zorder=3,
@@ -151,7 +151,7 @@ def _say_directions(axes: Axes, width: float) -> None:
                 textcoords="offset points",
                 ha=side,
                 fontsize=12,
-                color=_MUTED,
+                color=MUTED,
             )
 
 
@@ -160,7 +160,7 @@ def _columns(label: str) -> int:
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in label)
 
 
-def _cut(label: str, columns: int) -> str:
+def cut(label: str, columns: int) -> str:
     """Shorten a label to a number of columns."""
     if _columns(label) <= columns:
         return label
@@ -169,10 +169,10 @@ def _cut(label: str, columns: int) -> str:
     return label.rstrip() + "…"
 
 
-def _inline_svg(figure: Figure, key: str, title: str, description: str, words: Mapping[str, str]) -> str:
+def inline_svg(figure: Figure, key: str, title: str, description: str, words: Mapping[str, str]) -> str:
     """Turn a figure into an SVG element for use inside a page: no names that clash, no address of another place."""
     buffer = io.StringIO()
-    with _SETTINGS, mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}):
+    with FIGURE_SETTINGS, mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}):
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", metadata=nothing)
     drawn = ElementTree.fromstring(buffer.getvalue())

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
+from crowdveil.privacy.mechanisms.effect_counts import EffectCounts
+from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts
 from crowdveil.privacy.mechanisms.registry import MECHANISMS
 from crowdveil.privacy.zcdp import epsilon_of
-from crowdveil.releases import Release
 
 ALMOST_SURE = 0.95
 """An attacker who may get surer than this of what somebody chose is told of as such."""
+
+
+class Published(Protocol):
+    """What was published under a promise: a release of preferences, or effects."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the noise was exact; else nobody is protected."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What else it says."""
+
+    @property
+    def ledger(self) -> Mapping[str, Any] | None:
+        """Where it was charged."""
 
 
 class Noisemaker(StrEnum):
@@ -94,14 +115,14 @@ def trusted_words(paradigm: Paradigm) -> str:
     return _TRUSTED[paradigm.place].value
 
 
-def noisemaker(release: Release) -> Noisemaker:
+def noisemaker(release: Published) -> Noisemaker:
     """Return who added the noise: under a distributed paradigm it may have been the holder of the ballots."""
     if "reports_made_by" in release.facts:
         return Noisemaker.HOLDER
     return _TRUSTED[release.guarantee.paradigm.place]
 
 
-def release_title(release: Release) -> str:
+def release_title(release: Published) -> str:
     """Name a release by what it protects and who is trusted."""
     if not release.exact:
         return f"Experiment with {release.guarantee.paradigm.name.upper()}, nobody protected"
@@ -115,10 +136,11 @@ def protected_words(paradigm: Paradigm) -> str:
 
 def mechanism_words(mechanism: str) -> str:
     """Tell what a mechanism does; the name itself for one that has no words here."""
-    return MECHANISMS[mechanism].words if mechanism in MECHANISMS else mechanism
+    of_effects = {one.name: one.words for one in (EffectCounts, FactorAnswer, FactorCounts)}
+    return MECHANISMS[mechanism].words if mechanism in MECHANISMS else of_effects.get(mechanism, mechanism)
 
 
-def guarantee_sentences(release: Release) -> list[str]:
+def guarantee_sentences(release: Published) -> list[str]:
     """Tell who is protected, against whom, and what the epsilon means; of an experiment, that nobody is."""
     guarantee = release.guarantee
     if not release.exact:
@@ -129,6 +151,7 @@ def guarantee_sentences(release: Release) -> list[str]:
         *_how_much(guarantee, noisemaker(release)),
         *(_personal(guarantee) if guarantee.personal else ()),
         *(_selected(release.facts["selected_by"]) if "selected_by" in release.facts else ()),
+        *(_grouped(release.facts["groups_not_protected"]) if "groups_not_protected" in release.facts else ()),
     ]
 
 
@@ -137,6 +160,10 @@ def _selected(label: str) -> Iterator[str]:
         f"These voters were selected from a larger crowd by “{label}”, which was declared public: who is among them is "
         "not protected."
     )
+
+
+def _grouped(why: str) -> Iterator[str]:
+    yield f"Who belongs to which group is not protected: {why}."
 
 
 def _experiment(guarantee: Guarantee) -> str:
@@ -219,7 +246,7 @@ def _whose(guarantee: Guarantee) -> str:
     return _WHOSE[guarantee.paradigm.unit]
 
 
-def limit_sentences(release: Release) -> list[str]:
+def limit_sentences(release: Published) -> list[str]:
     """Tell what the guarantee does not promise, so that nobody relies on it."""
     guarantee = release.guarantee
     together = _ten_together(guarantee)
@@ -255,7 +282,7 @@ def limit_sentences(release: Release) -> list[str]:
     return limits
 
 
-def _what_else(release: Release) -> str:
+def _what_else(release: Published) -> str:
     """Tell what adds up: releases by somebody who holds the records, but reports where devices made them."""
     if noisemaker(release) is Noisemaker.DEVICES:
         return (
@@ -267,7 +294,7 @@ def _what_else(release: Release) -> str:
     return f"Everything else that is published from the same records. The {added} of several releases add up{kept}."
 
 
-def account_sentence(release: Release) -> str:
+def account_sentence(release: Published) -> str:
     """Tell where the release was charged, or why it was not."""
     if release.ledger is not None:
         entry = ", ".join(f"{key} {plain(value)}" for key, value in release.ledger.items())

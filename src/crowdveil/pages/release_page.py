@@ -41,9 +41,14 @@ def release_page(
     ]
     titles = dict.fromkeys(release.study.title for release in releases)
     heading = title or " and ".join(titles)
-    style = resources.files(__package__).joinpath("release_page.css").read_text(encoding="utf-8")
     alone = len(shown) == 1
     body = sections(shown[0], level=2) if alone else "\n".join([_comparison(shown), *map(_article, shown)])
+    return document(heading, f"{_opening(heading, releases)}\n{body}")
+
+
+def document(heading: str, body: str) -> str:
+    """Return a whole page: it loads nothing from anywhere and runs no script."""
+    style = resources.files(__package__).joinpath("release_page.css").read_text(encoding="utf-8")
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -57,7 +62,6 @@ def release_page(
 </head>
 <body>
 <main class="page">
-{_opening(heading, releases)}
 {body}
 </main>
 </body>

@@ -14,10 +14,11 @@ import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, ValueArray
 from crowdveil.ballots import Ballots
+from crowdveil.categories import CODE, Categories
 from crowdveil.errors import CrowdveilError
 from crowdveil.records import dilemmas_between
 from crowdveil.study.bundled import synthetic_study
-from crowdveil.study.drawing import draw_dilemmas
+from crowdveil.study.drawing import draw_typed
 from crowdveil.study.study import Study
 
 VOTERS_PER_BLOCK = 16_384
@@ -51,13 +52,16 @@ class Answered:
     left: ValueArray
     right: ValueArray
     chose_left: BoolArray
+    scenarios: Categories | None = None
+    """Each dilemma's type of scenario, where the study's drawing knows types."""
 
     def ballots(self) -> Ballots:
         """Return what they were shown and chose, in model units."""
         dilemmas = dilemmas_between(self.study, self.left, self.right)
         choices = np.where(self.chose_left, np.int8(1), np.int8(-1))
         each = self.study.drawing.dilemmas
-        return Ballots(self.study, np.arange(0, len(dilemmas) + 1, each, dtype=np.int64), dilemmas, choices)
+        offsets = np.arange(0, len(dilemmas) + 1, each, dtype=np.int64)
+        return Ballots(self.study, offsets, dilemmas, choices, scenarios=self.scenarios)
 
 
 def simulate_crowd(study: Study, voters: int, rng: np.random.Generator, spread: float = 0.3) -> Iterator[Ballots]:
@@ -88,11 +92,13 @@ def simulate_answers(study: Study, voters: int, rng: np.random.Generator, spread
 def _vote(study: Study, preferences: FloatArray, rng: np.random.Generator) -> Answered:
     """Let voters with these preferences answer dilemmas of the study."""
     voters, dimension = preferences.shape
-    left, right = draw_dilemmas(study, voters, rng)
+    left, right, types = draw_typed(study, voters, rng)
+    scenarios = None if types is None else Categories(types[0], types[1].astype(CODE))
     differences = np.subtract(left, right) / study.units
     worth = differences.reshape(voters, -1, dimension) @ preferences[:, :, None]
     # The two utilities' noises have variance 1/2 each: their difference has variance 1.
-    return Answered(study, left, right, worth.reshape(-1) + rng.standard_normal(len(differences)) > 0)
+    chose_left = worth.reshape(-1) + rng.standard_normal(len(differences)) > 0
+    return Answered(study, left, right, chose_left, scenarios)
 
 
 def _check_size(voters: int) -> None:

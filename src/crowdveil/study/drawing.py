@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from crowdveil.arrays import FloatArray, ValueArray
+from crowdveil.arrays import FloatArray, IntArray, ValueArray
 from crowdveil.errors import CrowdveilError
-from crowdveil.study.moral_machine_sessions import draw_moral_machine
+from crowdveil.study.moral_machine_sessions import SCENARIO_LABELS, draw_moral_machine, draw_with_scenarios
 from crowdveil.study.study import Alternative, Dilemma, Study
 
 
@@ -20,6 +20,19 @@ def draw_dilemmas(study: Study, voters: int, rng: np.random.Generator) -> tuple[
     values; one voter's dilemmas are consecutive rows.
     """
     return _METHODS[study.drawing.method](study, voters, rng)
+
+
+def draw_typed(
+    study: Study, voters: int, rng: np.random.Generator
+) -> tuple[ValueArray, ValueArray, tuple[tuple[str, ...], IntArray] | None]:
+    """Draw the same dilemmas with their types of scenario: the labels, and each dilemma's position among them.
+
+    The types are None where the study's method knows none.
+    """
+    if study.drawing.method != "moral-machine":
+        return *draw_dilemmas(study, voters, rng), None
+    left, right, codes = draw_with_scenarios(study, voters, rng)
+    return left, right, (tuple(SCENARIO_LABELS.values()), codes)
 
 
 def draw_session(study: Study, rng: np.random.Generator) -> list[Dilemma]:

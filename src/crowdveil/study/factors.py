@@ -31,6 +31,8 @@ class Factor:
     """The negative pole and the positive one, in words."""
     weights: Mapping[str, int]
     """Feature -> whole number; features that are not mentioned do not count."""
+    scenario: str | None = None
+    """The type of scenario whose pairs are this factor's contrast; None: all pairs that differ in it are."""
 
     def __post_init__(self) -> None:
         if not self.name or not all(c.isalnum() or c in "_-" for c in self.name):
@@ -55,7 +57,9 @@ class Factor:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the factor as plain data."""
-        return {"name": self.name, "title": self.title, "poles": list(self.poles), "weights": dict(self.weights)}
+        contrast = {} if self.scenario is None else {"scenario": self.scenario}
+        poles = list(self.poles)
+        return {"name": self.name, "title": self.title, "poles": poles, "weights": dict(self.weights), **contrast}
 
     @classmethod
     def from_dict(cls, data: Any, study: str) -> Factor:
@@ -63,13 +67,14 @@ class Factor:
         if not isinstance(data, dict):
             raise CrowdveilError(f"{study}: each factor must be a table ([[factors]]), got {data!r}")
         where = f"{study}, factor {data.get('name', '?')!r}"
-        check_keys(data, ("name", "title", "poles", "weights"), where)
+        check_keys(data, ("name", "title", "poles", "weights", "scenario"), where)
         name = need(data, "name", str, where)
         return cls(
             name=name,
             title=text({"title": name, **data}, "title", where),
             poles=read_poles(data, where),
             weights=dict(need(data, "weights", dict, where)),
+            scenario=text(data, "scenario", where) if "scenario" in data else None,
         )
 
 

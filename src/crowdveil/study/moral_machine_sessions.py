@@ -123,8 +123,28 @@ def draw_groups(scenario: Scenario, dilemmas: int, rng: np.random.Generator) -> 
     return groups
 
 
+SCENARIO_LABELS = {
+    Scenario.NUMBER: "Utilitarian",
+    Scenario.GENDER: "Gender",
+    Scenario.FITNESS: "Fitness",
+    Scenario.AGE: "Age",
+    Scenario.SOCIAL_VALUE: "Social Status",
+    Scenario.SPECIES: "Species",
+    Scenario.RANDOM: "Random",
+}
+"""The types of scenarios as the platform's public files name them, in the order of their codes."""
+
+
 def draw_moral_machine(study: Study, voters: int, rng: np.random.Generator) -> tuple[SmallIntArray, SmallIntArray]:
-    """Draw the sessions of this many voters: the left and the right groups' features, a row a dilemma.
+    """Draw the sessions of this many voters: the left and the right groups' features, a row a dilemma."""
+    left, right, _ = draw_with_scenarios(study, voters, rng)
+    return left, right
+
+
+def draw_with_scenarios(
+    study: Study, voters: int, rng: np.random.Generator
+) -> tuple[SmallIntArray, SmallIntArray, IntArray]:
+    """Draw sessions, and the type of each dilemma's scenario as its position among ``SCENARIO_LABELS``.
 
     A session longer or shorter than 13 goes round the same order of scenarios: six attributes, six attributes,
     random; then it is shuffled.
@@ -158,7 +178,8 @@ def draw_moral_machine(study: Study, voters: int, rng: np.random.Generator) -> t
     green = np.array([0, 1, -1], np.int8)[light]
     sides[ahead, everyone, legality] = np.where(where == 2, 0, green)
     sides[1 - ahead, everyone, legality] = np.choose(where, [-green, 0, green])
-    return sides[0, :, :-1], sides[1, :, :-1]
+    codes = np.array([list(SCENARIO_LABELS).index(scenario) for scenario in deck], np.int64)[order]
+    return sides[0, :, :-1], sides[1, :, :-1], codes
 
 
 def _pick(chances: FloatArray, rng: np.random.Generator) -> IntArray:

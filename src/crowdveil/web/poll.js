@@ -22,7 +22,7 @@ const STUDY_FIELDS = [
 ];
 const FEATURE_FIELDS = ["name", "label", "low", "high", "unit", "levels", "words", "part", "lean"];
 const CATEGORY_FIELDS = ["name", "label", "levels"];
-const FACTOR_FIELDS = ["name", "title", "poles", "weights"];
+const FACTOR_FIELDS = ["name", "title", "poles", "weights", "scenario"];
 const LARGEST_WEIGHT = 1000;
 const MOST_DILEMMAS = 1000;
 

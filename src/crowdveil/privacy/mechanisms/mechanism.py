@@ -44,6 +44,8 @@ class Estimand(StrEnum):
     """The mean of the voters' bounded fits: the paper's society."""
     PREFERENCE = "preference"
     """The one preference that explains what the crowd chose."""
+    EFFECTS = "effects"
+    """How often the side with more of a factor was preferred, less how often the other was."""
 
 
 class Loss(StrEnum):

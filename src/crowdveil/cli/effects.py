@@ -1,0 +1,213 @@
+"""crowdveil effects: how often each side was preferred, factor by factor and group by group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from crowdveil.cli.inputs import BallotPath, EngineName, Master, watched_ballots
+from crowdveil.cli.terminal import AsJson, Table, say, show, tell
+from crowdveil.errors import CrowdveilError
+
+if TYPE_CHECKING:
+    from crowdveil.effect_release import Effects, EffectsRelease
+    from crowdveil.privacy.ledger.ledger import Ledger
+    from crowdveil.publish_effects.request import EffectsPreview
+
+GROUPS = "Groups and weights"
+
+
+def effects(
+    ballots: BallotPath,
+    paradigm: Annotated[
+        str | None, typer.Option(help="Who is protected, and where: vlcp, rlcp, vldp, rldp, alcp or aldp.")
+    ] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(help="Privacy parameter for all voters: smaller protects more.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="A question about voters (import --about): effects of groups.", rich_help_panel=GROUPS),
+    ] = None,
+    smallest: Annotated[
+        int, typer.Option(help="Merge groups of fewer voters than this, by a noisy count.", rich_help_panel=GROUPS)
+    ] = 0,
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="Public survey weights: a CSV with the columns voter and weight.", rich_help_panel=GROUPS),
+    ] = None,
+    weight_bound: Annotated[
+        float | None, typer.Option(help="The largest weight there may be, stated beforehand.", rich_help_panel=GROUPS)
+    ] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger to charge (`crowdveil ledger create`).")] = None,
+    out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the effects (JSON).")] = None,
+    table: Annotated[Path | None, typer.Option(help="Write a tidy table too: .csv or .parquet.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw them too: .png or .svg.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Without privacy, to compare: shown only, and not for publishing.")
+    ] = False,
+    one_record_each: Annotated[
+        bool, typer.Option("--one-record-each", help="Confirm that voters with one record each are people.")
+    ] = False,
+    public_selection: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL", help="What these voters were selected by, if everybody may know who is among them."
+        ),
+    ] = None,
+    experiment_seed: Annotated[
+        int | None, typer.Option(help="Repeatable floating-point noise instead: protects nobody, charges nothing.")
+    ] = None,
+    engine: EngineName = "local",
+    master: Master = None,
+    as_json: AsJson = False,
+) -> None:
+    """Release effects: of the pairs that differ in a factor, how often the side with more of it was preferred, less
+    how often the other was.
+
+    Example: `crowdveil effects mm.parquet --paradigm rlcp --epsilon 1 --by gender --ledger study.ledger --out
+    effects.json --table effects.csv`
+
+    Where the study designates a type of scenario as a factor's contrast, and the ballots know it, only its pairs count;
+    the table says which. Intervals cover noise and the draw of voters; where the pairs cannot be told from none, an
+    effect is not known.
+
+    With --by, all groups get their effects from one noisy vector, and what differs between them is judged against noise
+    and chance. Where voters are protected, so is their group; where records or choices are, it is not.
+    """
+    from crowdveil.effect_release import check_picture, check_table
+    from crowdveil.engines.engine import chosen_engine
+    from crowdveil.files import check_writable
+    from crowdveil.privacy.ledger.ledger import Ledger
+    from crowdveil.publish_effects.publish import exact_effects, experimental_effects, publish_effects
+    from crowdveil.publish_effects.request import preview_effects, read_weights
+
+    if table is not None:
+        check_table(table)
+    if picture is not None:
+        check_picture(picture)
+    if exact:
+        _refuse_with_exact(paradigm=paradigm, epsilon=epsilon, ledger=ledger, out=out_path, table=table)
+        with watched_ballots(ballots, "counting") as source:
+            found = exact_effects(source, by)
+        if picture is not None:
+            found.picture(picture)
+        show({"exact": True, **found.as_dict()}, as_json, lambda: _print_effects(found))
+        tell("Exact: these effects protect nobody, and are not for publishing.")
+        return
+    if paradigm is None or epsilon is None:
+        raise CrowdveilError("say who is protected and how much: --paradigm rlcp --epsilon 1 (or --exact, to compare)")
+    if (weights is None) != (weight_bound is None):
+        raise CrowdveilError("--weights and --weight-bound go together: the bound is stated before weights are read")
+    account = None if ledger is None else Ledger.open(ledger)
+    spending = not dry_run and experiment_seed is None
+    if not dry_run and out_path is None:
+        raise CrowdveilError("say where to write the effects: --out effects.json (or look first with --dry-run)")
+    if spending and account is None:
+        raise CrowdveilError(
+            "effects must be charged to a ledger: give --ledger L (make one with: crowdveil ledger create L --budget 3)"
+        )
+    if out_path is not None:
+        check_writable(out_path)
+    with (
+        chosen_engine(engine, master) as workers,
+        watched_ballots(ballots, "reading and counting", walks=1 if dry_run else 2, engine=workers) as source,
+    ):
+        asked = preview_effects(
+            source,
+            paradigm,
+            epsilon=epsilon,
+            by=by,
+            weights=None if weights is None or weight_bound is None else read_weights(weights, weight_bound),
+            one_record_each=one_record_each or experiment_seed is not None,
+            public_selection=public_selection,
+        )
+        made = None
+        if spending and account is not None and out_path is not None:
+            made = publish_effects(source, asked, account, out_path, smallest)
+        elif experiment_seed is not None and not dry_run:
+            made = experimental_effects(source, asked, experiment_seed, smallest)
+    if made is None:
+        _show_dry_run(asked, account, as_json)
+        return
+    if made.on_save is None and out_path is not None:
+        made.save(out_path)
+    if table is not None:
+        made.effects.write_table(table)
+    if picture is not None:
+        made.picture(picture)
+    show(made.as_dict(), as_json, lambda: _print_release(made, out_path))
+
+
+def _refuse_with_exact(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise CrowdveilError(f"--exact shows effects without privacy and writes none of them: leave out --{name}")
+
+
+def _show_dry_run(asked: EffectsPreview, account: Ledger | None, as_json: bool) -> None:
+    data = asked.as_dict()
+    if account is not None:
+        fits = account.preview(asked.charge)
+        data["budget"] = fits.as_dict()
+
+    def in_words() -> None:
+        say(f"Nothing was spent. {asked.mechanism.name} would charge epsilon {asked.guarantee.epsilon}.")
+        if account is not None:
+            short = "." if fits.fits else f", which is {fits.missing} too little."
+            say(f"Remaining: {fits.remaining} of {fits.budget}{short}")
+            for overlap in fits.overlaps:
+                say(f"Spent before: {overlap}.")
+        by = "" if asked.grouping is None else f", in each of {asked.groups} groups if they are equal"
+        expected = Table(f"How far an effect may be off (95 %){by}", "factor", "±", "read from", numbers=1)
+        widths = asked.expected_half_widths.tolist()
+        for factor, width, contrast in zip(asked.settings.study.factors, widths, asked.contrasts, strict=True):
+            expected.add(factor.title, f"{width:.3f}" if width < 1 else "not known", contrast)
+        expected.print()
+
+    show(data, as_json, in_words)
+
+
+def _print_release(made: EffectsRelease, path: Path | None) -> None:
+    from crowdveil.pages.plain_words import guarantee_sentences
+
+    _print_effects(made.effects)
+    say()
+    for sentence in guarantee_sentences(made):
+        say(sentence)
+    if not made.exact:
+        tell("Experiment: made with floating-point noise, these effects protect nobody.")
+    say(f"\nWrote {path}. Next: crowdveil page {path}")
+
+
+def _print_effects(found: Effects) -> None:
+    for group in found.groups:
+        size = "" if group.voters is None else f", {round(group.voters):,} voters"
+        title = f"{found.study.title}{size}" if found.question is None else f"{found.question}: {group.label}{size}"
+        rows = Table(title, "factor", "from -", "to +", "effect", "95 % interval", "read from", numbers=2)
+        for effect in sorted(group.effects, key=lambda one: -abs(one.estimate)):
+            factor = found.factor(effect.factor)
+            interval = f"{effect.low:+.3f} to {effect.high:+.3f}" if effect.known else "not known"
+            estimate = f"{effect.estimate:+.3f}" if effect.known else ""
+            rows.add(factor.title, *factor.poles, estimate, interval, effect.contrast)
+        rows.print()
+        say()
+    if found.differences:
+        _print_differences(found)
+
+
+def _print_differences(found: Effects) -> None:
+    rows = Table("Differences between groups", "factor", "groups", "difference", "95 % interval", "told", numbers=2)
+    for one in found.differences:
+        names = f"{one.group} less {one.other}"
+        told = "yes" if one.told_apart else "no"
+        rows.add(
+            found.factor(one.factor).title, names, f"{one.estimate:+.3f}", f"{one.low:+.3f} to {one.high:+.3f}", told
+        )
+    rows.print()
+    say("Told: from noise and chance, all differences judged together (at most 5 % of those told are none).")
+    for factor, verdict in found.verdicts():
+        say(f"{factor.title}: {verdict}.")

@@ -1,0 +1,348 @@
+"""Effects that may be published: how often each side was preferred, factor by factor and group by group.
+
+A file of effects is JSON like a release of preferences, with a checksum of its own kind. It decides nothing: an effect
+is an average over the pairs that were shown, and a dilemma is one pair.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.files import check_writable, replacing, write_text
+from crowdveil.privacy.guarantee import Guarantee
+from crowdveil.releases import EFFECTS_FORMAT, checked_content, checksum, read_json
+from crowdveil.study.factors import Factor
+from crowdveil.study.study import Study
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TABLES = (".csv", ".parquet")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """How often the side with more of a factor was preferred, less how often the other was: from -1 to 1."""
+
+    factor: str
+    contrast: str
+    """The pairs that it is read from, in words."""
+    estimate: float
+    standard_error: float | None
+    """None where nothing is known."""
+    low: float
+    high: float
+    pairs: float
+    """How many pairs there were, by a noisy count where that is protected; weighted pairs where voters have weights."""
+    known: bool
+    """False where the pairs cannot be told from none: the interval is the whole range."""
+
+    def __str__(self) -> str:
+        return f"{self.estimate:+.3f} [{self.low:+.3f}, {self.high:+.3f}]" if self.known else "not known"
+
+
+@dataclass(frozen=True)
+class GroupEffects:
+    """The effects of a group of voters, one for each factor of the study."""
+
+    label: str
+    """The level of the question that they are grouped by; empty for a whole crowd."""
+    voters: float | None
+    """How many they are, by a noisy count where that is protected; None where it is not known."""
+    effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True)
+class GroupDifference:
+    """The effect in one group less that in another."""
+
+    factor: str
+    group: str
+    other: str
+    estimate: float
+    low: float
+    high: float
+    told_apart: bool
+    """Whether it can be told from noise and chance, all differences considered together (Benjamini and Hochberg)."""
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Effects of a crowd, or of its groups with their differences."""
+
+    study: Study
+    question: str | None
+    """What voters are grouped by."""
+    groups: tuple[GroupEffects, ...]
+    differences: tuple[GroupDifference, ...] = ()
+
+    def factor(self, name: str) -> Factor:
+        """Find a factor of the study."""
+        return next(factor for factor in self.study.factors if factor.name == name)
+
+    def effect(self, factor: str, group: str = "") -> Effect:
+        """Find the effect of a factor, in a group if there are groups."""
+        for one in self.groups:
+            for effect in one.effects:
+                if (one.label, effect.factor) == (group, factor):
+                    return effect
+        groups = ", ".join(repr(one.label) for one in self.groups)
+        raise CrowdveilError(f"there is no effect of {factor!r} in the group {group!r}: the groups are {groups}")
+
+    def verdicts(self) -> list[tuple[Factor, str]]:
+        """Say of each factor whether the groups differ, agree on the side, or neither can be told."""
+        return [(factor, self._verdict(factor)) for factor in self.study.factors] if len(self.groups) > 1 else []
+
+    def _verdict(self, factor: Factor) -> str:
+        found = [one for one in self.differences if one.factor == factor.name and one.told_apart]
+        if found:
+            pairs = [f"{one.group} and {one.other} by {one.estimate:+.2f}" for one in found]
+            return f"differ: {'; '.join(pairs)}"
+        intervals = [self.effect(factor.name, group.label) for group in self.groups]
+        for pole, agreed in (
+            (factor.poles[1], all(one.known and one.low > 0 for one in intervals)),
+            (factor.poles[0], all(one.known and one.high < 0 for one in intervals)),
+        ):
+            if agreed:
+                return f"agree: all prefer {pole}"
+        return "no difference can be told"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return them as plain data."""
+        return {
+            "question": self.question,
+            "groups": [
+                {"label": one.label, "voters": one.voters, "effects": [asdict(effect) for effect in one.effects]}
+                for one in self.groups
+            ],
+            "differences": [asdict(one) for one in self.differences],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], study: Study) -> Effects:
+        """Read them from a file, and check that they are about the study."""
+        groups = tuple(
+            GroupEffects(str(one["label"]), _number_or_none(one["voters"]), tuple(map(_effect, one["effects"])))
+            for one in data["groups"]
+        )
+        differences = tuple(_difference(one) for one in data["differences"])
+        names = [factor.name for factor in study.factors]
+        if not groups or any([effect.factor for effect in one.effects] != names for one in groups):
+            raise CrowdveilError("its effects are not those of the study's factors")
+        labels = {one.label for one in groups}
+        if any(one.factor not in names or not {one.group, one.other} <= labels for one in differences):
+            raise CrowdveilError("its differences are not between its groups")
+        question = None if data["question"] is None else str(data["question"])
+        return cls(study, question, groups, differences)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a tidy table: a row for each group and factor, the level being the pole that a plus prefers."""
+        import polars as pl
+
+        rows = [
+            {
+                **({} if self.question is None else {"question": self.question, "group": one.label}),
+                "factor": effect.factor,
+                "level": self.factor(effect.factor).poles[1],
+                "estimate": effect.estimate if effect.known else None,
+                "standard_error": effect.standard_error,
+                "low": effect.low,
+                "high": effect.high,
+                "voters": one.voters,
+                "pairs": effect.pairs,
+                "contrast": effect.contrast,
+            }
+            for one in self.groups
+            for effect in one.effects
+        ]
+        numbers = ("estimate", "standard_error", "low", "high", "voters", "pairs")
+        return pl.DataFrame(rows, schema_overrides=dict.fromkeys(numbers, pl.Float64))
+
+    def write_table(self, path: str | PathLike[str]) -> None:
+        """Write the tidy table, as .csv or .parquet."""
+        path = Path(path)
+        check_table(path)
+        table = self.to_polars()
+        with replacing(path) as unfinished:
+            table.write_csv(unfinished) if path.suffix == ".csv" else table.write_parquet(unfinished)
+
+    def picture(self, path: str | PathLike[str]) -> None:
+        """Draw the effects between their two poles, the largest at the top, to a .png or .svg file."""
+        from crowdveil.pages.effects_figure import draw_effects  # a room above; the contract names this exception
+
+        path = Path(path)
+        check_picture(path)
+        with replacing(path) as unfinished:
+            unfinished.write_bytes(draw_effects(self, path.suffix))
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(one.label)}</td><td>{html.escape(self.factor(effect.factor).title)}</td>"
+            f"<td>{html.escape(self.factor(effect.factor).poles[1])}</td><td>{effect}</td></tr>"
+            for one in self.groups
+            for effect in one.effects
+        )
+        return f"<table><tr><th>group</th><th>factor</th><th>preferred</th><th>effect, 95 %</th></tr>{rows}</table>"
+
+
+@dataclass(frozen=True)
+class EffectsRelease:
+    """Effects with the promise that they were made under."""
+
+    effects: Effects
+    guarantee: Guarantee
+    mechanism: str
+    sampler: str
+    """Where the noise came from, in words."""
+    exact: bool
+    """False for floating-point noise, which is for experiments and protects nobody."""
+    facts: Mapping[str, Any]
+    ledger: Mapping[str, Any] | None
+    """The ledger's id and entry that it was charged to."""
+    version: str
+    on_save: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def study(self) -> Study:
+        """The study that was asked."""
+        return self.effects.study
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plain data of the file, checksum included."""
+        content = {
+            "format": EFFECTS_FORMAT,
+            "study": self.study.as_dict(),
+            "study_fingerprint": self.study.fingerprint,
+            **self.effects.as_dict(),
+            "guarantee": self.guarantee.as_dict(),
+            "mechanism": self.mechanism,
+            "noise": {"sampler": self.sampler, "exact": self.exact},
+            "facts": dict(self.facts),
+            "ledger": None if self.ledger is None else dict(self.ledger),
+            "crowdveil": self.version,
+        }
+        return {**content, "checksum": checksum(content)}
+
+    @property
+    def digest(self) -> str:
+        """The checksum: names these effects and no others."""
+        return str(self.as_dict()["checksum"])
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the file, whole or not at all."""
+        write_text(Path(path), json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
+        if self.on_save is not None:
+            self.on_save(self.digest)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a tidy table: a row for each group and factor."""
+        return self.effects.to_polars()
+
+    def picture(self, path: str | PathLike[str]) -> None:
+        """Draw the effects to a .png or .svg file."""
+        self.effects.picture(path)
+
+    def page(self, path: str | PathLike[str]) -> None:
+        """Write a page about the effects for people."""
+        from crowdveil.pages.effects_page import effects_page  # a room above; the contract names this exception
+
+        write_text(Path(path), effects_page(self))
+
+    def __repr__(self) -> str:
+        promise = self.guarantee
+        by = "" if self.effects.question is None else f" by {self.effects.question}"
+        what = "" if self.exact else ", for experiments: protects nobody"
+        return (
+            f"<effects{by}: {self.study.title}, {promise.voters} voters, {promise.paradigm.name} at epsilon "
+            f"{promise.epsilon}{what}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self).strip('<>'))}</p>{self.effects._repr_html_()}"
+
+
+def holds_effects(path: Path) -> bool:
+    """Tell whether a file holds effects, and not a release of preferences."""
+    try:
+        data = read_json(path)
+    except CrowdveilError:
+        return False
+    return isinstance(data, dict) and data.get("format") == EFFECTS_FORMAT
+
+
+def read_effects(path: str | PathLike[str], *, allow_experiment: bool = False) -> EffectsRelease:
+    """Read a file of effects and check it; one made with floating-point noise must be allowed by name."""
+    path = Path(path)
+    try:
+        return effects_from_dict(read_json(path), allow_experiment=allow_experiment)
+    except CrowdveilError as error:
+        raise CrowdveilError(f"{path}: {error}") from None
+
+
+def effects_from_dict(data: Any, *, allow_experiment: bool = False) -> EffectsRelease:
+    """Check the plain data of a file of effects and return it as one."""
+    checked_content(data, EFFECTS_FORMAT)
+    try:
+        study = Study.from_dict(data["study"])
+        if study.fingerprint != data["study_fingerprint"]:
+            raise CrowdveilError("the study in it does not have the fingerprint that the file names")
+        release = EffectsRelease(
+            effects=Effects.from_dict(data, study),
+            guarantee=Guarantee.from_dict(data["guarantee"]),
+            mechanism=str(data["mechanism"]),
+            sampler=str(data["noise"]["sampler"]),
+            exact=data["noise"]["exact"] is True,
+            facts=data["facts"],
+            ledger=data["ledger"],
+            version=str(data["crowdveil"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CrowdveilError(f"it is not a complete file of effects: {type(error).__name__} {error}") from None
+    if not release.exact and not allow_experiment:
+        raise CrowdveilError(
+            "it was made with floating-point noise, which protects nobody: it is for experiments only "
+            "(allow it by name with --allow-experiment)"
+        )
+    return release
+
+
+def check_table(path: Path) -> None:
+    """Refuse a table that could not be written there, or whose kind is not known."""
+    if path.suffix not in TABLES:
+        raise CrowdveilError(f"the table {path} must end in {' or '.join(TABLES)}")
+    check_writable(path)
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a picture that could not be written there, or whose kind is not known."""
+    if path.suffix not in (".png", ".svg"):
+        raise CrowdveilError(f"the picture {path} must end in .png or .svg")
+    check_writable(path)
+
+
+def _effect(data: Mapping[str, Any]) -> Effect:
+    numbers = {name: float(data[name]) for name in ("estimate", "low", "high", "pairs")}
+    if not all(map(math.isfinite, numbers.values())) or not -1 <= numbers["low"] <= numbers["high"] <= 1:
+        raise CrowdveilError(f"its effect of {data['factor']} has no interval within -1 and 1")
+    error = _number_or_none(data["standard_error"])
+    return Effect(
+        str(data["factor"]), str(data["contrast"]), standard_error=error, known=data["known"] is True, **numbers
+    )
+
+
+def _difference(data: Mapping[str, Any]) -> GroupDifference:
+    estimate, low, high = (float(data[name]) for name in ("estimate", "low", "high"))
+    factor, group, other = (str(data[name]) for name in ("factor", "group", "other"))
+    return GroupDifference(factor, group, other, estimate, low, high, data["told_apart"] is True)
+
+
+def _number_or_none(value: Any) -> float | None:
+    return None if value is None else float(value)

@@ -1,0 +1,389 @@
+"""Effects with central noise (VLCP, RLCP, ALCP): noisy counts of who preferred which side, of all groups at once.
+
+For each group of voters and each factor two counts are released, with exact noise: how often the side with more of the
+factor was preferred (plus), and how often the other was (minus). The effect is their difference over their sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+import numpy as np
+
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.engines.batches import map_batches
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.effects import counts_of_voters
+from crowdveil.estimation.ratios import Ratio
+from crowdveil.privacy.epsilon import LEAST, LEAST_MICRO, Epsilon, Epsilons
+from crowdveil.privacy.guarantee import Unit
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings
+from crowdveil.privacy.mechanisms.scores import cube_variance
+from crowdveil.privacy.noise.distribution import Spread
+from crowdveil.privacy.noise.source import Noise
+
+STEPS = 2**20
+"""Grid steps of one voter's share, or of one record."""
+WEIGHT_STEPS = 2**16
+"""Grid steps of the largest weight that is allowed."""
+ALIKE = 0.5
+"""Where it is not bought: one person's choices along a factor are taken to be no more alike than this correlation."""
+_USUALLY_ALIKE, _USUAL_SCATTER = 0.2, 0.65
+"""What is expected to be found of that, where it is bought: for planning only."""
+_SQUARE_REACH = 4
+"""By less than this a record moves the square of her voter's sum, over the number of its terms."""
+_LENGTHS = 6
+"""Public tallies of a group where records are protected: voters, weights, and of lengths L: L, L^2, u L, u^2 L."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What voters are grouped by: a question about themselves, and its public levels."""
+
+    question: str
+    labels: tuple[str, ...]
+
+    def codes(self, ballots: Ballots) -> IntArray:
+        """Return the group of each voter, -1 where it is not known."""
+        return ballots.about[self.question].codes.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Sums of some factors that share one draw of noise on the cube, in each group."""
+
+    factors: tuple[int, ...]
+    parts: int
+    """How many sums each factor has."""
+    counts_voters: bool
+    """Whether there is one more sum, of voters."""
+    sensitivity: int
+    """In steps: the largest moves of all groups and of all blocks with the same epsilon, added up."""
+    epsilon: Epsilon
+    scenario: bool = False
+    """Whether it is of one type of scenario, and no record is in two such blocks."""
+
+    @property
+    def columns(self) -> int:
+        """The number of sums of each group."""
+        return self.parts * len(self.factors) + self.counts_voters
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise in each sum."""
+        return cube_variance(self.sensitivity / STEPS, self.epsilon.value, self.columns)
+
+
+@dataclass(frozen=True)
+class _Counted(Measurement):
+    """Exact counts, and what is public beside them."""
+
+    public: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class EffectCounts:
+    """Counts of preferred sides, by group and factor, under noise on the cube.
+
+    A voter (VLCP) adds to the counts of her group, for each factor, the share of her pairs in which she preferred the
+    side with more of it (plus) and the share in which she preferred the other (minus), and 1 to the number of its
+    voters where there are several groups; nothing where she has no such pair, and nothing at all where her group is not
+    known. A record (RLCP) adds 1 to one of the two counts of each factor that its pair is a contrast of. Where only
+    choices are protected (ALCP), the number of pairs is public, and plus is all that is released. If ``squares`` are
+    bought, each factor has one more sum, which tells how alike one person's choices are: of a voter with n pairs and
+    the sum S of signs, (S / n)^2 by voter, and S^2 / 4n else. Weights u, from 0 to 1, multiply what a voter adds.
+
+    The sums of factors whose contrasts are different types of scenario (A) are apart from those of all others (B): a
+    record is of one type. Those of each factor in A have a draw of noise of their own, those in B one together.
+
+    Theorem. Let B have noise on the cube for STEPS at epsilon_B, and A for s at epsilon_A, where s is STEPS for ALCP
+    and 2 STEPS for RLCP; where voters are protected, everything is in B, for 2 STEPS if there are several groups. In
+    steps of 1 / STEPS, and with independent noise for each group, the noisy sums are (epsilon_A + epsilon_B)-
+    differentially private for VLCP (what a voter says of herself included), RLCP and ALCP (where it is not included).
+
+    Proof. What a voter adds to a coordinate lies in [0, 1], and is rounded down to steps; a difference of at most STEPS
+    stays at most STEPS. So a voter who is replaced moves no coordinate of one group by more than STEPS and, where her
+    group changes, those of two groups: the largest moves of all groups add up to at most 2 STEPS. The groups' noises
+    are independent, with densities proportional to exp(-|x|_max epsilon / s), so by the triangle inequality in each
+    group probabilities change by at most exp(epsilon (sum of largest moves) / s) <= e^epsilon.
+
+    A record that is replaced stays in its voter's group. It leaves at most one of the two counts of a factor and enters
+    at most one, so each moves by at most 1. For the squares, let n pairs have the sum S, |S| <= n. Turning a choice
+    over moves S^2 / n by 4 |S + 1| / n <= 4 (n - 1) / n < 4, where S is the smaller sum. Adding a pair of sign s
+    moves it by (n (2 s S + 1) - S^2) / (n (n + 1)), which grows with s S from above -3 (at -n) to 1 (at n). So
+    whatever a replaced record was and becomes, S^2 / 4n moves by at most 1. A weight of at most 1 moves nothing
+    further. So the sums in B move by at most STEPS. Of those in A, a record moves the sums of one factor, and another
+    record in its place those of one factor more: the largest moves of the factors add up to at most 2 STEPS. A choice
+    that is turned over is such a record, but stays with its factor, and the numbers of pairs do not move. A and B
+    together lose the sum of what each loses.
+    """
+
+    unit: Unit
+    blocks: tuple[Block, ...]
+    grouping: Grouping | None = None
+    squares: bool = False
+    weights: IntArray | None = None
+    """Public weights of the voters in their order, in steps of the largest allowed; None: everybody counts the same."""
+
+    name = "effect-counts"
+    title = "Noisy counts of which side was preferred, by factor"
+    words = "noise, added once, to the counts of who preferred which side"
+    paradigms = ("vlcp", "rlcp", "alcp")
+    papers = ()
+    options = ()
+    estimates = Estimand.EFFECTS
+    takes = Loss.EPSILON
+
+    @classmethod
+    def planned(
+        cls, unit: Unit, epsilon: Epsilon, crowd: PublicCrowd, grouping: Grouping | None = None
+    ) -> EffectCounts:
+        """Choose how epsilon is spent, by public numbers: what gives the least variance of effects, added up."""
+        candidates = [cls._with(unit, epsilon, crowd, grouping, squares=squares) for squares in (False, True)]
+        return min(candidates, key=lambda one: float(one.expected_variances(crowd).sum()))
+
+    @classmethod
+    def _with(
+        cls, unit: Unit, epsilon: Epsilon, crowd: PublicCrowd, grouping: Grouping | None, *, squares: bool
+    ) -> EffectCounts:
+        parts = 1 + (unit is not Unit.CHOICE) + squares
+        apart = [] if unit is Unit.VOTER else [k for k, alone in enumerate(crowd.apart) if alone]
+        together = tuple(k for k in range(len(crowd.apart)) if k not in apart)
+        grouped_voters = unit is Unit.VOTER and grouping is not None
+        sensitivity = 2 * STEPS if grouped_voters else STEPS
+        if not apart:
+            return cls(unit, (Block(together, parts, grouped_voters, sensitivity, epsilon),), grouping, squares)
+        alone = 2 * STEPS if unit is Unit.RECORD and len(apart) > 1 else STEPS
+        shares = [
+            sum(Block(factors, parts, False, steps, epsilon).variance / crowd.pairs[k] ** 2 for k in counted)
+            for factors, steps, counted in (((0,), alone, apart), (together, STEPS, together))
+        ]
+        first, second = (share ** (1 / 3) for share in shares)
+        micro = min(max(round(epsilon.micro * first / (first + second)), LEAST_MICRO), epsilon.micro - LEAST_MICRO)
+        if not together:
+            micro = epsilon.micro
+        elif micro < LEAST_MICRO:
+            raise CrowdveilError(f"epsilon {epsilon} is too small to be divided: effects need twice {LEAST} or more")
+        blocks = [Block((k,), parts, False, alone, Epsilon.of_millionths(micro), scenario=True) for k in apart]
+        if together:
+            blocks.append(Block(together, parts, False, STEPS, Epsilon.of_millionths(epsilon.micro - micro)))
+        return cls(unit, tuple(blocks), grouping, squares)
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return 1 if self.grouping is None else len(self.grouping.labels)
+
+    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
+        """Add up the counts."""
+        size = self.groups * sum(block.columns for block in self.blocks)
+        voters, records, *sums = reduce(np.add, map_batches(source, self._tally)).tolist()
+        return _Counted(np.array(sums[:size], np.int64), voters, records, public=np.array(sums[size:], np.int64))
+
+    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
+        """Add the noise."""
+        if self._spent != loss.micro:
+            raise ValueError(f"these blocks spend {self._spent} millionths, and not {loss.micro}: this is a bug")
+        drawn = [
+            noise.cube(block.sensitivity, Epsilons.same(block.epsilon, self.groups), block.columns)
+            for block in self.blocks
+        ]
+        noisy = (measurement.total + np.concatenate(drawn, axis=1).reshape(-1)) / STEPS
+        return Estimate(noisy, self.expected_noise(settings, measurement.voters, loss))
+
+    @property
+    def _spent(self) -> int:
+        """Epsilon in millionths: of the blocks of single types of scenario once, as all have the same, and the rest."""
+        once = {block.epsilon.micro for block in self.blocks if block.scenario}
+        return sum(once) + sum(block.epsilon.micro for block in self.blocks if not block.scenario)
+
+    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> Spread:
+        """Return the noise of one group's sums."""
+        variances = np.concatenate([np.full(block.columns, block.variance) for block in self.blocks])
+        return Spread(tuple(map(tuple, np.diag(variances).tolist())))
+
+    def expected_variances(self, crowd: PublicCrowd) -> FloatArray:
+        """Return the variance of each factor's effect at 0, as far as it is known beforehand."""
+        pairs = (crowd.heard if self.unit is Unit.VOTER else crowd.pairs) / self.groups
+        noise = np.zeros(len(pairs))
+        for block in self.blocks:
+            noise[list(block.factors)] = (4 if self.unit is Unit.CHOICE else 2) * block.variance
+        if self.unit is Unit.VOTER:
+            drawn = pairs * (_USUAL_SCATTER if self.squares else 1.0)
+        else:
+            drawn = pairs * (1 + (_USUALLY_ALIKE if self.squares else ALIKE) * (crowd.sizes - 1))
+        return np.asarray((noise + drawn) / np.maximum(pairs, 1e-9) ** 2, np.float64)
+
+    def ratios(self, noisy: Estimate, measurement: Measurement, settings: Settings, loss: Epsilon) -> list[GroupCounts]:
+        """Read the effects of each group from its noisy sums."""
+        assert isinstance(measurement, _Counted)
+        rows = noisy.parameter.reshape(self.groups, -1)
+        public = measurement.public.reshape(self.groups, -1)
+        dilemmas = settings.study.drawing.dilemmas
+        if self.unit is Unit.VOTER:
+            return [self._of_voters(self._sums(row), row, dilemmas) for row in rows]
+        return [self._of_records(self._sums(row), told) for row, told in zip(rows, public, strict=True)]
+
+    def _sums(self, row: FloatArray) -> list[_FactorSums]:
+        """Take a group's noisy sums apart, factor by factor."""
+        found: dict[int, _FactorSums] = {}
+        start = 0
+        for block in self.blocks:
+            size = len(block.factors)
+            for place, k in enumerate(block.factors):
+                sums = [float(row[start + part * size + place]) for part in range(block.parts)]
+                found[k] = _FactorSums(
+                    sums[0],
+                    None if self.unit is Unit.CHOICE else sums[1],
+                    sums[-1] if self.squares else None,
+                    block.variance,
+                )
+            start += block.columns
+        return [found[k] for k in range(len(found))]
+
+    def _tally(self, ballots: Ballots, before: int) -> IntArray:
+        plus, minus = counts_of_voters(ballots)
+        pairs = plus + minus
+        some = np.maximum(pairs, 1)
+        squared = (plus - minus) ** 2
+        if self.unit is Unit.VOTER:
+            added = [plus * STEPS // some, minus * STEPS // some, squared * STEPS // some**2]
+        else:
+            added = [plus * STEPS, minus * STEPS, squared * STEPS // (_SQUARE_REACH * some)]
+        parts = [added[0], *([] if self.unit is Unit.CHOICE else [added[1]]), *([added[2]] if self.squares else [])]
+        kept = []
+        for block in self.blocks:
+            kept += [part[:, list(block.factors)] for part in parts]
+            if block.counts_voters:
+                kept.append(np.full((ballots.voters, 1), STEPS))
+        weights = np.full(ballots.voters, WEIGHT_STEPS)
+        if self.weights is not None:
+            weights = self.weights[before : before + ballots.voters]
+        sums = np.concatenate(kept, axis=1) * weights[:, None] // WEIGHT_STEPS
+        codes = np.zeros(ballots.voters, np.int64) if self.grouping is None else self.grouping.codes(ballots)
+        totals = [sums, self._public(ballots.counts, plus + minus, weights)]
+        by_group = [np.stack([one[codes == g].sum(axis=0) for g in range(self.groups)]).reshape(-1) for one in totals]
+        return np.concatenate([[ballots.voters, ballots.records], *by_group])
+
+    def _public(self, lengths: IntArray, pairs: IntArray, weights: IntArray) -> IntArray:
+        """Return what neighbours share of each voter, a row a voter.
+
+        Where records are protected, that is the length of her ballot; where choices are, her numbers of pairs, too.
+        """
+        if self.unit is Unit.VOTER:
+            return np.zeros((len(lengths), 0), np.int64)
+        weighed = weights * lengths
+        of_lengths = [np.ones_like(lengths), weights, lengths, lengths**2, weighed, weights * weighed // WEIGHT_STEPS]
+        told = np.stack(of_lengths, axis=1)
+        if self.unit is Unit.RECORD:
+            return told
+        return np.concatenate([told, pairs * weights[:, None], (pairs > 0) * weights[:, None], pairs**2, pairs], axis=1)
+
+    def _of_voters(self, sums: list[_FactorSums], row: FloatArray, dilemmas: int) -> GroupCounts:
+        share = 1.0
+        if self.weights is not None:
+            shares = self.weights / WEIGHT_STEPS
+            share = float((shares**2).sum() / max(shares.sum(), 1e-12))
+        ratios = []
+        for one in sums:
+            found, scatter = one.ratio, 1.0
+            if one.square is not None and found.known:
+                left = one.square - found.estimate**2 * found.pairs + math.sqrt(one.variance)
+                scatter = _within(left, found.pairs * (1 - found.estimate**2), 1 / dilemmas, 1.0)
+            ratios.append(replace(found, clustering=share * scatter))
+        (block,) = self.blocks
+        return GroupCounts(tuple(ratios), float(row[-1]) if block.counts_voters else None)
+
+    def _of_records(self, sums: list[_FactorSums], public: IntArray) -> GroupCounts:
+        voters, weighed, records, squared, weighed_records, weighed_squares = public[:_LENGTHS].tolist()
+        share = weighed_squares / max(weighed_records, 1)
+        of_pairs = public[_LENGTHS:].reshape(-1, len(sums)) if self.unit is Unit.CHOICE else None
+        ratios = []
+        for k, one in enumerate(sums):
+            if of_pairs is not None:
+                counted, having, pair_squares, pairs = of_pairs[:, k].tolist()
+                found, heard = one.ratio_of(counted / WEIGHT_STEPS), having / WEIGHT_STEPS
+                size = pair_squares / max(pairs, 1)
+            else:
+                found = one.ratio
+                # As if each record were a contrast of this factor with the same chance.
+                chance = min(max(found.pairs * WEIGHT_STEPS / max(weighed_records, 1), 0.0), 1.0)
+                size = 1 + (squared / max(records, 1) - 1) * chance
+                heard = weighed / WEIGHT_STEPS * (1 - (1 - chance) ** (records / max(voters, 1)))
+            alike = ALIKE
+            if one.square is not None and found.known and found.pairs > heard:
+                within = 1 - found.estimate**2
+                left = _SQUARE_REACH * (one.square + math.sqrt(one.variance)) - found.estimate**2 * found.pairs
+                alike = _within(left - within * heard, within * (found.pairs - heard), 0.0, 1.0)
+            ratios.append(replace(found, clustering=share * (1 + alike * max(size - 1, 0.0))))
+        return GroupCounts(tuple(ratios), float(voters))
+
+
+@dataclass(frozen=True)
+class _FactorSums:
+    """The noisy sums of one factor in one group."""
+
+    plus: float
+    minus: float | None
+    """None where the number of pairs is public."""
+    square: float | None
+    variance: float
+    """Of the noise in each."""
+
+    @property
+    def ratio(self) -> Ratio:
+        assert self.minus is not None
+        return Ratio(self.plus - self.minus, self.plus + self.minus, 2 * self.variance, 2 * self.variance, 0.0, 1.0)
+
+    def ratio_of(self, pairs: float) -> Ratio:
+        return Ratio(2 * self.plus - pairs, pairs, 4 * self.variance, 0.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class PublicCrowd:
+    """What is public of a crowd before effects are released, with the law of the study's dilemmas for the rest."""
+
+    apart: tuple[bool, ...]
+    """Of each factor, whether its contrast is a type of scenario of its own."""
+    pairs: FloatArray
+    """How many pairs of each factor's contrast are expected."""
+    heard: FloatArray
+    """How many voters are expected to have one."""
+    sizes: FloatArray
+    """How many of a voter's pairs are expected to be of the same contrast, seen from one of them."""
+
+
+@dataclass(frozen=True)
+class GroupCounts:
+    """The effects of one group, and the number of its voters."""
+
+    ratios: tuple[Ratio, ...]
+    """One for each factor."""
+    voters: float | None
+    """By a noisy count where it is protected; None for a whole crowd, and where it is not known."""
+
+    @classmethod
+    def merged(cls, groups: Iterable[GroupCounts]) -> GroupCounts:
+        """Add up groups of different people."""
+        several = list(groups)
+        ratios = [
+            Ratio(
+                sum(one.difference for one in ratios),
+                sum(one.pairs for one in ratios),
+                sum(one.difference_variance for one in ratios),
+                sum(one.pairs_variance for one in ratios),
+                sum(one.covariance for one in ratios),
+                max(one.clustering for one in ratios),
+            )
+            for ratios in zip(*(one.ratios for one in several), strict=True)
+        ]
+        return cls(tuple(ratios), sum(one.voters or 0.0 for one in several))
+
+
+def _within(numerator: float, denominator: float, low: float, high: float) -> float:
+    """Divide, and keep the quotient within bounds; the higher where there is nothing to divide by."""
+    return min(max(numerator / denominator, low), high) if denominator > 0 else high

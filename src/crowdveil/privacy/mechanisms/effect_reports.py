@@ -1,0 +1,238 @@
+"""Effects with distributed noise (VLDP, RLDP, ALDP): what each voter's device sends, and how effects are read from it.
+
+A device draws one factor without looking at the answers and reports about that one, except where choices are protected:
+then the dilemmas are public, and every choice is reported after a coin toss (``RandomisedResponse``, whose reports a
+poll may hold already).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Protocol
+
+import numpy as np
+
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.ballots import Ballots
+from crowdveil.categories import Categories
+from crowdveil.estimation.effect_moments import MOMENTS, NOISE, REPORTS, added_by_group, moments, ratio_of
+from crowdveil.estimation.effects import counts_of_voters, pair_signs
+from crowdveil.estimation.ratios import Ratio
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.about_you import AboutYou
+from crowdveil.privacy.mechanisms.effect_counts import GroupCounts, Grouping
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse
+from crowdveil.privacy.mechanisms.scores import cube_variance
+from crowdveil.privacy.noise.source import Noise
+from crowdveil.study.study import Study
+
+COUNT_STEPS = 2**20
+"""Grid steps of one pair in a report of counts."""
+
+
+class EffectReporter(Protocol):
+    """What devices report about effects, whichever the reports."""
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Any:
+        """Make the reports of these voters. The only place where noise enters."""
+
+    def tally(self, reports: Any, settings: Settings) -> FloatArray:
+        """Add up what the effects are read from."""
+
+
+@dataclass(frozen=True)
+class FactorReports:
+    """Reports about one factor each: which, and some integers."""
+
+    epsilons: Epsilons
+    factors: IntArray
+    values: IntArray
+    """A row a voter."""
+    codes: IntArray
+    """The voter's group, where it is not protected; 0 otherwise, and -1 where it is not known."""
+
+    def rows(self) -> IntArray:
+        """Lay out all that leaves, bit for bit, a row a voter: public columns, a mask of the values, the values."""
+        mask = np.ones_like(self.values)
+        return np.column_stack([self.epsilons.micro, self.factors, mask, self.values])
+
+
+@dataclass(frozen=True)
+class FactorAnswer:
+    """One answer along one factor, with the group of the voter in it, by randomised response.
+
+    A device draws one of the factors and, if the voter has pairs that are a contrast of it, one of these. It reports
+    which side she preferred there, together with her group, as one of 1 + 2 G options (none; or a group and a side),
+    by ``AboutYou``.
+
+    Theorem. The report is epsilon-differentially private for the whole voter (VLDP), what she said of herself included.
+
+    Proof. The factor is drawn without looking. Given it, and given which pair is drawn from each of two voters, each of
+    the 1 + 2 G options is at most e^epsilon times as likely for one as for the other (``AboutYou``); so it is on
+    average over the pairs.
+    """
+
+    grouping: Grouping | None = None
+
+    name = "factor-answer"
+    title = "Randomised response on one answer along one factor"
+    words = "coin tosses, by which each voter's device may report another answer along one factor than the true one"
+
+    @property
+    def options(self) -> int:
+        """How many answers there are to report."""
+        return 1 + 2 * (1 if self.grouping is None else len(self.grouping.labels))
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FactorReports:
+        """Draw a factor and a pair of each voter, and report the answer."""
+        plus, minus = counts_of_voters(ballots)
+        drawn = noise.uniform(plus.shape[1], ballots.voters, 1)[:, 0]
+        rows = np.arange(ballots.voters)
+        pro, pairs = plus[rows, drawn], (plus + minus)[rows, drawn]
+        codes = np.zeros(ballots.voters, np.int64) if self.grouping is None else self.grouping.codes(ballots)
+        place = np.zeros(ballots.voters, np.int64)
+        for size in np.unique(pairs[pairs > 0]).tolist():  # a fair draw among each voter's own pairs
+            these = np.flatnonzero(pairs == size)
+            place[these] = noise.uniform(size, len(these), 1)[:, 0]
+        truths = np.where((pairs > 0) & (codes >= 0), 1 + 2 * codes + (place >= pro), 0)
+        said = AboutYou().report(truths, self.options, epsilons, noise)
+        return FactorReports(epsilons, drawn, said[:, None], np.zeros_like(codes))
+
+    def tally(self, reports: FactorReports, settings: Settings) -> FloatArray:
+        """Count the options that were reported of each factor."""
+        factors = len(settings.study.factors)
+        places = reports.factors * self.options + reports.values[:, 0]
+        counts = np.bincount(places, minlength=factors * self.options).reshape(factors, self.options)
+        return counts.astype(np.float64)
+
+    def ratios(self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon) -> list[GroupCounts]:
+        """Correct the counts for the coin tosses.
+
+        An option that x of N voters hold is reported by g x + N / (e^epsilon + C - 1) of them on average, with g =
+        (e^epsilon - 1) / (e^epsilon + C - 1) and C options. The counts of N reports are multinomial, whatever voters
+        hold and however they were drawn: that is noise and sampling together.
+        """
+        counts = reduce(np.add, tallies)
+        spread = float(np.exp(epsilon.value)) + self.options - 1
+        gain = float(np.expm1(epsilon.value)) / spread
+        reports = counts.sum(axis=1)
+        held = (counts - reports[:, None] / spread) / gain
+        groups = []
+        for g in range((self.options - 1) // 2):
+            ratios = []
+            for k, total in enumerate(np.maximum(reports, 1.0).tolist()):
+                said = counts[k, 1 + 2 * g : 3 + 2 * g]
+                covariance = (np.diag(said) - np.outer(said, said) / total) / gain**2
+                along = np.array([[1.0, -1.0], [1.0, 1.0]])
+                (a, b), (_, c) = along @ covariance @ along.T
+                pro, con = held[k, 1 + 2 * g], held[k, 2 + 2 * g]
+                ratios.append(Ratio(pro - con, pro + con, a, c, b, 0.0))
+            groups.append(GroupCounts(tuple(ratios), None))
+        return groups
+
+
+@dataclass(frozen=True)
+class FactorCounts:
+    """One voter's counts along one factor, with noise on the cube.
+
+    Theorem. A report is epsilon-differentially private for every record of the voter (RLDP).
+
+    Proof. The factor is drawn without looking. Of it the device counts the pairs in which the voter preferred the side
+    with more, and those in which she preferred the other, in steps of 1 / COUNT_STEPS. A record that is replaced leaves
+    at most one of the two counts and enters at most one, so each moves by at most COUNT_STEPS: the theorem of
+    ``cube_noise``. A voter's group is sent as it is: it is no part of a record.
+    """
+
+    grouping: Grouping | None = None
+
+    name = "factor-counts"
+    title = "Noisy counts of one voter's answers along one factor"
+    words = "noise that each voter's device adds to how often she preferred which side along one factor"
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FactorReports:
+        """Draw a factor of each voter, count, and add the noise."""
+        counts = np.stack(counts_of_voters(ballots), axis=2)
+        drawn = noise.uniform(counts.shape[1], ballots.voters, 1)[:, 0]
+        exact = counts[np.arange(ballots.voters), drawn] * COUNT_STEPS
+        codes = np.zeros(ballots.voters, np.int64) if self.grouping is None else self.grouping.codes(ballots)
+        return FactorReports(epsilons, drawn, exact + noise.cube(COUNT_STEPS, epsilons, 2), codes)
+
+    def tally(self, reports: FactorReports, settings: Settings) -> FloatArray:
+        """Add up the moments of the reports, by group and factor."""
+        factors = len(settings.study.factors)
+        plus, minus = reports.values.T / COUNT_STEPS
+        groups = 1 if self.grouping is None else len(self.grouping.labels)
+        told = np.zeros((len(plus), factors, MOMENTS))
+        told[np.arange(len(plus)), reports.factors] = moments(plus - minus, plus + minus, np.zeros(len(plus)))
+        return added_by_group(told, reports.codes, groups)
+
+    def noise_variance(self, epsilon: Epsilon) -> float:
+        """Return the variance that the noise of one report adds to the numerator of an effect."""
+        return 2 * cube_variance(1.0, epsilon.value, 2)
+
+    def ratios(self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon) -> list[GroupCounts]:
+        """Read the effects from the moments."""
+        variance = self.noise_variance(epsilon)
+
+        def ratio(added: FloatArray) -> Ratio:
+            noise = variance * float(added[REPORTS])
+            return ratio_of(added, noise, noise)
+
+        return [
+            GroupCounts(tuple(map(ratio, group)), float(group[:, REPORTS].sum())) for group in reduce(np.add, tallies)
+        ]
+
+
+@dataclass(frozen=True)
+class FlippedChoices:
+    """All choices after coin tosses, as ``RandomisedResponse`` reports them (ALDP): effects follow at no further cost.
+
+    A choice y = +1 or -1 is reported as y with probability 1 / (1 + e^-epsilon), so its mean is y tanh(epsilon / 2).
+    """
+
+    grouping: Grouping | None = None
+
+    name = RandomisedResponse.name
+    title = RandomisedResponse.title
+    words = RandomisedResponse.words
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FlippedReports:
+        """Toss the coins; types of scenarios are public, as the dilemmas are, and so are the groups of voters."""
+        codes = np.zeros(ballots.voters, np.int64) if self.grouping is None else self.grouping.codes(ballots)
+        reports = RandomisedResponse().report(ballots, settings, epsilons, noise)
+        return FlippedReports(reports, ballots.scenarios, codes)
+
+    def tally(self, reports: FlippedReports, settings: Settings) -> FloatArray:
+        """Add up the moments of the reports, by group and factor."""
+        groups = 1 if self.grouping is None else len(self.grouping.labels)
+        return added_by_group(flipped_moments(reports, settings.study), reports.codes, groups)
+
+    def ratios(self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon) -> list[GroupCounts]:
+        """Read the effects from the moments."""
+        return [
+            GroupCounts(tuple(ratio_of(added, float(added[NOISE])) for added in group), None)
+            for group in reduce(np.add, tallies)
+        ]
+
+
+@dataclass(frozen=True)
+class FlippedReports:
+    """Choices after coin tosses, with what is public beside them."""
+
+    reports: ChoiceReports
+    scenarios: Categories | None
+    codes: IntArray
+
+
+def flipped_moments(reports: FlippedReports, study: Study) -> FloatArray:
+    """Return the moments of each voter's choices along each factor, corrected for the coin tosses."""
+    said = reports.reports
+    kept = np.tanh(said.epsilons.values / 2)[:, None]
+    signs = pair_signs(study, said.dilemmas, reports.scenarios)
+    starts = said.offsets[:-1]
+    pairs = np.add.reduceat(signs != 0, starts, axis=0, dtype=np.float64)
+    differences = np.add.reduceat(signs * said.choices[:, None], starts, axis=0, dtype=np.float64) / kept
+    return moments(differences, pairs, pairs * (1 - kept**2) / kept**2)

@@ -1,0 +1,1 @@
+"""Effects under differential privacy: what is asked, what it costs, how it is made."""

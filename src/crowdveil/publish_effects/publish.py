@@ -1,0 +1,222 @@
+"""From ballots to effects that may be published: charge the ledger, draw the noise, read every group from it.
+
+The paradigm says who is protected. Where voters are (vlcp, vldp), everybody counts the same, and what voters said of
+themselves is protected with the rest. Where records or choices are (rlcp, rldp, alcp, aldp), every pair counts the
+same, and a voter's group is no part of what is protected: the release says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdveil.arrays import FloatArray
+from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.effect_release import Effects, EffectsRelease
+from crowdveil.engines.batches import map_batches
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.effect_moments import REPORTS, added_by_group, exact_moments, ratio_of
+from crowdveil.estimation.effects import contrasts, scenario_labels
+from crowdveil.files import check_writable
+from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
+from crowdveil.privacy.guarantee import Paradigm, Place, Unit
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, GroupCounts, Grouping
+from crowdveil.privacy.mechanisms.effect_reports import EffectReporter
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
+from crowdveil.privacy.noise.source import Noise
+from crowdveil.publish import REPORTS_MADE_BY
+from crowdveil.publish_effects.request import EffectsPreview, Weights, find_grouping, preview_effects
+from crowdveil.publish_effects.results import effects_of
+from crowdveil.version import VERSION
+
+LABELS_NOT_PROTECTED = "a record or a choice is protected, and what its voter said of herself is no part of it"
+
+
+def effects(
+    ballots: BallotSource,
+    paradigm: str | Paradigm,
+    *,
+    epsilon: EpsilonLike,
+    ledger: Ledger,
+    by: str | None = None,
+    smallest: int = 0,
+    weights: Weights | None = None,
+    one_record_each: bool = False,
+    public_selection: str | None = None,
+) -> EffectsRelease:
+    """Release how often each side was preferred, factor by factor, with exact noise, charged to a ledger.
+
+    ``by`` names a question that voters answered about themselves (``ballots.about``): then each group has its effects,
+    and the differences between groups follow. Groups that a noisy count says to have fewer than ``smallest`` voters are
+    merged. ``weights`` are public survey weights (vlcp, rlcp, alcp). The rest is as for ``release``.
+    """
+    asked = preview_effects(
+        ballots,
+        paradigm,
+        epsilon=epsilon,
+        by=by,
+        weights=weights,
+        one_record_each=one_record_each,
+        public_selection=public_selection,
+    )
+    return charged_effects(ballots, asked, ledger, smallest)
+
+
+def effects_for_experiments(
+    ballots: BallotSource,
+    paradigm: str | Paradigm,
+    *,
+    seed: int,
+    epsilon: EpsilonLike,
+    by: str | None = None,
+    smallest: int = 0,
+    weights: Weights | None = None,
+    public_selection: str | None = None,
+) -> EffectsRelease:
+    """Make repeatable effects with seeded floating-point noise. They protect nobody, and charge no ledger."""
+    asked = preview_effects(
+        ballots,
+        paradigm,
+        epsilon=epsilon,
+        by=by,
+        weights=weights,
+        one_record_each=True,
+        public_selection=public_selection,
+    )
+    return experimental_effects(ballots, asked, seed, smallest)
+
+
+def exact_effects(ballots: BallotSource, by: str | None = None) -> Effects:
+    """Return the effects without privacy, every pair counted the same, with intervals for the draw of voters.
+
+    They are exact: to compare with, and not for publishing.
+    """
+    first = next(iter(ballots.batches()))
+    grouping = None if by is None else find_grouping(first, by, ballots.voters)
+    moments: FloatArray = reduce(np.add, map_batches(ballots, partial(_exact_tally, grouping)))
+    counted = [GroupCounts(tuple(map(ratio_of, group)), float(group[:, REPORTS].max())) for group in moments]
+    named = contrasts(ballots.study, scenario_labels(first))
+    question, labels = (None, ()) if grouping is None else (grouping.question, grouping.labels)
+    return effects_of(ballots.study, question, labels, named, counted, voters=ballots.voters)
+
+
+def _exact_tally(grouping: Grouping | None, ballots: Ballots, before: int) -> FloatArray:
+    codes = np.zeros(ballots.voters, np.int64) if grouping is None else grouping.codes(ballots)
+    return added_by_group(exact_moments(ballots), codes, 1 if grouping is None else len(grouping.labels))
+
+
+def publish_effects(
+    ballots: BallotSource, asked: EffectsPreview, ledger: Ledger, path: str | Path, smallest: int = 0
+) -> EffectsRelease:
+    """Make effects with exact noise, charge the ledger for them, write them to ``path``."""
+    check_writable(Path(path))
+    made = charged_effects(ballots, asked, ledger, smallest)
+    made.save(path)
+    return made
+
+
+def charged_effects(ballots: BallotSource, asked: EffectsPreview, ledger: Ledger, smallest: int = 0) -> EffectsRelease:
+    """Make effects with exact noise, charged before it is drawn."""
+    if not hasattr(ledger, "charge"):
+        raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
+    _check_smallest(smallest)
+    noise: Noise = OpenDPNoise() if asked.guarantee.paradigm.place is Place.CENTRAL else BulkNoise()
+    draw = _measure(ballots, asked, noise)
+    entry = ledger.charge(asked.charge)
+    made = _released(asked, draw(), noise, {"id": entry.ledger, "entry": entry.id}, smallest)
+    return replace(made, on_save=partial(ledger.deliver, entry.id))
+
+
+def experimental_effects(ballots: BallotSource, asked: EffectsPreview, seed: int, smallest: int = 0) -> EffectsRelease:
+    """Make effects with seeded floating-point noise, which protects nobody."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise CrowdveilError(f"the seed is {seed!r}: use a whole number, 0 or more")
+    _check_smallest(smallest)
+    noise = FloatNoiseForExperiments(seed)
+    return _released(asked, _measure(ballots, asked, noise)(), noise, None, smallest)
+
+
+def _measure(source: BallotSource, asked: EffectsPreview, noise: Noise) -> Callable[[], list[GroupCounts]]:
+    """Do what needs no noise; return the rest, which does."""
+    mechanism, settings, epsilon = asked.mechanism, asked.settings, asked.guarantee.epsilon
+    if isinstance(mechanism, EffectCounts):
+        measured = mechanism.measure(source, settings, epsilon)
+
+        def centrally() -> list[GroupCounts]:
+            return mechanism.ratios(mechanism.release(measured, settings, epsilon, noise), measured, settings, epsilon)
+
+        return centrally
+    devices = _Devices(mechanism, settings, epsilon, noise)
+
+    def on_devices() -> list[GroupCounts]:
+        if noise.exact:
+            return mechanism.ratios(map_batches(source, devices), settings, epsilon)
+        return mechanism.ratios((devices(batch, 0) for batch in source.batches()), settings, epsilon)
+
+    return on_devices
+
+
+@dataclass(frozen=True)
+class _Devices:
+    """The devices of the voters of a batch: they draw from the operating system of whichever machine works on it."""
+
+    mechanism: EffectReporter
+    settings: Settings
+    epsilon: Epsilon
+    noise: Noise
+
+    def __call__(self, ballots: Ballots, before: int) -> FloatArray:
+        epsilons = Epsilons.same(self.epsilon, ballots.voters)
+        return self.mechanism.tally(self.mechanism.report(ballots, self.settings, epsilons, self.noise), self.settings)
+
+
+def _released(
+    asked: EffectsPreview,
+    counted: list[GroupCounts],
+    noise: Noise,
+    ledger: Mapping[str, Any] | None,
+    smallest: int,
+) -> EffectsRelease:
+    paradigm, grouping = asked.guarantee.paradigm, asked.grouping
+    facts: dict[str, Any] = {"counts": "voters equally" if paradigm.unit is Unit.VOTER else "pairs equally"}
+    if asked.weight_bound != 1.0 or getattr(asked.mechanism, "weights", None) is not None:
+        facts["weights"] = f"public, at most {asked.weight_bound:g}"
+    if grouping is not None and paradigm.unit is not Unit.VOTER:
+        facts["groups_not_protected"] = LABELS_NOT_PROTECTED
+    if paradigm.place is Place.DISTRIBUTED:
+        facts["reports_made_by"] = REPORTS_MADE_BY
+    if asked.public_selection is not None:
+        facts["selected_by"] = asked.public_selection
+    return EffectsRelease(
+        effects=effects_of(
+            asked.settings.study,
+            None if grouping is None else grouping.question,
+            () if grouping is None else grouping.labels,
+            asked.contrasts,
+            counted,
+            voters=asked.guarantee.voters,
+            smallest=smallest,
+            scale=asked.weight_bound,
+        ),
+        guarantee=asked.guarantee,
+        mechanism=asked.mechanism.name,
+        sampler=noise.name,
+        exact=noise.exact,
+        facts=facts,
+        ledger=ledger,
+        version=VERSION,
+    )
+
+
+def _check_smallest(smallest: int) -> None:
+    if isinstance(smallest, bool) or not isinstance(smallest, int) or smallest < 0:
+        raise CrowdveilError(f"the smallest group is {smallest!r}: use a whole number of voters, 0 or more")
