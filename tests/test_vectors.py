@@ -41,6 +41,20 @@ def test_vectors_are_up_to_date(make):
 def test_a_report_from_scripted_bytes_is_one_that_the_service_takes():
     vectors = load("scripted-reports")
     assert {case["mechanism"] for case in vectors["cases"]} == set(DISTRIBUTED)
+    takes_all(vectors)
+
+
+def test_a_third_answers_reports_are_of_both_kinds_and_such_that_the_service_takes():
+    vectors = load("third-answer")
+    said = {
+        (case["mechanism"], json.loads(case["report"]).get("indifferent", "three answers")) for case in vectors["cases"]
+    }
+    bits = {(name, bit) for name in ("one-bit", "score") for bit in (1, -1, None)}
+    assert said == {*bits, ("randomised-response", "three answers")}
+    takes_all(vectors)
+
+
+def takes_all(vectors):
     for case in vectors["cases"]:
         study = Study.from_dict(vectors["polls"][case["mechanism"]]["study"])
         terms = Terms(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from vectors.scripted_reports import scripted_reports
+from vectors.scripted_reports import scripted_reports, third_answer
 
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.clipped_ballots import told_length
@@ -245,6 +245,7 @@ VECTORS = (
     about,
     report_ids,
     scripted_reports,
+    third_answer,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, THREE_ANSWERS, distributed
 from crowdveil.protocol.report import write_reports
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.features import Feature
@@ -35,6 +36,8 @@ STUDY = Study(
     ),
     drawing=Drawing("independent", 8),
 )
+THIRD_ANSWER = replace(STUDY, name="third-answer", indifference="Toss a coin")
+"""The same, where neither side need be chosen."""
 TRUTH = "old"
 OPTIONS = ("young", "old", "in between")
 QUESTIONS = [{"id": "age", "options": [{"id": option} for option in OPTIONS]}]
@@ -42,20 +45,20 @@ ABOUT_EPSILON = Epsilon("0.7")
 EPSILONS = (Epsilon(1), Epsilon(6))
 
 
-def poll(mechanism: str) -> dict[str, Any]:
+def poll(mechanism: str, study: Study) -> dict[str, Any]:
     """Return what a server tells about a poll of this study, as far as a report needs it."""
-    scoring = DISTRIBUTED[mechanism].scoring(STUDY)
+    scoring = DISTRIBUTED[mechanism].scoring(study)
     return {
-        "study": STUDY.as_dict(),
-        "study_fingerprint": STUDY.fingerprint,
+        "study": study.as_dict(),
+        "study_fingerprint": study.fingerprint,
         "mechanism": mechanism,
         "levels": [
-            {"epsilon_micro": epsilon.micro, "size": DISTRIBUTED[mechanism].report_size(STUDY, epsilon)}
+            {"epsilon_micro": epsilon.micro, "size": DISTRIBUTED[mechanism].report_size(study, epsilon)}
             for epsilon in EPSILONS
         ],
         "method": {
-            "norm_bound": STUDY.norm_bound,
-            "record_bound": STUDY.record_bound,
+            "norm_bound": study.norm_bound,
+            "record_bound": study.record_bound,
             "axes": scoring and scoring.axes.tolist(),
             "units": scoring and scoring.units.tolist(),
             "clip": scoring and scoring.clip,
@@ -70,25 +73,53 @@ def scripted_reports() -> dict[str, Any]:
     "<seed> 0", "<seed> 1", ... one after the other.
     """
     dilemmas, choices, ballots = _session()
-    cases = []
-    for mechanism in DISTRIBUTED:
-        for epsilon in EPSILONS:
-            seed = f"{mechanism} {epsilon.micro}"
-            noise = ScriptedNoise(seed)
-            epsilons = Epsilons.same(epsilon, 1)
-            batch = DISTRIBUTED[mechanism].report(ballots, Settings(STUDY, STUDY.norm_bound), epsilons, noise)
-            (body,) = write_reports(mechanism, STUDY, epsilons, batch)
-            truth = np.array([OPTIONS.index(TRUTH)])
-            (option,) = AboutYou().report(truth, len(OPTIONS), Epsilons.same(ABOUT_EPSILON, 1), noise)
-            body["about"] = {"age": OPTIONS[option]}
-            cases.append({"mechanism": mechanism, "epsilon_micro": epsilon.micro, "seed": seed, "report": _text(body)})
+    cases = [
+        _case(mechanism, epsilon, f"{mechanism} {epsilon.micro}", ballots)
+        for mechanism in DISTRIBUTED
+        for epsilon in EPSILONS
+    ]
     return {
-        "polls": {mechanism: poll(mechanism) for mechanism in DISTRIBUTED},
+        "polls": {mechanism: poll(mechanism, STUDY) for mechanism in DISTRIBUTED},
         "dilemmas": dilemmas,
         "choices": choices,
         "about": {"age": TRUTH},
         "cases": cases,
     }
+
+
+def third_answer() -> dict[str, Any]:
+    """The same for a study that allows a third answer: some reports say a bit about indifference, the others come from
+    choices that coins have completed; randomised response is among three answers.
+    """
+    dilemmas, choices, ballots = _session()
+    indifferent = [choice if place % 3 else "neither" for place, choice in enumerate(choices)]
+    shown = np.array([(np.array(d["left"]) - np.array(d["right"])) / STUDY.units for d in dilemmas])
+    codes = np.array([{"left": 1, "right": -1, "neither": 0}[choice] for choice in indifferent], np.int8)
+    third = Ballots(THIRD_ANSWER, ballots.offsets, shown, codes)
+    carrying = [mechanism for mechanism in DISTRIBUTED if mechanism in THREE_ANSWERS]
+    cases = [
+        _case(mechanism, epsilon, f"third answer {number} {mechanism} {epsilon.micro}", third)
+        for mechanism in carrying
+        for epsilon in EPSILONS
+        for number in range(20)
+    ]
+    return {
+        "polls": {mechanism: poll(mechanism, THIRD_ANSWER) for mechanism in carrying},
+        "dilemmas": dilemmas,
+        "choices": indifferent,
+        "about": {"age": TRUTH},
+        "cases": cases,
+    }
+
+
+def _case(mechanism: str, epsilon: Epsilon, seed: str, ballots: Ballots) -> dict[str, Any]:
+    study, noise, epsilons = ballots.study, ScriptedNoise(seed), Epsilons.same(epsilon, 1)
+    made = distributed(mechanism, study).report(ballots, Settings(study, study.norm_bound), epsilons, noise)
+    (body,) = write_reports(mechanism, study, epsilons, made)
+    truth = np.array([OPTIONS.index(TRUTH)])
+    (option,) = AboutYou().report(truth, len(OPTIONS), Epsilons.same(ABOUT_EPSILON, 1), noise)
+    body["about"] = {"age": OPTIONS[option]}
+    return {"mechanism": mechanism, "epsilon_micro": epsilon.micro, "seed": seed, "report": _text(body)}
 
 
 def _session() -> tuple[list[dict[str, Any]], list[str], Ballots]:

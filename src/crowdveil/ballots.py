@@ -163,9 +163,11 @@ class Ballots:
         """
         neither = self.records - int(np.count_nonzero(self.choices))
         if neither:
+            ways = "leave them out on import, or with ballots.decided()"
+            if self.study.indifference is None:
+                ways += f"; or let study {self.study.name} allow it, by words for indifference"
             raise CrowdveilError(
-                f"in {neither} of {self.records} records neither side was chosen, which no mechanism can use: "
-                "leave them out on import, or with ballots.decided()"
+                f"in {neither} of {self.records} records neither side was chosen, which this cannot use: {ways}"
             )
         if not self.records or self.choices.min() == 1:
             return self.dilemmas
@@ -379,7 +381,9 @@ def census(source: BallotSource) -> Census:
     selection: str | None = None
     for batch in source.batches():
         counts.update(np.ascontiguousarray(batch.counts).data)
-        records.update(np.ascontiguousarray(batch.differences).data)
+        records.update(np.ascontiguousarray(_completed(batch).differences).data)
+        if batch.study.indifference is not None:
+            records.update(np.ascontiguousarray(batch.choices == 0).data)
         each.append(np.array([batch.voters, batch.records, batch.counts.min(), batch.counts.max()]))
         digests.append(None if batch.names is None else digest_bytes(batch.names))
         selection = selection or batch.selection
@@ -395,6 +399,13 @@ def census(source: BallotSource) -> Census:
         None if None in digests else b"".join(known for known in digests if known is not None),
         selection,
     )
+
+
+def _completed(ballots: Ballots) -> Ballots:
+    """Put the first side where neither was chosen, in a study that allows this: for a name, any side will do."""
+    if ballots.study.indifference is None or ballots.choices.all():
+        return ballots
+    return replace(ballots, choices=np.where(ballots.choices == 0, np.int8(1), ballots.choices))
 
 
 def check_one_record_each(study: Study, voters: int, records: int, confirmed: bool) -> None:

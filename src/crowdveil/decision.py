@@ -19,7 +19,7 @@ from crowdveil.arrays import FloatArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.unknown import Unknown
 from crowdveil.releases import Release
-from crowdveil.study.study import Dilemma
+from crowdveil.study.study import COIN, Dilemma
 
 DEFAULT_CERTAINTY = 0.9
 FEWEST_FREEDOM = 10
@@ -49,7 +49,7 @@ class Decision:
 
     ranking: tuple[Ranked, ...]
     probability: float | None
-    """For two alternatives: the share of voters who prefer the first-ranked, given all that is not known."""
+    """For two alternatives: the share of voters who choose the first-ranked, given all that is not known."""
     certainty: float
     population_certainty: float | None
     """None for the paper's society, which tells nothing of a population."""
@@ -59,11 +59,26 @@ class Decision:
     paradigm: str
     delta: float = 0.0
     """0 for a purely private release."""
+    indifferent: float | None = None
+    """For two alternatives of a study that allows it: the share of voters who would toss a coin."""
+    coin: bool = False
+    """Whether more voters would toss a coin than choose either alternative: the certainty is then about this."""
 
     @property
     def choice(self) -> str | None:
-        """The name of the chosen alternative, or None where it is too close to call."""
-        return self.ranking[0].name if self.certainty >= self.threshold else None
+        """The name of the chosen alternative, or "toss a coin", or None where it is too close to call."""
+        if self.certainty < self.threshold:
+            return None
+        return COIN if self.coin else self.ranking[0].name
+
+    @property
+    def probabilities(self) -> dict[str, float] | None:
+        """The shares of voters who choose either alternative and who would toss a coin; None without that answer."""
+        if self.indifferent is None or self.probability is None:
+            return None
+        first, second = (one.name for one in self.ranking)
+        rest = max(1 - self.probability - self.indifferent, 0.0)
+        return {first: self.probability, second: rest, COIN: self.indifferent}
 
     @property
     def sentences(self) -> list[str]:
@@ -72,19 +87,29 @@ class Decision:
         if self.population_certainty is None:
             return [f"{said}that privacy noise did not change the choice of this society."]
         told = [
-            f"{said}that the voters of this release prefer it on the whole. Noise, and all that clipping and the model "
-            "may be off by, are counted in.",
+            f"{said}that {self._claim}. Noise, and all that clipping and the model may be off by, are counted in.",
             f"Population certainty: {certainty_text(self.population_certainty)}, that the people whom these voters "
             "were drawn from do, if they were drawn by chance.",
         ]
         if self.probability is None:
             return told
         first, second = self.ranking
+        if self.probabilities is not None:
+            shares = ", ".join(f"{share:.0%} “{name}”" for name, share in self.probabilities.items())
+            return [f"Probabilities: {shares}, the shares of voters who would answer so, as far as it is known.", *told]
         return [
             f"Probability: {self.probability:.0%}, the share of voters who would choose “{first.name}” over "
             f"“{second.name}”, as far as it is known.",
             *told,
         ]
+
+    @property
+    def _claim(self) -> str:
+        if self.coin:
+            return "more voters of this release would toss a coin than choose either"
+        if self.indifferent is not None:
+            return "more voters of this release choose it than the other, and than would toss a coin"
+        return "the voters of this release prefer it on the whole"
 
     def __repr__(self) -> str:
         return f"<decision: {self._verdict()}; {self.reason}>"
@@ -101,7 +126,9 @@ class Decision:
         )
 
     def _verdict(self) -> str:
-        return "too close to call" if self.choice is None else f"the crowd chooses {self.choice}"
+        if self.choice is None:
+            return "too close to call"
+        return "the crowd would toss a coin" if self.coin else f"the crowd chooses {self.choice}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the decision in plain words."""
@@ -110,6 +137,7 @@ class Decision:
             "too_close_to_call": self.choice is None,
             "reason": self.reason,
             "probability": self.probability,
+            **({} if self.probabilities is None else {"probabilities": self.probabilities, "toss_a_coin": self.coin}),
             "certainty": self.certainty,
             "population_certainty": self.population_certainty,
             "threshold": self.threshold,
@@ -135,6 +163,12 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
     symmetric and does not depend on s, so if in truth s < 0, then R > t - B, which has probability 1 - c at most. Where
     the unshrunk estimate contradicts the ranking there is no certainty. With more than two alternatives, the chances of
     error against each of the others are added up (union bound). Of a paper's society, B is 0 and s the noiseless one.
+
+    Where the study allows a third answer, a dilemma of two alternatives has three: the choice is the one that most
+    voters would give, be it "toss a coin". That is so between the margins -m and m at which a side is chosen as often
+    as neither (``Indifference.even_margin``), so in place of 0 the margin is compared with m, and with both ends for a
+    coin; what is not known of the threshold adds to the noise. People were asked about two at a time, so of three or
+    more alternatives the first is chosen as if everybody had to.
     """
     if not isinstance(release, Release):
         raise CrowdveilError(f"the release is {release!r:.80}: read it first, with read_release(path)")
@@ -151,12 +185,11 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
     population = [1 - population_certainty(release, side) for side in sides] if release.unknown is not None else None
     runner_up = order[1]
     identical = bool((points[best] == points[runner_up]).all())
+    if release.indifference is not None and release.unknown is not None and len(order) == 2:
+        return _of_three(release, dilemma, order.tolist(), scores, sides[0], certainty)
     sure = 0.0 if identical else max(0.0, 1 - sum(doubts))
     return Decision(
-        ranking=tuple(
-            Ranked(dilemma.alternatives[i].name, float(scores[i]), release.study.describe(dilemma.alternatives[i]))
-            for i in order
-        ),
+        ranking=_ranking(release, dilemma, order.tolist(), scores),
         probability=NormalDist().cdf(float(stated_margins(release, sides[0])))
         if len(order) == 2 and release.unknown is not None
         else None,
@@ -168,6 +201,80 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
         paradigm=release.guarantee.paradigm.name,
         delta=release.guarantee.delta,
     )
+
+
+def _ranking(release: Release, dilemma: Dilemma, order: Sequence[int], scores: FloatArray) -> tuple[Ranked, ...]:
+    ranked = [dilemma.alternatives[i] for i in order]
+    return tuple(
+        Ranked(one.name, float(scores[i]), release.study.describe(one)) for i, one in zip(order, ranked, strict=True)
+    )
+
+
+def _of_three(
+    release: Release, dilemma: Dilemma, order: Sequence[int], scores: FloatArray, side: FloatArray, asked: float
+) -> Decision:
+    """Decide among two alternatives and a coin: what most voters would answer."""
+    assert release.indifference is not None
+    shares = three_shares(release, side)
+    coin = shares[2] > max(shares[:2])
+    sure, population = _third_certainties(release, side, coin=coin)
+    if sure >= asked:
+        reason = (
+            f"so clear an answer would be wrong in at most {max(1 - sure, 1e-4):.2%} of cases, whatever the crowd's is"
+        )
+    else:
+        reason = _reason(release, [side], sure, asked, identical=not side.any())
+    return Decision(
+        ranking=_ranking(release, dilemma, order, scores),
+        probability=shares[0],
+        certainty=sure,
+        population_certainty=population,
+        threshold=asked,
+        reason=reason,
+        epsilon=release.guarantee.epsilon.value,
+        paradigm=release.guarantee.paradigm.name,
+        delta=release.guarantee.delta,
+        indifferent=shares[2],
+        coin=coin,
+    )
+
+
+def three_shares(release: Release, difference: FloatArray) -> tuple[float, float, float]:
+    """Return the shares who choose x, who choose z, and who would toss a coin, given x - z."""
+    assert release.indifference is not None
+    assert release.unknown is not None
+    mean, variance = release.unknown.predictive(difference)
+    return release.indifference.shares(float(mean), float(variance))
+
+
+def _third_certainties(release: Release, difference: FloatArray, *, coin: bool) -> tuple[float, float]:
+    """Return how sure the commonest of three answers is, of the crowd and of the people whom it was drawn from."""
+    third, unknown = release.indifference, release.unknown
+    assert third is not None
+    assert unknown is not None
+    if _too_few(unknown):
+        return 0.0, 0.0
+    margin, bound, even = unknown.margin(difference), unknown.bias_bound(difference), third.even_margin
+    slack = third.even_slope * third.deviation
+    wider = math.hypot(slack, unknown.sampling_deviation(difference))
+
+    def sure(distance: float, deviation: float) -> float:
+        return _less_sure(release, difference, distance - bound, deviation) if distance > bound else 0.0
+
+    if not coin:
+        return sure(margin - even, slack), sure(margin - even, wider)
+    crowd, population = (sure(even - margin, each) + sure(even + margin, each) - 1 for each in (slack, wider))
+    return max(crowd, 0.0), max(population, 0.0)
+
+
+def _less_sure(release: Release, difference: FloatArray, margin: float, deviation: float) -> float:
+    """Return P(noise < margin) with an independent error of some deviation added to the noise."""
+    certainty = release.noise.below(difference, margin)
+    if certainty <= 0.5 or deviation == 0:
+        return certainty
+    # The noise alone reaches the margin at so many deviations; another error adds to its variance.
+    noise = margin / NormalDist().inv_cdf(min(certainty, 1 - 1e-12))
+    return min(certainty, NormalDist().cdf(margin / math.hypot(noise, deviation)))
 
 
 def certainty_text(certainty: float) -> str:
@@ -201,13 +308,10 @@ def population_certainty(release: Release, difference: FloatArray) -> float:
     """Return how sure it is that the people whom the crowd was drawn from prefer x to z: sampling counts, too."""
     assert release.unknown is not None
     certainty = crowd_certainty(release, difference)
-    sampling = release.unknown.sampling_deviation(difference)
-    if certainty <= 0.5 or sampling == 0:
+    if certainty <= 0.5:
         return certainty
     margin = release.unknown.margin(difference) - release.unknown.bias_bound(difference)
-    # The noise alone reaches the margin at so many deviations; sampling adds to its variance.
-    noise = margin / NormalDist().inv_cdf(min(certainty, 1 - 1e-12))
-    return min(certainty, NormalDist().cdf(margin / math.hypot(noise, sampling)))
+    return _less_sure(release, difference, margin, release.unknown.sampling_deviation(difference))
 
 
 def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: float, identical: bool) -> str:

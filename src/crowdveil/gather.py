@@ -9,7 +9,7 @@ from typing import Any
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import GREATEST, LEAST, Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm
-from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import distributed
 from crowdveil.protocol.report import Terms, read_reports
 from crowdveil.releases import Release
 from crowdveil.request import FEWEST_VOTERS
@@ -41,7 +41,7 @@ def release_from_reports(batches: Iterable[Sequence[Mapping[str, Any]]], paradig
 
     So the same reports may be released again, and as often as anybody likes.
     """
-    mechanism = DISTRIBUTED[terms.mechanism]
+    mechanism = distributed(terms.mechanism, terms.settings.study)
     if paradigm.name not in mechanism.paradigms:
         raise CrowdveilError(f"{terms.mechanism} serves {' and '.join(mechanism.paradigms)}, not {paradigm.name}")
     tally = _Tally()
@@ -64,6 +64,7 @@ def release_from_reports(batches: Iterable[Sequence[Mapping[str, Any]]], paradig
         ledger=None,
         version=VERSION,
         unknown=estimate.unknown,
+        indifference=estimate.indifference,
     )
 
 

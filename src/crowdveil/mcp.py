@@ -39,9 +39,10 @@ INSTRUCTIONS = (
     "under differential privacy. Call describe_study first: it lists the features in which alternatives are described. "
     "Then call decide_dilemma with two or more alternatives. Where there are several polls, list_releases tells them, "
     "and the poll must be named. When it is too close to call, too much is not known for the crowd's margin: do not "
-    "present the first of the ranking as the crowd's choice. The probability is the share of voters who agree, the "
-    "certainty is about the voters' choice as a whole, and the population certainty about the people whom they were "
-    "drawn from."
+    "present the first of the ranking as the crowd's choice. Some studies let voters treat both alternatives equally: "
+    "there, probabilities has three shares, and the choice may be to toss a coin. The probability is the share of "
+    "voters who agree, the certainty is about the voters' choice as a whole, and the population certainty about the "
+    "people whom they were drawn from."
 )
 
 PollName = Annotated[
@@ -107,7 +108,8 @@ def mcp_server(source: Releases, usual_poll: str | None = None) -> MCPServer:
     ) -> dict[str, Any]:
         """Decide which alternative the crowd would choose, with ranking, probability, certainty and privacy guarantee.
 
-        ``choice`` is null where it is too close to call; ``reason`` says why.
+        ``choice`` is null where it is too close to call, and "toss a coin" where most voters would treat both equally;
+        ``reason`` says why.
         """
         return _told(_decide, _told(source.release, release, poll=poll or usual_poll), alternatives, certainty)
 

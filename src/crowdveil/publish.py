@@ -20,7 +20,7 @@ from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.ledger.charge import ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Loss, Sensitivity, Settings
-from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, central, distributed
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.gaussian import OpenDPGaussian
@@ -156,14 +156,14 @@ def _measure(source: BallotSource, preview: Preview, seed: int | None) -> Callab
     seeded = None if seed is None else FloatNoiseForExperiments(seed)
     if preview.mechanism in CENTRAL:
         # OpenDP is the reference; the bulk sampler draws from the same law a thousand times faster.
-        central = CENTRAL[preview.mechanism]
-        once = seeded or (OpenDPGaussian() if central.takes is Loss.RHO else OpenDPNoise())
-        measured = central.measure(source, settings, loss)
-        return lambda: _Noisy(central.release(measured, settings, loss, once), once.name, once.exact)
+        trusted = central(preview.mechanism, settings.study)
+        once = seeded or (OpenDPGaussian() if trusted.takes is Loss.RHO else OpenDPNoise())
+        measured = trusted.measure(source, settings, loss)
+        return lambda: _Noisy(trusted.release(measured, settings, loss, once), once.name, once.exact)
     noise: Noise = seeded or BulkNoise()
-    distributed = DISTRIBUTED[preview.mechanism]
+    devices = distributed(preview.mechanism, settings.study)
     return lambda: _Noisy(
-        distributed.aggregate(_reports(source, distributed, settings, preview.epsilons, noise), settings),
+        devices.aggregate(_reports(source, devices, settings, preview.epsilons, noise), settings),
         noise.name,
         noise.exact,
     )
@@ -214,4 +214,5 @@ def _release(preview: Preview, noisy: _Noisy, ledger: Mapping[str, Any] | None) 
         ledger=ledger,
         version=VERSION,
         unknown=noisy.estimate.unknown,
+        indifference=noisy.estimate.indifference,
     )

@@ -23,6 +23,7 @@ from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import write_text
 from crowdveil.privacy.guarantee import Guarantee
+from crowdveil.privacy.indifference import Indifference
 from crowdveil.privacy.intervals import ERROR_BAR, intervals
 from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
 from crowdveil.privacy.unknown import Unknown
@@ -57,6 +58,8 @@ class Release:
     version: str
     unknown: Unknown | None = None
     """What beside the noise is not known of the crowd's preference; None for the paper's society."""
+    indifference: Indifference | None = None
+    """The crowd's threshold, in a study that allows a third answer."""
     on_save: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
     """Told the digest once the release is durably in place: the ledger that was charged notes the delivery."""
 
@@ -124,6 +127,7 @@ class Release:
                 )
             ],
             "unknown": None if self.unknown is None else self.unknown.as_dict(),
+            "indifference": None if self.indifference is None else self.indifference.as_dict(),
             "guarantee": self.guarantee.as_dict(),
             "mechanism": self.mechanism,
             "noise": {**self.noise.as_dict(), "sampler": self.sampler, "exact": self.exact},
@@ -313,6 +317,7 @@ def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
             ledger=data["ledger"],
             version=str(data["crowdveil"]),
             unknown=None if data["unknown"] is None else Unknown.from_dict(data["unknown"], study.dimension),
+            indifference=None if data["indifference"] is None else Indifference.from_dict(data["indifference"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CrowdveilError(f"it is not a complete release: {type(error).__name__} {error}") from None

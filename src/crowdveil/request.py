@@ -18,7 +18,14 @@ from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.privacy.ledger.charge import Charge, Crowd
 from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
-from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, MECHANISMS, check_options, mechanism_name
+from crowdveil.privacy.mechanisms.registry import (
+    CENTRAL,
+    MECHANISMS,
+    central,
+    check_options,
+    distributed,
+    mechanism_name,
+)
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.zcdp import ZcdpBudget
 from crowdveil.voter_names import check_distinct, names_from_digests
@@ -96,8 +103,9 @@ class Preview:
     def expected_noise(self) -> NoiseDistribution | None:
         """The noise that the society would carry, where it is known beforehand."""
         if self.mechanism in CENTRAL:
-            return CENTRAL[self.mechanism].expected_noise(self.settings, self.dataset.voters, self.loss)
-        return DISTRIBUTED[self.mechanism].expected_noise(self.settings, self.epsilons)
+            trusted = central(self.mechanism, self.settings.study)
+            return trusted.expected_noise(self.settings, self.dataset.voters, self.loss)
+        return distributed(self.mechanism, self.settings.study).expected_noise(self.settings, self.epsilons)
 
     @property
     def loss(self) -> Epsilon | Fraction:

@@ -17,9 +17,9 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import distributed
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.protocol.ballot import SIDES, check_about, write_ballot
+from crowdveil.protocol.ballot import answers, check_about, write_ballot
 from crowdveil.protocol.description import check_mechanism
 from crowdveil.protocol.polls import Level, Poll
 from crowdveil.protocol.report import write_reports
@@ -27,7 +27,9 @@ from crowdveil.protocol.submission import Kind, Submission
 from crowdveil.study.study import Dilemma
 
 Choose = Callable[[Dilemma], str]
-"""Returns the name of the chosen alternative of a dilemma: ``left`` or ``right``."""
+"""Returns what is chosen in a dilemma: ``left`` or ``right``, or ``neither`` where the study allows it."""
+
+_CODES = {"left": 1, "right": -1, "neither": 0}
 
 
 def make_submission(
@@ -42,8 +44,9 @@ def make_submission(
     """Turn choices into what is sent. In a distributed poll the noise is drawn here, and the choices end here."""
     check_about(about, poll)
     for choice in choices:
-        if choice not in SIDES:
-            raise CrowdveilError(f"a voter chose {choice!r}: choose 'left' or 'right'")
+        if choice not in answers(poll.study):
+            allowed = " or ".join(map(repr, answers(poll.study)))
+            raise CrowdveilError(f"a voter chose {choice!r}: choose {allowed}")
     if not poll.distributed:
         return Submission(poll.name, Kind.BALLOT, token, _bytes(write_ballot(poll.study, dilemmas, choices, about)))
     report = make_report(poll, dilemmas, choices, level, noise)
@@ -60,14 +63,12 @@ def make_report(
     own code clips to the study's bounds and draws the noise for them, so that the promise holds for any choice.
     """
     check_mechanism(poll)
-    records = []
-    for dilemma, choice in zip(dilemmas, choices, strict=True):
-        left, right = dilemma.alternatives
-        records.append(poll.study.difference(*((left, right) if choice == "left" else (right, left))))
-    ballots = Ballots.from_differences(poll.study, np.array([0, len(records)]), np.array(records))
+    shown = np.array([poll.study.difference(*dilemma.alternatives) for dilemma in dilemmas])
+    codes = np.array([_CODES[choice] for choice in choices], np.int8)
+    ballots = Ballots(poll.study, np.array([0, len(codes)]), shown, codes)
     epsilons = Epsilons.same(level.epsilon, 1)
     settings = Settings(poll.study, poll.study.norm_bound)
-    batch = DISTRIBUTED[poll.mechanism].report(ballots, settings, epsilons, noise)
+    batch = distributed(poll.mechanism, poll.study).report(ballots, settings, epsilons, noise)
     return write_reports(poll.mechanism, poll.study, epsilons, batch)[0]
 
 

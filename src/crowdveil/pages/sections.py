@@ -192,6 +192,8 @@ def decision_section(decision: Decision, level: int) -> str:
     """Show a dilemma that was decided from the release."""
     if decision.choice is None:
         verdict = "<strong>Too close to call.</strong>"
+    elif decision.coin:
+        verdict = "The crowd would <strong>toss a coin</strong>."
     else:
         verdict = f"The crowd would choose <strong>{text(decision.choice)}</strong>."
     alternatives = "\n".join(

@@ -57,9 +57,14 @@ class Unknown:
         Of gamma . x + noise > 0 with gamma ~ N(mean, covariance) and standard normal noise, the probability is
         Phi(mean . x / sqrt(1 + x' covariance x)).
         """
+        means, variances = self.predictive(differences)
+        return np.asarray(means / np.sqrt(1 + variances), np.float64)
+
+    def predictive(self, differences: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """Return the mean and the variance of the margin of each difference (rows), given all that is known."""
         x, left_out = differences @ self.basis, differences @ self.rest
-        spread = 1 + ((x @ self.covariance) * x).sum(axis=-1) + (left_out * left_out).sum(axis=-1)
-        return np.asarray(x @ self.mean / np.sqrt(spread), np.float64)
+        variances = ((x @ self.covariance) * x).sum(axis=-1) + (left_out * left_out).sum(axis=-1)
+        return np.asarray(x @ self.mean, np.float64), np.asarray(variances, np.float64)
 
     def margin(self, difference: FloatArray) -> float:
         """Return the unshrunk estimate of the margin of a dilemma."""

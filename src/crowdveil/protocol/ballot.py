@@ -18,6 +18,13 @@ from crowdveil.study.study import Dilemma, Study
 
 FORMAT = "crowdveil ballot 1"
 SIDES = ("left", "right")
+NEITHER = "neither"
+"""The choice of those who would treat both sides equally, in a study that allows it."""
+
+
+def answers(study: Study) -> tuple[str, ...]:
+    """Return all that may be chosen in a dilemma of a study."""
+    return SIDES if study.indifference is None else (*SIDES, NEITHER)
 
 
 def write_session(dilemmas: Iterable[Dilemma]) -> dict[str, Any]:
@@ -105,8 +112,8 @@ def _sides(dilemma: Dilemma) -> dict[str, list[float]]:
 def _check_record(record: Any, study: Study) -> None:
     if not isinstance(record, dict) or set(record) != {*SIDES, "chosen"}:
         raise Refusal(Reason.MALFORMED, "a record is an object with left, right and chosen")
-    if record["chosen"] not in SIDES:
-        raise Refusal(Reason.MALFORMED, "chosen must be left or right")
+    if record["chosen"] not in answers(study):
+        raise Refusal(Reason.MALFORMED, f"chosen must be {' or '.join(answers(study))}")
     for side in SIDES:
         if not isinstance(record[side], list) or len(record[side]) != study.dimension:
             raise Refusal(Reason.WRONG_SIZE, f"left and right must have {study.dimension} numbers each")

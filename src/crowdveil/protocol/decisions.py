@@ -9,7 +9,7 @@ from typing import Any
 from crowdveil.decision import Decision, Ranked
 from crowdveil.errors import CrowdveilError
 from crowdveil.releases import Release
-from crowdveil.study.study import LONGEST_NAME, Dilemma, Study
+from crowdveil.study.study import COIN, LONGEST_NAME, Dilemma, Study
 
 CURRENT = "current"
 """Stands for the release that a poll's decisions use: the one that its host has marked, or else the newest."""
@@ -80,6 +80,8 @@ def read_decision(data: Mapping[str, Any]) -> RemoteDecision:
         epsilon=guarantee["epsilon"],
         paradigm=guarantee["paradigm"],
         delta=guarantee.get("delta", 0.0),
+        indifferent=(data.get("probabilities") or {}).get(COIN),
+        coin=bool(data.get("toss_a_coin")),
         release=data["release"],
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, check_answers
 from crowdveil.privacy.planning.relay import relayed_bits
 from crowdveil.privacy.relayed import RelayedPromise
 from crowdveil.protocol.polls import Entry, Level, Option, Poll, Question, State
@@ -127,6 +127,7 @@ def check_mechanism(poll: Poll) -> None:
         raise CrowdveilError(
             f"poll {poll.name} promises {poll.paradigm.name}, which {poll.mechanism} does not keep; do not vote in it"
         )
+    check_answers(poll.mechanism, poll.study)
 
 
 def _with_promise_kept(poll: Poll, told: Mapping[str, Any]) -> Poll:

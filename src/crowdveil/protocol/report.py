@@ -14,7 +14,7 @@ from typing import Any
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Settings
-from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, distributed
 from crowdveil.study.study import Study
 
 FORMAT = "crowdveil report 1"
@@ -39,13 +39,14 @@ def write_reports(mechanism: str, study: Study, epsilons: Epsilons, reports: Any
             "epsilon_micro": epsilon.micro,
             **fields,
         }
-        for epsilon, fields in zip(epsilons, _mechanism(mechanism).wire.write(reports), strict=True)
+        for epsilon, fields in zip(epsilons, _mechanism(mechanism, study).wire.write(reports), strict=True)
     ]
 
 
 def check_report(body: Any, terms: Terms) -> None:
     """Refuse a report that no honest device could have made under these terms."""
-    mechanism, study = _mechanism(terms.mechanism), terms.settings.study
+    study = terms.settings.study
+    mechanism = _mechanism(terms.mechanism, study)
     known = {"format", "study", "mechanism", "epsilon_micro", *mechanism.wire.fields}
     if not isinstance(body, Mapping) or set(body) != known or body["format"] != FORMAT:
         raise Refusal(Reason.MALFORMED, f"a report is an object with {', '.join(sorted(known))}")
@@ -63,11 +64,12 @@ def check_report(body: Any, terms: Terms) -> None:
 
 def read_reports(bodies: Sequence[Mapping[str, Any]], terms: Terms) -> Any:
     """Gather reports, each checked already, into what their mechanism aggregates."""
-    return _mechanism(terms.mechanism).wire.read(bodies, terms.settings.study)
+    study = terms.settings.study
+    return _mechanism(terms.mechanism, study).wire.read(bodies, study)
 
 
-def _mechanism(name: str) -> DistributedMechanism[Any]:
+def _mechanism(name: str, study: Study) -> DistributedMechanism[Any]:
     try:
-        return DISTRIBUTED[name]
+        return distributed(name, study)
     except KeyError:
         raise CrowdveilError(f"{name!r} is not a mechanism with reports: use {', '.join(DISTRIBUTED)}") from None

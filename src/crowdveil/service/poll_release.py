@@ -17,7 +17,7 @@ from crowdveil.gather import release_from_reports
 from crowdveil.privacy.amount import NOTHING, Amount
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.intervals import ERROR_BAR
-from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import distributed
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.publish import charged_release
 from crowdveil.request import FEWEST_VOTERS, Request, preview_request
@@ -56,7 +56,7 @@ def preview_release(store: Store, name: str, epsilon: Epsilon | None = None) -> 
     poll = store.polls.known(name)
     if poll.distributed:
         epsilons = _epsilons(store, poll)
-        noise = DISTRIBUTED[poll.mechanism].expected_noise(poll.settings, epsilons)
+        noise = distributed(poll.mechanism, poll.study).expected_noise(poll.settings, epsilons)
         return ReleasePreview(name, len(epsilons), poll.mechanism, NOTHING, None, noise)
     spend, account = _spending(poll, epsilon), store.releases.account(name)
     prepared = preview_request(store.submissions.crowd(name), _request(poll, spend))

@@ -26,12 +26,15 @@ from crowdveil.study.plain_data import canonical_json, check_keys, need, number,
 
 LONGEST_NAME = 200
 """Of an alternative, in characters."""
+COIN = "toss a coin"
+"""The choice of a crowd most of which would treat two alternatives equally, in a study that allows this answer."""
 _DECIMALS = 9
 """Weighted sums of fractions are told from zero after this many."""
 _SETTINGS = (
     "name",
     "title",
     "question",
+    "indifference",
     "norm_bound",
     "record_norm",
     "parts",
@@ -98,6 +101,8 @@ class Study:
     """The factors that the study names; where it names none, its features are its factors."""
     categories: tuple[Category, ...] = ()
     """What is told in words: groups of features, one for each level, of which an alternative has one."""
+    indifference: str | None = None
+    """The words of the third answer, that both sides be treated equally; None where people have to choose."""
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -106,6 +111,11 @@ class Study:
         doubled = sorted({n for n in names if names.count(n) > 1})
         if doubled:
             raise CrowdveilError(f"study {self.name!r} names a feature twice: {', '.join(doubled)}")
+        if self.indifference is not None and not (self.indifference.strip() and _is_text(self.indifference)):
+            raise CrowdveilError(
+                f"study {self.name!r}: indifference must be the words of the third answer, such as "
+                '"Treat them equally: toss a coin"; leave it out where people have to choose'
+            )
         if not (self.norm_bound > 0 and math.isfinite(self.norm_bound)):
             raise CrowdveilError(f"study {self.name!r}: norm_bound must be a positive number, got {self.norm_bound}")
         if self.record_norm is not None and not (self.record_norm > 0 and math.isfinite(self.record_norm)):
@@ -341,6 +351,8 @@ class Study:
                 f"alternative {position + 1} of the dilemma has the name {name!r:.80}: "
                 f"a name is a text of 1 to {LONGEST_NAME} characters"
             )
+        if self.indifference is not None and name == COIN:
+            raise CrowdveilError(f"an alternative cannot be called {name!r}: in study {self.name} that is an answer")
         return self.alternative(features, name)
 
     def difference(self, chosen: Alternative, other: Alternative) -> FloatArray:
@@ -363,6 +375,7 @@ class Study:
             "name": self.name,
             "title": self.title,
             "question": self.question,
+            **({"indifference": self.indifference} if self.indifference is not None else {}),
             "norm_bound": float(self.norm_bound),
             **({"record_norm": float(self.record_norm)} if self.record_norm is not None else {}),
             **({"parts": list(self.parts)} if self.parts else {}),
@@ -394,6 +407,7 @@ class Study:
             parts=tuple(str(part) for part in optional(data, "parts", [], where)),
             named_factors=tuple(Factor.from_dict(entry, where) for entry in optional(data, "factors", [], where)),
             categories=tuple(category for category, _ in categories),
+            indifference=need(data, "indifference", str, where) if "indifference" in data else None,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,20 @@ INTERFACE_LANGUAGES = ("en", "ar", "zh", "fr", "de", "ja", "ko", "pt", "ru", "es
 
 OWN_LANGUAGE = "en"
 """The language that a study's own words are taken to be in."""
+
+TOSS_A_COIN = {
+    "en": "Treat them equally: toss a coin",
+    "ar": "عاملهم بالتساوي: ألقِ عملة معدنية",
+    "zh": "同等对待双方：抛硬币决定",
+    "fr": "Les traiter de la même façon : tirer à pile ou face",
+    "de": "Beide gleich behandeln: eine Münze werfen",
+    "ja": "等しく扱う：コインを投げて決める",
+    "ko": "똑같이 대하기: 동전 던지기로 결정",
+    "pt": "Tratá-los por igual: lançar uma moeda ao ar",
+    "ru": "Отнестись одинаково: бросить монету",
+    "es": "Tratarlos por igual: lanzar una moneda",
+}
+"""The usual words of the third answer: where a study has them in English, they are translated already."""
 
 _TABLES = {"feature": "features", "category": "categories", "factor": "factors"}
 _RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
@@ -59,6 +73,8 @@ class Translation:
     features: Mapping[str, FeatureWords]
     factors: Mapping[str, FactorWords]
     """Of the factors that the study names."""
+    indifference: str | None = None
+    """The third answer, in a study that allows it."""
 
     @property
     def direction(self) -> str:
@@ -72,6 +88,7 @@ class Translation:
             "direction": self.direction,
             "title": self.title,
             "question": self.question,
+            **({} if self.indifference is None else {"indifference": self.indifference}),
             "parts": list(study.parts),
             "features": {
                 f.name: {"label": self.features[f.name].label, "words": _with_unsaid(f, self.features[f.name].words)}
@@ -119,7 +136,8 @@ def load_translation(path: str | Path, study: Study) -> Translation:
 
 def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Translation:
     """Check the plain data of a translation against its study; ``where`` names it in what is said of it."""
-    check_keys(data, ("study", "language", "title", "question", "features", "categories", "factors"), where)
+    allowed = ("study", "language", "title", "question", "features", "categories", "factors")
+    check_keys(data, allowed if study.indifference is None else (*allowed, "indifference"), where)
     if text(data, "study", where) != study.name:
         raise CrowdveilError(f"{where} translates the study {data['study']!r}, not {study.name!r}")
     language = text(data, "language", where)
@@ -136,7 +154,17 @@ def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Trans
         question=text(data, "question", where),
         features={f.name: _feature_words(f, features[f.name], f"{where}, feature {f.name}") for f in study.features},
         factors={f.name: _factor_words(factors[f.name], f"{where}, factor {f.name}") for f in study.named_factors},
+        indifference=_indifference(data, study, language, where),
     )
+
+
+def _indifference(data: Mapping[str, Any], study: Study, language: str, where: str) -> str | None:
+    """Return the words of the third answer, which need not be given where they are the usual ones."""
+    if study.indifference is None:
+        return None
+    if "indifference" not in data and study.indifference == TOSS_A_COIN[OWN_LANGUAGE] and language in TOSS_A_COIN:
+        return TOSS_A_COIN[language]
+    return text(data, "indifference", where)
 
 
 def _table(data: Mapping[str, Any], kind: str, names: Sequence[str], study: Study, where: str) -> dict[str, Any]:
@@ -224,10 +252,13 @@ def _own_words(study: Study) -> Translation:
         question=study.question,
         features={f.name: FeatureWords(f.label, f.words) for f in study.features},
         factors={f.name: FactorWords(f.title, f.poles) for f in study.named_factors},
+        indifference=study.indifference,
     )
 
 
 def _bundled_words_fit(study: Study) -> bool:
     """Tell whether the bundled translations fit: the study's own words are those of the bundled study."""
     has_translations = study.name in BUNDLED and not study.name.startswith("synthetic")
-    return has_translations and _own_words(load_study(study.name)) == _own_words(study)
+    if not has_translations or study.indifference not in (None, TOSS_A_COIN[OWN_LANGUAGE]):
+        return False
+    return _own_words(load_study(study.name)) == replace(_own_words(study), indifference=None)

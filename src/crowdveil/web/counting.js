@@ -9,6 +9,7 @@ import { CHARACTERS } from "./scene/characters.js";
  * @typedef {import("./mechanisms/study.js").Study} Study
  * @typedef {import("./mechanisms/study.js").Dilemma} Dilemma
  * @typedef {import("./mechanisms/study.js").Side} Side
+ * @typedef {import("./mechanisms/study.js").Choice} Choice
  *
  * @typedef {{times: number, of: number}} Count so many times, of so many
  *
@@ -20,12 +21,24 @@ import { CHARACTERS } from "./scene/characters.js";
  */
 
 /**
+ * Count the dilemmas in which a side was chosen.
+ * @param {Study} study
+ * @param {Dilemma[]} dilemmas
+ * @param {Choice[]} choices
+ * @returns {Result}
+ */
+export function countChoices(study, dilemmas, choices) {
+  const decided = dilemmas.filter((_, i) => choices[i] !== "neither");
+  return countSides(study, decided, choices.filter((choice) => choice !== "neither"));
+}
+
+/**
  * @param {Study} study
  * @param {Dilemma[]} dilemmas
  * @param {Side[]} choices
  * @returns {Result}
  */
-export function countChoices(study, dilemmas, choices) {
+function countSides(study, dilemmas, choices) {
   const factors = study.factors ?? study.features.map(({ name }) => ({ name, weights: { [name]: 1 } }));
   const poles = dilemmas.map((dilemma) => positiveSides(study, factors, dilemma));
   const counted = factors.map(({ name }, k) => {

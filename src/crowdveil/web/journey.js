@@ -2,7 +2,7 @@
  * Where a voter is, and what has been gathered on the way. Plain data in, plain data out.
  *
  * @typedef {import("./mechanisms/study.js").Poll} Poll
- * @typedef {import("./mechanisms/study.js").Side} Side
+ * @typedef {import("./mechanisms/study.js").Choice} Choice
  * @typedef {"welcome" | "level" | "practice" | "dilemmas" | "about" | "review" | "sending" | "done"} Step
  * @typedef {{step: Step, place: number}} Spot
  *
@@ -20,7 +20,7 @@
  * @property {Step} step
  * @property {number | null} epsilon_micro the chosen level
  * @property {import("./mechanisms/study.js").Dilemma[]} dilemmas
- * @property {(Side | null)[]} choices
+ * @property {(Choice | null)[]} choices
  * @property {number} place which dilemma is shown
  * @property {Record<string, string>} about
  * @property {string | null} token
@@ -138,7 +138,7 @@ export function changed(state, change) {
   return { ...state, ...change, body: null };
 }
 
-/** @param {State} state @returns {Side[]} one choice for each dilemma */
+/** @param {State} state @returns {Choice[]} one choice for each dilemma */
 export function choicesOf(state) {
   return state.choices.map((choice) => {
     if (choice === null) throw new Error("a dilemma is left open");

@@ -6,6 +6,7 @@
  * @property {"ltr" | "rtl"} direction
  * @property {string} title
  * @property {string} question
+ * @property {string | null} indifference the third answer, in studies that allow it
  * @property {Record<string, FeatureWords>} features
  * @property {Record<string, {title: string, poles: [string, string]}>} factors those that the study names
  * @property {string[]} parts

@@ -6,7 +6,7 @@
  */
 
 import { checkedEpsilon, positive, row } from "./mechanisms/records.js";
-import { MECHANISMS } from "./mechanisms/report.js";
+import { MECHANISMS, carries } from "./mechanisms/report.js";
 import { canonicalJson, digest, fingerprint, levelsOf } from "./mechanisms/study.js";
 
 /**
@@ -18,7 +18,8 @@ import { canonicalJson, digest, fingerprint, levelsOf } from "./mechanisms/study
 const UNITS = ["voter", "record", "choice"];
 const PLACES = ["central", "distributed"];
 const STUDY_FIELDS = [
-  "name", "title", "question", "norm_bound", "record_norm", "parts", "drawing", "features", "categories", "factors",
+  "name", "title", "question", "indifference", "norm_bound", "record_norm", "parts", "drawing", "features", "categories",
+  "factors",
 ];
 const FEATURE_FIELDS = ["name", "label", "low", "high", "unit", "levels", "words", "part", "lean"];
 const CATEGORY_FIELDS = ["name", "label", "levels"];
@@ -50,6 +51,9 @@ export function checkedPoll(described) {
     positive("the norm bound", described.method.norm_bound);
     positive("the record bound", described.method.record_bound);
     checkStudy(study);
+    if (place === "distributed") {
+      demand(carries(mechanism, study), `${mechanism} does not carry all answers of the study`);
+    }
     checkSteps(study, described.factors);
     demand(fingerprint(study) === described.study_fingerprint, "the study is not the one that its fingerprint names");
     return described;
@@ -59,7 +63,8 @@ export function checkedPoll(described) {
 /** @param {any} study */
 function checkStudy(study) {
   onlyFields(study, STUDY_FIELDS, "a study");
-  const { features, categories = [], factors = [], drawing } = study;
+  const { features, categories = [], factors = [], drawing, indifference = "neither" } = study;
+  demand(typeof indifference === "string" && indifference.trim() !== "", "the third answer has no words");
   demand(Array.isArray(features) && features.length > 0, "a study needs features");
   const names = features.map((/** @type {any} */ { name }) => name);
   demand(new Set(names).size === names.length, "two features have one name");

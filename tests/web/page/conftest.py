@@ -58,6 +58,8 @@ OTHER_POLLS = {
     "kidney": {"study": "kidney", "paradigm": "rldp", **LEVEL},
     "fairness": {"study": "fairness", "paradigm": "vldp", **LEVEL},
     "synthetic": {"study": "synthetic-4", "paradigm": "vldp", **LEVEL},
+    "coin": {"study": "kidney", "paradigm": "aldp", **LEVEL},
+    "central-coin": {"paradigm": "vlcp"},
     "by-link": {"paradigm": "rldp", "entry": "links", **LEVEL},
     "released": {"paradigm": "rldp", "mechanism": "score", **LEVEL},
     "closed": {"paradigm": "rldp", **LEVEL},
@@ -73,6 +75,8 @@ def service(tmp_path_factory):
             study = load_study(given.get("study", "moral-machine")).as_dict()
             if name != "central":
                 study["drawing"]["dilemmas"] = DILEMMAS
+            if name.endswith("coin"):
+                study["indifference"] = "Treat them equally: toss a coin"
             store.polls.add(poll_from_dict({**given, "name": name, "study": study}))
         store.polls.close("closed")
         store.releases.put("released", crowds_release(store.polls.known("released")), date(2026, 1, 2), None)

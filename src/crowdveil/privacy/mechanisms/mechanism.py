@@ -23,6 +23,7 @@ from crowdveil.engines.batches import Tally, add_up
 from crowdveil.estimation.design import Design
 from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.indifference import Indifference
 from crowdveil.privacy.mechanisms.aggregation import LevelSums
 from crowdveil.privacy.mechanisms.reports import R, WireFormat
 from crowdveil.privacy.mechanisms.scores import Scoring
@@ -89,6 +90,8 @@ class Estimate:
     """More that may be said in public: computed from private output or public settings only."""
     unknown: Unknown | None = None
     """Of a crowd's preference, all else that is not known; None for the paper's society."""
+    indifference: Indifference | None = None
+    """The crowd's threshold, in a study that allows a third answer."""
 
 
 def unknown_along(

@@ -16,6 +16,7 @@ from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
 from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
+from crowdveil.privacy.mechanisms.indifference import CentralIndifference, DistributedIndifference
 from crowdveil.privacy.mechanisms.mechanism import (
     OPTIONS,
     CentralMechanism,
@@ -28,6 +29,7 @@ from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse
 from crowdveil.privacy.mechanisms.score import ScoreRelease, tells_more_than_choices
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
+from crowdveil.privacy.mechanisms.three_way_response import ThreeWayResponse
 from crowdveil.study.study import Study
 
 _CENTRAL: list[CentralMechanism[Any, Any]] = [
@@ -61,6 +63,11 @@ PURE: Mapping[str, Mechanism] = {
 ALL: Mapping[str, Mechanism] = {**MECHANISMS, AboutYou.name: AboutYou()}
 """Whatever makes a promise to voters."""
 
+THREE_ANSWERS = tuple(
+    mechanism.name for mechanism in (VoterScore, PooledScore, PooledChoices, OneBit, ScoreRelease, RandomisedResponse)
+)
+"""Those that can carry a third answer. The paper's cannot: a mean of fits to sides chosen has no place for neither."""
+
 PAPERS_MECHANISM: Mapping[str, str] = {
     paradigm: name for name, mechanism in MECHANISMS.items() for paradigm in mechanism.papers
 }
@@ -79,6 +86,8 @@ def recommended(paradigm: Paradigm, study: Study, epsilons: Epsilons) -> str:
             return ScoreRelease.name
         case "alcp":
             return PooledChoices.name
+        case _ if study.indifference is not None:
+            return RandomisedResponse.name
         case _:
             better = tells_more_than_choices(record_axes(study), study.drawing.dilemmas, epsilons)
             return ScoreRelease.name if better else RandomisedResponse.name
@@ -90,6 +99,10 @@ def mechanism_name(
     """Check that a mechanism serves a paradigm with such a loss; None is the recommended one, "paper" the paper's."""
     if loss is Loss.EPSILON and wanted is None:
         return recommended(paradigm, study, epsilons)
+    if loss is Loss.RHO and study.indifference is not None:
+        raise CrowdveilError(
+            f"study {study.name} allows a third answer, which no mechanism with a rho can carry: give an epsilon"
+        )
     taking = [name for name in MECHANISMS if (name in PURE) is (loss is Loss.EPSILON)]
     name = PAPERS_MECHANISM.get(paradigm.name, wanted) if wanted == "paper" else wanted or taking[0]
     if name in MECHANISMS and name not in taking:
@@ -100,7 +113,28 @@ def mechanism_name(
         raise CrowdveilError(
             f"mechanism {name!r} does not serve {paradigm.name}: choose {_or(_serving(paradigm, taking))}"
         )
+    check_answers(name, study)
     return name
+
+
+def central(name: str, study: Study) -> CentralMechanism[Any, Any]:
+    """Return a central mechanism as it is used in a study: with a threshold, where that allows a third answer."""
+    return CENTRAL[name] if study.indifference is None else CentralIndifference(CENTRAL[name])
+
+
+def distributed(name: str, study: Study) -> DistributedMechanism[Any]:
+    """Return a distributed mechanism as it is used in a study: with a threshold, where that allows a third answer."""
+    if study.indifference is None:
+        return DISTRIBUTED[name]
+    return ThreeWayResponse() if name == RandomisedResponse.name else DistributedIndifference(DISTRIBUTED[name])
+
+
+def check_answers(name: str, study: Study) -> None:
+    """Refuse a mechanism that has no place for a study's third answer."""
+    if study.indifference is not None and name not in THREE_ANSWERS:
+        raise CrowdveilError(
+            f"study {study.name} allows a third answer, which {name} cannot carry: use {', '.join(THREE_ANSWERS)}"
+        )
 
 
 def check_options(mechanism: Mechanism, settings: Settings) -> None:

@@ -37,6 +37,7 @@ from crowdveil.estimation.scoring_step import MODEL_DOUBT, STEP_DOUBT
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.fisher_scoring import Plan
+from crowdveil.privacy.mechanisms.indifference import REPORTS_ONE_IN, preference_part
 from crowdveil.privacy.mechanisms.mechanism import Settings, unknown_along
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, recommended
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
@@ -213,13 +214,18 @@ class _Errors:
 
 def _errors(name: str, study: Study, voters: int, answers: int, epsilon: Epsilon) -> _Errors:
     settings = Settings(study, study.norm_bound)
+    if study.indifference is not None and name in CENTRAL:
+        epsilon = preference_part(epsilon)
+    elif study.indifference is not None and name != "randomised-response":
+        voters = max(voters - voters // REPORTS_ONE_IN, 1)
     if name in CENTRAL:
         return _central_errors(CENTRAL[name], settings, voters, answers, epsilon)
     design = public_design(study)
     axes, usual = design.directions, study.drawing.dilemmas
     if name == "randomised-response":
-        # At indifference, a choice that may be turned over tells tanh^2 of the probit's 2 / pi along each axis.
-        told = voters * answers * math.tanh(epsilon.value / 2) ** 2
+        # At indifference, a choice of which a part is left tells its square of the probit's 2 / pi along each axis.
+        left = math.tanh(epsilon.value / 2) if study.indifference is None else 1 - 3 / (math.exp(epsilon.value) + 2)
+        told = voters * answers * left**2
         noise, sampling = np.eye(axes) * math.pi / (2 * told), np.eye(axes) * DISAGREEMENT**2 / voters
         return _Errors(_among_all(noise, design), _among_all(sampling, design), _DOUBTS[name], rest_known=False)
     law = DISTRIBUTED[name].expected_noise(settings, Epsilons.same(epsilon, _CROWD))

@@ -143,6 +143,7 @@ class Words(Model):
     direction: Literal["ltr", "rtl"]
     title: str
     question: str
+    indifference: str | None = Field(None, description="The third answer; null where voters have to choose.")
     features: dict[str, WordsOfFeature]
     factors: dict[str, WordsOfFactor] = Field(description="Empty where the study names none: its features are they.")
     parts: list[str]
@@ -172,7 +173,9 @@ class ReportBody(Model):
     records: int | None = None
     coordinates: list[int] | None = None
     dilemmas: list[list[float]] | None = None
-    choices: list[Literal[1, -1]] | None = None
+    choices: list[Literal[1, 0, -1]] | None = None
+    preference: dict[str, Any] | None = None
+    indifferent: Literal[1, -1] | None = None
     kind: Literal["direction", "length"] | None = None
     axes: list[int] | None = None
     bits: list[Literal[1, -1]] | None = None
@@ -180,11 +183,11 @@ class ReportBody(Model):
 
 
 class BallotRecord(Model):
-    """A dilemma as it was shown, and which side was chosen."""
+    """A dilemma as it was shown, and which side was chosen; ``neither`` where the study allows it."""
 
     left: list[float]
     right: list[float]
-    chosen: Literal["left", "right"]
+    chosen: Literal["left", "right", "neither"]
 
 
 class BallotBody(Model):
@@ -261,6 +264,15 @@ class DecisionGuarantee(Model):
     delta: float | None = None
 
 
+CHOICE = (
+    'The name of the chosen alternative; "toss a coin" where most voters would treat both equally, in a study that '
+    "allows this answer; null where it is too close to call."
+)
+PROBABILITIES = (
+    'Of two alternatives in a study that allows a third answer: the shares of voters who choose either, and "toss a '
+    'coin" for those who would. Null elsewhere.'
+)
+TOSS_A_COIN = "Whether tossing a coin is the commonest of the three answers. Null where there are two."
 PROBABILITY = (
     "Of two alternatives: the share of voters who prefer the first-ranked, given all that is not known. "
     "Null for more than two, and for a society as the paper defines it."
@@ -277,10 +289,12 @@ POPULATION_CERTAINTY = (
 class DecisionBody(Model):
     """The crowd's choice, how many voters agree with it, and how sure it is."""
 
-    choice: str | None
+    choice: Annotated[str | None, Field(description=CHOICE)]
     too_close_to_call: bool
     reason: str
     probability: Annotated[float | None, Field(description=PROBABILITY)]
+    probabilities: Annotated[dict[str, float] | None, Field(description=PROBABILITIES)] = None
+    toss_a_coin: Annotated[bool | None, Field(description=TOSS_A_COIN)] = None
     certainty: Annotated[float, Field(description=CERTAINTY)]
     population_certainty: Annotated[float | None, Field(description=POPULATION_CERTAINTY)]
     threshold: float

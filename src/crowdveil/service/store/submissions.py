@@ -26,6 +26,8 @@ from crowdveil.service.store.polls import Polls
 ROWS_AT_ONCE = 4096
 """How many rows one statement reads, names or inserts: below every database's limit on parameters."""
 MOST_LINKS = 100_000
+_CODES = {"left": 1, "right": -1, "neither": 0}
+"""Of choices, as ballots have them."""
 
 Outcome = Status | Reason
 """The fate of a submission: it is stored, or was refused for a reason."""
@@ -65,7 +67,7 @@ class StoredBallot:
 
     id: str
     records: Sequence[Mapping[str, Any]]
-    """{"left": [...], "right": [...], "chosen": "left" | "right"}, in the features' raw values."""
+    """{"left": [...], "right": [...], "chosen": "left" | "right" | "neither"}, in the features' raw values."""
     about: Mapping[str, str]
     day: date
 
@@ -304,6 +306,6 @@ def _columns(batch: Sequence[StoredBallot], poll: HostedPoll) -> Ballots:
     records = [record for ballot in batch for record in ballot.records]
     left = np.array([record["left"] for record in records], np.float64)
     right = np.array([record["right"] for record in records], np.float64)
-    choices = np.array([1 if record["chosen"] == "left" else -1 for record in records], np.int8)
+    choices = np.array([_CODES[record["chosen"]] for record in records], np.int8)
     offsets = np.concatenate([[0], np.cumsum([len(ballot.records) for ballot in batch])]).astype(np.int64)
     return Ballots(poll.study, offsets, dilemmas_between(poll.study, left, right), choices)

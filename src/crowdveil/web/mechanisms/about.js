@@ -42,7 +42,12 @@ export function perturbedOption(truth, count, epsilon, noise) {
   if (count === 1) return truth;
   const kept = noise.toss(keepOdds(count), epsilon);
   const other = noise.below(count - 1);
-  return kept ? truth : other < truth ? other : other + 1;
+  return kept ? truth : otherOption(truth, other);
+}
+
+/** Number the options without the true one. @param {number} truth @param {number} other @returns {number} */
+export function otherOption(truth, other) {
+  return other < truth ? other : other + 1;
 }
 
 /** 1 / (1 + (k - 1) q) @param {number} count k @returns {import("./coins.js").Odds} */

@@ -10,6 +10,7 @@ import { perturbedAbout } from "./about.js";
 import { algorithm2 } from "./algorithm-2.js";
 import { algorithm3Choices } from "./algorithm-3-choices.js";
 import { algorithm3 } from "./algorithm-3.js";
+import { withIndifference } from "./indifference.js";
 import { Noise } from "./noise.js";
 import { oneBit } from "./one-bit.js";
 import { oneChoice } from "./one-choice.js";
@@ -30,7 +31,8 @@ const ID_BYTES = 16;
  * @typedef {import("./study.js").Unit} Unit
  *
  * @typedef {object} Ballot what a mechanism makes a report of
- * @property {number[][]} records what was chosen minus what was not, in model units
+ * @property {number[][]} records what was chosen minus what was not, in model units; left minus right for neither
+ * @property {boolean[] | null} neither where neither side was chosen, in a study that allows it
  * @property {number} epsilon in millionths
  * @property {Noise} noise
  * @property {{normBound: number, recordBound: number, axes: () => Axes}} method public choices of the poll
@@ -50,16 +52,35 @@ const ID_BYTES = 16;
 
 /** @type {Record<string, Mechanism>} */
 export const MECHANISMS = Object.fromEntries(
-  [algorithm2, algorithm3, algorithm3Choices, oneBit, subsetSelection, score, randomisedResponse, oneChoice].map(
-    (mechanism) => [mechanism.name, mechanism],
-  ),
+  [
+    algorithm2,
+    algorithm3,
+    algorithm3Choices,
+    oneBit,
+    subsetSelection,
+    score,
+    randomisedResponse,
+    oneChoice,
+  ].map((mechanism) => [mechanism.name, mechanism]),
 );
+
+/** The mechanisms that may be used in a study that allows a third answer. */
+const WITH_THREE_ANSWERS = [oneBit, score, randomisedResponse];
+
+/**
+ * Whether a mechanism has a place for all answers of a study.
+ * @param {string} name
+ * @param {import("./study.js").Study} study
+ */
+export function carries(name, { indifference }) {
+  return indifference === undefined || WITH_THREE_ANSWERS.includes(MECHANISMS[name]);
+}
 
 /**
  * Make a report. Every call draws new noise: make it once, keep the text, and send it as it is.
  * @param {Poll} poll as the server describes it
  * @param {import("./study.js").Dilemma[]} dilemmas of the session, in raw values
- * @param {("left" | "right")[]} choices one for each dilemma
+ * @param {import("./study.js").Choice[]} choices one for each dilemma
  * @param {number} epsilonMicro one of the poll's levels
  * @param {Record<string, string> | null} about true option ids by question id
  * @param {import("./random.js").Random} random
@@ -68,15 +89,26 @@ export const MECHANISMS = Object.fromEntries(
 export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, random = systemRandom()) {
   if (!Object.hasOwn(MECHANISMS, poll.mechanism)) throw new RangeError(`no report is made by ${poll.mechanism}`);
   const noise = new Noise(random);
-  const records = recordsOf(poll.study, dilemmas, choices);
+  if (!carries(poll.mechanism, poll.study)) throw new RangeError(`${poll.mechanism} does not carry all answers`);
   const epsilon = checkedEpsilon(epsilonMicro);
-  const payload = MECHANISMS[poll.mechanism].report({
-    records,
-    epsilon,
-    noise,
-    method: methodOf(poll.method, records[0].length),
-    size: (most) => sizeOf(poll.levels, epsilon, most),
-  });
+  const mechanism = MECHANISMS[poll.mechanism];
+  const three = poll.study.indifference !== undefined;
+  const checked = checkedChoices(three, choices);
+  const report = (/** @type {import("./study.js").Side[]} */ sides) => {
+    const records = recordsOf(poll.study, dilemmas, sides);
+    return mechanism.report({
+      records,
+      neither: three ? checked.map((choice) => choice === "neither") : null,
+      epsilon,
+      noise,
+      method: methodOf(poll.method, records[0].length),
+      size: (most) => sizeOf(poll.levels, epsilon, most),
+    });
+  };
+  const payload =
+    !three || mechanism === randomisedResponse
+      ? report(checked.map((choice) => (choice === "neither" ? "left" : choice)))
+      : withIndifference(checked, epsilon, noise, report);
   const { questions, about_epsilon_micro: aboutEpsilon } = poll;
   return jsonText({
     format: FORMAT,
@@ -86,6 +118,18 @@ export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, 
     ...payload,
     ...(questions.length > 0 && { about: perturbedAbout(questions, about ?? {}, aboutEpsilon, noise) }),
   });
+}
+
+/**
+ * @param {boolean} three whether neither is allowed
+ * @param {import("./study.js").Choice[]} choices
+ */
+function checkedChoices(three, choices) {
+  const allowed = three ? ["left", "right", "neither"] : ["left", "right"];
+  for (const choice of choices) {
+    if (!allowed.includes(choice)) throw new RangeError(`an answer is ${allowed.join(" or ")}, not ${choice}`);
+  }
+  return choices;
 }
 
 /** @param {import("./random.js").Random} random @returns {string} a ballot token: 16 random bytes in base64url */
@@ -132,6 +176,6 @@ function sizeOf(levels, epsilon, most) {
 function jsonText(value) {
   if (typeof value === "bigint") return String(value);
   if (Array.isArray(value)) return `[${value.map(jsonText).join(",")}]`;
-  if (typeof value !== "object") return JSON.stringify(value);
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
   return `{${Object.entries(value).map(([key, entry]) => `${JSON.stringify(key)}:${jsonText(entry)}`).join(",")}}`;
 }

@@ -4,6 +4,7 @@
  * @typedef {"voter" | "record" | "choice"} Unit what is protected: everything of a voter, one dilemma with what was
  *   chosen in it, or only which side was chosen where the dilemma is public
  * @typedef {"left" | "right"} Side
+ * @typedef {Side | "neither"} Choice neither: both are to be treated equally, in studies that allow it
  * @typedef {{left: number[], right: number[]}} Dilemma two alternatives, in raw values
  * @typedef {Record<string, string>} Texts by language
  *
@@ -25,6 +26,7 @@
  * @property {string} name
  * @property {string} title
  * @property {string} question
+ * @property {string} [indifference] the words of the third answer, in studies that allow it
  * @property {number} norm_bound
  * @property {number} [record_norm]
  * @property {string[]} [parts]

@@ -11,14 +11,15 @@ import { describe, phrases } from "../language.js";
 /**
  * @typedef {import("../mechanisms/study.js").Dilemma} Dilemma
  * @typedef {import("../mechanisms/study.js").Side} Side
+ * @typedef {import("../mechanisms/study.js").Choice} Choice
  * @typedef {import("../page.js").Page} Page
  * @typedef {Record<Side, string>} Tags
  *
  * @typedef {object} Asked
  * @property {Dilemma} dilemma
- * @property {Side | null} chosen what was chosen before
- * @property {(side: Side) => boolean} choose is told of each choice; whether it counts
- * @property {(chosen: Side | null) => string | null} submit goes on, or says what is missing
+ * @property {Choice | null} chosen what was chosen before
+ * @property {(choice: Choice) => boolean} choose is told of each choice; whether it counts
+ * @property {(chosen: Choice | null) => string | null} submit goes on, or says what is missing
  * @property {HTMLElement} above what stands above the question
  * @property {string} place said before the question, to screen readers
  * @property {HTMLElement[]} actions the buttons below
@@ -26,6 +27,8 @@ import { describe, phrases } from "../language.js";
  */
 
 const SIDES = /** @type {const} */ (["left", "right"]);
+/** @type {Map<string, Choice>} */
+const KEYS = new Map([["ArrowLeft", "left"], ["ArrowRight", "right"], ["ArrowDown", "neither"]]);
 
 /** @param {Page} page @param {Asked} asked */
 export function dilemmaView(page, { dilemma, chosen, choose, submit, above, place, actions, kind }) {
@@ -46,26 +49,30 @@ export function dilemmaView(page, { dilemma, chosen, choose, submit, above, plac
       card.prepend(element);
     });
   }
-  const radios = Object.fromEntries(SIDES.map((side, i) => [side, cards[i].querySelector("input")]));
+  const third = poll.study.indifference === undefined ? null : thirdCard(words.indifference ?? poll.study.indifference);
+  const inputs = [...cards, ...(third ? [third] : [])].map((card) => card.querySelector("input"));
+  const radios = Object.fromEntries(inputs.map((radio) => [radio.value, radio]));
 
-  /** @param {Side} side */
-  function pick(side) {
-    radios[side].checked = true;
-    radios[side].focus({ preventScroll: true });
-    take(side);
+  /** @param {Choice} choice */
+  function pick(choice) {
+    radios[choice].checked = true;
+    radios[choice].focus({ preventScroll: true });
+    take(choice);
   }
 
-  /** @param {Side} side */
-  function take(side) {
-    if (!choose(side)) return;
-    chosen = side;
-    draw(side);
-    outcome.textContent = outcomeWords(page, dilemma, side, tags, onRoad);
+  /** @param {Choice} choice */
+  function take(choice) {
+    if (!choose(choice)) return;
+    chosen = choice;
+    draw(choice);
+    outcome.textContent =
+      choice === "neither" ? say("outcome_neither") : outcomeWords(page, dilemma, choice, tags, onRoad);
     missing.textContent = "";
   }
 
-  /** Show what then happens. @param {Side | null} side */
-  function draw(side) {
+  /** Show what then happens. @param {Choice | null} choice */
+  function draw(choice) {
+    const side = choice === "neither" ? null : choice;
     scene?.mark(side);
     cards.forEach((card, i) => card.classList.toggle("shown", SIDES[i] === side));
   }
@@ -82,10 +89,11 @@ export function dilemmaView(page, { dilemma, chosen, choose, submit, above, plac
     group.addEventListener("pointerleave", () => draw(chosen));
   }
   const keys = (/** @type {KeyboardEvent} */ event) => {
-    const side = event.key === "ArrowLeft" ? "left" : event.key === "ArrowRight" ? "right" : null;
-    if (!side || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const choice = KEYS.get(event.key);
+    if (!choice || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (choice === "neither" && !third) return;
     event.preventDefault();
-    pick(side);
+    pick(choice);
   };
   const onward = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
@@ -121,11 +129,12 @@ export function dilemmaView(page, { dilemma, chosen, choose, submit, above, plac
           onchange: (/** @type {any} */ event) => take(event.target.value),
         },
         cards,
+        third,
       ),
       h("div", { class: "said" }, outcome, missing),
       h("div", { class: "actions" }, actions),
       onRoad ? inWords(page, dilemma, tags) : null,
-      h("p", { class: "note keys" }, say("keys")),
+      h("p", { class: "note keys" }, say(third ? "keys_three" : "keys")),
     ),
   );
 }
@@ -163,6 +172,16 @@ function choiceCard(page, dilemma, side, tags, onRoad) {
           h("span", { class: "choice-rest how" }, howItHappens(page, dilemma, other, tags)),
         ]
       : facts(poll.study, words, dilemma[side], dilemma[other], language),
+  );
+}
+
+/** A radio button for those who would treat both sides equally. @param {string} words */
+function thirdCard(words) {
+  return h(
+    "label",
+    { class: "choice third", for: "choose-neither", dir: "auto" },
+    h("input", { type: "radio", name: "choice", id: "choose-neither", value: "neither" }),
+    h("span", { class: "choice-title" }, h("span", { class: "verb" }, words)),
   );
 }
 

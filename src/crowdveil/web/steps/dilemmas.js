@@ -25,7 +25,7 @@ export function dilemmas(page) {
       return taken;
     },
     submit(chosen) {
-      if (!chosen) return say("choose_first");
+      if (!chosen) return say(page.poll.study.indifference === undefined ? "choose_first" : "answer_first");
       page.next();
       return null;
     },

@@ -1,8 +1,8 @@
 /** The modules under test, from any place: the package's own, those that a server serves, or a damaged copy. */
 
 const FILES = [
-  "about", "algorithm-2", "algorithm-3", "algorithm-3-choices", "coins", "fit", "grid", "noise", "one-bit", "one-choice",
-  "random", "randomised-response", "records", "report", "score", "sha256", "study", "subset-selection",
+  "about", "algorithm-2", "algorithm-3", "algorithm-3-choices", "coins", "fit", "grid", "indifference", "noise", "one-bit",
+  "one-choice", "random", "randomised-response", "records", "report", "score", "sha256", "study", "subset-selection",
 ];
 
 /** @typedef {any} Modules all that they export */

@@ -118,12 +118,16 @@ const CHECKS = {
     for (const { token, id } of vector.cases) failures.same(`id of ${token}`, js.reportId(token), id);
   },
 
-  "scripted-reports"(vector, js, failures) {
-    for (const { mechanism, epsilon_micro: micro, seed, report } of vector.cases) {
-      const random = scriptedRandom(seed, js);
-      const { polls, dilemmas, choices, about } = vector;
-      const made = js.makeReport(polls[mechanism], dilemmas, choices, micro, about, random);
-      failures.same(`report ${seed}`, made, report);
-    }
-  },
+  "scripted-reports": checkReports,
+  "third-answer": checkReports,
 };
+
+/** @param {any} vector @param {import("./modules.js").Modules} js @param {Failures} failures */
+function checkReports(vector, js, failures) {
+  for (const { mechanism, epsilon_micro: micro, seed, report } of vector.cases) {
+    const random = scriptedRandom(seed, js);
+    const { polls, dilemmas, choices, about } = vector;
+    const made = js.makeReport(polls[mechanism], dilemmas, choices, micro, about, random);
+    failures.same(`report ${seed}`, made, report);
+  }
+}

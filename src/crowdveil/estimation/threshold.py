@@ -1,0 +1,117 @@
+"""A third answer: a threshold beside the probit, fitted from choices that a coin has completed.
+
+Where people may answer "treat them equally", a crowd's margin t = beta . (x - z) is read with a threshold tau >= 0:
+
+    P(x) = Phi(t - tau),    P(z) = Phi(-t - tau),    and the rest would toss a coin.
+
+Do what those people ask for: toss a fair coin wherever the answer is neither. Then x comes out with probability
+
+    g(t) = Phi(t - tau) + (1 - Phi(t - tau) - Phi(-t - tau)) / 2 = (Phi(t - tau) + Phi(t + tau)) / 2,
+
+the law of t + Z + tau R > 0 with Z normal and R = +1 or -1, both equally likely. Its noise has the variance
+1 + tau^2, so a probit of the completed choices finds a shrunk preference, about beta / sqrt(1 + tau^2). (A probit of
+the decided choices alone is not the same: it finds P(x) / (P(x) + P(z)), which is steeper than Phi(t), and says nothing
+of tau.) One more number, the share of choices that were neither, tells the threshold. Both are found here together: for
+each tau, the stretch that makes the score equation of the probit hold on the study's public dilemmas, and with it the
+share of indifferent choices that tau implies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.special import log_ndtr, ndtr
+
+from crowdveil.arrays import FloatArray
+
+LARGEST_TAU = 3.0
+"""There, a crowd with no preference would toss a coin in 99.7 % of its choices."""
+_STEPS, _FINE_STEPS = 31, 3001
+_NEWTON = 8
+_DILEMMAS = 4000
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A crowd's threshold, as far as it is known."""
+
+    tau: float
+    """The posterior mean."""
+    deviation: float
+    low: float
+    """The ends of a 95 % interval."""
+    high: float
+    stretch: float
+    """How much larger the preference is than that of the completed choices."""
+    stretch_deviation: float
+
+
+def fit_threshold(margins: FloatArray, spreads: FloatArray, share: float, deviation: float) -> Threshold:
+    """Find the threshold of a crowd, given a probit of its completed choices and the share of indifferent ones.
+
+    ``margins`` are the completed choices' margins on dilemmas like those that were asked, and ``spreads`` the standard
+    deviations of what is not known of each. ``deviation`` is that of the share, for noise and sampling together. Before
+    anything is known, the share follows Beta(1, 2): that of one answer in three, if all divisions are equally likely.
+    """
+    coarse, taus = (np.linspace(0.0, LARGEST_TAU, steps) for steps in (_STEPS, _FINE_STEPS))
+    drawn = _thinned(margins, spreads)
+    stretched = [(tau, stretch_for(drawn, tau)) for tau in coarse.tolist()]
+    implied = [float(three_shares(drawn * stretch, tau)[:, 2].mean()) for tau, stretch in stretched]
+    stretches = CubicSpline(coarse, [stretch for _, stretch in stretched])(taus)
+    shares = CubicSpline(coarse, implied)(taus)
+    weights = np.gradient(shares) * np.maximum(1 - shares, 0)
+    weights = weights * np.exp(-0.5 * np.square((shares - share) / max(deviation, 1e-6)))
+    if not weights.sum() > 0:  # the noise has carried the share beyond all that is possible: the nearest is left
+        weights = np.zeros(len(taus))
+        weights[int(np.argmin(np.abs(shares - share)))] = 1.0
+    weights = weights / weights.sum()
+    tau, stretch = float(weights @ taus), float(weights @ stretches)
+    below = np.cumsum(weights)
+    low, high = (float(np.interp(level, below, taus)) for level in (0.025, 0.975))
+    return Threshold(
+        tau,
+        float(np.sqrt(weights @ np.square(taus - tau))),
+        min(low, tau),
+        max(high, tau),
+        stretch,
+        float(np.sqrt(weights @ np.square(stretches - stretch))),
+    )
+
+
+def stretch_for(margins: FloatArray, tau: float) -> float:
+    """Return s such that a probit of completed choices finds these margins where the crowd's are s times as large.
+
+    It maximises the likelihood, so its score along itself is zero: the mean of w(u) u (g(s u) - Phi(u)), where
+    w = phi / (Phi (1 - Phi)).
+    """
+    moving = margins[margins != 0]
+    if not len(moving):
+        return float(np.sqrt(1 + tau**2))
+    weights = np.exp(-0.5 * moving**2 - log_ndtr(moving) - log_ndtr(-moving)) * moving
+    target, stretch = float(weights @ ndtr(moving)), float(np.sqrt(1 + tau**2))
+    for _ in range(_NEWTON):
+        above, below = stretch * moving - tau, stretch * moving + tau
+        excess = float(weights @ (ndtr(above) + ndtr(below))) / 2 - target
+        slope = float((weights * moving) @ (np.exp(-0.5 * above**2) + np.exp(-0.5 * below**2)))
+        slope /= 2 * np.sqrt(2 * np.pi)
+        stretch = max(1.0, stretch - excess / slope)
+    return stretch
+
+
+def three_shares(margins: FloatArray, tau: float, variances: FloatArray | float = 0.0) -> FloatArray:
+    """Return P(x), P(z) and the share of indifferent people for each margin, in three columns.
+
+    A margin (less the threshold) that is known up to a normal error of some variance is read with it.
+    """
+    scale = np.sqrt(1 + np.asarray(variances))
+    first, second = ndtr((margins - tau) / scale), ndtr((-margins - tau) / scale)
+    return np.stack([first, second, np.maximum(1 - first - second, 0.0)], axis=-1)
+
+
+def _thinned(margins: FloatArray, spreads: FloatArray) -> FloatArray:
+    """Take some dilemmas, with a margin drawn for each from all that it may be; always the same."""
+    places = np.linspace(0, len(margins) - 1, min(len(margins), _DILEMMAS)).astype(np.int64)
+    drawn = np.random.default_rng(0).standard_normal(len(places))
+    return np.asarray(margins[places] + spreads[places] * drawn, np.float64)

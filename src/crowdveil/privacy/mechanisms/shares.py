@@ -1,0 +1,117 @@
+"""One more number beside a preference: the share of a crowd's choices in which neither side was chosen.
+
+Centrally, each unit (a voter, or a record) adds a whole number of steps from 0 to ``STEPS`` to a sum.
+
+Theorem. The sum with noise of density proportional to exp(-epsilon |x| / STEPS) on the integers is
+epsilon-differentially private. Proof. Replacing a unit moves the sum by at most STEPS: Theorem 1 of ``cube_noise``, in
+one dimension. A voter's number is her own share of indifferent choices in steps, rounded down, however many records she
+has; a record's number is 0 or STEPS. The number of units is the same in neighbours.
+
+On a device, a record is drawn without looking at the choices, and a bit says whether neither side was chosen in it.
+
+Theorem. The bit, turned over with probability 1 / (1 + e^epsilon), is epsilon-differentially private for all that the
+voter answered together. Proof. Take any two ballots. Whatever the probability p that the bit was +1 before it may be
+turned over (over the draw of the record), it is +1 afterwards with probability (p e^epsilon + 1 - p) / (1 + e^epsilon),
+which lies between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon); and so for -1. So the probabilities under the
+two ballots differ by a factor of e^epsilon at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from crowdveil.arrays import IntArray
+from crowdveil.ballots import Ballots
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.aggregation import influence
+from crowdveil.privacy.noise.coins import Odds
+from crowdveil.privacy.noise.source import Noise
+
+STEPS = 2**20
+FLIP = Odds(0, 1, 1, 1)
+"""Turned over with probability 1 / (1 + e^epsilon)."""
+
+
+@dataclass(frozen=True)
+class NoisyShare:
+    """A share as it may be published, and the standard deviation of its error."""
+
+    value: float
+    deviation: float
+
+
+def indifferent_by_voter(ballots: Ballots) -> IntArray:
+    """Add up the voters' own shares of indifferent choices, in steps."""
+    each = np.add.reduceat(ballots.choices == 0, ballots.offsets[:-1], dtype=np.int64)
+    return np.array([int((each * STEPS // ballots.counts).sum())], np.int64)
+
+
+def indifferent_by_record(ballots: Ballots) -> IntArray:
+    """Add up the records in which neither side was chosen, in steps."""
+    return np.array([STEPS * int(np.count_nonzero(ballots.choices == 0))], np.int64)
+
+
+def noisy_share(total: int, units: int, voters: int, epsilon: Epsilon, noise: Noise) -> NoisyShare:
+    """Add the noise, and divide. Over the draw of voters, a mean of their shares varies by at most s (1 - s) / N."""
+    drawn = int(noise.cube(STEPS, Epsilons.same(epsilon, 1), 1)[0, 0])
+    share = (total + drawn) / (STEPS * units)
+    return NoisyShare(share, float(np.sqrt(2 / (units * epsilon.value) ** 2 + _sampling(share, voters))))
+
+
+def _sampling(share: float, voters: int) -> float:
+    """Return a bound of the variance over the draw of voters, with a share that is kept away from its ends."""
+    kept = (min(max(share, 0.0), 1.0) * voters + 2) / (voters + 4)
+    return kept * (1 - kept) / voters
+
+
+def indifference_bits(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArray:
+    """Draw a record of each voter, and say whether neither side was chosen in it: the only place where noise enters."""
+    drawn = np.empty(ballots.voters, np.int64)
+    for count in np.unique(ballots.counts).tolist():
+        rows = np.flatnonzero(ballots.counts == count)
+        drawn[rows] = noise.uniform(count, len(rows), 1)[:, 0]
+    neither = ballots.choices[ballots.offsets[:-1] + drawn] == 0
+    turned = noise.tosses(FLIP, epsilons, 1)[:, 0]
+    return np.where(neither ^ turned, 1, -1)
+
+
+@dataclass(frozen=True)
+class BitSums:
+    """Bits of voters added up: for each epsilon, in millionths, how many there are and their sum."""
+
+    sums: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, epsilons: Epsilons, bits: IntArray) -> BitSums:
+        """Add up some."""
+        levels, place = np.unique(epsilons.micro, return_inverse=True)
+        counts, totals = np.bincount(place), np.bincount(place, bits)
+        return cls({m: (c, int(t)) for m, c, t in zip(levels.tolist(), counts.tolist(), totals.tolist(), strict=True)})
+
+    def __add__(self, other: BitSums) -> BitSums:
+        both = dict(self.sums)
+        for micro, (count, total) in other.sums.items():
+            here = both.get(micro, (0, 0))
+            both[micro] = (here[0] + count, here[1] + total)
+        return BitSums(both)
+
+    @property
+    def voters(self) -> int:
+        """The number of bits."""
+        return sum(count for count, _ in self.sums.values())
+
+    def share(self, equal_votes: bool) -> NoisyShare:
+        """Correct for the flips. A bit counts by what its epsilon makes it worth.
+
+        b / tanh(epsilon / 2) has the mean 2 s - 1 and a variance of at most 1 / tanh(epsilon / 2)^2, over the coins and
+        the draws of the record and of the voter.
+        """
+        levels = sorted(self.sums)
+        counts, totals = np.array([self.sums[level] for level in levels], np.float64).T
+        tanh = np.tanh(np.array(levels) / 2e6)
+        each = influence(np.repeat(1 / tanh**2, counts.astype(np.int64)), equal_votes)
+        weights = each[np.cumsum(counts.astype(np.int64)) - 1]
+        mean = float((weights / tanh) @ totals)
+        return NoisyShare((1 + mean) / 2, float(np.sqrt((weights / tanh) ** 2 @ counts)) / 2)
