@@ -51,6 +51,7 @@ class RelayedPollBody(Model):
 
     configuration: dict[str, Any]
     fingerprint: Hex64
+    epsilon: float
     state: str
     never_released: int | None
 
@@ -159,6 +160,7 @@ def _routes(relay: Relay) -> APIRouter:
         return {
             "configuration": configuration.as_dict(),
             "fingerprint": configuration.fingerprint,
+            "epsilon": status.poll.epsilon,
             "state": state.value,
             "never_released": rest if 0 < rest < configuration.batch else None,
         }

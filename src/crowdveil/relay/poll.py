@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.protocol.description import relayed_promise
 from crowdveil.protocol.polls import Entry, Opening, Poll
 from crowdveil.protocol.relay import KeyConfiguration, address_fragment, configuration_of
 
@@ -19,6 +20,8 @@ class RelayedPoll:
     configuration: KeyConfiguration
     entry: Entry
     opening: Opening
+    epsilon: float
+    """What is promised to whoever sees the batches, computed by the relay itself."""
 
     @property
     def name(self) -> str:
@@ -30,7 +33,7 @@ class RelayedPoll:
         """Return what a relay needs of a poll and its host's description."""
         opens_on, quota = described["relay"]["opens_on"], described["relay"]["quota"]
         opening = Opening(None if opens_on is None else date.fromisoformat(opens_on), poll.closes_on, quota)
-        return cls(configuration_of(poll), poll.entry, opening)
+        return cls(configuration_of(poll), poll.entry, opening, relayed_promise(poll).epsilon)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -41,6 +44,7 @@ class RelayedPoll:
             "opens_on": None if opens_on is None else opens_on.isoformat(),
             "closes_on": None if closes_on is None else closes_on.isoformat(),
             "quota": self.opening.quota,
+            "epsilon": self.epsilon,
         }
 
     @classmethod
@@ -50,7 +54,7 @@ class RelayedPoll:
             None if data[key] is None else date.fromisoformat(data[key]) for key in ("opens_on", "closes_on")
         )
         opening = Opening(opens_on, closes_on, data["quota"])
-        return cls(KeyConfiguration.from_dict(data["configuration"]), Entry(data["entry"]), opening)
+        return cls(KeyConfiguration.from_dict(data["configuration"]), Entry(data["entry"]), opening, data["epsilon"])
 
     def voters_address(self, host: str, token: str | None = None) -> str:
         """Return the address of the voter's page: behind the # stand the fingerprint and, in a link, the token."""

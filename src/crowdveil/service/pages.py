@@ -15,6 +15,7 @@ from starlette.responses import Response as StarletteResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from crowdveil.service.middleware.headers import content_security_policy
 from crowdveil.service.service import Service
 
 WEB = Path(str(resources.files("crowdveil"))) / "web"
@@ -44,8 +45,11 @@ def add_pages(app: FastAPI, service: Service) -> None:
     @routes.get("/p/{poll}/", response_model=None)
     def voters_page(poll: str) -> Response:
         """Give the voter's page; where there is no such poll, it says so in the visitor's language."""
-        status = 404 if service.store.polls.definition(poll) is None else 200
-        return FileResponse(WEB / "index.html", status, REVALIDATE)
+        found = service.store.polls.definition(poll)
+        headers = dict(REVALIDATE)
+        if found is not None and found.relay is not None:
+            headers["Content-Security-Policy"] = content_security_policy(found.relay.url)
+        return FileResponse(WEB / "index.html", 404 if found is None else 200, headers)
 
     @routes.get("/api", response_class=HTMLResponse)
     def api_description() -> HTMLResponse:

@@ -15,6 +15,7 @@ const REASONS = [
   "different-report",
   "withdrawn",
   "nothing-stored",
+  "handed-over",
   "too-many-requests",
 ];
 
@@ -82,12 +83,12 @@ export function withdraw(poll, token) {
   });
 }
 
-/** @param {string} path @param {RequestInit} options @returns {Promise<any>} */
-async function ask(path, options = {}) {
+/** @param {string} path @param {RequestInit} options @param {URL} root @returns {Promise<any>} */
+export async function ask(path, options = {}, root = ROOT) {
   let response;
   let text;
   try {
-    response = await fetch(new URL(path, ROOT), {
+    response = await fetch(new URL(path, root), {
       ...options,
       credentials: "omit",
       cache: "no-store",

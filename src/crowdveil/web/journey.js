@@ -25,6 +25,7 @@
  * @property {Record<string, string>} about
  * @property {string | null} token
  * @property {string | null} body the exact text to send: made once, and never again after it was first sent
+ * @property {string | null} [ciphertext] behind a relay: the body, encrypted once and never again
  * @property {boolean} sealed whether it may already have reached the server
  * @property {Receipt | null} receipt
  * @property {boolean} withdrawn
@@ -49,6 +50,7 @@ export function newState(poll, promise, token) {
     about: {},
     token,
     body: null,
+    ciphertext: null,
     sealed: false,
     receipt: null,
     withdrawn: false,
@@ -135,7 +137,7 @@ export function resumed(poll, promise, stored, token) {
  */
 export function changed(state, change) {
   if (state.sealed) throw new Error("what may have been sent cannot change");
-  return { ...state, ...change, body: null };
+  return { ...state, ...change, body: null, ciphertext: null };
 }
 
 /** @param {State} state @returns {Choice[]} one choice for each dilemma */
@@ -153,7 +155,7 @@ export function choicesOf(state) {
  * @returns {State}
  */
 export function delivered(state, receipt) {
-  return { ...state, step: "done", dilemmas: [], choices: [], about: {}, body: null, receipt };
+  return { ...state, step: "done", dilemmas: [], choices: [], about: {}, body: null, ciphertext: null, receipt };
 }
 
 /** @param {State} state @returns {State} */

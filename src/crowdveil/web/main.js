@@ -6,6 +6,7 @@ import { h } from "./markup.js";
 import { reportId } from "./mechanisms/report.js";
 import { Page } from "./page.js";
 import { checkedPoll, InvalidPoll, participationKey } from "./poll.js";
+import { compareWithRelay, getRelayedParticipation } from "./relay/channel.js";
 import { loadCharacters } from "./scene/characters.js";
 import { chosenLanguage, rememberLanguage, Store } from "./store.js";
 
@@ -21,7 +22,7 @@ async function open() {
   const token = poll.entry === "links" ? linkToken() : null;
   const link = token ? `:${reportId(token)}` : "";
   const store = new Store(poll.id + link, participationKey(poll.study) + link);
-  if (token && store.lasting) rememberLink(poll.id, token);
+  if (token && store.lasting) rememberLink(poll.id, token, keyFragment());
   const tag = pickLanguage(poll.languages, wanted());
   const page = new Page(poll, store, token, main, await spoken(poll.id, tag));
   if (page.road) await loadCharacters();
@@ -41,11 +42,13 @@ async function open() {
  */
 async function noticeOf(poll, token) {
   if (poll.state !== "open") return `refused_${poll.state.replaceAll("-", "_")}`;
+  const behind = poll.relay ? await compareWithRelay(poll, keyFragment()) : null;
+  if (behind) return behind;
   if (poll.entry !== "links") return null;
   if (!token) return "needs_link";
   try {
-    const { status } = await getParticipation(poll.id, token);
-    return status === "stored" ? "refused_different_report" : null;
+    const { status } = await (poll.relay ? getRelayedParticipation(poll, token) : getParticipation(poll.id, token));
+    return status === "unused" ? null : "refused_different_report";
   } catch (refusal) {
     const reason = refusal instanceof Refusal ? refusal.reason : "";
     return ["unknown-ballot", "withdrawn"].includes(reason) ? `refused_${reason.replaceAll("-", "_")}` : null;
@@ -68,10 +71,15 @@ function linkToken(remembered = true) {
   }
 }
 
-/** @param {string} poll @param {string} token */
-function rememberLink(poll, token) {
+/** Behind the # of a poll with a relay stands the fingerprint of its key. It is no secret, and stays there. */
+function keyFragment() {
+  return new URLSearchParams(location.hash.slice(1)).get("key");
+}
+
+/** @param {string} poll @param {string} token @param {string | null} key */
+function rememberLink(poll, token, key) {
   sessionStorage.setItem(`crowdveil:link:${poll}`, token);
-  history.replaceState(history.state, "", location.pathname + location.search);
+  history.replaceState(history.state, "", location.pathname + location.search + (key ? `#key=${key}` : ""));
 }
 
 /** The interface's and the study's words in a language. @param {string} poll @param {string} tag */

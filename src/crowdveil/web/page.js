@@ -9,6 +9,7 @@ import { fingerprint } from "./mechanisms/study.js";
 import { systemRandom } from "./mechanisms/random.js";
 import { checkedSession, promiseOf } from "./poll.js";
 import { isCentral } from "./promise.js";
+import { putSealed, seal, withdrawSealed } from "./relay/channel.js";
 import { hasRoad } from "./scene/road.js";
 import { about } from "./steps/about.js";
 import { dilemmas } from "./steps/dilemmas.js";
@@ -228,9 +229,9 @@ export class Page {
     const choices = journey.choicesOf(this.state);
     if (!this.state.sealed && !this.update({ ...this.state, sealed: true })) return;
     if (this.store.submission() === null) this.store.writeSubmission({ promise: this.promise, id, day: today() });
-    const kind = isCentral(this.poll) ? "ballot" : "report";
+    const attempt = this.poll.relay ? await this.#sealed(token, body) : this.#open(token, body);
     const answer = await deliver(
-      () => put(this.poll.id, kind, token, body),
+      attempt,
       async (seconds) => this.#pause?.(seconds),
     );
     this.result = choices.length > 0 ? countChoices(this.poll.study, dilemmas, choices) : null;
@@ -238,9 +239,27 @@ export class Page {
     if (this.update(journey.delivered(this.state, receipt))) this.show();
   }
 
+  /** How to send to the host. @param {string} token @param {string} body */
+  #open(token, body) {
+    const kind = isCentral(this.poll) ? "ballot" : "report";
+    return () => put(this.poll.id, kind, token, body);
+  }
+
+  /**
+   * How to send to the relay: what is encrypted once is stored, and sent again as it is.
+   * @param {string} token
+   * @param {string} body
+   */
+  async #sealed(token, body) {
+    const ciphertext = this.state.ciphertext ?? (await seal(this.poll, body));
+    if (!this.state.ciphertext) this.update({ ...this.state, ciphertext });
+    return () => putSealed(this.poll, token, String(this.state.ciphertext));
+  }
+
   /** Delete on the server, then here. */
   async withdraw() {
-    await withdraw(this.poll.id, String(this.state.token));
+    const token = String(this.state.token);
+    await (this.poll.relay ? withdrawSealed(this.poll, token) : withdraw(this.poll.id, token));
     this.result = null;
     if (this.update(journey.withdrawn(this.state))) this.show();
   }

@@ -8,6 +8,7 @@
 import { checkedEpsilon, positive, row } from "./mechanisms/records.js";
 import { MECHANISMS, carries } from "./mechanisms/report.js";
 import { canonicalJson, digest, fingerprint, levelsOf } from "./mechanisms/study.js";
+import { checkRelay } from "./relay/configuration.js";
 
 /**
  * @typedef {import("./mechanisms/study.js").Poll} Poll
@@ -48,6 +49,7 @@ export function checkedPoll(described) {
     demand(epsilons.length > 0 && new Set(epsilons).size === epsilons.length, "the levels must differ");
     demand(place === "distributed" || epsilons.length === 1, "a central poll has one level");
     if (place === "distributed" && questions.length > 0) checkedEpsilon(described.about_epsilon_micro);
+    if (described.relay) checkRelay(described, demand);
     positive("the norm bound", described.method.norm_bound);
     positive("the record bound", described.method.record_bound);
     checkStudy(study);
@@ -163,7 +165,9 @@ function repeats({ features, categories = [], drawing }, dilemmas) {
  */
 export function promiseOf(poll) {
   const { id, place, unit, mechanism, levels, method, study, questions, about_epsilon_micro: about, consent } = poll;
-  return digest(canonicalJson({ id, place, unit, mechanism, levels, method, study, questions, about, consent }));
+  const relay = poll.relay ? { relay: poll.relay.fingerprint } : {};
+  const promised = { id, place, unit, mechanism, levels, method, study, questions, about, consent, ...relay };
+  return digest(canonicalJson(promised));
 }
 
 /**

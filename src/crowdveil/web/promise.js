@@ -34,6 +34,15 @@ export function rightOf100(epsilon) {
 }
 
 /**
+ * The same for (epsilon, delta)-differential privacy: 100 (e^epsilon + delta) / (1 + e^epsilon).
+ * @param {number} epsilon
+ * @param {number} delta
+ */
+export function rightOf100With(epsilon, delta) {
+  return Math.min(100, Math.ceil((100 * (Math.exp(epsilon) + delta)) / (1 + Math.exp(epsilon)) - 1e-9));
+}
+
+/**
  * The bound for all records or choices of a voter together. A person's choices are alike, so together they tell more:
  * for n of them, each protected with epsilon, n epsilon. Some mechanisms keep epsilon for all at once.
  * @param {Poll} poll

@@ -78,7 +78,7 @@ def test_every_key_that_the_page_asks_for_is_there_and_no_other():
         "level_": ("strong", "balanced", "light"),
         "refused_": (
             *("unreachable", "closed", "full", "not_open_yet", "unknown_ballot", "different_report"),
-            *("withdrawn", "nothing_stored", "too_many_requests"),
+            *("withdrawn", "nothing_stored", "handed_over", "too_many_requests"),
         ),
     }
     put_together = {f"{start}{end}" for start, ends in made.items() for end in ends}

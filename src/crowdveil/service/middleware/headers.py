@@ -5,10 +5,18 @@ from __future__ import annotations
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
+
+def content_security_policy(*relays: str) -> str:
+    """Return the policy of a page: it speaks with its own server only, and with the relays that are named."""
+    sources = " ".join(("'self'", *relays))
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        f"connect-src {sources}; "
+        "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+CONTENT_SECURITY_POLICY = content_security_policy()
 _HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -36,7 +44,8 @@ class SecurityHeaders:
 
         async def add(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *self._added]
+                said = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(one for one in self._added if one[0] not in said)]
                 headers = MutableHeaders(raw=message["headers"])
                 if "cache-control" not in headers:
                     headers["Cache-Control"] = "no-store"

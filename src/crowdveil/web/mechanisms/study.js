@@ -58,6 +58,7 @@
  * @property {number | null} about_epsilon_micro
  * @property {string | null} contact
  * @property {Texts | null} consent
+ * @property {import("../relay/configuration.js").Relay | null} relay who passes reports on to the host, if somebody does
  * @property {string | null} release
  */
 

@@ -28,12 +28,18 @@ export function done(page) {
     "section",
     { class: "page" },
     h("h1", { tabindex: "-1" }, say("done_title")),
-    h("p", { class: "lead" }, say(isCentral(page.poll) ? "done_central" : "done_distributed")),
+    h("p", { class: "lead" }, say(arrivedKey(page.poll))),
     wayBack(state.receipt, say),
     result(page),
     receipt(page, state.receipt, say),
     withdrawal(page, say),
   );
+}
+
+/** Which key of the interface says who has what was sent. @param {import("../mechanisms/study.js").Poll} poll */
+function arrivedKey(poll) {
+  if (poll.relay) return "done_relayed";
+  return isCentral(poll) ? "done_central" : "done_distributed";
 }
 
 /**
@@ -117,7 +123,7 @@ function receipt(page, { id, day, epsilon_micro: micro }, say) {
 
 /** @param {Page} page @param {Say} say */
 function withdrawal(page, say) {
-  const words = h("p", { role: "status" }, say("withdraw_words"));
+  const words = h("p", { role: "status" }, say(page.poll.relay ? "relay_withdraw" : "withdraw_words"));
   const ask = h("button", { class: "quiet", type: "button" }, say("withdraw"));
   const sure = h("button", { class: "danger", type: "button", hidden: true }, say("withdraw_sure"));
   ask.addEventListener("click", () => {
@@ -140,6 +146,6 @@ function withdrawal(page, say) {
     h("h2", {}, say("withdraw_title")),
     words,
     page.state.token ? h("p", {}, ask, sure) : null,
-    h("p", { class: "note" }, say("withdraw_elsewhere")),
+    page.poll.relay ? null : h("p", { class: "note" }, say("withdraw_elsewhere")),
   );
 }

@@ -36,7 +36,7 @@ export function review(page) {
       h(
         "p",
         { class: "note" },
-        say(central ? "sent_central" : "sent_distributed", { bytes: new TextEncoder().encode(body).length }),
+        say(page.poll.relay ? "sent_relayed" : central ? "sent_central" : "sent_distributed", { bytes: new TextEncoder().encode(body).length }),
       ),
       h("pre", { dir: "ltr", tabindex: "0", "aria-label": say("show_sent") }, body),
     ),

@@ -6,6 +6,7 @@
 import { h } from "../markup.js";
 import { guesses, guessLegend, wayOfAnswer } from "../protection-picture.js";
 import { epsilonOf, isCentral, odds, protectedKey, rightOf100, together } from "../promise.js";
+import { relayedGuess, throughRelay } from "../relay/words.js";
 import { passersBy } from "../scene/characters.js";
 
 /**
@@ -50,8 +51,8 @@ export function welcome(page) {
       "ul",
       { class: "three" },
       h("li", {}, say("what_you_do", { dilemmas, minutes: Math.max(1, Math.ceil((dilemmas * SECONDS_A_DILEMMA) / 60)) })),
-      h("li", {}, say(`short_${seen}`)),
-      h("li", {}, guessWords(poll, language)),
+      h("li", {}, poll.relay ? say("short_relayed") : say(`short_${seen}`)),
+      h("li", {}, poll.relay ? relayedGuess(poll, language) : guessWords(poll, language)),
     ),
     wayOfAnswer([say(`way_${seen}_1`), say("way_2"), say("way_3")]),
     page.store.lasting ? null : h("p", { class: "warning" }, say("no_storage")),
@@ -70,7 +71,7 @@ export function welcome(page) {
       h(
         "div",
         { class: "beside" },
-        h("div", {}, h("h2", {}, say("what_happens")), promises(poll, say)),
+        h("div", {}, h("h2", {}, say("what_happens")), promises(poll, say), throughRelay(poll, language)),
         picture(poll, language),
       ),
       h("h2", {}, say("not_hidden")),
