@@ -42,8 +42,11 @@ __all__ = ["crowd", "measured_whole"]  # fixtures
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkEngine]:
-    with spark_engine("local-cluster[2,1,1024]") as engine:
-        yield engine
+    """A cluster of Java processes that end before an optimising compiler would earn back what it costs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        with spark_engine("local-cluster[2,1,1024]") as engine:
+            yield engine
 
 
 def test_workers_do_not_change_a_bit(

@@ -27,6 +27,7 @@ LARGEST_PRODUCT = 1e6  # of the norm bound and a difference
 
 _EAGERNESS = 0.35
 _TURNS_PER_THREAD = 8  # so that no thread waits long for the last one
+_FEW_VOTERS = 50  # are fitted before threads have started
 _GOLDEN = 0.6180339887498949  # the fractional parts of its multiples are well spread
 _FEW = 512  # up to here, comparing all pairs is faster than sorting
 
@@ -91,6 +92,9 @@ def fit_in_ball(
             result.values[some], result.gaps[some], result.iterations[some],
         )  # fmt: skip
 
+    if voters <= _FEW_VOTERS:
+        fit(0, voters)
+        return result
     borders = np.linspace(0, voters, min(voters, workers * _TURNS_PER_THREAD) + 1).astype(int).tolist()
     with ThreadPoolExecutor(workers) as pool:
         for done in [pool.submit(fit, *pair) for pair in pairwise(borders)]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import resource
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.privacy.ledger.posting import post
+from tests.privacy.ledger.races import PROCESSES
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.amount import Amount
@@ -244,9 +244,8 @@ def public_folder() -> Iterator[Path]:
 
 
 def in_another_process(target: Callable[[Path, Connection], None], path: Path) -> str:
-    context = multiprocessing.get_context("forkserver")
-    answer, end = context.Pipe()
-    process = context.Process(target=target, args=(path, end))
+    answer, end = PROCESSES.Pipe()
+    process = PROCESSES.Process(target=target, args=(path, end))
     process.start()
     assert answer.poll(60)
     complaint = answer.recv()

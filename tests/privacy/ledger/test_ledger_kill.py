@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -18,6 +17,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
+from tests.privacy.ledger.races import DATASET, PROCESSES
 
 import crowdveil
 from crowdveil.errors import BudgetExceeded
@@ -28,14 +28,9 @@ from crowdveil.privacy.ledger import file as ledger_file
 from crowdveil.privacy.ledger.charge import Charge, Crowd
 from crowdveil.privacy.ledger.ledger import Ledger
 
-DATASET = "a" * 64
 CROWD = Crowd("study", 1, b"somebody\0\0\0\0\0\0\0\0")
 STEP = 1_000
 BUDGET = 1_000_000
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(
-    ["pytest", "crowdveil.files", "crowdveil.privacy.ledger.ledger", "cryptography.hazmat.primitives.ciphers"]
-)  # quick to start, quick to kill
 
 
 def release(ledger: Ledger, folder: Path, reached: Callable[[str], None] = lambda step: None) -> None:

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import sqlite3
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from multiprocessing.synchronize import Barrier as ProcessBarrier
 from pathlib import Path
-from threading import Barrier
 
 import opendp.prelude as dp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.privacy.ledger.posting import charge_of, post
+from tests.privacy.ledger.races import DATASET, accepted_in_a_race, spent_by_processes
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger import file as ledger_file
 from crowdveil.privacy.ledger.ledger import Ledger
 
 dp.enable_features("contrib")
 
-DATASET, DELTA = "a" * 64, 1e-6
+DELTA = 1e-6
 
 
 def opendp_epsilon(rho: float, delta: float) -> float:
@@ -144,21 +139,6 @@ def test_the_delta_cannot_be_changed_and_an_older_program_knows_the_format(ledge
     book.close()
 
 
-def accepted_in_a_race(contestants: int, attempt: Callable[[], object]) -> int:
-    start = Barrier(contestants)
-
-    def contestant(_: int) -> bool:
-        start.wait()
-        try:
-            attempt()
-        except BudgetExceeded:
-            return False
-        return True
-
-    with ThreadPoolExecutor(contestants) as pool:
-        return sum(pool.map(contestant, range(contestants)))
-
-
 def test_twenty_threads_share_five_steps(ledger: Ledger) -> None:
     budget = ledger.statement().budget.micro
     step = budget // 5
@@ -167,35 +147,14 @@ def test_twenty_threads_share_five_steps(ledger: Ledger) -> None:
     assert account.remaining.micro == budget - 5 * step
 
 
-def spend_until_refused(path: Path, pure: bool, step: int, start: ProcessBarrier, accepted: Path) -> None:
-    """Charge again and again, as one of many processes: a Gaussian release's rho, or a pure release's epsilon."""
-    ledger_file.PATIENCE_SECONDS = 600.0  # SQLite's locks are not fair: under load one of twelve may wait for long
-    ledger = Ledger.open(path)
-    start.wait()
-    charged = 0
-    try:
-        while True:
-            rho = None if pure else step
-            charged += post(ledger, DATASET, 30_000, Unit.VOTER, 5, "race", rho_micro=rho).charged.micro
-    except BudgetExceeded:
-        accepted.write_text(str(charged))
-
-
 def test_twelve_processes_with_pure_and_gaussian_releases_never_overspend_rho(ledger: Ledger, tmp_path: Path) -> None:
     """Half of them pay 450 millionths (epsilon 0.03, squared and halved), half a step of their own."""
     budget = ledger.statement().budget.micro
-    context = multiprocessing.get_context("forkserver")
-    start = context.Barrier(12)
-    results = [tmp_path / f"accepted-{number}" for number in range(12)]
-    processes = [
-        context.Process(target=spend_until_refused, args=(ledger.path, number % 2 == 0, 1000 + number, start, result))
-        for number, result in enumerate(results)
+    charges = [
+        charge_of(DATASET, 30_000, Unit.VOTER, rho_micro=None if number % 2 == 0 else 1000 + number)
+        for number in range(12)
     ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    spent = sum(int(result.read_text()) for result in results)
+    spent = spent_by_processes(ledger, tmp_path, charges)
     (account,) = ledger.statement().accounts
     assert spent == sum(entry.charged.micro for entry in account.entries)
     assert account.remaining.micro == budget - spent
