@@ -12,7 +12,7 @@ UNIT   := tests/study tests/privacy/planning $(wildcard tests/privacy/test_*.py)
           --deselect tests/test_front_door.py::test_from_a_file_to_a_decision_in_six_lines \
           --deselect tests/test_front_door.py::test_deciding_loads_nothing_heavy
 
-.PHONY: demo check unit test test-slow lint bench bench-service docs pictures clean
+.PHONY: demo check unit test test-slow lint bench bench-service bench-page docs pictures clean
 
 demo: $(VENV)/installed            ## simulate a crowd, release it under each paradigm, decide a dilemma
 	$(BIN)/crowdveil demo
@@ -48,6 +48,9 @@ bench: $(VENV)/installed-bench     ## side by side, as ratios
 
 bench-service: $(VENV)/installed-dev  ## durable reports a second, beside the same service without a database
 	$(BIN)/python benchmarks/service.py
+
+bench-page: $(VENV)/installed-dev  ## how long a voter waits for the page on slow 3G
+	$(BIN)/python benchmarks/page.py
 
 docs: $(VENV)/installed-dev        ## the documentation as a site, links checked
 	$(BIN)/mkdocs build --strict --quiet

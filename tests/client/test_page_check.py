@@ -1,8 +1,5 @@
 """A changed page is noticed, whichever of its files was changed."""
 
-from importlib import resources
-from pathlib import Path
-
 import httpx
 import pytest
 from tests.client.running import running
@@ -10,10 +7,11 @@ from tests.program import crowdveil
 
 from crowdveil.client.page_check import check_page
 from crowdveil.errors import CrowdveilError
+from crowdveil.protocol.voters_page import voters_page
 from crowdveil.service.poll_file import poll_from_dict
 
-WEB = Path(str(resources.files("crowdveil"))) / "web"
-FILES = {f"/web/{path.relative_to(WEB).as_posix()}" for path in WEB.rglob("*") if path.is_file()}
+PAGE = voters_page()
+FILES = {PAGE.address(path) for path in PAGE.files}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +43,7 @@ class Changed(httpx.HTTPTransport):
         return httpx.Response(200, content=answer.content + b" ")
 
 
-@pytest.mark.parametrize("path", ["/p/kidney/", "/web/mechanisms/random.js", "/web/main.js"])
+@pytest.mark.parametrize("path", ["/p/kidney/", PAGE.address("mechanisms/random.js"), PAGE.address("main.js")])
 def test_one_byte_is_enough(address, path):
     with httpx.Client(transport=Changed(path)) as http:
         assert check_page(http, address, "kidney").different == (path,)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from fastapi.testclient import TestClient
 from tests.service.voters import poll
 
 from crowdveil.estimation.record_axes import record_axes
+from crowdveil.protocol.voters_page import voters_page
 from crowdveil.service.service import Service
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 
@@ -97,3 +100,41 @@ def test_static_modules_are_compressed_and_checked_before_use(client: TestClient
     assert again.status_code == 304
     assert client.get("/web/index.html", headers={"Accept-Encoding": "gzip"}).headers["content-encoding"] == "gzip"
     assert client.get("/web/../service/app.py").status_code == 404
+
+
+def test_the_page_names_its_modules_by_their_content_and_browsers_keep_them_for_ever(
+    client: TestClient, service: Service
+) -> None:
+    service.store.polls.add(poll("a"))
+    shipped = voters_page()
+    html = client.get("/p/a/").text
+    named = re.findall(r'(?:href|src)="\.\./\.\./web/([^"]+)"', html)
+    assert len(named) > 40
+    for address in named:
+        digest, _, path = address.partition("/")
+        assert digest == shipped.digest
+        answer = client.get(f"/web/{address}", headers={"Accept-Encoding": "gzip"})
+        assert answer.content == shipped.files[path]
+        assert answer.headers["content-encoding"] == "gzip"
+        assert "immutable" in answer.headers["cache-control"]
+        assert "max-age=31536000" in answer.headers["cache-control"]
+    plain = client.get(shipped.address("main.js"), headers={"Accept-Encoding": "identity"})
+    assert (plain.content, plain.headers.get("content-encoding")) == (shipped.files["main.js"], None)
+    assert client.get(f"/web/{'0' * 20}/main.js").status_code == 404
+    assert client.get(shipped.address("nothing.js")).status_code == 404
+
+
+def test_the_page_itself_is_asked_for_each_time_and_comes_once(client: TestClient, service: Service) -> None:
+    service.store.polls.add(poll("a"))
+    page = client.get("/p/a/")
+    assert page.headers["cache-control"] == "no-cache"
+    assert client.get("/p/a/", headers={"If-None-Match": page.headers["etag"]}).status_code == 304
+    missing = client.get("/p/nobody/", headers={"If-None-Match": page.headers["etag"]})
+    assert (missing.status_code, missing.content) == (404, page.content)
+
+
+def test_what_a_poll_says_of_itself_is_compressed(client: TestClient, service: Service) -> None:
+    service.store.polls.add(poll("a"))
+    answer = client.get("/api/polls/a", headers={"Accept-Encoding": "gzip"})
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in client.get("/api/openapi.json", headers={"Accept-Encoding": "gzip"}).headers

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from crowdveil.protocol.voters_page import voters_page
 from crowdveil.service.app import create_app
 from crowdveil.service.pages import WEB
 from crowdveil.service.poll_file import poll_from_dict
@@ -83,7 +85,8 @@ class LyingServer:
         if text.count(right) != 1:
             raise LookupError(f"{module} has {text.count(right)} times {right!r}: the mistake cannot be made")
         spoiled = text.replace(right, wrong).encode()
-        self._damage = {f"/web/{module}": lambda _: spoiled}
+        addresses = (f"/web/{module}", voters_page().address(module))
+        self._damage = {address: lambda _: spoiled for address in addresses}
 
     def repair(self) -> None:
         """Serve the page as it is."""
@@ -97,8 +100,14 @@ class LyingServer:
         """Answer as the service does, but for what is to be changed."""
         changes = {**self._lies, **self._damage} if scope["type"] == "http" else {}
         change = changes.get(scope.get("path", ""))
+
+        async def uncached(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(raw=message["headers"])["Cache-Control"] = "no-store"  # What is damaged is repaired.
+            await send(message)
+
         if change is None:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, uncached)
             return
         unwanted = (b"accept-encoding", b"if-none-match", b"if-modified-since")
         scope = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name not in unwanted]}
@@ -116,7 +125,7 @@ class LyingServer:
             changed = change(body)
             untrue = (b"content-length", b"etag", b"last-modified")
             headers = [(name, value) for name, value in started["headers"] if name not in untrue]
-            await send({**started, "headers": [*headers, (b"content-length", str(len(changed)).encode())]})
+            await uncached({**started, "headers": [*headers, (b"content-length", str(len(changed)).encode())]})
             await send({"type": "http.response.body", "body": changed})
 
         await self._app(scope, receive, answer)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
-from importlib.resources.abc import Traversable
 from urllib.parse import quote
 
 import httpx
 
 from crowdveil.client.connection import Unreachable
 from crowdveil.errors import CrowdveilError
+from crowdveil.protocol.voters_page import voters_page
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,7 @@ def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
 
 def _shipped(poll: str) -> Iterator[tuple[str, bytes]]:
     """Walk the page and everything that it can load, with the path that it is served at."""
-    web = resources.files("crowdveil").joinpath("web")
-    yield f"/p/{quote(poll, safe='')}/", web.joinpath("index.html").read_bytes()
-    yield from _files(web, "/web")
-
-
-def _files(folder: Traversable, at: str) -> Iterator[tuple[str, bytes]]:
-    for item in sorted(folder.iterdir(), key=lambda found: found.name):
-        if item.is_dir():
-            yield from _files(item, f"{at}/{item.name}")
-        else:
-            yield f"{at}/{item.name}", item.read_bytes()
+    page = voters_page()
+    yield f"/p/{quote(poll, safe='')}/", page.html
+    for path, content in page.files.items():
+        yield page.address(path), content

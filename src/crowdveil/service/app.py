@@ -17,6 +17,7 @@ from crowdveil.service.api.submissions import submission_routes
 from crowdveil.service.destruction import destroy_on_time
 from crowdveil.service.host.routes import host_routes
 from crowdveil.service.middleware.body_limit import BodyLimit
+from crowdveil.service.middleware.compression import Compression
 from crowdveil.service.middleware.failures import Failures
 from crowdveil.service.middleware.headers import SecurityHeaders
 from crowdveil.service.middleware.logs import RequestLog
@@ -55,6 +56,7 @@ def create_app(service: Service) -> FastAPI:
     add_pages(app, service)
     settings = service.settings
     # The one added last sees a request first.
+    app.add_middleware(Compression)
     app.add_middleware(BodyLimit, largest_report=settings.largest_report)
     app.add_middleware(RateLimit, per_minute=settings.requests_per_minute, trusted_proxies=settings.trusted_proxies)
     app.add_middleware(Failures)

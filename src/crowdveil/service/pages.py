@@ -8,34 +8,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
-from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import Response as StarletteResponse
-from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from crowdveil.protocol.voters_page import voters_page
 from crowdveil.service.middleware.headers import content_security_policy
+from crowdveil.service.modules import REVALIDATE, Modules, compressible
 from crowdveil.service.service import Service
 
 WEB = Path(str(resources.files("crowdveil"))) / "web"
-REVALIDATE = {"Cache-Control": "no-cache"}
-"""A cache may keep it, and asks by ETag before it uses it: nobody runs an old module with a new page."""
-
-
-class _Modules(StaticFiles):
-    """Static files that a cache checks before it uses them."""
-
-    async def get_response(self, path: str, scope: Scope) -> StarletteResponse:
-        """Return a file."""
-        response = await super().get_response(path, scope)
-        response.headers.update(REVALIDATE)
-        return response
 
 
 def add_pages(app: FastAPI, service: Service) -> None:
     """Add the pages, which OpenAPI does not describe."""
     routes = APIRouter(include_in_schema=False)
+    page = voters_page()
+    html, etag = page.html, f'"{page.digest}"'
 
     @routes.get("/p/{poll}", response_model=None)
     def without_slash(poll: str) -> Response:
@@ -43,13 +31,15 @@ def add_pages(app: FastAPI, service: Service) -> None:
         return RedirectResponse(f"/p/{quote(poll, safe='')}/", 307)
 
     @routes.get("/p/{poll}/", response_model=None)
-    def voters_page(poll: str) -> Response:
+    def page_of(poll: str, request: Request) -> Response:
         """Give the voter's page; where there is no such poll, it says so in the visitor's language."""
         found = service.store.polls.definition(poll)
-        headers = dict(REVALIDATE)
+        headers = {**REVALIDATE, "ETag": etag}
         if found is not None and found.relay is not None:
             headers["Content-Security-Policy"] = content_security_policy(found.relay.url)
-        return FileResponse(WEB / "index.html", 404 if found is None else 200, headers)
+        if found is not None and request.headers.get("If-None-Match") == etag:
+            return Response(None, 304, headers)
+        return compressible(html, "text/html", headers, request, 404 if found is None else 200)
 
     @routes.get("/api", response_class=HTMLResponse)
     def api_description() -> HTMLResponse:
@@ -57,7 +47,7 @@ def add_pages(app: FastAPI, service: Service) -> None:
         return _page("The API", _operations(app.openapi()))
 
     app.include_router(routes)
-    app.mount("/web", GZipMiddleware(_Modules(directory=WEB), minimum_size=500), "web")
+    app.mount("/web", Modules(page, str(WEB)), "web")
 
 
 def _operations(description: dict[str, Any]) -> str:

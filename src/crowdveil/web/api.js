@@ -2,7 +2,7 @@
 
 import { InvalidPoll } from "./poll.js";
 
-const ROOT = new URL("../api/", import.meta.url);
+const ROOT = new URL("../../api/", document.baseURI); // of /p/POLL/
 const PATIENCE = 20_000; // milliseconds until a request counts as lost
 
 /** Reasons of the server that the interface has words for. */

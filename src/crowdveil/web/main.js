@@ -18,13 +18,17 @@ const wanted = () => [new URLSearchParams(location.search).get("lang"), chosenLa
 open().catch(apologise);
 
 async function open() {
+  // On a slow connection each request takes its time: what is most likely needed is asked for with the poll.
+  const likely = Language.load(pickLanguage(Object.keys(LANGUAGES), wanted())).catch(() => null);
+  const drawings = loadCharacters().catch(() => null);
   const poll = checkedPoll(await getPoll(pollName()));
   const token = poll.entry === "links" ? linkToken() : null;
   const link = token ? `:${reportId(token)}` : "";
   const store = new Store(poll.id + link, participationKey(poll.study) + link);
   if (token && store.lasting) rememberLink(poll.id, token, keyFragment());
   const tag = pickLanguage(poll.languages, wanted());
-  const page = new Page(poll, store, token, main, await spoken(poll.id, tag));
+  const page = new Page(poll, store, token, main, await spoken(poll.id, tag, await likely));
+  await drawings;
   if (page.road) await loadCharacters();
   header(page, tag);
   if (!page.state.sealed) page.notice = await noticeOf(poll, token);
@@ -82,9 +86,14 @@ function rememberLink(poll, token, key) {
   history.replaceState(history.state, "", location.pathname + location.search + (key ? `#key=${key}` : ""));
 }
 
-/** The interface's and the study's words in a language. @param {string} poll @param {string} tag */
-async function spoken(poll, tag) {
-  const [language, words] = await Promise.all([Language.load(tag), getWords(poll, tag)]);
+/**
+ * The interface's and the study's words in a language.
+ * @param {string} poll
+ * @param {string} tag
+ * @param {Language | null} [loaded] which may be the one
+ */
+async function spoken(poll, tag, loaded = null) {
+  const [language, words] = await Promise.all([loaded?.tag === tag ? loaded : Language.load(tag), getWords(poll, tag)]);
   setLanguage(tag, words.direction);
   return { language, words };
 }

@@ -96,6 +96,23 @@ def test_every_character_of_the_study_is_drawn():
     assert parts <= set(re.findall(r'id="([\w-]+)"', drawings))
 
 
+def test_every_module_is_asked_for_at_once():
+    """The page names all modules that the first one imports, so that none waits for another."""
+    found, waiting = set(), [WEB / "main.js"]
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            named = re.findall(
+                r'^(?:import|export|\}) [^;]*?from "(\.[^"]+)";', module.read_text(encoding="utf-8"), re.M
+            )
+            waiting += [(module.parent / path).resolve() for path in named]
+    page = (WEB / "index.html").read_text(encoding="utf-8")
+    preloaded = re.findall(r'<link rel="modulepreload" fetchpriority="low" href="../../web/([^"]+)">', page)
+    assert sorted(preloaded) == sorted(path.relative_to(WEB).as_posix() for path in found)
+    assert found == set(MODULES)
+
+
 def test_the_page_is_small():
     """Everything that a voter loads, with the largest language, compressed as it is served."""
     files = [path for path in WEB.rglob("*") if path.is_file() and path.parent.name != "languages"]
