@@ -78,7 +78,7 @@ def test_the_pooled_probit_of_a_crowd_is_found(ballots, records):
     shares = ndtr(x @ COMMON * reach(x, 0.3))
     gap = shares - ndtr(x @ fit.center)
     weights = np.exp(-0.5 * (x @ fit.center) ** 2) / (ndtr(x @ fit.center) * ndtr(-(x @ fit.center)))
-    assert np.abs(x.T @ (weights * gap)).max() / len(x) < 0.012  # the likelihood's slope; its curvature is about 1.6
+    assert np.abs(x.T @ (weights * gap)).max() / len(x) < 0.02  # the likelihood's slope; its curvature is about 1.6
     assert fit.mean == pytest.approx(fit.center, abs=0.01)
 
 

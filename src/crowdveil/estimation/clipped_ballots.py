@@ -18,8 +18,9 @@ For each length that ballots may have, the most probable b
 under its prior is found by Gauss-Newton, and from it the pooled probit. Lengths are mixed by how probable they are: a
 priori, half that ballots are whole, and half that they are of any told length; times the likelihood of what was told.
 
-How much voters differ hardly matters: with tau from 0 to twice DISAGREEMENT, sizes differ by a few per cent, which is
-told as doubt.
+How much voters differ hardly matters for ballots of a dozen records, and more than all else for ballots of hundreds: on
+which side a voter is who answered everything depends on b / tau only. So tau is half, once, twice or four times
+DISAGREEMENT, each as probable as the next, and how far their estimates are apart is told as doubt.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.clipped_means import ClippedNormal
 from crowdveil.estimation.design import public_design
-from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
+from crowdveil.estimation.disagreement import DISAGREEMENT, reach
 from crowdveil.estimation.pooled_probit import pooled_probit
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.study.study import Study
@@ -53,6 +54,7 @@ _WHOLE = 0.5
 """Prior probability that all ballots are whole."""
 _PARTS = 4
 """Lengths that stand for those which are probable otherwise, each as probable as the next."""
+_OTHER_PARTS = (0.5, 2.0, 4.0)
 _STEPS = 400
 _KNOWN = 1e-9
 """Variance of what is known."""
@@ -130,22 +132,27 @@ class ClippedBallots:
         for node in nodes.tolist():
             found.append(self._fit(node, DISAGREEMENT, observed, precision, start))
             start = found[-1].common
-        mean = weights @ np.array([fit.mean for fit in found])
-        best = self._fit(float(weights @ nodes), DISAGREEMENT, observed, precision, start)
-        between = np.array([fit.mean - mean for fit in found])
-        apart = np.array([fit.center - best.center for fit in found])
+        usual = self._fit(float(weights @ nodes), DISAGREEMENT, observed, precision, start)
         others = [
-            self._fit(float(weights @ nodes), tau, observed, precision, best.common) for tau in OTHER_DISAGREEMENTS
+            self._fit(float(weights @ nodes), part * DISAGREEMENT, observed, precision, usual.common)
+            for part in _OTHER_PARTS
         ]
-        doubt = np.max([np.abs(other.center - best.center) for other in others], axis=0)
+        crowds = [usual, *others]
+        center = np.mean([crowd.center for crowd in crowds], axis=0)
+        by_length = weights @ np.array([fit.mean for fit in found])
+        among_lengths = np.array([fit.mean - by_length for fit in found])
+        by_crowd = np.mean([crowd.mean for crowd in crowds], axis=0)
+        among_crowds = np.array([crowd.mean - by_crowd for crowd in crowds])
+        apart = np.array([fit.center - usual.center for fit in found])
         within = np.einsum("i,ijk->jk", weights, np.array([fit.covariance for fit in found]))
+        covariance = within + (among_lengths.T * weights) @ among_lengths + among_crowds.T @ among_crowds / len(crowds)
         return BallotFit(
-            mean=np.asarray(mean, np.float64),
-            covariance=np.asarray(within + (between.T * weights) @ between + np.diag(doubt**2) / 4, np.float64),
-            center=best.center,
-            gain=best.gain,
+            mean=np.asarray(by_length + by_crowd - usual.mean, np.float64),
+            covariance=np.asarray(covariance, np.float64),
+            center=np.asarray(center, np.float64),
+            gain=np.asarray(np.mean([crowd.gain for crowd in crowds], axis=0), np.float64),
             stretch=np.asarray((apart.T * weights) @ apart, np.float64),
-            doubt=np.asarray(doubt, np.float64),
+            doubt=np.asarray(np.max([np.abs(crowd.center - center) for crowd in crowds], axis=0), np.float64),
         )
 
     def fit_whole(self, observed: FloatArray, covariance: FloatArray) -> BallotFit:

@@ -31,7 +31,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.covariances import at_least
 from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
-from crowdveil.estimation.prior import prior_deviation
+from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.probit import slopes_and_weights
 
 FEW = 100
@@ -69,12 +69,21 @@ class ChoiceFit:
     """How far the center may be off along each axis because voters differ more or less than assumed."""
 
 
-def fit_flipped_choices(groups: Sequence[FlippedChoices]) -> ChoiceFit:
-    """Fit one preference to the choices of all groups."""
+def told_choices(groups: Sequence[FlippedChoices]) -> float:
+    """Return how many choices would tell as much, had none been turned over."""
+    return sum(float(np.square(1 - 2 * group.flip).sum()) for group in groups)
+
+
+def fit_flipped_choices(groups: Sequence[FlippedChoices], factors: int | None = None) -> ChoiceFit:
+    """Fit one preference to the choices of all groups.
+
+    The first axes, or all, are those of factors; a priori there is less along the others.
+    """
     directions = groups[0].chosen.shape[1]
-    deviation = prior_deviation(directions)
-    prior = np.eye(directions) / deviation**2
-    gamma, crowd = np.zeros(directions), _Crowd(groups, DISAGREEMENT)
+    factors = directions if factors is None else factors
+    deviation, left_out = prior_deviation(factors), directions - factors
+    prior = np.diag(np.repeat([deviation, rest_deviation(left_out)], [factors, left_out]) ** -2.0)
+    gamma, crowd = np.zeros(directions), _Crowd(groups, DISAGREEMENT, factors)
     for _ in range(_ROUNDS):
         at = crowd.evaluate(gamma)
         told = at.slope @ np.linalg.inv(_invertible(at.coins + at.voters))
@@ -90,7 +99,7 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices]) -> ChoiceFit:
     point = gamma - covariance @ prior @ gamma
     at = crowd.evaluate(point)
     inverse = np.linalg.inv(_invertible(at.slope))
-    others = [_Crowd(groups, tau).evaluate(point).total for tau in OTHER_DISAGREEMENTS]
+    others = [_Crowd(groups, tau, factors).evaluate(point).total for tau in OTHER_DISAGREEMENTS]
     doubt = np.max([np.abs(inverse @ (other - at.total)) for other in others], axis=0)
     return ChoiceFit(
         mean=gamma,
@@ -113,15 +122,14 @@ class _Sums:
 
 
 class _Crowd:
-    """The reports of a crowd whose voters differ by tau."""
+    """The reports of a crowd whose voters differ by tau along the axes of factors."""
 
-    def __init__(self, groups: Sequence[FlippedChoices], tau: float) -> None:
+    def __init__(self, groups: Sequence[FlippedChoices], tau: float, factors: int) -> None:
         self._groups = groups
         self._tau = tau
-        self._reaches = [reach(group.chosen, tau) for group in groups]
+        self._reaches = [reach(group.chosen[:, :factors], tau) for group in groups]
         self._common: FloatArray | None = None
-        told = sum(float(np.square(1 - 2 * group.flip).sum()) for group in groups)
-        self._heed = 1 / (1 + told / (FEW * groups[0].chosen.shape[1]))
+        self._heed = 1 / (1 + told_choices(groups) / (FEW * factors))
 
     def evaluate(self, gamma: FloatArray) -> _Sums:
         """Look at the equation at a preference."""

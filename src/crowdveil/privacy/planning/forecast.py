@@ -39,6 +39,7 @@ from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.fisher_scoring import Plan
 from crowdveil.privacy.mechanisms.indifference import REPORTS_ONE_IN, preference_part
 from crowdveil.privacy.mechanisms.mechanism import Settings, unknown_along
+from crowdveil.privacy.mechanisms.randomised_response import TELLING
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, recommended
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.scores import cube_variance, expected_square
@@ -226,8 +227,14 @@ def _errors(name: str, study: Study, voters: int, answers: int, epsilon: Epsilon
         # At indifference, a choice of which a part is left tells its square of the probit's 2 / pi along each axis.
         left = math.tanh(epsilon.value / 2) if study.indifference is None else 1 - 3 / (math.exp(epsilon.value) + 2)
         told = voters * answers * left**2
-        noise, sampling = np.eye(axes) * math.pi / (2 * told), np.eye(axes) * DISAGREEMENT**2 / voters
-        return _Errors(_among_all(noise, design), _among_all(sampling, design), _DOUBTS[name], rest_known=False)
+        rest_known, sampling = told >= TELLING * design.whole.directions, np.eye(axes) * DISAGREEMENT**2 / voters
+        noise = np.eye(design.whole.directions if rest_known else axes) * math.pi / (2 * told)
+        return _Errors(
+            noise if rest_known else _among_all(noise, design),
+            _among_all(sampling, design),
+            _DOUBTS[name],
+            rest_known=rest_known,
+        )
     law = DISTRIBUTED[name].expected_noise(settings, Epsilons.same(epsilon, _CROWD))
     assert isinstance(law, Coins | Spread)
     covariance = _along_axes(law.matrix, design) * _CROWD / voters
