@@ -21,6 +21,7 @@ from crowdveil.service.poll_release import make_release
 from crowdveil.service.store.audit_log import LogEntry
 from crowdveil.service.store.backup import TABLES, back_up, check_backup, restore
 from crowdveil.service.store.batches import OpenedReport
+from crowdveil.service.store.steps import OPENED
 from crowdveil.service.store.store import open_store
 from crowdveil.service.store.submissions import SubmissionRow
 from crowdveil.study.bundled import load_study
@@ -57,7 +58,8 @@ def fill(store):
     store.polls.close("untrusted")
     store.polls.add(poll_from_dict({**DISTRIBUTED, "name": "gone"}))
     store.polls.delete("gone")
-    store.steps.count("untrusted", "welcome", TODAY)
+    store.steps.count("untrusted", OPENED, TODAY)
+    store.steps.write(TODAY)
     store.hosts.create_sign_in_link(0)
     store.hosts.start_session("host", 0)
     store.audit_log.add(LogEntry(0, "host", "signed in", None, ""))

@@ -20,6 +20,7 @@ from crowdveil.service.settings import Settings
 from crowdveil.service.store import schema
 from crowdveil.service.store.backup import back_up, check_backup, destroy_in_backup, restore
 from crowdveil.service.store.polls import OF_A_POLL
+from crowdveil.service.store.steps import MOST_WAITING, OPENED, STARTED
 from crowdveil.service.store.store import Store, open_store
 
 TODAY = date(2026, 5, 4)
@@ -77,7 +78,8 @@ def test_a_deleted_poll_leaves_nothing_but_its_name(store: Store) -> None:
     (token, *_) = store.submissions.create_links("gone", 12)
     store.submissions.put([report_row(asked, 0, token), report_row(asked, 1)], TODAY, {("gone", "malformed"): 2})
     store.submissions.put([report_row(other, number) for number in range(3)], TODAY)
-    store.steps.count("gone", "welcome", TODAY)
+    store.steps.count("gone", OPENED, TODAY)
+    store.steps.write(TODAY)
     make_release(store, "stays", TODAY)
     told = store.polls.contents("gone")
     assert (told["report"], told["link"], told["release"], told["refusal"]) == (1, 12, 0, 1)
@@ -161,9 +163,22 @@ def test_only_a_central_poll_has_answers_to_destroy() -> None:
 
 def test_steps_are_counted_without_anything_else(store: Store) -> None:
     store.polls.add(poll())
-    for step in ("welcome", "welcome", "sent"):
+    for step in (OPENED, OPENED, STARTED):
         store.steps.count("p", step, TODAY)
-    store.steps.count("p", "welcome", TODAY + timedelta(days=1))
-    assert store.steps.reached("p") == {"welcome": 3, "sent": 1}
-    with store.database.reading() as connection:
-        assert connection.execute(select(func.count()).select_from(schema.step)).scalar_one() == 3
+    store.steps.count("nowhere", OPENED, TODAY)
+    assert store.steps.reached("p", TODAY) == {OPENED: 2, STARTED: 1}
+    for _ in range(MOST_WAITING):
+        store.steps.count("p", OPENED, TODAY + timedelta(days=1))
+    with store.database.reading() as connection:  # So many are written without being asked for.
+        rows = connection.execute(select(schema.step.c.day, schema.step.c.step, schema.step.c.times)).all()
+    assert sorted(map(tuple, rows)) == [
+        (TODAY, OPENED, 2),
+        (TODAY, STARTED, 1),
+        (TODAY + timedelta(days=1), OPENED, MOST_WAITING),
+    ]
+
+
+def test_whoever_tries_a_poll_out_is_not_among_those_who_came(store: Store) -> None:
+    store.polls.add(poll(), pilot=True)
+    store.steps.count("p", OPENED, TODAY)
+    assert store.steps.reached("p", TODAY) == {}

@@ -36,6 +36,7 @@ def create_app(service: Service) -> FastAPI:
         destroying = asyncio.create_task(destroy_on_time(service))
         yield
         destroying.cancel()
+        service.store.steps.write(service.today())
         await service.commits.close()
 
     app = FastAPI(

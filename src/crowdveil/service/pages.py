@@ -15,6 +15,7 @@ from crowdveil.protocol.voters_page import voters_page
 from crowdveil.service.middleware.headers import content_security_policy
 from crowdveil.service.modules import REVALIDATE, Modules, compressible
 from crowdveil.service.service import Service
+from crowdveil.service.store.steps import OPENED
 
 WEB = Path(str(resources.files("crowdveil"))) / "web"
 
@@ -37,6 +38,8 @@ def add_pages(app: FastAPI, service: Service) -> None:
         headers = {**REVALIDATE, "ETag": etag}
         if found is not None and found.relay is not None:
             headers["Content-Security-Policy"] = content_security_policy(found.relay.url)
+        elif found is not None:
+            service.store.steps.count(found.name, OPENED, service.today())
         if found is not None and request.headers.get("If-None-Match") == etag:
             return Response(None, 304, headers)
         return compressible(html, "text/html", headers, request, 404 if found is None else 200)

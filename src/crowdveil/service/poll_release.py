@@ -5,7 +5,7 @@ Central polls are charged before noise is drawn. Distributed polls cost nothing:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -24,6 +24,8 @@ from crowdveil.request import FEWEST_VOTERS, Request, preview_request
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.releases import StoredRelease
 from crowdveil.service.store.store import Store
+
+Tell = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,13 @@ def preview_release(store: Store, name: str, epsilon: Epsilon | None = None) -> 
     )
 
 
-def make_release(store: Store, name: str, today: date, epsilon: Epsilon | None = None) -> StoredRelease:
-    """Make a release and store it; a central one spends ``epsilon`` of the poll's budget, before noise is drawn."""
+def make_release(
+    store: Store, name: str, today: date, epsilon: Epsilon | None = None, tell: Tell | None = None
+) -> StoredRelease:
+    """Make a release and store it; a central one spends ``epsilon`` of the poll's budget, before noise is drawn.
+
+    ``tell`` hears how many voters have been read.
+    """
     poll = store.polls.known(name)
     if poll.distributed:
         if epsilon is not None:
@@ -75,10 +82,12 @@ def make_release(store: Store, name: str, today: date, epsilon: Epsilon | None =
                 f"poll {name} is distributed: its voters chose their epsilons, and a release spends none"
             )
         return store.releases.put(
-            name, release_from_reports(_bodies(store, name), poll.paradigm, poll.terms), today, None
+            name, release_from_reports(_bodies(store, name, tell), poll.paradigm, poll.terms), today, None
         )
     spend = _spending(poll, epsilon)
-    release = charged_release(store.submissions.crowd(name), _request(poll, spend), store.releases.ledger(name, today))
+    release = charged_release(
+        store.submissions.crowd(name, tell), _request(poll, spend), store.releases.ledger(name, today)
+    )
     return store.releases.put(name, release, today, None if release.ledger is None else release.ledger["entry"])
 
 
@@ -92,8 +101,13 @@ def _spending(poll: HostedPoll, epsilon: Epsilon | None) -> Epsilon:
     return epsilon
 
 
-def _bodies(store: Store, name: str) -> Iterator[Sequence[Mapping[str, Any]]]:
-    return ([report.body for report in batch] for batch in store.submissions.reports(name))
+def _bodies(store: Store, name: str, tell: Tell | None) -> Iterator[Sequence[Mapping[str, Any]]]:
+    read = 0
+    for batch in store.submissions.reports(name):
+        yield [report.body for report in batch]
+        read += len(batch)
+        if tell is not None:
+            tell(read)
 
 
 def _epsilons(store: Store, poll: HostedPoll) -> Epsilons:

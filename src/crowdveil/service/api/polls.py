@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.ballot import write_session
@@ -17,8 +17,11 @@ from crowdveil.service.api.models import PollDescription, PollList, Session, Wor
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.service import Service
 from crowdveil.service.store.polls import PollStatus
+from crowdveil.service.store.steps import STARTED
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.translations import languages, words
+
+Example = Annotated[bool, Query(description="Whether nobody will vote in them: it is not counted as a start.")]
 
 
 def poll_routes(service: Service) -> APIRouter:
@@ -51,10 +54,13 @@ def poll_routes(service: Service) -> APIRouter:
             raise Refusal(Reason.UNKNOWN_LANGUAGE, str(error)) from None
 
     @routes.get("/{poll}/session", response_model=Session, responses=documented(404))
-    def draw(poll: str) -> dict[str, Any]:
-        """Draw one voter's dilemmas. Nothing is stored."""
+    def draw(poll: str, example: Example = False) -> dict[str, Any]:
+        """Draw one voter's dilemmas. Nothing is stored but that somebody has started, unless the poll has a relay."""
+        found = poll_named(service, poll)
+        if not example and found.relay is None:
+            service.store.steps.count(found.name, STARTED, service.today())
         # Without a seed, the generator takes its own from the operating system.
-        return write_session(draw_session(poll_named(service, poll).study, np.random.default_rng()))
+        return write_session(draw_session(found.study, np.random.default_rng()))
 
     return routes
 

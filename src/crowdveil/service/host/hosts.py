@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from urllib.parse import quote
 
 import segno
@@ -10,7 +9,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.service.host.request import PLACE, HostRequest, Missing, sentence
+from crowdveil.service.host.request import PLACE, HostRequest, Missing, minute, sentence
 from crowdveil.service.store.hosts import CODE_DIGITS, Host, Role
 
 ROLE_WORDS = {
@@ -51,7 +50,7 @@ def remove_host(request: HostRequest) -> Response:
 
 def log_page(request: HostRequest) -> Response:
     """Show what hosts did."""
-    entries = [(_time(entry.at), entry) for entry in request.store.audit_log.latest()]
+    entries = [(minute(entry.at), entry) for entry in request.store.audit_log.latest()]
     return request.show("log.html", entries=entries)
 
 
@@ -119,7 +118,3 @@ def _role(request: HostRequest) -> Role:
     if given not in list(Role):
         raise CrowdveilError(f"{given!r} is no role: choose {', '.join(Role)}")
     return Role(given)
-
-
-def _time(at: int) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")

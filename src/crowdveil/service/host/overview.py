@@ -16,8 +16,12 @@ from crowdveil.protocol.polls import Level, State
 from crowdveil.service.host.chart import Day, participation_chart, without_gaps
 from crowdveil.service.host.request import HostRequest
 from crowdveil.service.poll import HostedPoll
+from crowdveil.service.public.result import Result, read_result
+from crowdveil.service.public.words import words_of
 from crowdveil.service.store.polls import PollStatus
+from crowdveil.service.store.steps import OPENED, STARTED
 from crowdveil.service.store.submissions import DayCount
+from crowdveil.study.translations import OWN_LANGUAGE
 
 STATE_WORDS = {
     State.OPEN: "open",
@@ -69,6 +73,16 @@ class Refusal:
 
 
 @dataclass(frozen=True)
+class FunnelStep:
+    """How many came so far."""
+
+    words: str
+    people: int
+    share: float
+    """Of those who opened the page, or of whoever is most."""
+
+
+@dataclass(frozen=True)
 class Live:
     """The numbers that change while voters take part."""
 
@@ -78,6 +92,8 @@ class Live:
     chart: Markup
     levels: tuple[LevelShare, ...]
     refusals: tuple[Refusal, ...]
+    funnel: tuple[FunnelStep, ...]
+    """Empty where nothing is counted: in a poll with a relay."""
 
     @property
     def remaining(self) -> Amount:
@@ -105,6 +121,7 @@ def live(request: HostRequest, status: PollStatus) -> Live:
         days=tuple(days),
         chart=participation_chart(days, [level.name for level in poll.levels]),
         levels=_levels(poll, counted),
+        funnel=_funnel(request, status),
         refusals=tuple(Refusal(r, REASONS.get(r, "for another reason"), n) for r, n in refused.most_common()),
     )
 
@@ -127,9 +144,16 @@ def poll_page(request: HostRequest) -> Response:
         tab="overview",
         pilots=request.store.submissions.pilots(status.poll.name),
         live=live(request, status),
+        result=_result(request, status),
         account=request.store.releases.account(status.poll.name),
         promise=(paradigm_title(paradigm), protected_words(paradigm), trusted_words(paradigm)),
     )
+
+
+def _result(request: HostRequest, status: PollStatus) -> Result | None:
+    """Return what the release that decisions use says, in words."""
+    stored = None if status.current_release is None else request.store.releases.get(status.current_release)
+    return None if stored is None else read_result(stored.read(), words_of(OWN_LANGUAGE))
 
 
 def live_part(request: HostRequest) -> Response:
@@ -150,6 +174,19 @@ def open_poll(request: HostRequest) -> Response:
     name = request.poll_status().poll.name
     request.store.polls.reopen(name)
     return request.go(f"/polls/{name}")
+
+
+def _funnel(request: HostRequest, status: PollStatus) -> tuple[FunnelStep, ...]:
+    if status.poll.relay is not None:
+        return ()
+    reached = request.store.steps.reached(status.poll.name, request.pages.today())
+    counted = {
+        "opened the page": reached[OPENED],
+        "started the dilemmas": reached[STARTED],
+        "sent their answers" if not status.poll.distributed else "sent a report": status.participants,
+    }
+    most = max(*counted.values(), 1)
+    return tuple(FunnelStep(words, people, people / most) for words, people in counted.items())
 
 
 def _state(request: HostRequest, status: PollStatus) -> str:

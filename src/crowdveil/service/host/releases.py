@@ -14,10 +14,12 @@ from crowdveil.pages.reading import decimals, expected_error_bar_sentence, one_l
 from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.releases import Release
-from crowdveil.service.host.request import HostRequest, Missing
+from crowdveil.service.host.progress import told_line_by_line
+from crowdveil.service.host.request import PLACE, HostRequest, Missing, minute
 from crowdveil.service.host.voters import attachment
 from crowdveil.service.poll import HostedPoll
-from crowdveil.service.poll_release import make_release, preview_release
+from crowdveil.service.poll_release import Tell, make_release, preview_release
+from crowdveil.service.store.audit_log import LogEntry
 from crowdveil.service.store.releases import StoredRelease
 
 PAIR_WIDTH = 240.0
@@ -35,7 +37,7 @@ def releases_page(request: HostRequest) -> Response:
         poll=status.poll,
         tab="releases",
         status=status,
-        made=[(stored, stored.read()) for stored in request.store.releases.all(name)],
+        made=[(stored, stored.read(), _made_at(stored)) for stored in request.store.releases.all(name)],
         account=request.store.releases.account(name),
     )
 
@@ -60,6 +62,25 @@ def preview(request: HostRequest) -> Response:
 
 def release(request: HostRequest) -> Response:
     """Make the release that was previewed. A form that is sent twice makes one release, and pays for one."""
+    made = _make(request, None)
+    request.remarks.append(made.id)
+    return request.go(f"/releases/{made.id}")
+
+
+def release_with_progress(request: HostRequest) -> Response:
+    """Make the release as ``release`` does, and tell how far it is."""
+    status = request.poll_status()
+
+    def work(tell: Tell) -> dict[str, str]:
+        made = _make(request, tell)
+        entry = LogEntry(request.pages.now(), str(request.host), "made a release", status.poll.name, made.id)
+        request.store.audit_log.add(entry)
+        return {"to": f"{PLACE}/releases/{made.id}"}
+
+    return told_line_by_line(work, status.participants)
+
+
+def _make(request: HostRequest, tell: Tell | None) -> StoredRelease:
     poll = request.poll_status().poll
     epsilon = _epsilon(poll, request.form.get("epsilon", ""))
     with request.pages.one_release:
@@ -68,8 +89,22 @@ def release(request: HostRequest) -> Response:
                 f"another release of poll {poll.name} was made in the meantime, and this one was not: "
                 "see the list of releases, and look again at what a new one would cost"
             )
-        made = make_release(request.store, poll.name, request.pages.today(), epsilon)
-    return request.go(f"/releases/{made.id}")
+        made = make_release(request.store, poll.name, request.pages.today(), epsilon, tell)
+    if request.store.releases.get(made.id) == made:  # Not one that was there before, from the same reports.
+        _describe(request, made.id, request.pages.now())
+    return made
+
+
+def describe_release(request: HostRequest) -> Response:
+    """Change the name and the note of a release, which only hosts see."""
+    stored = _stored(request, request.path("release"))
+    _describe(request, stored.id)
+    return request.go(f"/releases/{stored.id}")
+
+
+def _describe(request: HostRequest, release: str, made_at: int | None = None) -> None:
+    name, note = request.form.get("name", "").strip(), request.form.get("note", "").strip()
+    request.store.releases.describe(release, name, note, made_at)
 
 
 def release_page(request: HostRequest) -> Response:
@@ -77,7 +112,13 @@ def release_page(request: HostRequest) -> Response:
     stored = _stored(request, request.path("release"))
     made = stored.read()
     return request.show(
-        "release.html", stored=stored, release=made, body=_parts(made), tab="releases", poll=_poll(request, stored)
+        "release.html",
+        stored=stored,
+        release=made,
+        made_at=_made_at(stored),
+        body=_parts(made),
+        tab="releases",
+        poll=_poll(request, stored),
     )
 
 
@@ -201,6 +242,11 @@ def _as_attributes(match: re.Match[str]) -> str:
 
 def _parts(made: Release) -> Markup:
     return presented(sections(ReleaseView(made, "release", None, f"release-{made.digest[:8]}.json"), level=2))
+
+
+def _made_at(stored: StoredRelease) -> str:
+    """Return when a release was made: to the minute (UTC) where that is known, else the day."""
+    return str(stored.made_on) if stored.made_at is None else minute(stored.made_at)
 
 
 def _poll(request: HostRequest, stored: StoredRelease) -> HostedPoll:

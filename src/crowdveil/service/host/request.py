@@ -13,7 +13,7 @@ import secrets
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -27,6 +27,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.pages.reading import one_line, signed
 from crowdveil.service.middleware.attempts import Attempts
 from crowdveil.service.middleware.rate_limit import client_address
+from crowdveil.service.public.pictures import track
 from crowdveil.service.store.audit_log import LogEntry
 from crowdveil.service.store.hosts import Role
 from crowdveil.service.store.polls import PollStatus
@@ -53,6 +54,7 @@ TEMPLATES.filters.update(
     fixed=lambda value, places: f"{value:.{places}f}",
     thousands=lambda number: f"{number:,}",
 )
+TEMPLATES.globals["track"] = track
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,15 @@ def sentence(words: str) -> str:
     ("There is no poll 'x'.", 'Choose one in that range.')
     """
     return f"{words[:1].upper()}{words[1:]}" + ("" if words.endswith((".", "!", "?")) else ".")
+
+
+def minute(at: int) -> str:
+    """Write a time (seconds since 1970) to the minute, in UTC.
+
+    >>> minute(1_700_000_000)
+    '2023-11-14 22:13'
+    """
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 async def _form(http: Request, secret: str) -> dict[str, str]:

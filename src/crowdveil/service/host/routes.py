@@ -51,6 +51,8 @@ PAGES = (
     Page("GET", "/polls/{poll}/releases", releases.releases_page, VIEWER),
     Page("POST", "/polls/{poll}/preview", releases.preview, ANALYST),
     Page("POST", "/polls/{poll}/release", releases.release, ANALYST, "made a release"),
+    Page("POST", "/polls/{poll}/release/progress", releases.release_with_progress, ANALYST),
+    Page("POST", "/releases/{release}/describe", releases.describe_release, ANALYST, "described a release"),
     Page("POST", "/polls/{poll}/mark", releases.mark_release, ANALYST, "chose the release for decisions"),
     Page("GET", "/polls/{poll}/compare", releases.compare_page, VIEWER),
     Page("GET", "/releases/{release}", releases.release_page, VIEWER),
@@ -60,10 +62,12 @@ PAGES = (
 _STATIC = {
     "release.css": ("crowdveil.pages", "release_page.css", "text/css"),
     "host.css": ("crowdveil.service.host", "static/host.css", "text/css"),
+    "respects.css": ("crowdveil.service.public", "static/respects.css", "text/css"),
     "live.js": ("crowdveil.service.host", "static/live.js", "text/javascript"),
     "sign-in.js": ("crowdveil.service.host", "static/sign-in.js", "text/javascript"),
     "copy.js": ("crowdveil.service.host", "static/copy.js", "text/javascript"),
     "new-poll.js": ("crowdveil.service.host", "static/new-poll.js", "text/javascript"),
+    "progress.js": ("crowdveil.service.host", "static/progress.js", "text/javascript"),
     "preview.js": ("crowdveil.service.host", "static/preview.js", "text/javascript"),
 }
 

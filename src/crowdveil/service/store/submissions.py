@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -213,10 +213,14 @@ class Submissions:
             for rows in _batches(connection, schema.ballot, self.polls.known(name)):
                 yield [StoredBallot(row.id, json.loads(row.records), json.loads(row.about), row.day) for row in rows]
 
-    def crowd(self, name: str) -> Ballots:
-        """Return the ballots of a central poll as they are at one moment, as columns."""
-        poll = self.polls.known(name)
-        return concatenate(poll.study, [_columns(batch, poll) for batch in self.ballots(name)])
+    def crowd(self, name: str, tell: Callable[[int], None] | None = None) -> Ballots:
+        """Return the ballots of a central poll as they are at one moment, as columns; ``tell`` hears how many."""
+        poll, parts = self.polls.known(name), []
+        for batch in self.ballots(name):
+            parts.append(_columns(batch, poll))
+            if tell is not None:
+                tell(sum(map(len, parts)))
+        return concatenate(poll.study, parts)
 
 
 # The statements are put together once: at thousands of reports a second, doing it each time would show.

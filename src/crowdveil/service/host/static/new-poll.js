@@ -36,3 +36,5 @@ chosen();
 rows("feature", 2);
 rows("level", 1);
 rows("question", 1);
+
+export {};

@@ -60,7 +60,7 @@ function starting(k) {
 /** Show a dilemma as a voter may be shown it. */
 async function another() {
   if (examples.length === 0) {
-    const answer = await fetch(`/api/polls/${encodeURIComponent(decider.poll)}/session`, { credentials: "omit" });
+    const answer = await fetch(`/api/polls/${encodeURIComponent(decider.poll)}/session?example=true`, { credentials: "omit" });
     const named = (/** @type {number[]} */ side) =>
       Object.fromEntries(study.features.map((/** @type {any} */ feature, /** @type {number} */ k) => [feature.name, side[k]]));
     if (answer.ok) examples = (await answer.json()).dilemmas.map((/** @type {any} */ d) => ({ left: named(d.left), right: named(d.right) }));

@@ -1,0 +1,74 @@
+"""What a host sees of a poll: how far voters come, what the crowd prefers, releases with names, and their making."""
+
+import json
+import re
+
+from crowdveil.service.poll_file import poll_from_dict
+
+
+def token_of(page):
+    return re.search(r'name="form_token" value="(\w+)"', page)[1]
+
+
+def test_those_who_open_start_and_finish_are_counted(hosted):
+    for _ in range(3):
+        hosted.get("/p/untrusted/")
+    hosted.get("/api/polls/untrusted/session?example=true")  # Nobody votes in these.
+    hosted.get("/api/polls/untrusted/session")
+    hosted.vote("untrusted", 1)
+    page = hosted.get("/host/polls/untrusted").text
+    for said in ("3 opened the page", "2 started the dilemmas", "1 sent a report"):
+        assert said in page
+
+
+def test_nothing_is_counted_in_a_poll_with_a_relay(hosted):
+    relayed = {"name": "relayed", "study": "kidney", "paradigm": "vldp", "mechanism": "one-bit"}
+    terms = {"relay": "https://relay.example", "batch": 1000, "levels": {"only": "1"}}
+    hosted.store.polls.add(poll_from_dict({**relayed, **terms}))
+    hosted.get("/p/relayed/")
+    hosted.get("/api/polls/relayed/session")
+    assert hosted.store.steps.reached("relayed", hosted.service.today()) == {}
+    assert "How far they come" not in hosted.get("/host/polls/relayed").text
+
+
+def test_the_overview_shows_what_the_crowd_prefers(hosted):
+    hosted.vote("untrusted", 3)
+    assert "What the crowd prefers" not in hosted.get("/host/polls/untrusted").text
+    token = token_of(hosted.get("/host/polls/untrusted/releases").text)
+    hosted.post("/host/polls/untrusted/release", {"form_token": token, "spent": ""})
+    page = hosted.get("/host/polls/untrusted").text
+    assert page.count('class="track"') == 5
+
+
+def test_a_release_has_a_name_a_time_and_a_note_for_hosts_only(hosted):
+    hosted.vote("untrusted", 3)
+    token = token_of(hosted.get("/host/polls/untrusted/releases").text)
+    fields = {"form_token": token, "spent": "", "name": "First <week>", "note": "Before the newspapers."}
+    made = hosted.post("/host/polls/untrusted/release", fields)
+    assert "Before the newspapers." in made.text
+    listed = hosted.get("/host/polls/untrusted/releases").text
+    assert "2026-03-01 12:00" in listed
+    assert "First &lt;week&gt;" in listed
+    id = made.url.path.rpartition("/")[2]
+    assert "newspapers" not in hosted.get(f"/r/untrusted/{id}/").text
+    assert "newspapers" not in hosted.get(f"/api/releases/{id}").text
+    hosted.submit(f"/host/releases/{id}", f"/host/releases/{id}/describe", name="x", note="")
+    assert (hosted.store.releases.get(id).name, hosted.store.releases.get(id).note) == ("x", "")
+    assert hosted.store.releases.get(id).made_at == hosted.service.now()
+    hosted.submit(f"/host/releases/{id}", f"/host/releases/{id}/describe", 400, name="x" * 81)
+
+
+def test_the_making_of_a_release_is_told_line_by_line(hosted):
+    hosted.vote("trusted", 4)
+    token = token_of(hosted.get("/host/polls/trusted/releases").text)
+    fields = {"form_token": token, "epsilon": "1", "spent": "0", "name": "Told"}
+    told = hosted.post("/host/polls/trusted/release/progress", fields).text.splitlines()
+    *steps, end = [json.loads(line) for line in told]
+    assert steps == [{"read": 4, "of": 4}]
+    (made,) = hosted.store.releases.all("trusted")
+    assert end == {"done": {"to": f"/host/releases/{made.id}"}}
+    assert made.name == "Told"
+    assert hosted.store.audit_log.latest()[0].detail == made.id
+    again = json.loads(hosted.post("/host/polls/trusted/release/progress", fields).text)
+    assert "made in the meantime" in again["wrong"]
+    assert str(hosted.store.releases.account("trusted").spent) == "1"
