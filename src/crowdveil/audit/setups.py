@@ -25,7 +25,6 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
-    DistributedMechanism,
     Estimate,
     Measurement,
     Settings,
@@ -141,11 +140,22 @@ class Central:
         return self.mechanism.release(measurement, self.settings, self.epsilon, noise)
 
 
+class Reporter(Protocol):
+    """What a voter's device runs."""
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Any:
+        """Make the reports of these voters."""
+
+
 @dataclass(frozen=True)
 class Distributed:
     """A distributed mechanism on one voter's device."""
 
-    mechanism: DistributedMechanism[Any]
+    mechanism: Reporter
     paradigm: Paradigm
     settings: Settings
     epsilon: Epsilon

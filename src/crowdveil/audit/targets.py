@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from crowdveil.arrays import IntArray
+from crowdveil.audit.effects import EffectsPromise, crowd_counts, moves_group, moves_scenario
 from crowdveil.audit.float_grid import LastBits
 from crowdveil.audit.later_step import LaterStep
 from crowdveil.audit.neighbours import Effort, Neighbours, on_two_axes, turned, worst_neighbours
@@ -39,6 +40,8 @@ from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
 from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
+from crowdveil.privacy.mechanisms.effect_counts import STEPS
+from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Sensitivity, Settings
@@ -114,6 +117,11 @@ def promises(epsilon: Epsilon) -> list[Target]:
         _pure(_one_choice(epsilon, "all choices"), neighbours=_all_turned),
         _pure(_one_choice(TWO_CHOICES, "all choices, two sent"), neighbours=_all_turned),
         _about_you(epsilon),
+        *(_pure(_effect_counts(name, epsilon)) for name in ("vlcp", "rlcp", "alcp")),
+        _effects(moves_group(epsilon)),
+        _effects(moves_scenario(epsilon)),
+        _pure(Distributed(FactorAnswer(), paradigm("vldp"), _small(3), epsilon), neighbours=_opposed),
+        _pure(Distributed(FactorCounts(), paradigm("rldp"), _small(3), epsilon)),
         _gaussian(epsilon),
         _shuffled(_one_sign()),
         _shuffled(ShuffledPromise(_small(2), SHUFFLED_SIGNS, SHUFFLED_VOTERS, others=(0, -1))),
@@ -130,6 +138,8 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
     too_often = WrongOdds(among_odds(_SIGNS, size), Odds(size, size, size, _SIGNS))
     two_sent = _one_choice(TWO_CHOICES, "all choices, two sent")
     loudest_axis = replace(_one_bit(epsilon, "another axis"), mechanism=LoudestAxis())
+    factor_answer = Distributed(FactorAnswer(), paradigm("vldp"), _small(3), epsilon)
+    factor_counts = Distributed(FactorCounts(), paradigm("rldp"), _small(3), epsilon)
     signed_zeros = replace(_randomised_response(epsilon), mechanism=SignedZeros())
     return [
         _pure(algorithm_1, lambda: TooLittleNoise(2), bug="factor 2 missing"),
@@ -155,6 +165,16 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
         _pure(signed_zeros, neighbours=_one_turned, bug="a zero keeps its sign"),
         _pure(two_sent, WholeBudgetForEach, _all_turned, "epsilon not split"),
         _about_you(epsilon, lambda: WrongOdds(keep_odds(OPTIONS), keep_odds(2)), "odds of two options for three"),
+        _pure(_effect_counts("rlcp", epsilon), NoisePerCoordinate, bug="sensitivity per coordinate"),
+        _effects(moves_group(epsilon).with_sensitivity(STEPS), "the group that is entered forgotten"),
+        _effects(moves_scenario(epsilon).with_sensitivity(STEPS), "the scenario that is entered forgotten"),
+        _pure(
+            factor_answer,
+            lambda: WrongOdds(keep_odds(3), keep_odds(2)),
+            _opposed,
+            "odds of two options for three",
+        ),
+        _pure(factor_counts, lambda: TooLittleNoise(2), bug="factor 2 missing"),
         _gaussian(epsilon, TooNarrow, "deviation halved"),
         _shuffled(replace(_one_sign(), claimed_voters=10 * SHUFFLED_VOTERS), "bound of a larger crowd"),
         _shuffled(replace(_one_sign(), forget_delta=True), "delta forgotten"),
@@ -170,6 +190,15 @@ def _pure(
     bug: str | None = None,
 ) -> Target:
     return Target(setup.name, lambda effort: PurePromise(setup, neighbours(setup, effort), noise()), bug)
+
+
+def _effects(promise: EffectsPromise, bug: str | None = None) -> Target:
+    return Target(promise.name, lambda effort: promise, bug)
+
+
+def _effect_counts(name: str, epsilon: Epsilon) -> Central:
+    protected, settings = paradigm(name), _small(3)
+    return Central(crowd_counts(protected.unit, settings.study, epsilon), protected, settings, epsilon)
 
 
 def _gaussian(epsilon: Epsilon, noise: Callable[[], GaussianNoise] = OpenDPGaussian, bug: str | None = None) -> Target:

@@ -57,6 +57,7 @@ COMMANDS = {
     "studies": Command("Start here", "studies", "studies", "List the bundled studies, or show one."),
     "simulate": Command("Ballots", "studies", "simulate", "Write the ballots of simulated voters."),
     "import": Command("Ballots", "importing", "importing", "Read what people chose from a file."),
+    "ballots": Command("Ballots", "ballots", "ballots", "Filter, split and merge ballot files."),
     "describe": Command("Ballots", "exact", "describe", "Count a ballot file. Exact: not for publishing."),
     "fit": Command("Ballots", "exact", "fit", "Average all voters without privacy, to compare."),
     "plan": Command("Private release", "plan", "planning", "What does a promise cost in accuracy?"),

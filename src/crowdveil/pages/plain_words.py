@@ -9,9 +9,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
-from crowdveil.privacy.mechanisms.effect_counts import EffectCounts
-from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts
-from crowdveil.privacy.mechanisms.registry import MECHANISMS
+from crowdveil.privacy.mechanisms.registry import ALL
 from crowdveil.privacy.zcdp import epsilon_of
 
 ALMOST_SURE = 0.95
@@ -136,8 +134,7 @@ def protected_words(paradigm: Paradigm) -> str:
 
 def mechanism_words(mechanism: str) -> str:
     """Tell what a mechanism does; the name itself for one that has no words here."""
-    of_effects = {one.name: one.words for one in (EffectCounts, FactorAnswer, FactorCounts)}
-    return MECHANISMS[mechanism].words if mechanism in MECHANISMS else of_effects.get(mechanism, mechanism)
+    return ALL[mechanism].words if mechanism in ALL else mechanism
 
 
 def guarantee_sentences(release: Published) -> list[str]:

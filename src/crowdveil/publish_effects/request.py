@@ -112,7 +112,7 @@ class EffectsPreview:
                 variances = counts.expected_variances(self.crowd)
             case FactorAnswer() as answer:
                 pairs = self.crowd.heard / factors / self.groups
-                spread, gain = np.exp(epsilon.value) + answer.options - 1, np.expm1(epsilon.value)
+                spread, gain = np.exp(epsilon.value) + answer.answers - 1, np.expm1(epsilon.value)
                 said = 2 * voters / factors / spread + pairs * gain / spread
                 variances = said * (spread / gain) ** 2 / pairs**2
             case FactorCounts() as reports:

@@ -188,12 +188,22 @@ class EffectCounts:
         """Add the noise."""
         if self._spent != loss.micro:
             raise ValueError(f"these blocks spend {self._spent} millionths, and not {loss.micro}: this is a bug")
+        noisy = (measurement.total + self.draw(noise, 1)[0]) / STEPS
+        return Estimate(noisy, self.expected_noise(settings, measurement.voters, loss))
+
+    def draw(self, noise: Noise, times: int) -> IntArray:
+        """Draw the noise of all sums so many times, a row each."""
         drawn = [
-            noise.cube(block.sensitivity, Epsilons.same(block.epsilon, self.groups), block.columns)
+            noise.cube(block.sensitivity, Epsilons.same(block.epsilon, times * self.groups), block.columns)
             for block in self.blocks
         ]
-        noisy = (measurement.total + np.concatenate(drawn, axis=1).reshape(-1)) / STEPS
-        return Estimate(noisy, self.expected_noise(settings, measurement.voters, loss))
+        return np.concatenate(drawn, axis=1).reshape(times, -1)
+
+    @staticmethod
+    def public_part(measurement: Measurement) -> IntArray:
+        """Return what neighbours share of the crowd, and effects are read with."""
+        assert isinstance(measurement, _Counted)
+        return measurement.public
 
     @property
     def _spent(self) -> int:
@@ -220,9 +230,8 @@ class EffectCounts:
 
     def ratios(self, noisy: Estimate, measurement: Measurement, settings: Settings, loss: Epsilon) -> list[GroupCounts]:
         """Read the effects of each group from its noisy sums."""
-        assert isinstance(measurement, _Counted)
         rows = noisy.parameter.reshape(self.groups, -1)
-        public = measurement.public.reshape(self.groups, -1)
+        public = self.public_part(measurement).reshape(self.groups, -1)
         dilemmas = settings.study.drawing.dilemmas
         if self.unit is Unit.VOTER:
             return [self._of_voters(self._sums(row), row, dilemmas) for row in rows]

@@ -51,13 +51,17 @@ class FactorReports:
     factors: IntArray
     values: IntArray
     """A row a voter."""
-    codes: IntArray
-    """The voter's group, where it is not protected; 0 otherwise, and -1 where it is not known."""
+    of: int
+    """How many factors there are."""
+    codes: IntArray | None = None
+    """The voter's group, where it is not protected; -1 where it is not known."""
 
     def rows(self) -> IntArray:
         """Lay out all that leaves, bit for bit, a row a voter: public columns, a mask of the values, the values."""
-        mask = np.ones_like(self.values)
-        return np.column_stack([self.epsilons.micro, self.factors, mask, self.values])
+        voters, each = self.values.shape
+        mask = np.repeat(self.factors[:, None] == np.arange(self.of), each, axis=1).astype(np.int64)
+        codes = np.zeros(voters, np.int64) if self.codes is None else self.codes
+        return np.column_stack([self.epsilons.micro, codes, mask, mask * np.tile(self.values, self.of)])
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,12 @@ class FactorAnswer:
     name = "factor-answer"
     title = "Randomised response on one answer along one factor"
     words = "coin tosses, by which each voter's device may report another answer along one factor than the true one"
+    paradigms = ("vldp",)
+    papers = ()
+    options = ()
 
     @property
-    def options(self) -> int:
+    def answers(self) -> int:
         """How many answers there are to report."""
         return 1 + 2 * (1 if self.grouping is None else len(self.grouping.labels))
 
@@ -98,14 +105,14 @@ class FactorAnswer:
             these = np.flatnonzero(pairs == size)
             place[these] = noise.uniform(size, len(these), 1)[:, 0]
         truths = np.where((pairs > 0) & (codes >= 0), 1 + 2 * codes + (place >= pro), 0)
-        said = AboutYou().report(truths, self.options, epsilons, noise)
-        return FactorReports(epsilons, drawn, said[:, None], np.zeros_like(codes))
+        said = AboutYou().report(truths, self.answers, epsilons, noise)
+        return FactorReports(epsilons, drawn, said[:, None], plus.shape[1])
 
     def tally(self, reports: FactorReports, settings: Settings) -> FloatArray:
         """Count the options that were reported of each factor."""
         factors = len(settings.study.factors)
-        places = reports.factors * self.options + reports.values[:, 0]
-        counts = np.bincount(places, minlength=factors * self.options).reshape(factors, self.options)
+        places = reports.factors * self.answers + reports.values[:, 0]
+        counts = np.bincount(places, minlength=factors * self.answers).reshape(factors, self.answers)
         return counts.astype(np.float64)
 
     def ratios(self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon) -> list[GroupCounts]:
@@ -116,12 +123,12 @@ class FactorAnswer:
         hold and however they were drawn: that is noise and sampling together.
         """
         counts = reduce(np.add, tallies)
-        spread = float(np.exp(epsilon.value)) + self.options - 1
+        spread = float(np.exp(epsilon.value)) + self.answers - 1
         gain = float(np.expm1(epsilon.value)) / spread
         reports = counts.sum(axis=1)
         held = (counts - reports[:, None] / spread) / gain
         groups = []
-        for g in range((self.options - 1) // 2):
+        for g in range((self.answers - 1) // 2):
             ratios = []
             for k, total in enumerate(np.maximum(reports, 1.0).tolist()):
                 said = counts[k, 1 + 2 * g : 3 + 2 * g]
@@ -151,14 +158,17 @@ class FactorCounts:
     name = "factor-counts"
     title = "Noisy counts of one voter's answers along one factor"
     words = "noise that each voter's device adds to how often she preferred which side along one factor"
+    paradigms = ("rldp",)
+    papers = ()
+    options = ()
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FactorReports:
         """Draw a factor of each voter, count, and add the noise."""
         counts = np.stack(counts_of_voters(ballots), axis=2)
         drawn = noise.uniform(counts.shape[1], ballots.voters, 1)[:, 0]
         exact = counts[np.arange(ballots.voters), drawn] * COUNT_STEPS
-        codes = np.zeros(ballots.voters, np.int64) if self.grouping is None else self.grouping.codes(ballots)
-        return FactorReports(epsilons, drawn, exact + noise.cube(COUNT_STEPS, epsilons, 2), codes)
+        codes = None if self.grouping is None else self.grouping.codes(ballots)
+        return FactorReports(epsilons, drawn, exact + noise.cube(COUNT_STEPS, epsilons, 2), counts.shape[1], codes)
 
     def tally(self, reports: FactorReports, settings: Settings) -> FloatArray:
         """Add up the moments of the reports, by group and factor."""
@@ -167,7 +177,8 @@ class FactorCounts:
         groups = 1 if self.grouping is None else len(self.grouping.labels)
         told = np.zeros((len(plus), factors, MOMENTS))
         told[np.arange(len(plus)), reports.factors] = moments(plus - minus, plus + minus, np.zeros(len(plus)))
-        return added_by_group(told, reports.codes, groups)
+        codes = np.zeros(len(plus), np.int64) if reports.codes is None else reports.codes
+        return added_by_group(told, codes, groups)
 
     def noise_variance(self, epsilon: Epsilon) -> float:
         """Return the variance that the noise of one report adds to the numerator of an effect."""

@@ -8,12 +8,14 @@ from typing import Any
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.guarantee import Paradigm
+from crowdveil.privacy.guarantee import Paradigm, Unit
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
 from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
+from crowdveil.privacy.mechanisms.effect_counts import EffectCounts
+from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.indifference import CentralIndifference, DistributedIndifference
@@ -60,7 +62,11 @@ PURE: Mapping[str, Mechanism] = {
     if name in DISTRIBUTED or CENTRAL[name].takes is Loss.EPSILON
 }
 """Those of them that take an epsilon."""
-ALL: Mapping[str, Mechanism] = {**MECHANISMS, AboutYou.name: AboutYou()}
+EFFECTS: Mapping[str, Mechanism] = {
+    one.name: one for one in (EffectCounts(Unit.VOTER, ()), FactorAnswer(), FactorCounts())
+}
+"""Those that release effects; those with randomised response are read from its reports."""
+ALL: Mapping[str, Mechanism] = {**MECHANISMS, **EFFECTS, AboutYou.name: AboutYou()}
 """Whatever makes a promise to voters."""
 
 THREE_ANSWERS = tuple(

@@ -1,0 +1,109 @@
+"""How often intervals of effects, and of differences between groups, hold what is true of simulated people.
+
+`python -m tests.statistics.effect_coverage` prints the table of the documentation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy.special import ndtr
+
+from crowdveil.ballots import Ballots
+from crowdveil.categories import Categories
+from crowdveil.estimation.effects import pair_signs
+from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.publish_effects.publish import effects_for_experiments
+from crowdveil.study.bundled import load_study
+from crowdveil.study.drawing import draw_typed
+
+STUDY = load_study("moral-machine")
+GROUPS = ("one", "other")
+LEAN = np.array([feature.lean for feature in STUDY.features])
+SPREAD = 0.3
+"""Of the voters' own preferences: one person's answers are alike."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Shares of intervals that hold the truth, and how many there were of each."""
+
+    effects: float
+    differences: float
+    false_findings: float
+    """Of factors in which the groups do not differ, the share in which a difference was told."""
+    intervals: int
+
+
+def shift(differ):
+    """Return what the second group prefers more or less than the first: women, and people over pets."""
+    moved = np.zeros(STUDY.dimension)
+    if differ:
+        for name, by in (("woman", 0.3), ("girl", 0.3), ("dog", 0.3), ("cat", 0.3)):
+            moved[STUDY.feature_names.index(name)] = by
+    return moved
+
+
+def people(voters, rng, differ, shortest=1):
+    """Return ballots of voters of two groups, of any length from ``shortest`` to the whole."""
+    groups = rng.integers(2, size=voters)
+    left, right, (labels, codes) = draw_typed(STUDY, voters, rng)
+    each = STUDY.drawing.dilemmas
+    own = rng.normal(LEAN + groups[:, None] * shift(differ), SPREAD)
+    differences = (left.astype(float) - right) / STUDY.units
+    worth = np.einsum("ij,ij->i", differences, np.repeat(own, each, axis=0))
+    choices = np.where(worth + rng.standard_normal(len(worth)) > 0, 1, -1).astype(np.int8)
+    lengths = rng.integers(shortest, each + 1, voters)
+    kept = (np.arange(each) < lengths[:, None]).reshape(-1)
+    return Ballots(
+        STUDY,
+        np.concatenate([[0], np.cumsum(lengths)]),
+        differences[kept],
+        choices[kept],
+        scenarios=Categories(labels, codes[kept].astype(np.int16)),
+        about={"group": Categories(GROUPS, groups.astype(np.int16))},
+    )
+
+
+@cache
+def truth(differ, voters=10_000):
+    """Return the effects of each group (rows): the mean over dilemmas of the share who prefer the side with more.
+
+    Preferences around b with spread s choose the first side with probability Phi(b.v / sqrt(1 + s^2 |v|^2)).
+    """
+    left, right, (labels, codes) = draw_typed(STUDY, voters, np.random.default_rng(99))
+    differences = (left.astype(float) - right) / STUDY.units
+    signs = pair_signs(STUDY, differences, Categories(labels, codes.astype(np.int16)))
+    size = np.sqrt(1 + SPREAD**2 * (differences**2).sum(axis=1))
+    shares = [2 * ndtr(differences @ (LEAN + g * shift(differ)) / size) - 1 for g in range(2)]
+    return np.array([[(s * share)[s != 0].mean() for s in signs.T] for share in shares])
+
+
+def coverage(paradigm, epsilon, voters, crowds, *, differ=True, seed=1):
+    """Release the effects of simulated crowds by group, and count."""
+    true = truth(differ)
+    held, apart, told, flat = [], [], [], 0
+    for number in range(crowds):
+        rng = np.random.default_rng([seed, number])
+        made = effects_for_experiments(people(voters, rng, differ), paradigm, epsilon=epsilon, seed=number, by="group")
+        for g, group in enumerate(made.effects.groups):
+            held += [one.low <= true[g, k] <= one.high for k, one in enumerate(group.effects)]
+        for k, one in enumerate(made.effects.differences):
+            gap = true[0, k] - true[1, k]
+            apart.append(one.low <= gap <= one.high)
+            if not differ:
+                flat += 1
+                told.append(one.told_apart)
+    return Coverage(float(np.mean(held)), float(np.mean(apart)), sum(told) / max(flat, 1), len(held))
+
+
+if __name__ == "__main__":
+    print("| paradigm | epsilon | voters | effects | differences |\n|---|---|---|---|---|")
+    for paradigm in PARADIGMS:
+        for epsilon, voters in ((0.3, 400), (1, 400), (1, 3000), (3, 400)):
+            found = coverage(paradigm, epsilon, voters, 60)
+            print(
+                f"| {paradigm} | {epsilon} | {voters:,} | {found.effects:.3f} | {found.differences:.3f} |", flush=True
+            )
