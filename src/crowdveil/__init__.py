@@ -45,4 +45,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_modules()})
+    return [*(name for name in globals() if name.startswith("__")), *_modules()]

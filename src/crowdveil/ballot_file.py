@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from crowdveil.arguments import path_of
 from crowdveil.arrays import IntArray
 from crowdveil.ballots import Ballots, join_batches
 from crowdveil.categories import CODE, Categories
@@ -214,7 +215,7 @@ def _open_there(path: Path, size: tuple[int, int, int]) -> BallotFile:
 
 def open_ballots(path: str | Path) -> BallotFile:
     """Open a ballot file, or a folder of ballot files that are one crowd, and check that nobody is in it twice."""
-    file = _open(Path(path))
+    file = _open(path_of(path, "the ballot file"))
     check_distinct(join_names([name for shard in file.shards for name in shard.names()]), str(path))
     return file
 

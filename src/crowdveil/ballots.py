@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 import pyarrow as pa
 
+from crowdveil.arguments import check_whole
 from crowdveil.arrays import BoolArray, IntArray, SmallIntArray, ValueArray
 from crowdveil.categories import Categories
 from crowdveil.errors import CrowdveilError
@@ -214,6 +215,7 @@ class Ballots:
 
     def head(self, voters: int = 5) -> Ballots:
         """Return the ballots of the first voters."""
+        check_whole(voters, "the number of voters", 1)
         return self[:voters]
 
     def take(self, positions: IntArray, label: str = "chosen positions") -> Ballots:
@@ -241,8 +243,9 @@ class Ballots:
 
     def split(self, share: float, seed: int) -> tuple[Ballots, Ballots]:
         """Split the voters at random: this share of them, rounded, and the others, both in the order they had."""
-        if not 0 <= share <= 1:
-            raise CrowdveilError(f"a share is a number from 0 to 1, got {share}")
+        if not (isinstance(share, int | float) and 0 <= share <= 1):
+            raise CrowdveilError(f"a share is a number from 0 to 1, got {share!r:.80}")
+        check_whole(seed, "the seed", 0)
         order = np.random.default_rng(seed).permutation(self.voters)
         cut = round(share * self.voters)
         return self._take(np.sort(order[:cut])), self._take(np.sort(order[cut:]))
@@ -319,6 +322,14 @@ class BallotSource(Protocol):
 
     def batches(self) -> Iterator[Ballots]:
         """Walk the crowd in batches of bounded size, always in the same order."""
+
+
+def check_source(source: object) -> None:
+    """Refuse what is no crowd, such as the path of one."""
+    if not all(hasattr(source, needed) for needed in ("study", "voters", "batches")):
+        raise CrowdveilError(
+            f"the ballots are {source!r:.80}: read them first, with read_ballots, read_moral_machine or read_table"
+        )
 
 
 def names_of(source: BallotSource) -> list[str]:

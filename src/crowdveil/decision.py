@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from crowdveil.arrays import FloatArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.unknown import Unknown
-from crowdveil.releases import Release
+from crowdveil.releases import Release, check_release
 from crowdveil.study.study import COIN, Dilemma
 
 DEFAULT_CERTAINTY = 0.9
@@ -170,8 +170,7 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
     coin; what is not known of the threshold adds to the noise. People were asked about two at a time, so of three or
     more alternatives the first is chosen as if everybody had to.
     """
-    if not isinstance(release, Release):
-        raise CrowdveilError(f"the release is {release!r:.80}: read it first, with read_release(path)")
+    check_release(release)
     if not (isinstance(certainty, int | float) and 0.5 <= certainty < 1):
         raise CrowdveilError(f"the certainty asked for must be at least 0.5 and below 1, got {certainty}")
     if not isinstance(dilemma, Dilemma):

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from crowdveil.arguments import check_type
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import GREATEST, LEAST, Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm
+from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import distributed
 from crowdveil.protocol.report import Terms, read_reports
 from crowdveil.releases import Release
@@ -33,7 +35,9 @@ class _Tally:
         self.voters += len(epsilons)
 
 
-def release_from_reports(batches: Iterable[Sequence[Mapping[str, Any]]], paradigm: Paradigm, terms: Terms) -> Release:
+def release_from_reports(
+    batches: Iterable[Sequence[Mapping[str, Any]]], paradigm: str | Paradigm, terms: Terms
+) -> Release:
     """Estimate the society from checked reports, as they come in batches (none of them empty).
 
     Theorem. The release is as private as the reports: for voter i, epsilon_i-differentially private for the unit of the
@@ -41,6 +45,8 @@ def release_from_reports(batches: Iterable[Sequence[Mapping[str, Any]]], paradig
 
     So the same reports may be released again, and as often as anybody likes.
     """
+    check_type(terms, Terms, "terms", "give the Terms that the reports were asked for")
+    paradigm = find_paradigm(paradigm)
     mechanism = distributed(terms.mechanism, terms.settings.study)
     if paradigm.name not in mechanism.paradigms:
         raise CrowdveilError(f"{terms.mechanism} serves {' and '.join(mechanism.paradigms)}, not {paradigm.name}")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crowdveil.arguments import check_type, path_of
 from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import write_text
@@ -144,7 +145,7 @@ class Release:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release file, whole or not at all."""
-        write_text(Path(path), json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
+        write_text(path_of(path), json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
         if self.on_save is not None:
             self.on_save(self.digest)
 
@@ -152,7 +153,7 @@ class Release:
         """Write a page about the release for people: what the crowd prefers, and what is promised to the voters."""
         from crowdveil.pages.release_page import release_page  # a room above; the contract names this exception
 
-        write_text(Path(path), release_page([self]))
+        write_text(path_of(path), release_page([self]))
 
     def to_polars(self) -> pl.DataFrame:
         """Return a row for each feature: the crowd's weight on it, its error bar, and the ends of its 95 % interval."""
@@ -255,9 +256,14 @@ class Release:
         )
 
 
+def check_release(given: object) -> None:
+    """Refuse what is no release, such as the path of one."""
+    check_type(given, Release, "the release", "read it first, with read_release(path)")
+
+
 def read_release(path: str | PathLike[str], *, allow_experiment: bool = False) -> Release:
     """Read a release file and check it; one made with floating-point noise must be allowed by name."""
-    path = Path(path)
+    path = path_of(path, "the release file")
     try:
         return release_from_dict(read_json(path), allow_experiment=allow_experiment)
     except CrowdveilError as error:

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias, get_args
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots import BallotSource, Census, census, check_one_record_each
+from crowdveil.ballots import BallotSource, Census, census, check_one_record_each, check_source
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
@@ -178,7 +178,7 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
 
 def checked_dataset(source: BallotSource, request: Request) -> Census:
     """Count a crowd, and refuse one about which the request could promise nothing."""
-    _check_source(source)
+    check_source(source)
     dataset = census(source)
     if dataset.voters < FEWEST_VOTERS:
         raise CrowdveilError(
@@ -226,13 +226,6 @@ def _everybodys(epsilon: Epsilon | Epsilons | ZcdpBudget, voters: int) -> Epsilo
             raise CrowdveilError(f"{len(epsilon)} personal epsilons were given for {voters} voters")
         return epsilon
     return Epsilons.same(epsilon.epsilon if isinstance(epsilon, ZcdpBudget) else epsilon, voters)
-
-
-def _check_source(source: object) -> None:
-    if not all(hasattr(source, needed) for needed in ("study", "voters", "batches")):
-        raise CrowdveilError(
-            f"the ballots are {source!r:.80}: read them first, with read_ballots, read_moral_machine or read_table"
-        )
 
 
 def _is_number(value: object) -> bool:

@@ -47,7 +47,7 @@ class Client:
 
     def __init__(self, url: str, *, http: httpx.Client | None = None, first_pause: float = FIRST_PAUSE) -> None:
         """Use the website at ``url``; ``http`` is for those who need a proxy, certificates or another transport."""
-        if not url.startswith(("http://", "https://")):
+        if not (isinstance(url, str) and url.startswith(("http://", "https://"))):
             raise CrowdveilError(f"{url!r} is no address of a website: it must begin with http:// or https://")
         http = http or httpx.Client(timeout=30)
         http.base_url = httpx.URL(url)

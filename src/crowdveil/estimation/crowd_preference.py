@@ -32,7 +32,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from crowdveil.arrays import BoolArray, FloatArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots import Ballots, BallotSource, check_source
 from crowdveil.engines.batches import map_batches
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate
 from crowdveil.estimation.probit import slopes_and_weights
@@ -86,6 +86,9 @@ class CrowdPreference:
         """The sampling error of each coordinate; infinite where it is not known, or where there is one voter."""
         return np.where(self.known & (self.voters > 1), np.sqrt(np.diag(self.covariance)), np.inf)
 
+    def __repr__(self) -> str:
+        return f"<crowd preference: {self.voters:,} voters, {self.choices:,} choices, weighted by {self.weighting}>"
+
 
 def crowd_preference(
     source: BallotSource, *, weighting: Weighting = "voters", directions: FloatArray | None = None
@@ -93,6 +96,7 @@ def crowd_preference(
     """Find the exact preference of a crowd, in all features or along ``directions`` (features x coordinates)."""
     if weighting not in WEIGHTINGS:
         raise CrowdveilError(f"the weighting is {weighting!r}: use 'voters' or 'choices'")
+    check_source(source)
     features = source.study.dimension
     axes = np.eye(features) if directions is None else np.asarray(directions, np.float64)
     if axes.ndim != 2 or axes.shape[0] != features or not axes.size or not np.isfinite(axes).all():

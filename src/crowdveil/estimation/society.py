@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots import Ballots, BallotSource, check_source
 from crowdveil.engines.batches import add_up
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate
 from crowdveil.estimation.l1_ball import fit_in_ball
@@ -32,10 +32,15 @@ class Preferences:
         """The worst certificate of all voters."""
         return float(self.gaps.max(initial=0.0))
 
+    def __repr__(self) -> str:
+        voters, features = self.values.shape
+        return f"<preferences of {voters:,} voters in {features} features>"
+
 
 def fit_voters(ballots: Ballots, norm_bound: float, threads: int | None = None) -> Preferences:
     """Fit every voter's preference with ||beta||_1 <= B, all cores by default."""
-    if not (norm_bound > 0 and math.isfinite(norm_bound)):
+    check_source(ballots)
+    if not (isinstance(norm_bound, int | float) and 0 < norm_bound < math.inf):
         raise CrowdveilError(f"the norm bound B must be a positive number (the paper uses 2), got {norm_bound}")
     fit = fit_in_ball(ballots.differences, ballots.offsets, norm_bound, threads)
     return Preferences(fit.values, fit.gaps)
@@ -71,6 +76,9 @@ class Society:
     largest_gap: float | None
     """The worst certificate of all voters, rounded up to a power of two; None for the unconstrained estimate."""
 
+    def __repr__(self) -> str:
+        return f"<society of {self.voters:,} voters: {len(self.parameter)} weights>"
+
 
 def society(source: BallotSource, norm_bound: float | None) -> Society:
     """Average all voters' preferences; ``norm_bound=None`` takes the unconstrained estimates.
@@ -78,6 +86,7 @@ def society(source: BallotSource, norm_bound: float | None) -> Society:
     Preferences are added up as whole numbers of 2^-52: the mean is the same bit for bit, however the crowd is cut and
     whoever works on its batches.
     """
+    check_source(source)
     counted = add_up(source, partial(_tally, norm_bound))
     (voters, left_out), gaps, sums = counted[:2].tolist(), counted[2 : 2 + _GAPS], counted[2 + _GAPS :]
     if voters == 0:

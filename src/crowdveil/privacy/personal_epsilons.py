@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from os import PathLike
 
 import polars as pl
 
-from crowdveil.ballots import BallotSource, names_of
+from crowdveil.arguments import path_of
+from crowdveil.ballots import BallotSource, check_source, names_of
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 
 
-def read_personal_epsilons(path: Path, source: BallotSource) -> Epsilons:
+def read_personal_epsilons(path: str | PathLike[str], source: BallotSource) -> Epsilons:
     """Read columns ``voter`` and ``epsilon`` (CSV) and return the epsilons in the voters' order.
 
     Every voter needs exactly one row; rows of people who did not vote are an error too, since a misspelt name would
     silently change somebody's protection.
     """
+    path = path_of(path, "the file of epsilons")
+    check_source(source)
     try:
         table = pl.read_csv(path, infer_schema=False)
     except (OSError, pl.exceptions.PolarsError) as error:

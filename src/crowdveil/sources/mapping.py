@@ -41,9 +41,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from crowdveil.arguments import path_of
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.about import AboutMapping, columns_of, read_levels
-from crowdveil.study.bundled import load_study
+from crowdveil.study.bundled import find_study, load_study
 from crowdveil.study.category import Category
 from crowdveil.study.plain_data import check_keys
 from crowdveil.study.study import Study
@@ -145,7 +146,7 @@ class TableMapping:
 
 def load_mapping(path: str | Path) -> TableMapping:
     """Read a mapping file."""
-    path = Path(path)
+    path = path_of(path, "the mapping file")
     data = _read(path)
     check_keys(data, {"study", "voter", "pair", *_WORDS, *_SECTIONS}, str(path))
     if not isinstance(data.get("study"), str):
@@ -185,8 +186,9 @@ def choose_mapping(study: str | Study | None = None, mapping: str | Path | Table
     if (study is None) == (mapping is None):
         raise CrowdveilError("give either a mapping (which column means what) or a study (for the usual column names)")
     if study is not None:
-        return TableMapping(load_study(study) if isinstance(study, str) else study)
-    return mapping if isinstance(mapping, TableMapping) else load_mapping(str(mapping))
+        return TableMapping(find_study(study))
+    assert mapping is not None  # one of the two was given
+    return mapping if isinstance(mapping, TableMapping) else load_mapping(mapping)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from crowdveil.arguments import path_of
 from crowdveil.ballots import Ballots, concatenate
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import MOST_REFUSED
@@ -44,7 +45,8 @@ def read_answers(
     ``dilemmas`` is the file in the public layout of the Moral Machine whose outcomes the answers name. A file of which
     a larger share of rows is refused than allowed is refused.
     """
-    given = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    several: Sequence[object] = paths if isinstance(paths, Sequence) and not isinstance(paths, str) else [paths]
+    given = [path_of(path, "the file of answers") for path in several]
     if not given:
         raise CrowdveilError("there is no file of answers: give one or more")
     return concatenate(study, [_read(path, study, dilemmas, allow_refused) for path in given])

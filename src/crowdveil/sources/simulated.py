@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crowdveil.arguments import check_whole
 from crowdveil.arrays import BoolArray, FloatArray, ValueArray
 from crowdveil.ballots import Ballots
 from crowdveil.categories import CODE, Categories
 from crowdveil.errors import CrowdveilError
 from crowdveil.records import dilemmas_between
-from crowdveil.study.bundled import synthetic_study
+from crowdveil.study.bundled import find_study, synthetic_study
 from crowdveil.study.drawing import draw_typed
 from crowdveil.study.study import Study
 
@@ -64,9 +65,9 @@ class Answered:
         return Ballots(self.study, offsets, dilemmas, choices, scenarios=self.scenarios)
 
 
-def simulate_crowd(study: Study, voters: int, rng: np.random.Generator, spread: float = 0.3) -> Iterator[Ballots]:
+def simulate_crowd(study: str | Study, voters: int, rng: np.random.Generator, spread: float = 0.3) -> Iterator[Ballots]:
     """Draw a crowd of any size around the study's own lean: beta_i ~ N(lean, spread^2 I), block by block."""
-    return (answered.ballots() for answered in simulate_answers(study, voters, rng, spread))
+    return (answered.ballots() for answered in simulate_answers(find_study(study), voters, rng, spread))
 
 
 def simulate_answers(study: Study, voters: int, rng: np.random.Generator, spread: float = 0.3) -> Iterator[Answered]:
@@ -102,5 +103,4 @@ def _vote(study: Study, preferences: FloatArray, rng: np.random.Generator) -> An
 
 
 def _check_size(voters: int) -> None:
-    if not voters >= 1:
-        raise CrowdveilError(f"a crowd needs at least one voter, got {voters}")
+    check_whole(voters, "the number of voters", 1)

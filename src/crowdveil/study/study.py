@@ -369,6 +369,9 @@ class Study:
         groups = [_join(phrases) for part, phrases in said.items() if part and phrases] + said[""]
         return ", ".join(groups)
 
+    def __repr__(self) -> str:
+        return f"<study {self.name}: {self.dimension} features, {self.drawing.dilemmas} dilemmas a voter>"
+
     def as_dict(self) -> dict[str, Any]:
         """Return the study as plain data, the same shape as its TOML file."""
         return {

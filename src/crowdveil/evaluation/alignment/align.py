@@ -32,7 +32,7 @@ from crowdveil.evaluation.toolkit.drawing import check_picture, drawn
 from crowdveil.evaluation.toolkit.scores import interval_as_dict, wilson
 from crowdveil.files import replacing
 from crowdveil.privacy.unknown import Unknown
-from crowdveil.releases import Release
+from crowdveil.releases import Release, check_release
 
 DRAWS = 400
 """Of the crowd's preference, given the release."""
@@ -142,6 +142,7 @@ def align(release: Release, answers: Ballots, *, certainty: float = DEFAULT_CERT
 
     The crowd is sure where ``decide`` would call its choice at this certainty.
     """
+    check_release(release)
     study = release.study
     if not isinstance(answers, Ballots) or answers.study.fingerprint != study.fingerprint:
         raise CrowdveilError(

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import BoolArray, FloatArray
-from crowdveil.ballots import BallotSource
+from crowdveil.ballots import BallotSource, check_source
 from crowdveil.decision import stated_margins
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.crowd_preference import CrowdPreference, Weighting, crowd_preference
@@ -27,7 +27,7 @@ from crowdveil.evaluation.toolkit.accuracy import Interval
 from crowdveil.evaluation.toolkit.drawing import check_picture, drawn
 from crowdveil.evaluation.toolkit.scores import Bin, Forecasts, Scores, forecasts
 from crowdveil.files import replacing
-from crowdveil.releases import Release
+from crowdveil.releases import Release, check_release
 
 NOT_PROTECTED = "Exact: these numbers protect nobody. They are for the holder of the ballots only."
 COIN = {"share_predicted": 0.5, "brier": 0.25, "log_loss": math.log(2)}
@@ -176,6 +176,8 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
     the release where you can: people who are in it are easier to predict. Every voter counts once, or with
     ``weighting="choices"`` every choice. Records in which neither side was chosen are left out.
     """
+    check_release(release)
+    check_source(ballots)
     study = release.study
     if ballots.study.fingerprint != study.fingerprint:
         raise CrowdveilError(

@@ -40,6 +40,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.arguments import path_of
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.amount import MICROS_PER_UNIT, NOTHING, Amount, AmountLike
 from crowdveil.privacy.guarantee import Unit
@@ -73,13 +74,13 @@ class Ledger:
         private together, with the budget's epsilon. Beside the ledger a key is made, by which it recognises people
         and which nobody else should have.
         """
-        ledger_file.create(Path(path), _budget(budget, delta), delta)
+        ledger_file.create(path_of(path, "the ledger"), _budget(budget, delta), delta)
         return cls.open(path)
 
     @classmethod
     def open(cls, path: str | PathLike[str], budget: AmountLike | None = None, delta: float | None = None) -> Ledger:
         """Open a ledger; with a budget, create it if there is none, and check that it has this budget if there is."""
-        path = Path(path)
+        path = path_of(path, "the ledger")
         if budget is not None and not path.exists():
             return cls.create(path, budget, delta)
         with ledger_file.transaction(path, writes=False) as connection:

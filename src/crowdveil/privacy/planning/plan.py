@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from crowdveil.arguments import check_whole
 from crowdveil.errors import CrowdveilError, OutOfReach
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.planning.forecast import AGREEMENT, Forecast, forecast
+from crowdveil.study.bundled import find_study
 from crowdveil.study.study import Study
 
 TYPICAL = 0.5
@@ -55,7 +57,7 @@ class Goal:
 
 
 def plan(
-    study: Study,
+    study: str | Study,
     paradigm: str | Paradigm,
     *,
     voters: int | None = None,
@@ -75,16 +77,17 @@ def plan(
     the ``certainty``; half of them, if nothing is said. ``agreement`` is the share of answers that the crowd's
     preference would predict if it were known exactly.
     """
+    about = find_study(study)
     served, goal = find_paradigm(paradigm), Goal(predicted, bar, decided)
     _check(voters, answers, agreement, certainty)
     goal.check(agreement)
     if voters is None and epsilon is None:
         raise CrowdveilError("give the voters, or epsilon, or both: of the two, one can be found")
     given_epsilon = None if epsilon is None else Epsilon(epsilon)
-    asked = study.drawing.dilemmas if answers is None else answers
+    asked = about.drawing.dilemmas if answers is None else answers
 
     def foretell(voters: int, answers: int, epsilon: Epsilon) -> Forecast:
-        return forecast(study, served, voters, answers, epsilon, agreement, certainty)
+        return forecast(about, served, voters, answers, epsilon, agreement, certainty)
 
     wanted = goal if goal.given else Goal(decided=TYPICAL)
     if voters is None:
@@ -101,10 +104,10 @@ def plan(
 
 
 def _check(voters: int | None, answers: int | None, agreement: float, certainty: float) -> None:
-    if voters is not None and voters < 2:
-        raise CrowdveilError(f"a crowd has at least two voters, got {voters}")
-    if answers is not None and answers < 1:
-        raise CrowdveilError(f"a voter gives at least one answer, got {answers}")
+    if voters is not None:
+        check_whole(voters, "the number of voters", 2)
+    if answers is not None:
+        check_whole(answers, "the number of answers", 1)
     if not 0.5 < agreement < 1:
         raise CrowdveilError(f"the agreement must be between 0.5 and 1, got {agreement:g}")
     if not 0.5 <= certainty < 1:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from crowdveil.arguments import path_of
 from crowdveil.arrays import ByteArray, IntArray, WordArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import ROW, TEXT
@@ -41,9 +43,9 @@ _BEFORE_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
 _NEWLINE, _RETURN = 10, 13
 
 
-def open_layout(path: object) -> TableFile:
+def open_layout(path: str | Path) -> TableFile:
     """Open a file in the public layout, and check that it has the columns."""
-    return TableFile(str(path), NEEDED, OPTIONAL)
+    return TableFile(str(path_of(path, "the file of answers")), NEEDED, OPTIONAL)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ import math
 import re
 import tomllib
 from importlib import resources
-from pathlib import Path
+from os import PathLike
 
+from crowdveil.arguments import path_of
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Drawing, Study
@@ -17,14 +18,15 @@ BUNDLED = ("moral-machine", "kidney", "fairness", "synthetic-10")
 _SYNTHETIC = re.compile(r"synthetic(?:-(\d{1,4}))?")
 
 
-def load_study(reference: str) -> Study:
+def load_study(reference: str | PathLike[str]) -> Study:
     """Find a study by its bundled name (``synthetic-D`` has D features) or by the path of a TOML file."""
+    path = path_of(reference, "the study")
+    reference = str(reference)
     if synthetic := _SYNTHETIC.fullmatch(reference):
         return synthetic_study(int(synthetic[1] or 10))
     if reference in BUNDLED:
         text = resources.files(__name__).joinpath(f"{reference}.toml").read_text(encoding="utf-8")
         return Study.from_dict(tomllib.loads(text))
-    path = Path(reference)
     if not path.is_file():
         raise CrowdveilError(
             f"there is no study {reference!r}: give one of {', '.join(BUNDLED)}, "
@@ -34,6 +36,11 @@ def load_study(reference: str) -> Study:
         return Study.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise CrowdveilError(f"{reference} is not a readable TOML file: {error}") from None
+
+
+def find_study(given: str | PathLike[str] | Study) -> Study:
+    """Take a study as it is, or find it as ``load_study`` does."""
+    return given if isinstance(given, Study) else load_study(given)
 
 
 def synthetic_study(features: int, dilemmas: int = 50) -> Study:
