@@ -64,8 +64,10 @@ def check_page(
 
     Example: `crowdveil check-page --url https://crowd.example --poll moral-machine`
 
-    Both must be of the same version. Exit code 2 if anything differs. A server may still show another page to somebody
-    else: let several people check, from several places, and look at the page's source yourself.
+    Both must be of the same version. Exit code 2 if anything differs. Of a poll with a relay, it prints the fingerprint
+    of the key that reports are sealed to: compare it with the one in the address that voters were given. A server may
+    still show another page to somebody else: let several people check, from several places, and look at the page's
+    source yourself.
     """
     import httpx
 
@@ -77,8 +79,14 @@ def check_page(
         raise CrowdveilError(
             f"{url} does not serve the page of this crowdveil; different: {', '.join(found.different)}"
         )
-    said = {"url": url, "poll": poll, "files": list(found.same), "same": True}
-    show(said, as_json, lambda: say(f"{len(found.same)} files, all as this crowdveil ships them."))
+    said = {"url": url, "poll": poll, "files": list(found.same), "same": True, "key": found.fingerprint}
+
+    def words() -> None:
+        say(f"{len(found.same)} files, all as this crowdveil ships them.")
+        if found.fingerprint is not None:
+            say(f"Reports are sealed to the key {found.fingerprint}: it must stand in the poll's address.")
+
+    show(said, as_json, words)
 
 
 def mcp(

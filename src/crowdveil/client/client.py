@@ -22,6 +22,7 @@ from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.ballot import read_session
 from crowdveil.protocol.decisions import CURRENT, RemoteDecision, read_decision
 from crowdveil.protocol.polls import Poll, PollSummary, State
+from crowdveil.protocol.relay import SEALED_TYPE, check_fingerprint
 from crowdveil.protocol.submission import Receipt, Status, Submission, new_token
 from crowdveil.releases import Release, release_from_dict
 from crowdveil.study.study import Dilemma
@@ -52,6 +53,7 @@ class Client:
         http = http or httpx.Client(timeout=30)
         http.base_url = httpx.URL(url)
         self._connection = Connection(http, first_pause)
+        self._relays: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -115,11 +117,17 @@ class Client:
         except (KeyError, TypeError, ValueError) as error:
             raise CrowdveilError(f"the server's list of polls cannot be read: {type(error).__name__} {error}") from None
 
-    def poll(self, name: str) -> Poll:
-        """Get what a poll asks, and on what terms; one that contradicts itself is refused."""
+    def poll(self, name: str, *, key: str | None = None) -> Poll:
+        """Get what a poll asks, and on what terms; one that contradicts itself is refused.
+
+        Of a poll with a relay, ``key`` is the fingerprint in the poll's address, which the host's key must have.
+        """
         from crowdveil.protocol.description import read_poll  # loaded by voters only, as are the mechanisms
 
-        return read_poll(self._get(f"/api/polls/{quote(name, safe='')}"))
+        poll = read_poll(self._get(f"/api/polls/{quote(name, safe='')}"))
+        if key is not None:
+            check_fingerprint(poll, key, "the poll's address names")
+        return poll
 
     def session(self, poll: Poll) -> list[Dilemma]:
         """Draw a voter's dilemmas, each between an alternative named left and one named right."""
@@ -154,6 +162,7 @@ class Client:
         from crowdveil.client.voting import make_submission
         from crowdveil.privacy.noise.bulk_noise import BulkNoise
 
+        self._compare_with_relay(poll)
         dilemmas = self.session(poll)
         choices = [choose(dilemma) for dilemma in dilemmas]
         return make_submission(
@@ -161,9 +170,13 @@ class Client:
         )
 
     def send(self, submission: Submission) -> VoterReceipt:
-        """Send a submission. It may be sent again, and counts once."""
-        path = f"/api/polls/{quote(submission.poll, safe='')}/{submission.kind}"
-        told = self._connection.ask("PUT", path, body=submission.body, token=submission.token)
+        """Send a submission, to the relay if it is sealed. It may be sent again, and counts once."""
+        if submission.relay is None:
+            path = f"/api/polls/{quote(submission.poll, safe='')}/{submission.kind}"
+            told = self._connection.ask("PUT", path, body=submission.body, token=submission.token)
+        else:
+            path = f"{submission.relay}/api/polls/{quote(submission.poll, safe='')}/report"
+            told = self._connection.ask("PUT", path, body=submission.body, token=submission.token, kind=SEALED_TYPE)
         try:
             return VoterReceipt(
                 id=told["id"],
@@ -175,15 +188,31 @@ class Client:
         except (KeyError, TypeError, ValueError) as error:
             raise CrowdveilError(f"the server's receipt cannot be read: {type(error).__name__} {error}") from None
 
-    def withdraw(self, poll: str, token: str) -> bool:
-        """Have a vote deleted; False if there was none. The token cannot be used again."""
+    def withdraw(self, poll: str | Poll, token: str) -> bool:
+        """Have a vote deleted; False if there was none. The token cannot be used again.
+
+        Of a poll with a relay, give the ``Poll``: the relay erases what it has not handed over.
+        """
+        name, place = (poll, "") if isinstance(poll, str) else (poll.name, poll.relay.url if poll.relay else "")
         try:
-            self._connection.ask("DELETE", f"/api/polls/{quote(poll, safe='')}/participation", token=token)
+            self._connection.ask("DELETE", f"{place}/api/polls/{quote(name, safe='')}/participation", token=token)
         except Refusal as refusal:
             if refusal.reason is Reason.NOTHING_STORED:
                 return False
             raise
         return True
+
+    def _compare_with_relay(self, poll: Poll) -> None:
+        """Refuse a poll whose relay knows another key or promise than the host tells; asked once."""
+        if poll.relay is None or self._relays.get(poll.name) == poll.relay.url:
+            return
+        from crowdveil.protocol.description import relayed_promise
+
+        told = self._get(f"{poll.relay.url}/api/polls/{quote(poll.name, safe='')}")
+        check_fingerprint(poll, told.get("fingerprint"), "its relay knows")
+        if told.get("epsilon") != relayed_promise(poll).epsilon:
+            raise CrowdveilError(f"poll {poll.name}: its relay knows another promise; do not vote in it")
+        self._relays[poll.name] = poll.relay.url
 
     def _get(self, path: str) -> Any:
         return self._connection.ask("GET", path)

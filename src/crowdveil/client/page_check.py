@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import httpx
 
-from crowdveil.client.connection import Unreachable
+from crowdveil.client.connection import Connection, Unreachable
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.voters_page import voters_page
 
@@ -25,6 +25,8 @@ class PageCheck:
     same: tuple[str, ...]
     different: tuple[str, ...]
     """Paths on the website whose content is not that of the installed crowdveil."""
+    fingerprint: str | None
+    """Of a poll with a relay: of the key that reports are sealed to, which stands in the poll's address."""
 
 
 def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
@@ -39,7 +41,17 @@ def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
         if answer.status_code == 404 and not path.startswith("/web/"):
             raise CrowdveilError(f"{url} has no poll {poll!r}")
         (same if answer.is_success and answer.content == expected else different).append(path)
-    return PageCheck(tuple(same), tuple(different))
+    return PageCheck(tuple(same), tuple(different), _fingerprint(http, url, poll))
+
+
+def _fingerprint(http: httpx.Client, url: str, poll: str) -> str | None:
+    """Return the fingerprint of the key that the website tells, computed here, where the poll has a relay."""
+    described = Connection(http).ask("GET", f"{url.rstrip('/')}/api/polls/{quote(poll, safe='')}")
+    if described.get("relay") is None:
+        return None
+    from crowdveil.protocol.relay import KeyConfiguration
+
+    return KeyConfiguration.from_dict(described["relay"]["configuration"]).fingerprint
 
 
 def _shipped(poll: str) -> Iterator[tuple[str, bytes]]:

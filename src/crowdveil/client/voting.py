@@ -22,6 +22,7 @@ from crowdveil.privacy.noise.source import Noise
 from crowdveil.protocol.ballot import answers, check_about, write_ballot
 from crowdveil.protocol.description import check_mechanism
 from crowdveil.protocol.polls import Level, Poll
+from crowdveil.protocol.relay import configuration_of
 from crowdveil.protocol.report import write_reports
 from crowdveil.protocol.submission import Kind, Submission
 from crowdveil.study.study import Dilemma
@@ -50,6 +51,9 @@ def make_submission(
     if not poll.distributed:
         return Submission(poll.name, Kind.BALLOT, token, _bytes(write_ballot(poll.study, dilemmas, choices, about)))
     report = make_report(poll, dilemmas, choices, level, noise)
+    if poll.relay is not None:
+        sealed = configuration_of(poll).seal(report)
+        return Submission(poll.name, Kind.SEALED, token, sealed, poll.relay.url)
     noisy = {question: _perturbed(poll, question, option, noise) for question, option in about.items()}
     return Submission(poll.name, Kind.REPORT, token, _bytes({**report, **({"about": noisy} if noisy else {})}))
 

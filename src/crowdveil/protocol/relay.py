@@ -174,6 +174,15 @@ def configuration_of(poll: Poll) -> KeyConfiguration:
     return KeyConfiguration.of(poll, key)
 
 
+def check_fingerprint(poll: Poll, expected: str | None, where: str) -> None:
+    """Refuse a poll whose host's key is not the one that is expected, by its fingerprint."""
+    found = configuration_of(poll).fingerprint
+    if found != expected:
+        raise CrowdveilError(
+            f"poll {poll.name}: the host's key has the fingerprint {found}, and {where} {expected}; do not vote in it"
+        )
+
+
 def address_fragment(fingerprint: str, token: str | None = None) -> str:
     """Write what stands behind the # of a voter's address, where no server sees it."""
     return f"key={fingerprint}" + ("" if token is None else f"&ballot={token}")

@@ -19,10 +19,11 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 
 
 class Kind(StrEnum):
-    """The two kinds of submission: private already, or exact."""
+    """The kinds of submission: private already, exact, or private already and sealed for the way through a relay."""
 
     REPORT = "report"
     BALLOT = "ballot"
+    SEALED = "sealed"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Submission:
     kind: Kind
     token: str
     body: bytes
+    relay: str | None = None
+    """Where a sealed report is sent; anything else goes to the host."""
 
 
 class Status(StrEnum):
