@@ -27,6 +27,7 @@ from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.privacy.indifference import Indifference
 from crowdveil.privacy.intervals import ERROR_BAR, intervals
 from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
+from crowdveil.privacy.relayed import RelayedPromise
 from crowdveil.privacy.unknown import Unknown
 from crowdveil.study.plain_data import canonical_json
 from crowdveil.study.study import Study
@@ -63,6 +64,12 @@ class Release:
     """The crowd's threshold, in a study that allows a third answer."""
     on_save: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
     """Told the digest once the release is durably in place: the ledger that was charged notes the delivery."""
+
+    @cached_property
+    def relayed(self) -> RelayedPromise | None:
+        """What is promised beyond the guarantee where the reports came through a relay."""
+        said = self.facts.get("relayed")
+        return None if said is None else RelayedPromise.from_dict(said)
 
     @cached_property
     def error_bars(self) -> FloatArray:
@@ -249,6 +256,8 @@ class Release:
         promise = self.guarantee
         epsilon = f"{promise.smallest_epsilon} to {promise.epsilon}" if promise.personal else f"{promise.epsilon}"
         delta = f", delta {promise.delta:g}" if promise.delta else ""
+        if self.relayed is not None:
+            delta = f", behind a relay {self.relayed.epsilon:.4g} with delta {self.relayed.delta:g},"
         what = "" if self.exact else ", for experiments: protects nobody"
         return (
             f"{self.study.title}, {promise.voters} voters, {promise.paradigm.name} at epsilon {epsilon}{delta} "
@@ -327,6 +336,7 @@ def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CrowdveilError(f"it is not a complete release: {type(error).__name__} {error}") from None
+    _check_relayed(release)
     if not all(math.isfinite(value) for value in release.parameter):
         raise CrowdveilError("its parameter is not finite: the release is damaged")
     if not release.exact and not allow_experiment:
@@ -335,6 +345,16 @@ def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
             "(allow it by name with --allow-experiment)"
         )
     return release
+
+
+def _check_relayed(release: Release) -> None:
+    """Compute the promise of a relay's batches again, and refuse one that is not about this release."""
+    try:
+        promise, guarantee = release.relayed, release.guarantee
+    except (KeyError, TypeError, ValueError) as error:
+        raise CrowdveilError(f"what it says of its relay cannot be read: {type(error).__name__} {error}") from None
+    if promise is not None and (promise.local, sum(promise.batches)) != (guarantee.epsilon, guarantee.voters):
+        raise CrowdveilError("its relay's batches are not those of its voters: do not rely on it")
 
 
 def _reach_from(values: FloatArray, intervals: FloatArray) -> FloatArray:

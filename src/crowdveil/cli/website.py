@@ -65,7 +65,7 @@ def serve(
 
     def announce(port: int) -> None:
         address = settings.address(port)
-        say(f"Voters:   {address}/p/{poll.name}/")
+        say(f"Voters:   {address}{setup.voters_path}")
         say(f"Host:     {address}/host/sign-in#link={setup.sign_in_token} (works once)")
         say(f"Database: {setup.database}")
         tell("Stop with ctrl-C. Requests that have begun are finished first.")

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.mechanisms.registry import ALL
+from crowdveil.privacy.relayed import RelayedPromise
 from crowdveil.privacy.zcdp import epsilon_of
 
 ALMOST_SURE = 0.95
@@ -147,9 +148,16 @@ def guarantee_sentences(release: Published) -> list[str]:
         _against_whom(noisemaker(release)),
         *_how_much(guarantee, noisemaker(release)),
         *(_personal(guarantee) if guarantee.personal else ()),
+        *(_relayed(release.facts["relayed"]) if "relayed" in release.facts else ()),
         *(_selected(release.facts["selected_by"]) if "selected_by" in release.facts else ()),
         *(_grouped(release.facts["groups_not_protected"]) if "groups_not_protected" in release.facts else ()),
     ]
+
+
+def _relayed(said: Mapping[str, Any]) -> Iterator[str]:
+    """Tell what a relay adds, against whom, in its three lines."""
+    yield "The reports came through a relay, shuffled and without their senders, which protects the voters further:"
+    yield from RelayedPromise.from_dict(said).lines
 
 
 def _selected(label: str) -> Iterator[str]:

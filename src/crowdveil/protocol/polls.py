@@ -194,6 +194,10 @@ class Poll:
                 f"poll {self.name}: behind a relay everybody has one level, as the level would mark a report; "
                 f"give one, like levels = {{ shuffled = 3 }}, got {len(self.levels)}"
             )
+        if self.study.indifference is not None:
+            raise CrowdveilError(
+                f"poll {self.name}: a relay carries no third answer, which study {self.study.name} allows"
+            )
         if self.questions:
             raise CrowdveilError(
                 f"poll {self.name}: about-you questions would mark a report behind a relay: leave them out"

@@ -5,8 +5,9 @@ Central polls are charged before noise is drawn. Distributed polls cost nothing:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -19,9 +20,12 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.privacy.mechanisms.registry import distributed
 from crowdveil.privacy.noise.distribution import NoiseDistribution
+from crowdveil.protocol.description import relayed_promise
 from crowdveil.publish import charged_release
+from crowdveil.releases import Release
 from crowdveil.request import FEWEST_VOTERS, Request, preview_request
 from crowdveil.service.poll import HostedPoll
+from crowdveil.service.store.batches import batch_of
 from crowdveil.service.store.releases import StoredRelease
 from crowdveil.service.store.store import Store
 
@@ -81,9 +85,7 @@ def make_release(
             raise CrowdveilError(
                 f"poll {name} is distributed: its voters chose their epsilons, and a release spends none"
             )
-        return store.releases.put(
-            name, release_from_reports(_bodies(store, name, tell), poll.paradigm, poll.terms), today, None
-        )
+        return store.releases.put(name, _from_reports(store, poll, tell), today, None)
     spend = _spending(poll, epsilon)
     release = charged_release(
         store.submissions.crowd(name, tell), _request(poll, spend), store.releases.ledger(name, today)
@@ -101,13 +103,26 @@ def _spending(poll: HostedPoll, epsilon: Epsilon | None) -> Epsilon:
     return epsilon
 
 
-def _bodies(store: Store, name: str, tell: Tell | None) -> Iterator[Sequence[Mapping[str, Any]]]:
-    read = 0
-    for batch in store.submissions.reports(name):
-        yield [report.body for report in batch]
-        read += len(batch)
-        if tell is not None:
-            tell(read)
+def _from_reports(store: Store, poll: HostedPoll, tell: Tell | None) -> Release:
+    """Make a release from the reports as they are at one moment; behind a relay, with the promise of its batches.
+
+    The promise is computed from how many reports of each batch are in this release, and nothing else.
+    """
+    sizes: Counter[str] = Counter()
+
+    def bodies() -> Iterator[Sequence[Mapping[str, Any]]]:
+        for reports in store.submissions.reports(poll.name):
+            sizes.update(batch_of(report.id) for report in reports)
+            yield [report.body for report in reports]
+            if tell is not None:
+                tell(sizes.total())
+
+    release = release_from_reports(bodies(), poll.paradigm, poll.terms)
+    if poll.relay is None:
+        return release
+    smallest = relayed_promise(poll)
+    arrived = replace(smallest, batches=tuple(sizes.values()))
+    return replace(release, facts={**release.facts, "relayed": arrived.as_dict()})
 
 
 def _epsilons(store: Store, poll: HostedPoll) -> Epsilons:

@@ -37,6 +37,8 @@ class Setup:
     """For the host, once."""
     database: str
     """Where it is, without its password."""
+    voters_path: str
+    """The path of the voter's page; of a poll with a relay, with the fingerprint of its key."""
 
 
 def set_up(settings: Settings, poll: HostedPoll, now: int) -> Setup:
@@ -44,7 +46,8 @@ def set_up(settings: Settings, poll: HostedPoll, now: int) -> Setup:
     make_directory(settings)
     with open_store(settings.database_address) as store:
         _add_once(store, poll)
-        return Setup(store.hosts.create_sign_in_link(now), store.database.shown_address)
+        path = store.batches.voters_path(store.polls.known(poll.name))
+        return Setup(store.hosts.create_sign_in_link(now), store.database.shown_address, path)
 
 
 def make_directory(settings: Settings) -> None:

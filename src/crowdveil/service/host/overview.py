@@ -12,6 +12,7 @@ from starlette.responses import Response
 from crowdveil.pages.plain_words import paradigm_title, protected_words, trusted_words
 from crowdveil.privacy.amount import NOTHING, Amount
 from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.protocol.description import relayed_promise
 from crowdveil.protocol.polls import Level, State
 from crowdveil.service.host.chart import Day, participation_chart, without_gaps
 from crowdveil.service.host.request import HostRequest
@@ -146,6 +147,8 @@ def poll_page(request: HostRequest) -> Response:
         live=live(request, status),
         result=_result(request, status),
         account=request.store.releases.account(status.poll.name),
+        batches=request.store.batches.sizes(status.poll.name),
+        relayed=None if status.poll.relay is None else relayed_promise(status.poll),
         promise=(paradigm_title(paradigm), protected_words(paradigm), trusted_words(paradigm)),
     )
 

@@ -127,6 +127,7 @@ class HostRequest:
         token = Markup('<input type="hidden" name="form_token" value="{}">').format(form_token(self.secret))
         may = {role.value: self.role is not None and self.role.covers(role) for role in Role}
         shown = {"host": self.host, "may": may, "token": token, "origin": self.origin, **context}
+        shown["voters_path"] = self.store.batches.voters_path
         return HTMLResponse(TEMPLATES.get_template(template).render(shown), code, headers={"Cache-Control": "no-store"})
 
     def go(self, path: str) -> Response:

@@ -160,4 +160,9 @@ def _promises(release: Release, words: Words) -> list[str]:
     ]
     if guarantee.personal:
         said.append(words("odds_personal", least=guarantee.smallest_epsilon, most=guarantee.epsilon))
+    if (relayed := release.relayed) is not None:
+        shown = f"{math.ceil(relayed.epsilon * 10_000) / 10_000:g}"
+        honest = f"{100 * relayed.honest:g}"
+        said.append(words("relay_everybody", epsilon=shown, delta=f"{relayed.delta:g}", honest=honest))
+        said += [words("relay_both", epsilon=relayed.local), words("relay_alone")]
     return [*said, words("limits")]

@@ -52,6 +52,7 @@ class PollCard:
     question: str
     state: State
     joinable: bool
+    voters_path: str
     result: Result | None
 
 
@@ -64,7 +65,7 @@ def public_routes(service: Service) -> APIRouter:
         """Go to the only poll, or show all of them."""
         statuses = service.store.polls.listed()
         if len(statuses) == 1:
-            return RedirectResponse(f"/p/{statuses[0].poll.name}/", 307)
+            return RedirectResponse(service.store.batches.voters_path(statuses[0].poll), 307)
         words = _words(request, INTERFACE_LANGUAGES)
         cards = [_card(service, status, words) for status in statuses]
         return _show(service, request, words, "front.html", offered=INTERFACE_LANGUAGES, cards=cards)
@@ -126,6 +127,7 @@ def _card(service: Service, status: PollStatus, words: Words) -> PollCard:
         question=one_line(said["question"]),
         state=status.state(service.today()),
         joinable=_joinable(status, service),
+        voters_path=service.store.batches.voters_path(status.poll),
         result=None if stored is None else read_result(service.read(stored), spoken, poll.translations),
     )
 
@@ -146,6 +148,7 @@ def _result_page(service: Service, request: Request, status: PollStatus, stored:
         said=said,
         state=status.state(service.today()),
         joinable=_joinable(status, service),
+        voters_path=service.store.batches.voters_path(status.poll),
         stored=stored,
         release=release,
         result=None if release is None else read_result(release, words, poll.translations),

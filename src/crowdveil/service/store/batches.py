@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, insert, select, update
 
 from crowdveil.errors import CrowdveilError, Reason
-from crowdveil.protocol.relay import Acknowledgement, KeyConfiguration, public_key_of
+from crowdveil.protocol.relay import Acknowledgement, KeyConfiguration, address_fragment, public_key_of
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 _ROWS_AT_ONCE = 2000
+_SHOWN = 20
+"""So many digits of a batch's id are the beginning of its reports' ids."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,11 @@ class Batches:
             private = ec.derive_private_key(int(found, 16), ec.SECP256R1())
             self._keys[poll.name] = HostKey(private, KeyConfiguration.of(poll, public_key_of(private)))
         return self._keys[poll.name]
+
+    def voters_path(self, poll: HostedPoll) -> str:
+        """Return the path of the voter's page: with a relay, the fingerprint of the poll's key stands behind the #."""
+        behind = "" if poll.relay is None else f"#{address_fragment(self.key(poll).configuration.fingerprint)}"
+        return f"/p/{poll.name}/{behind}"
 
     def relay_key(self, name: str) -> str | None:
         """Return the public key of a poll's relay, if it was asked for before."""
@@ -133,6 +140,11 @@ class Batches:
         return Acknowledgement(id, len(new), dict(told))
 
 
+def batch_of(report: str) -> str:
+    """Return what the reports of one batch have in common, from the id of one of them."""
+    return report[:_SHOWN]
+
+
 def _acknowledged(connection: Connection, name: str, id: str) -> Acknowledgement | None:
     table = schema.batch
     asked = select(table.c.accepted, table.c.refused).where(table.c.poll == name, table.c.id == id)
@@ -154,7 +166,7 @@ def _not_seen(connection: Connection, name: str, opened: Sequence[OpenedReport])
 def _row(poll: HostedPoll, id: str, place: int, content: str, today: date) -> dict[str, object]:
     return {
         "poll": poll.name,
-        "id": f"{id[:20]}{place:012x}",
+        "id": f"{id[:_SHOWN]}{place:012x}",
         "place": poll.paradigm.place.value,
         "epsilon_micro": poll.levels[0].epsilon.micro,
         "body": content,
