@@ -57,12 +57,16 @@ def test_every_mistake_is_caught(done):
         "bound of a larger crowd",
         "delta forgotten",
         "not shuffled",
+        "order of arrival kept",
+        "batch too small",
+        "length varies",
     }
 
 
 def test_mistakes_in_promises_with_a_delta_are_caught_by_the_attack(done):
     told = {trial.bug: trial.flaws for trial in done.bugs}
-    for bug in ("deviation halved", "bound of a larger crowd", "delta forgotten", "not shuffled"):
+    of_relays = ("order of arrival kept", "batch too small", "length varies")
+    for bug in ("deviation halved", "bound of a larger crowd", "delta forgotten", "not shuffled", *of_relays):
         assert Flaw.BOUND in told[bug]
 
 

@@ -15,6 +15,7 @@ from crowdveil.audit.float_grid import LastBits
 from crowdveil.audit.later_step import LaterStep
 from crowdveil.audit.neighbours import Effort, Neighbours, on_two_axes, turned, worst_neighbours
 from crowdveil.audit.promises import AboutYouPromise, GaussianPromise, PurePromise, ShuffledPromise
+from crowdveil.audit.relayed_view import HostsView, RelaysView, keep_order, without_padding
 from crowdveil.audit.sabotage import (
     LoudestAxis,
     NoisePerCoordinate,
@@ -69,6 +70,8 @@ SHUFFLED = Epsilon("1")
 SHUFFLED_SIGNS = Epsilon("2")
 """Of each shuffled report of one sign out of two features."""
 SHUFFLED_VOTERS = 10
+RELAYED_VOTERS = 20
+"""In a batch: so few that an attack sees nearly all that the bound allows."""
 OPTIONS = 3
 
 _DILEMMAS = 4
@@ -125,6 +128,8 @@ def promises(epsilon: Epsilon) -> list[Target]:
         _gaussian(epsilon),
         _shuffled(_one_sign()),
         _shuffled(ShuffledPromise(_small(2), SHUFFLED_SIGNS, SHUFFLED_VOTERS, others=(0, -1))),
+        _relayed(_hosts_view()),
+        _relayed(RelaysView(_small(2), SHUFFLED_SIGNS)),
         _last_bits(LastBits(epsilon, on_the_grid=True)),
     ]
 
@@ -179,6 +184,9 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
         _shuffled(replace(_one_sign(), claimed_voters=10 * SHUFFLED_VOTERS), "bound of a larger crowd"),
         _shuffled(replace(_one_sign(), forget_delta=True), "delta forgotten"),
         _shuffled(replace(_one_sign(), shuffle=False), "not shuffled"),
+        _relayed(replace(_hosts_view(), order=keep_order), "order of arrival kept"),
+        _relayed(replace(_hosts_view(), voters=2), "batch too small"),
+        _relayed(RelaysView(_small(2), SHUFFLED_SIGNS, without_padding), "length varies"),
         _last_bits(LastBits(epsilon, on_the_grid=False), "floating-point noise"),
     ]
 
@@ -213,6 +221,14 @@ def _gaussian(epsilon: Epsilon, noise: Callable[[], GaussianNoise] = OpenDPGauss
 
 def _shuffled(promise: ShuffledPromise, bug: str | None = None) -> Target:
     return Target(promise.name, lambda effort: promise, bug)
+
+
+def _relayed(view: HostsView | RelaysView, bug: str | None = None) -> Target:
+    return Target(view.name, lambda effort: view, bug)
+
+
+def _hosts_view() -> HostsView:
+    return HostsView(_small(2), SHUFFLED_SIGNS, RELAYED_VOTERS, RELAYED_VOTERS)
 
 
 def _about_you(epsilon: Epsilon, noise: Callable[[], Noise] = BulkNoise, bug: str | None = None) -> Target:

@@ -13,12 +13,13 @@ import base64
 import binascii
 import hashlib
 import json
+import random
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import Poll, RelayTerms
@@ -27,6 +28,8 @@ from crowdveil.study.plain_data import canonical_json
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.hazmat.primitives.hpke import Suite
+
+T = TypeVar("T")
 
 FORMAT = "crowdveil key configuration 1"
 SUITE = "DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM"
@@ -262,6 +265,13 @@ class Batch:
             raise Refusal(
                 Reason.BAD_SIGNATURE, f"this batch is not signed by the relay that poll {self.poll} names"
             ) from None
+
+
+def shuffled(reports: Sequence[T]) -> tuple[T, ...]:
+    """Return reports in a random order from the operating system, whatever order they came in."""
+    order = list(reports)
+    random.SystemRandom().shuffle(order)
+    return tuple(order)
 
 
 def new_batch_id() -> str:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, Select, Table, delete, func, insert, sel
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import Entry, State
-from crowdveil.protocol.relay import Acknowledgement, Batch, new_batch_id, verifying_key_of
+from crowdveil.protocol.relay import Acknowledgement, Batch, new_batch_id, shuffled, verifying_key_of
 from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.relay import schema
 from crowdveil.relay.poll import RelayedPoll, check_unchanged
@@ -197,8 +197,7 @@ class RelayStore:
                 return None
             bodies = select(schema.sealed.c.body).where(schema.sealed.c.poll == name, schema.sealed.c.batch == id)
             sealed = [bytes(body) for body in connection.scalars(bodies)]
-        random.SystemRandom().shuffle(sealed)
-        return Batch(name, id, tuple(sealed))
+        return Batch(name, id, shuffled(sealed))
 
     def erase(self, name: str, acknowledged: Acknowledgement) -> None:
         """Erase an acknowledged batch, journals included. What stays: that these tokens were used, in some batch."""

@@ -1,0 +1,152 @@
+"""Host and relay are killed in the middle of their work: no acknowledged report is lost or doubled."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import select
+from tests.relay.conftest import free_port, relay_poll
+from tests.relay.processes import Program
+from tests.service.voters import reports
+
+from crowdveil.client.connection import Connection
+from crowdveil.protocol.relay import KeyConfiguration
+from crowdveil.protocol.submission import new_token
+from crowdveil.relay.courier import Courier
+from crowdveil.relay.store import open_relay_store
+from crowdveil.service.store import schema
+from crowdveil.service.store.store import open_store
+from crowdveil.study.plain_data import canonical_json
+
+BATCH = 8
+VOTERS_AT_ONCE = 4
+POLL = """
+name = "shuffled"
+study = "kidney"
+paradigm = "vldp"
+levels = {{ one = 3 }}
+relay = "{relay}"
+batch = {batch}
+"""
+
+
+class Crowd:
+    """Voters who send sealed reports, each until it is acknowledged, and note what was."""
+
+    def __init__(self, url: str, configuration: KeyConfiguration) -> None:
+        self.sent: Counter[str] = Counter()
+        self.acknowledged: list[str] = []
+        self._url, self._configuration = url, configuration
+        self._honest = reports(relay_poll(url, batch=BATCH), 64)
+        self._enough, self._lock = threading.Event(), threading.Lock()
+        self._threads = [threading.Thread(target=self._vote, args=(n,)) for n in range(VOTERS_AT_ONCE)]
+        for thread in self._threads:
+            thread.start()
+
+    def _vote(self, number: int) -> None:
+        chance = random.Random(number)
+        with httpx.Client(timeout=30) as client:
+            while not self._enough.is_set():
+                report, token = chance.choice(self._honest), new_token()
+                self._send(client, self._configuration.seal(report), token)
+                with self._lock:
+                    self.sent[canonical_json(report)] += 1
+                    self.acknowledged.append(token)
+                time.sleep(0.01)  # Voters are people: otherwise the disk of a test machine is all that is tested.
+
+    def _send(self, client: httpx.Client, sealed: bytes, token: str) -> None:
+        while True:
+            try:
+                url = f"{self._url}/api/polls/shuffled/report"
+                answer = client.put(url, content=sealed, headers={"Crowdveil-Ballot": token})
+            except httpx.TransportError:
+                time.sleep(0.05)
+                continue
+            assert answer.status_code in (200, 201), answer.text
+            return
+
+    def wait_for_more(self, number: int) -> None:
+        wanted = len(self.acknowledged) + number
+        while len(self.acknowledged) < wanted:
+            assert any(thread.is_alive() for thread in self._threads)
+            time.sleep(0.01)
+
+    def go_home(self) -> None:
+        self._enough.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def survive(kills: int, host_address: str, relay_address: str, folder: Path, seed: int) -> None:
+    host_port, relay_port = free_port(), free_port()
+    relay_url, host_url = f"http://127.0.0.1:{relay_port}", f"http://127.0.0.1:{host_port}"
+    file = folder / "poll.toml"
+    file.write_text(POLL.format(relay=relay_url, batch=BATCH))
+    host = Program(folder / "host.log", host_port, "serve", str(file), "--database", host_address)
+    relay = Program(
+        *(folder / "relay.log", relay_port, "relay", "--host", host_url),
+        *("--database", relay_address, "--pause", "0.05"),
+    )
+    described = httpx.get(f"{relay_url}/api/polls/shuffled").json()
+    crowd = Crowd(relay_url, KeyConfiguration.from_dict(described["configuration"]))
+    chance = random.Random(seed)
+    try:
+        for number in range(kills):
+            crowd.wait_for_more(BATCH)
+            time.sleep(chance.random() * 0.2)
+            victim = (host, relay)[number % 2]
+            victim.kill()
+            time.sleep(chance.random() * 0.2)
+            victim.start()
+        crowd.wait_for_more(2 * BATCH)
+    finally:
+        crowd.go_home()
+        relay.kill()
+        host.kill()
+    check(crowd, host_address, relay_address, host_port, host_url, relay_url, folder)
+
+
+def check(
+    crowd: Crowd, host_address: str, relay_address: str, host_port: int, host_url: str, relay_url: str, folder: Path
+) -> None:
+    """Close the poll, hand over what is left, and count."""
+    with open_store(host_address) as store:
+        store.polls.close("shuffled")
+    host = Program(folder / "host.log", host_port, "serve", str(folder / "poll.toml"), "--database", host_address)
+    try:
+        with open_relay_store(relay_address) as relay, httpx.Client(base_url=host_url, timeout=60) as http:
+            # The key of the relay was asked for long ago, so that the relay need not answer now.
+            Courier(relay, Connection(http), relay_url, lambda: datetime.now(UTC).date()).round()
+            waiting, sizes = relay.waiting("shuffled"), relay.batch_sizes("shuffled")
+    finally:
+        host.stop()
+    with open_store(host_address) as store:
+        stored = Counter(canonical_json(one.body) for batch in store.submissions.reports("shuffled") for one in batch)
+        with store.database.reading() as connection:
+            taken = sorted(connection.scalars(select(schema.batch.c.handed_over)))
+        status = store.polls.get("shuffled")
+        assert status is not None
+        participants = status.participants
+    assert waiting == 0
+    assert taken == sizes
+    assert min(taken) >= BATCH, "a batch below its size was handed over"
+    assert stored == crowd.sent, "a report was lost or doubled"
+    assert sum(stored.values()) == participants == len(crowd.acknowledged)
+
+
+@pytest.mark.parametrize("new_address", ["sqlite"], indirect=True)
+def test_killing_host_and_relay_loses_and_doubles_nothing(new_address: Callable[[str], str], tmp_path: Path) -> None:
+    survive(2, new_address("host"), new_address("relay"), tmp_path, seed=1)
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_lose_and_double_nothing(new_address: Callable[[str], str], tmp_path: Path) -> None:
+    survive(100, new_address("host"), new_address("relay"), tmp_path, seed=2)
