@@ -31,6 +31,12 @@ PLAIN: dict[str, Any] = {
 LUNCH = Study.from_dict(PLAIN)
 
 
+def test_a_category_may_have_a_picture_and_each_level_its_own() -> None:
+    soup = {**PLAIN["categories"][0], "icon": "food", "icons": {"fish": "🐟"}}
+    study = Study.from_dict({**PLAIN, "categories": [soup, PLAIN["categories"][1]]})
+    assert [feature.icon for feature in study.features] == ["", "food", "food", "🐟", "", ""]
+
+
 def test_each_level_is_a_feature_from_0_to_1() -> None:
     assert LUNCH.feature_names == ("price", "soup-leek", "soup-pea", "soup-fish", "bread-rye", "bread-wheat")
     assert [feature.label for feature in LUNCH.features[1:3]] == ["soup: leek", "soup: pea soup"]
@@ -89,7 +95,7 @@ def with_category(**change: Any) -> Callable[[dict[str, Any]], None]:
         (with_category(words={"beet": "x"}), "'beet' is none of its levels leek, pea, fish"),
         (with_category(words={"pea": ""}), "'pea' must be a text that is not empty"),
         (with_category(leans={"pea": "x"}), "'pea' must be a number"),
-        (with_category(colour=1), "unknown setting 'colour'; known are label, leans, levels"),
+        (with_category(colour=1), "unknown setting 'colour'; known are icon, icons, label, leans, levels"),
         (with_category(part="meal"), "has part 'meal'"),
         (with_category(name="price"), "uses the name 'price' for a category and for something else"),
         (

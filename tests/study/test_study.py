@@ -267,3 +267,17 @@ def test_a_broken_study_file_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_equal_dilemmas_are_equal() -> None:
     both = (Alternative("a", (1.0,)), Alternative("b", (2.0,)))
     assert Dilemma(both) == Dilemma(both)
+
+
+def with_icon(icon: Any) -> dict[str, Any]:
+    return changed(lambda data: data["features"][0].update(icon=icon))
+
+
+def test_a_feature_may_have_a_picture() -> None:
+    for icon in ("people", "🐟", "👩‍⚕️"):
+        study = Study.from_dict(with_icon(icon))
+        assert study.features[0].icon == icon
+        assert Study.from_dict(study.as_dict()) == study
+    for icon in ("fish", "two words", "<b>", "é", "🐟" * 20, " 🐟"):
+        with pytest.raises(CrowdveilError, match="is neither an emoji nor one of person, people"):
+            Study.from_dict(with_icon(icon))

@@ -16,7 +16,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.study.features import Feature
 from crowdveil.study.plain_data import check_keys, need, number, optional, text
 
-_OF_LEVELS = ("words", "leans", "part")
+_OF_LEVELS = ("words", "leans", "part", "icon", "icons")
 """Settings of a study file that end up in the features of the levels."""
 
 
@@ -49,9 +49,11 @@ class Category:
         wanted = str(given).strip().lower()
         return next((k for k, level in enumerate(self.levels) if level.lower() == wanted), None)
 
-    def features(self, words: Mapping[str, str], leans: Mapping[str, float], part: str) -> tuple[Feature, ...]:
-        """Make the features of the levels: their words, and the leanings of a simulated crowd around their mean."""
-        for unknown in (level for level in (*words, *leans) if level not in self.levels):
+    def features(
+        self, words: Mapping[str, str], leans: Mapping[str, float], part: str, icon: str, icons: Mapping[str, str]
+    ) -> tuple[Feature, ...]:
+        """Make the features of the levels: words, pictures, and the leanings of a simulated crowd around their mean."""
+        for unknown in (level for level in (*words, *leans, *icons) if level not in self.levels):
             raise CrowdveilError(f"category {self.name}: {unknown!r} is none of its levels {', '.join(self.levels)}")
         mean = math.fsum(leans.values()) / len(self.levels)
         return tuple(
@@ -64,6 +66,7 @@ class Category:
                 words={"0": "", "1": words.get(level, level)},
                 part=part,
                 lean=round(leans.get(level, 0.0) - mean, 6),
+                icon=icons.get(level, icon),
             )
             for name, level in zip(self.feature_names, self.levels, strict=True)
         )
@@ -94,7 +97,9 @@ def read_categories(
             continue
         words = {level: text(entry["words"], level, where) for level in optional(entry, "words", {}, where)}
         leans = {level: number(entry["leans"], level, where) for level in optional(entry, "leans", {}, where)}
-        found.append((category, category.features(words, leans, str(entry.get("part", "")))))
+        icons = {level: text(entry["icons"], level, where) for level in optional(entry, "icons", {}, where)}
+        part, icon = str(entry.get("part", "")), str(entry.get("icon", ""))
+        found.append((category, category.features(words, leans, part, icon, icons)))
     return found
 
 

@@ -10,6 +10,14 @@ from typing import Any
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.plain_data import check_keys, need, number, optional
 
+ICONS = (
+    *("person", "people", "elder", "child", "heart", "clock", "calendar", "work", "home", "money", "scales", "shield"),
+    *("book", "health", "weight", "food", "leaf", "flag", "globe", "car"),
+)
+"""Pictures that the voter's page can draw beside a fact."""
+LONGEST_EMOJI = 12
+"""In code points: some emoji are put together from several."""
+
 
 @dataclass(frozen=True)
 class Feature:
@@ -29,6 +37,8 @@ class Feature:
     """Phrases of features of the same part are joined with "and"."""
     lean: float = 0.0
     """The mean preference of a simulated crowd. Used by simulations only."""
+    icon: str = ""
+    """The picture beside it on a voter's card: one of ``ICONS``, or an emoji."""
 
     def __post_init__(self) -> None:
         if not self.name or not all(c.isalnum() or c in "_-" for c in self.name):
@@ -41,6 +51,10 @@ class Feature:
             raise CrowdveilError(f"feature {self.name}: unit must be a positive number, got {self.unit}")
         if not math.isfinite(self.lean):
             raise CrowdveilError(f"feature {self.name}: lean must be a finite number, got {self.lean}")
+        if not (self.icon == "" or self.icon in ICONS or _is_emoji(self.icon)):
+            raise CrowdveilError(
+                f"feature {self.name}: icon {self.icon!r} is neither an emoji nor one of {', '.join(ICONS)}"
+            )
         for level in self.levels:
             if not self.low <= level <= self.high:
                 raise CrowdveilError(f"feature {self.name}: level {level} is outside {self.low} to {self.high}")
@@ -77,6 +91,7 @@ class Feature:
             **({"words": dict(self.words)} if self.words is not None else {}),
             **({"part": self.part} if self.part else {}),
             **({"lean": float(self.lean)} if self.lean else {}),
+            **({"icon": self.icon} if self.icon else {}),
         }
 
     @classmethod
@@ -85,7 +100,7 @@ class Feature:
         if not isinstance(data, dict):
             raise CrowdveilError(f"{study}: each feature must be a table ([[features]]), got {data!r}")
         where = f"{study}, feature {data.get('name', '?')!r}"
-        check_keys(data, {"name", "label", "low", "high", "unit", "levels", "words", "part", "lean"}, where)
+        check_keys(data, {"name", "label", "low", "high", "unit", "levels", "words", "part", "lean", "icon"}, where)
         words = optional(data, "words", {}, where)
         return cls(
             name=need(data, "name", str, where),
@@ -97,4 +112,10 @@ class Feature:
             words={str(value): str(phrase) for value, phrase in words.items()} if "words" in data else None,
             part=str(data.get("part", "")),
             lean=number(data, "lean", where, 0.0),
+            icon=str(data.get("icon", "")),
         )
+
+
+def _is_emoji(text: str) -> bool:
+    """Tell whether a text is short and begins with a sign that is neither a letter, a digit nor a space."""
+    return len(text) <= LONGEST_EMOJI and not text.isascii() and not text[0].isalnum() and text.split() == [text]

@@ -22,7 +22,7 @@ const STUDY_FIELDS = [
   "name", "title", "question", "indifference", "norm_bound", "record_norm", "parts", "drawing", "features", "categories",
   "factors",
 ];
-const FEATURE_FIELDS = ["name", "label", "low", "high", "unit", "levels", "words", "part", "lean"];
+const FEATURE_FIELDS = ["name", "label", "low", "high", "unit", "levels", "words", "part", "lean", "icon"];
 const CATEGORY_FIELDS = ["name", "label", "levels"];
 const FACTOR_FIELDS = ["name", "title", "poles", "weights", "scenario"];
 const LARGEST_WEIGHT = 1000;

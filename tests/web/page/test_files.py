@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from crowdveil.study.bundled import load_study
+from crowdveil.study.features import ICONS
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 
 WEB = Path(str(resources.files("crowdveil"))) / "web"
@@ -94,6 +95,11 @@ def test_every_character_of_the_study_is_drawn():
     assert drawn == {feature.name for feature in load_study("moral-machine").features if feature.part == "characters"}
     parts = set(re.findall(r'href="#([\w-]+)"', drawings))
     assert parts <= set(re.findall(r'id="([\w-]+)"', drawings))
+
+
+def test_every_picture_that_a_study_may_name_is_drawn():
+    drawn = re.findall(r'^  (\w+): "M', (WEB / "scene" / "icons.js").read_text(encoding="utf-8"), re.M)
+    assert sorted(drawn) == sorted(ICONS)
 
 
 def test_every_module_is_asked_for_at_once():

@@ -127,6 +127,8 @@ def test_a_study_that_is_not_about_cars_has_cards(poll, visit, stored):
     voter.to_dilemmas()
     assert voter.page.locator(".road").count() == 0
     assert voter.page.locator(".choice.side").count() == 2
+    pictures = voter.page.locator("label.left .fact > .icon")
+    assert pictures.count() == (0 if poll == "synthetic" else voter.page.locator("label.left .fact").count())
     voter.answer_all()
     voter.page.locator(".sent").wait_for()
     voter.press_primary()

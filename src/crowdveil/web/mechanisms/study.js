@@ -18,6 +18,7 @@
  * @property {Record<string, string>} [words]
  * @property {string} [part]
  * @property {number} [lean]
+ * @property {string} [icon] the name of a picture, or an emoji
  *
  * @typedef {{name: string, label: string, levels: string[]}} Category of which an alternative has one level: the
  *   feature of that level is 1, and those of the others are 0

@@ -1,8 +1,15 @@
-/** Alternatives of any study as cards: each fact in words, and where it is a number, a bar that shows how much. */
+/**
+ * Alternatives of any study as cards: each fact in words, with the picture that the study names for it. Where it is a
+ * small number of something, the picture stands there as often; where it is another number, a bar shows how much.
+ */
 
 import { h, svg } from "../markup.js";
 import { phraseOf } from "../language.js";
 import { levelsOf } from "../mechanisms/study.js";
+import { icon } from "./icons.js";
+
+/** More than so many pictures in a row are not counted at a glance. */
+const MOST_PICTURES = 5;
 
 /**
  * The facts of one alternative, for the inside of its card.
@@ -18,14 +25,30 @@ export function facts(study, words, values, others, language) {
   const rows = features.map((feature, k) => {
     const phrase = phraseOf(words.features[feature.name], values[k], language);
     if (!phrase) return null;
+    const normal = study.drawing.method === "gaussian";
+    const amount = levels.has(k) ? null : pictures(feature, values[k]) ?? bar(feature, values[k], normal);
     return h(
       "span",
       { class: values[k] === others[k] ? "fact same" : "fact" },
-      h("span", {}, phrase),
-      levels.has(k) ? null : bar(feature, values[k], study.drawing.method === "gaussian"),
+      feature.icon ? icon(feature.icon) : null,
+      h("span", { class: "fact-words" }, phrase, amount),
     );
   });
   return h("span", { class: "facts-of-card" }, rows);
+}
+
+/**
+ * As many pictures as there are of it, among as many as there can be; null where that does not show it.
+ * @param {import("../mechanisms/study.js").Feature} feature
+ * @param {number} value
+ */
+function pictures({ icon: name, low, high, levels = [] }, value) {
+  const most = levels.length > 0 ? Math.max(...levels) : high;
+  if (!name || low !== 0 || !(most <= MOST_PICTURES) || !levels.every(Number.isInteger) || !Number.isInteger(value)) {
+    return null;
+  }
+  const places = Array.from({ length: most }, (_, i) => h("span", { class: i < value ? "there" : "empty" }, icon(name)));
+  return h("span", { class: "amount", "aria-hidden": "true" }, places);
 }
 
 /**
