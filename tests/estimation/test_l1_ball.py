@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import brentq, minimize
 from scipy.stats import norm
+from tests.estimation.likelihood import gradient, log_likelihood
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.active_set import maximise, new_workspace
 from crowdveil.estimation.kernel import padded
 from crowdveil.estimation.l1_ball import GAP_LIMIT, fill_columns, fit_in_ball, new_sorter
-from crowdveil.estimation.probit import gradient, log_likelihood
 from crowdveil.estimation.quadratic_model import RIDGE
 
 GRID_STEP = 2.0**-30

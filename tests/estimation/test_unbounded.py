@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from scipy.stats import norm
+from tests.estimation.likelihood import gradient, log_likelihood
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation import unbounded
 from crowdveil.estimation.l1_ball import fit_in_ball
-from crowdveil.estimation.probit import gradient, log_likelihood
 from crowdveil.estimation.unbounded import fit_unbounded, separable_by_program
 
 

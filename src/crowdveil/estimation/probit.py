@@ -14,11 +14,8 @@ whether or not it does.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.kernel import bits_of_double, double_of_bits, inlined
@@ -97,18 +94,6 @@ def mills_and_weight(t: float) -> tuple[float, float]:
     """
     m = mills(t)
     return m, m * (m + t) if t > -1000.0 else 1.0
-
-
-def log_likelihood(differences: NDArray[Any], beta: FloatArray) -> float:
-    """Eq. (2): sum over records j of ln Phi(beta . V_j), for the records V (records x features)."""
-    return float(np.sum(log_ndtr(differences @ beta)))
-
-
-def gradient(differences: NDArray[Any], beta: FloatArray) -> FloatArray:
-    """The gradient of Eq. (2) in beta: V' mills(V beta)."""
-    slopes, _ = slopes_and_weights(differences @ beta)
-    result: FloatArray = differences.T @ slopes
-    return result
 
 
 def slopes_and_weights(t: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -95,11 +95,6 @@ def read_settings(
     return Settings(**values)
 
 
-def settings_table() -> list[tuple[str, str, str, str]]:
-    """Return every setting's name, environment variable, default and meaning, for the docs."""
-    return [(f.name, f"{PREFIX}{f.name.upper()}", repr(f.default), f.metadata["told"]) for f in fields(Settings)]
-
-
 def _from_file(file: Path, known: Mapping[str, type]) -> dict[str, Any]:
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))

@@ -1,9 +1,10 @@
 """The page about operations lists every setting that there is, as it is."""
 
+from dataclasses import fields
 from pathlib import Path
 
 from crowdveil.service.poll_file import _KNOWN
-from crowdveil.service.settings import settings_table
+from crowdveil.service.settings import PREFIX, Settings
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
 
@@ -11,7 +12,10 @@ PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
 def test_every_setting_is_in_the_docs():
     section = PAGE.read_text(encoding="utf-8").split("## Settings")[1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| `")]
-    assert rows == [f"| `{name}` | `{env}` | `{default}` | {told} |" for name, env, default, told in settings_table()]
+    assert rows == [
+        f"| `{f.name}` | `{PREFIX}{f.name.upper()}` | `{f.default!r}` | {f.metadata['told']} |"
+        for f in fields(Settings)
+    ]
 
 
 def test_every_poll_setting_is_in_the_tutorial():
