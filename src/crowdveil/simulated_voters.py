@@ -18,7 +18,9 @@ import numpy as np
 
 from crowdveil.client import Client, Poll, Refusal
 from crowdveil.errors import CrowdveilError
+from crowdveil.protocol.ballot import NEITHER
 from crowdveil.protocol.polls import Entry, State
+from crowdveil.sources.simulated import TAU
 from crowdveil.study.study import Dilemma
 
 _LINK = re.compile(r"[#&]ballot=([A-Za-z0-9_-]+)")
@@ -70,8 +72,10 @@ class SimulatedVoter:
 
         def choose(dilemma: Dilemma) -> str:
             left, right = dilemma.alternatives
-            worth = float(study.difference(left, right) @ preference)
-            return "left" if worth + self.rng.standard_normal() > 0 else "right"
+            felt = float(study.difference(left, right) @ preference) + self.rng.standard_normal()
+            if study.indifference is not None and abs(felt) <= TAU:
+                return NEITHER
+            return "left" if felt > 0 else "right"
 
         return choose
 

@@ -30,6 +30,7 @@ from crowdveil.audit.sabotage import (
     WrongOdds,
 )
 from crowdveil.audit.setups import Central, Distributed, Forked, Setup, can_fork
+from crowdveil.audit.third_answer import ThirdAnswerPromise, answer, bit, share
 from crowdveil.audit.trial import Subject
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
@@ -125,6 +126,7 @@ def promises(epsilon: Epsilon) -> list[Target]:
         _effects(moves_scenario(epsilon)),
         _pure(Distributed(FactorAnswer(), paradigm("vldp"), _small(3), epsilon), neighbours=_opposed),
         _pure(Distributed(FactorCounts(), paradigm("rldp"), _small(3), epsilon)),
+        *(_third_answer(kind, epsilon) for kind in _THIRD),
         _gaussian(epsilon),
         _shuffled(_one_sign()),
         _shuffled(ShuffledPromise(_small(2), SHUFFLED_SIGNS, SHUFFLED_VOTERS, others=(0, -1))),
@@ -180,6 +182,11 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
             "odds of two options for three",
         ),
         _pure(factor_counts, lambda: TooLittleNoise(2), bug="factor 2 missing"),
+        _third_answer("bit", epsilon, lambda: WrongOdds(FLIP, Odds(0, 0, 1, 0)), "indifference never turned over"),
+        _third_answer(
+            "answer", epsilon, lambda: WrongOdds(keep_odds(3), keep_odds(2)), "odds of two answers for three"
+        ),
+        _third_answer("share", epsilon, lambda: TooLittleNoise(2), "half the noise of a share"),
         _gaussian(epsilon, TooNarrow, "deviation halved"),
         _shuffled(replace(_one_sign(), claimed_voters=10 * SHUFFLED_VOTERS), "bound of a larger crowd"),
         _shuffled(replace(_one_sign(), forget_delta=True), "delta forgotten"),
@@ -233,6 +240,24 @@ def _hosts_view() -> HostsView:
 
 def _about_you(epsilon: Epsilon, noise: Callable[[], Noise] = BulkNoise, bug: str | None = None) -> Target:
     return Target(AboutYou.name, lambda effort: AboutYouPromise(OPTIONS, epsilon, noise()), bug)
+
+
+_THIRD = {"bit": (OneBit.name, "vldp", bit), "answer": (RandomisedResponse.name, "aldp", answer)} | {
+    "share": (VoterScore.name, "vlcp", share)
+}
+
+
+def _third_answer(
+    kind: str, epsilon: Epsilon, noise: Callable[[], Noise] = BulkNoise, bug: str | None = None
+) -> Target:
+    name, protects, report = _THIRD[kind]
+    settings = replace(_small(2), study=replace(_small(2).study, indifference="Toss a coin"))
+    remark = f"third answer, {kind}"
+
+    def subject(effort: Effort) -> Subject:
+        return ThirdAnswerPromise(name, protects, remark, settings, epsilon, noise(), report)
+
+    return Target(name, subject, bug, slow=kind == "share")
 
 
 def _last_bits(promise: LastBits, bug: str | None = None) -> Target:

@@ -39,6 +39,7 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
     """
     from crowdveil.ballots import census
     from crowdveil.estimation.crowd_preference import WEIGHTINGS, crowd_preference
+    from crowdveil.estimation.exact_threshold import exact_threshold
     from crowdveil.estimation.variation import dilemma_variation
     from crowdveil.privacy.mechanisms.algorithm3 import clipped_records
 
@@ -49,6 +50,10 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
         variation = dilemma_variation(source)
         directions = study.factor_matrix.astype("float64")
         voters, choices = (crowd_preference(source, weighting=w, directions=directions) for w in WEIGHTINGS)
+        third = None
+        if study.indifference is not None:
+            neither = sum(int((batch.choices == 0).sum()) for batch in source.batches())
+            third = {"share": neither / counted.records, "tau": exact_threshold(source).tau}
     data = {
         "study": study.name,
         "voters": counted.voters,
@@ -67,6 +72,7 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
             }
             for found in (voters, choices)
         },
+        **({} if third is None else {"indifference": third}),
     }
 
     def in_words() -> None:
@@ -78,6 +84,11 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
         _print_variation("feature", variation.features)
         say("Drawn: the same for dilemmas that the study's own generator draws.")
         _print_furthest(variation.factors)
+        if third is not None:
+            say(
+                f"\nNeither side was chosen in {third['share']:.1%} of the records (threshold tau {third['tau']:.3f}); "
+                "all other numbers are about the rest."
+            )
         _print_weightings([one.label for one in variation.factors], voters, choices)
         tell("These numbers are exact: they protect nobody. Publish a release instead.")
 

@@ -18,7 +18,8 @@ share of indifferent choices that tau implies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -46,6 +47,14 @@ class Threshold:
     stretch: float
     """How much larger the preference is than that of the completed choices."""
     stretch_deviation: float
+
+    def less_sure(self, deviation: float) -> Threshold:
+        """Return the same with an independent error of some deviation added to that of tau."""
+        both = math.hypot(self.deviation, deviation)
+        wider = both / self.deviation if self.deviation > 0 else 1.0
+        extra = 0.0 if self.deviation > 0 else 2 * deviation
+        low = max(self.tau - wider * (self.tau - self.low) - extra, 0.0)
+        return replace(self, deviation=both, low=low, high=self.tau + wider * (self.high - self.tau) + extra)
 
 
 def fit_threshold(margins: FloatArray, spreads: FloatArray, share: float, deviation: float) -> Threshold:

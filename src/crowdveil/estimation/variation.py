@@ -84,6 +84,8 @@ def _count(differences: ValueArray) -> _Counts:
 
 
 def _count_batch(ballots: Ballots, before: int) -> tuple[_Counts, _Counts]:
+    if ballots.study.indifference is not None:
+        ballots = ballots.decided()
     return _count(ballots.study.contrasts(ballots.differences)), _count(ballots.differences)
 
 

@@ -1,7 +1,8 @@
 """Crowds that do not exist: for planning, for experiments and for trying everything out.
 
 Everyone answers by the paper's model: alternative x is worth beta . x plus normal noise of variance 1/2, so the
-left one is chosen with probability Phi(beta . (left - right)).
+left one is chosen with probability Phi(beta . (left - right)). Where a study allows a third answer, those to whom the
+two are worth the same, to within a threshold tau, choose neither.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from crowdveil.study.drawing import draw_typed
 from crowdveil.study.study import Study
 
 VOTERS_PER_BLOCK = 16_384
+TAU = 0.3
+"""The threshold of simulated voters in studies that allow a third answer: a quarter of equal pairs go to the coin."""
 
 
 @dataclass(frozen=True)
@@ -55,23 +58,31 @@ class Answered:
     chose_left: BoolArray
     scenarios: Categories | None = None
     """Each dilemma's type of scenario, where the study's drawing knows types."""
+    neither: BoolArray | None = None
+    """Where neither side was chosen, in a study that allows it."""
 
     def ballots(self) -> Ballots:
         """Return what they were shown and chose, in model units."""
         dilemmas = dilemmas_between(self.study, self.left, self.right)
         choices = np.where(self.chose_left, np.int8(1), np.int8(-1))
+        if self.neither is not None:
+            choices[self.neither] = 0
         each = self.study.drawing.dilemmas
         offsets = np.arange(0, len(dilemmas) + 1, each, dtype=np.int64)
         return Ballots(self.study, offsets, dilemmas, choices, scenarios=self.scenarios)
 
 
-def simulate_crowd(study: str | Study, voters: int, rng: np.random.Generator, spread: float = 0.3) -> Iterator[Ballots]:
+def simulate_crowd(
+    study: str | Study, voters: int, rng: np.random.Generator, spread: float = 0.3, tau: float = TAU
+) -> Iterator[Ballots]:
     """Draw a crowd of any size around the study's own lean: beta_i ~ N(lean, spread^2 I), block by block."""
-    return (answered.ballots() for answered in simulate_answers(find_study(study), voters, rng, spread))
+    return (answered.ballots() for answered in simulate_answers(find_study(study), voters, rng, spread, tau))
 
 
-def simulate_answers(study: Study, voters: int, rng: np.random.Generator, spread: float = 0.3) -> Iterator[Answered]:
-    """Draw the same crowd with everything that it was shown.
+def simulate_answers(
+    study: Study, voters: int, rng: np.random.Generator, spread: float = 0.3, tau: float = TAU
+) -> Iterator[Answered]:
+    """Draw the same crowd with everything that it was shown. ``tau`` is for studies that allow a third answer.
 
     Each block of voters has a generator of its own, spawned from ``rng``: what a block holds depends on the seed
     and on nothing that its reader does.
@@ -79,18 +90,20 @@ def simulate_answers(study: Study, voters: int, rng: np.random.Generator, spread
     _check_size(voters)
     if not (spread >= 0 and math.isfinite(spread)):
         raise CrowdveilError(f"the spread of simulated preferences must be 0 or more, got {spread}")
+    if not (tau >= 0 and math.isfinite(tau)):
+        raise CrowdveilError(f"the threshold of simulated voters must be 0 or more, got {tau}")
     lean = np.array([f.lean for f in study.features])
 
     def blocks() -> Iterator[Answered]:
         for start in range(0, voters, VOTERS_PER_BLOCK):
             (child,) = rng.spawn(1)
             size = (min(VOTERS_PER_BLOCK, voters - start), study.dimension)
-            yield _vote(study, child.normal(lean, spread, size), child)
+            yield _vote(study, child.normal(lean, spread, size), child, tau)
 
     return blocks()
 
 
-def _vote(study: Study, preferences: FloatArray, rng: np.random.Generator) -> Answered:
+def _vote(study: Study, preferences: FloatArray, rng: np.random.Generator, tau: float = TAU) -> Answered:
     """Let voters with these preferences answer dilemmas of the study."""
     voters, dimension = preferences.shape
     left, right, types = draw_typed(study, voters, rng)
@@ -98,8 +111,9 @@ def _vote(study: Study, preferences: FloatArray, rng: np.random.Generator) -> An
     differences = np.subtract(left, right) / study.units
     worth = differences.reshape(voters, -1, dimension) @ preferences[:, :, None]
     # The two utilities' noises have variance 1/2 each: their difference has variance 1.
-    chose_left = worth.reshape(-1) + rng.standard_normal(len(differences)) > 0
-    return Answered(study, left, right, chose_left, scenarios)
+    felt = worth.reshape(-1) + rng.standard_normal(len(differences))
+    neither = None if study.indifference is None else np.abs(felt) <= tau
+    return Answered(study, left, right, felt > 0, scenarios, neither)
 
 
 def _check_size(voters: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from crowdveil.arrays import BoolArray, FloatArray
+from crowdveil.arrays import BoolArray, FloatArray, ValueArray
 from crowdveil.ballots import BallotSource, check_source
 from crowdveil.decision import stated_margins
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.crowd_preference import CrowdPreference, Weighting, crowd_preference
+from crowdveil.estimation.exact_threshold import ExactThreshold, exact_threshold
+from crowdveil.estimation.threshold import three_shares
 from crowdveil.evaluation.toolkit.accuracy import Interval
 from crowdveil.evaluation.toolkit.drawing import check_picture, drawn
 from crowdveil.evaluation.toolkit.scores import Bin, Forecasts, Scores, forecasts
@@ -89,6 +91,21 @@ class FactorScores:
 
 
 @dataclass(frozen=True)
+class ThirdAnswer:
+    """The three shares that a release states, judged by what people answered: mean log losses, and thresholds."""
+
+    log_loss: float
+    limit: float
+    """Of the exact preference and threshold of these same ballots."""
+    constant: float
+    """Of the exact preference of the decided choices, with the share of neither the same in every dilemma."""
+    share: float
+    """Of answers that were neither."""
+    tau: float
+    exact_tau: float
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """A release judged by ballots. It protects nobody."""
 
@@ -100,6 +117,8 @@ class Evaluation:
     curve: tuple[Bin, ...]
     factors: tuple[FactorScores, ...]
     features: tuple[Coverage, ...]
+    third: ThirdAnswer | None = None
+    """How good the three shares are, in a study that allows a third answer."""
 
     @property
     def factor_coverage(self) -> tuple[int, int]:
@@ -127,14 +146,20 @@ class Evaluation:
             "coverage": {name: {"inside": inside, "of": of} for name, (inside, of) in coverage.items()},
             "factors": {factor.coverage.name: factor.as_dict() for factor in self.factors},
             "features": {feature.name: feature.as_dict() for feature in self.features},
+            **({} if self.third is None else {"third_answer": asdict(self.third)}),
         }
 
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Return a row for each score: its name, the release's, the limit's and a coin's."""
-        return [
+        rows = [
             (words, _shown(getattr(self.released, name)), _shown(getattr(self.limit, name)), _coin(name))
             for name, words in WORDS.items()
         ]
+        if self.third is not None:
+            third = self.third
+            scores = (f"{third.log_loss:.3f}", f"{third.limit:.3f}", f"{math.log(3):.3f}")
+            rows.append(("three-way log loss", *scores))
+        return rows
 
     def picture(self, path: str | PathLike[str]) -> None:
         """Draw the calibration curve, and the error bars against the exact values, to a .png or .svg file."""
@@ -174,7 +199,8 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
 
     The result is exact, so it is for the holder of the ballots and not for publishing. Judge by people who are not in
     the release where you can: people who are in it are easier to predict. Every voter counts once, or with
-    ``weighting="choices"`` every choice. Records in which neither side was chosen are left out.
+    ``weighting="choices"`` every choice. Records in which neither side was chosen are left out; in a study that allows
+    this answer, the three shares are judged besides, and the exact preference is that of the threshold model.
     """
     check_release(release)
     check_source(ballots)
@@ -185,11 +211,17 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
             f"{ballots.study.name} ({ballots.study.fingerprint[:8]}): evaluate it by ballots of its own study"
         )
     exact = crowd_preference(ballots, weighting=weighting)
+    threshold = exact_threshold(ballots, weighting=weighting) if study.indifference is not None else None
+    third = None if threshold is None else _third_answer(release, exact, threshold, ballots)
     along_factors = exact
     if not study.factors_are_features:
         directions = study.factor_matrix.astype(np.float64)
         along_factors = crowd_preference(ballots, weighting=weighting, directions=directions)
-    stated, limit, differs = _forecasts(release, exact, ballots)
+    if threshold is not None:
+        # Decided choices alone look steeper than they are: what the bars are about is the threshold model's preference.
+        along_factors = replace(along_factors, coordinates=study.factor_map @ threshold.preference)
+        exact = replace(exact, preference=threshold.preference, coordinates=threshold.preference)
+    stated, limit, differs = _forecasts(release, exact, ballots, None if threshold is None else threshold.tau)
     factors = _coverage(
         [(factor.name, factor.title) for factor in study.factors],
         release.factor_values,
@@ -206,19 +238,73 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
         features=_coverage(
             [(feature.name, feature.label) for feature in study.features], release.parameter, release.error_bars, exact
         ),
+        third=third,
     )
 
 
+def _third_answer(
+    release: Release, exact: CrowdPreference, threshold: ExactThreshold, ballots: BallotSource
+) -> ThirdAnswer:
+    """Judge the three shares by all answers."""
+    dilemmas, choices, weights = [], [], []
+    for batch in ballots.batches():
+        dilemmas.append(batch.dilemmas.astype(np.float64))
+        choices.append(np.asarray(batch.choices))
+        by_voter = exact.weighting == "voters"
+        weights.append(np.repeat(1 / batch.counts, batch.counts) if by_voter else np.ones(batch.records))
+    rows, answers = np.concatenate(dilemmas), np.concatenate(choices)
+    weight = np.concatenate(weights) / sum(float(each.sum()) for each in weights)
+    share = float(weight @ (answers == 0))
+    forced = ndtr(rows @ exact.preference)
+    constant = np.stack([(1 - share) * forced, (1 - share) * (1 - forced), np.full(len(forced), share)], axis=1)
+
+    def loss(shares: FloatArray) -> float:
+        told = np.choose(1 - answers.astype(np.int64), [shares[:, 0], shares[:, 2], shares[:, 1]])
+        return float(-weight @ np.log(np.maximum(told, 1e-300)))
+
+    third = release.indifference
+    if third is None or release.unknown is None:
+        raise CrowdveilError("the release tells no threshold, though its study allows a third answer: make a new one")
+    return ThirdAnswer(
+        loss(_stated_shares(release, rows)),
+        loss(three_shares(rows @ threshold.preference, threshold.tau)),
+        loss(constant),
+        share,
+        third.tau,
+        threshold.tau,
+    )
+
+
+def _stated_shares(release: Release, dilemmas: ValueArray) -> FloatArray:
+    """Return the three shares that decisions state."""
+    assert release.indifference is not None
+    assert release.unknown is not None
+    means, variances = release.unknown.predictive(dilemmas)
+    return three_shares(means, release.indifference.tau, variances + release.indifference.deviation**2)
+
+
+def _stated(release: Release, dilemmas: ValueArray) -> FloatArray:
+    """Return the share who choose the first side, of those who choose one."""
+    if release.indifference is None:
+        return np.asarray(ndtr(stated_margins(release, dilemmas)), np.float64)
+    return _of_decided(_stated_shares(release, dilemmas))
+
+
+def _of_decided(shares: FloatArray) -> FloatArray:
+    return np.asarray(shares[:, 0] / np.maximum(shares[:, 0] + shares[:, 1], 1e-300), np.float64)
+
+
 def _forecasts(
-    release: Release, exact: CrowdPreference, ballots: BallotSource
+    release: Release, exact: CrowdPreference, ballots: BallotSource, tau: float | None
 ) -> tuple[Forecasts, Forecasts, BoolArray]:
     """Return what the release and the exact preference state for every decided choice, and which factors differ."""
     stated, limit, choices, voters, differs = [], [], [], [], []
     before = 0
     for batch in ballots.batches():
         decided = batch.decided()
-        stated.append(ndtr(stated_margins(release, decided.dilemmas)))
-        limit.append(ndtr(decided.dilemmas @ exact.preference))
+        stated.append(_stated(release, decided.dilemmas))
+        margins = decided.dilemmas @ exact.preference
+        limit.append(ndtr(margins) if tau is None else _of_decided(three_shares(margins, tau)))
         choices.append(decided.choices)
         voters.append(before + np.repeat(np.arange(decided.voters), decided.counts))
         differs.append(release.study.contrasts(decided.dilemmas) != 0)

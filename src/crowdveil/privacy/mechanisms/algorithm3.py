@@ -114,7 +114,7 @@ class Algorithm3:
 
 def clipped_records(ballots: Ballots, study: Study) -> int:
     """Count the records longer than the study's public bound, which get scaled down. Private: not to publish."""
-    lengths = np.sqrt(np.square(ballots.differences, dtype=np.float64).sum(axis=1))
+    lengths = np.sqrt(np.square(ballots.dilemmas, dtype=np.float64).sum(axis=1))
     return int(np.sum(lengths > study.record_bound))
 
 

@@ -7,6 +7,7 @@ with it, by how much (``estimation.threshold``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -57,8 +58,12 @@ def with_threshold(estimate: Estimate, settings: Settings, share: NoisyShare) ->
     """Stretch the preference of completed choices to the crowd's own, and tell its threshold."""
     unknown = estimate.unknown
     assert unknown is not None  # of a preference
-    margins, variances = unknown.predictive(public_design(settings.study).differences)
+    shown = public_design(settings.study).differences
+    margins, variances = unknown.predictive(shown)
     found = fit_threshold(margins, np.sqrt(variances), share.value, share.deviation)
+    # Margins that are larger by a deviation of what is not known of their size make the same share a larger threshold.
+    other = fit_threshold(margins * (1 + _size_doubt(unknown, shown)), np.sqrt(variances), share.value, share.deviation)
+    found = found.less_sure(abs(other.tau - found.tau))
     return replace(
         estimate,
         parameter=estimate.parameter * found.stretch,
@@ -66,6 +71,18 @@ def with_threshold(estimate: Estimate, settings: Settings, share: NoisyShare) ->
         unknown=_stretched_unknown(unknown, found.stretch, found.stretch_deviation),
         indifference=Indifference(found.tau, found.deviation, found.low, found.high, share.value, share.deviation),
     )
+
+
+def _size_doubt(unknown: Unknown, shown: FloatArray) -> float:
+    """Return the deviation of what is not known of the size of margins, relative to it; a bound counts as two."""
+    along = shown @ unknown.basis
+    margins = along @ unknown.mean
+    square = float(margins @ margins)
+    if not square > 0:
+        return 0.0
+    slope = along.T @ margins / square
+    variance = float(slope @ (unknown.covariance + np.diag(unknown.doubt**2) / 4) @ slope)
+    return min(math.sqrt(variance), 1.0)
 
 
 def _stretched(noise: NoiseDistribution, factor: float) -> NoiseDistribution:
