@@ -41,6 +41,7 @@ from crowdveil.protocol.report import check_report as check_report
 from crowdveil.publish import preview as preview
 from crowdveil.publish import release as release
 from crowdveil.publish import release_for_experiments as release_for_experiments
+from crowdveil.publish_effects.implied import implied_effects as implied_effects
 from crowdveil.publish_effects.publish import effects as effects
 from crowdveil.publish_effects.publish import effects_for_experiments as effects_for_experiments
 from crowdveil.publish_effects.publish import exact_effects as exact_effects

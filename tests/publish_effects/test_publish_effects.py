@@ -1,6 +1,7 @@
 """Effects from ballots to a file: charged, exact where they should be, by group, and refused in one line."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -238,3 +239,14 @@ def test_random_halves_of_one_crowd_do_not_differ(people):
         made = cv.effects_for_experiments(halves, "rlcp", epsilon=1, seed=seed, by="half")
         told += sum(one.told_apart for one in made.effects.differences)
     assert told <= 0.05 * 40 * 9
+
+
+@pytest.mark.parametrize("name", PARADIGMS)
+def test_a_third_answer_counts_as_half_of_either(name):
+    """Everybody prefers more of the first feature in one of two pairs, and would toss a coin in the other: 1/2."""
+    study = replace(STUDY, indifference="Toss a coin")
+    names = np.repeat([f"v{i}" for i in range(2000)], 2).tolist()
+    ballots = Ballots.from_arrays(study, names, [[1, 0]] * 4000, [[0, 0]] * 4000, [1, 0] * 2000)
+    effect = cv.effects_for_experiments(ballots, name, epsilon=5, seed=1).effects.effect(study.factors[0].name)
+    assert effect.estimate == pytest.approx(0.5, abs=0.1)
+    assert effect.low <= 0.5 <= effect.high

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdveil.cli.inputs import BallotPath, EngineName, Master, watched_ballots
+from crowdveil.cli.inputs import EngineName, Master, watched_ballots
 from crowdveil.cli.terminal import AsJson, Table, say, show, tell
 from crowdveil.errors import CrowdveilError
 
@@ -20,7 +21,9 @@ GROUPS = "Groups and weights"
 
 
 def effects(
-    ballots: BallotPath,
+    ballots: Annotated[
+        Path, typer.Argument(metavar="BALLOTS|RELEASE", help="A ballot file; or a release, for what it implies.")
+    ],
     paradigm: Annotated[
         str | None, typer.Option(help="Who is protected, and where: vlcp, rlcp, vldp, rldp, alcp or aldp.")
     ] = None,
@@ -77,6 +80,8 @@ def effects(
 
     With --by, all groups get their effects from one noisy vector, and what differs between them is judged against noise
     and chance. Where voters are protected, so is their group; where records or choices are, it is not.
+
+    Of a release of preferences (JSON), the effects that it implies are shown; nothing is spent.
     """
     from crowdveil.effect_release import check_picture, check_table
     from crowdveil.engines.engine import chosen_engine
@@ -89,6 +94,10 @@ def effects(
         check_table(table)
     if picture is not None:
         check_picture(picture)
+    if ballots.suffix == ".json":
+        given = {"paradigm": paradigm, "epsilon": epsilon, "by": by, "ledger": ledger, "out": out_path}
+        _show_implied(ballots, given, table, picture, as_json)
+        return
     if exact:
         _refuse_with_exact(paradigm=paradigm, epsilon=epsilon, ledger=ledger, out=out_path, table=table)
         with watched_ballots(ballots, "counting") as source:
@@ -140,6 +149,24 @@ def effects(
     if picture is not None:
         made.picture(picture)
     show(made.as_dict(), as_json, lambda: _print_release(made, out_path))
+
+
+def _show_implied(
+    path: Path, given: Mapping[str, object], table: Path | None, picture: Path | None, as_json: bool
+) -> None:
+    """Show what a release of preferences implies."""
+    from crowdveil.publish_effects.implied import implied_effects
+    from crowdveil.releases import read_release
+
+    for name, value in given.items():
+        if value is not None:
+            raise CrowdveilError(f"{path} is a release: its effects are there already, so leave out --{name}")
+    found = implied_effects(read_release(path))
+    if table is not None:
+        found.write_table(table)
+    if picture is not None:
+        found.picture(picture)
+    show({"implied": True, **found.as_dict()}, as_json, lambda: _print_effects(found))
 
 
 def _refuse_with_exact(**given: object) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray, SmallIntArray, ValueArray
 from crowdveil.ballots import Ballots
 from crowdveil.categories import CODE, Categories
+from crowdveil.errors import CrowdveilError
 from crowdveil.study.drawing import draw_typed
 from crowdveil.study.study import Study
 
@@ -47,6 +48,11 @@ def chosen_signs(ballots: Ballots) -> SmallIntArray:
 
 def counts_of_voters(ballots: Ballots) -> tuple[IntArray, IntArray]:
     """Return how often each voter (rows) chose the side with more of each factor, and how often the other."""
+    if not ballots.choices.all():
+        raise CrowdveilError(
+            "in some records neither side was chosen, which the study does not allow: leave them out on import, or "
+            "with ballots.decided()"
+        )
     signs, starts = chosen_signs(ballots), ballots.offsets[:-1]
     plus = np.add.reduceat(signs > 0, starts, axis=0, dtype=np.int64)
     return plus, np.add.reduceat(signs < 0, starts, axis=0, dtype=np.int64)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from crowdveil.effect_release import Effects, EffectsRelease, GroupDifference
 from crowdveil.pages import plain_words
 from crowdveil.pages.effects_figure import effects_svg
-from crowdveil.pages.markup import bullets, code, definitions, paragraphs, text
+from crowdveil.pages.markup import bullets, code, definitions, paragraphs, table, text
 from crowdveil.pages.release_page import document
 from crowdveil.pages.sections import EXPERIMENT
 
@@ -72,7 +70,7 @@ def effects_section(effects: Effects, key: str = "effects") -> str:
 <figcaption>Bars: effects, turned to the side that was preferred. Lines: 95 % intervals, which cover noise and the draw
 of voters. A cross: not known.</figcaption>
 </figure>
-{_table(heads, rows, "The same numbers: a positive effect prefers the pole under +, a negative one the pole under −.")}
+{table(heads, rows, "The same numbers: a positive effect prefers the pole under +, a negative one the pole under −.")}
 </section>"""
 
 
@@ -92,7 +90,7 @@ def _groups_section(effects: Effects) -> str:
 {bullets(verdicts)}
 <p>Whether a difference can be told from noise and chance is judged of all differences together: of those that are
 called differences, at most 5 % are none, on average (Benjamini and Hochberg).</p>
-{_table(heads, rows, "The effect in the first group, less that in the second.")}
+{table(heads, rows, "The effect in the first group, less that in the second.")}
 </section>"""
 
 
@@ -133,24 +131,3 @@ def _origin_section(release: EffectsRelease) -> str:
         ("Made by", text(f"crowdveil {release.version}")),
     ]
     return f'<section class="part">\n<h2>Where this comes from</h2>\n{definitions(pairs, "facts")}\n</section>'
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    head = "".join(f'<th role="columnheader" scope="col">{one}</th>' for one in heads)
-    body = "\n".join(
-        f'<tr role="row"><th role="rowheader" scope="row">{first}</th>'
-        + "".join(f'<td role="cell"{_kind(cell)}>{cell}</td>' for cell in rest)
-        + "</tr>"
-        for first, *rest in rows
-    )
-    return f"""<table class="factors" role="table">
-<caption>{caption}</caption>
-<thead role="rowgroup"><tr role="row">{head}</tr></thead>
-<tbody role="rowgroup">
-{body}
-</tbody>
-</table>"""
-
-
-def _kind(cell: str) -> str:
-    return ' class="number"' if cell[:1] in ("+", "-") or not cell else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from crowdveil.pages.reading import one_line
 
@@ -38,3 +38,25 @@ def definitions(pairs: Iterable[tuple[str, str]], kind: str) -> str:
 def code(value: object) -> str:
     """Return words as they are typed."""
     return f"<code>{text(value)}</code>"
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
+    """Return a table of HTML cells, the first of each row its heading; numbers with a sign are set as numbers."""
+    head = "".join(f'<th role="columnheader" scope="col">{one}</th>' for one in heads)
+    body = "\n".join(
+        f'<tr role="row"><th role="rowheader" scope="row">{first}</th>'
+        + "".join(f'<td role="cell"{_kind(cell)}>{cell}</td>' for cell in rest)
+        + "</tr>"
+        for first, *rest in rows
+    )
+    return f"""<table class="factors" role="table">
+<caption>{caption}</caption>
+<thead role="rowgroup"><tr role="row">{head}</tr></thead>
+<tbody role="rowgroup">
+{body}
+</tbody>
+</table>"""
+
+
+def _kind(cell: str) -> str:
+    return ' class="number"' if cell[:1] in ("+", "-") or not cell else ""

@@ -9,7 +9,7 @@ from functools import cached_property
 from crowdveil.decision import Decision
 from crowdveil.pages import plain_words
 from crowdveil.pages.figures import MOST_ROWS, forest_plot, guess_picture
-from crowdveil.pages.markup import bullets, code, definitions, paragraphs, text
+from crowdveil.pages.markup import bullets, code, definitions, paragraphs, table, text
 from crowdveil.pages.reading import (
     Lean,
     Reading,
@@ -22,6 +22,7 @@ from crowdveil.pages.reading import (
 )
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.intervals import ERROR_BAR
+from crowdveil.publish_effects.implied import implied_effects
 from crowdveil.releases import Release
 
 _SIGNS = {Lean.MORE: "▲", Lean.LESS: "▼", Lean.UNCLEAR: "○"}
@@ -58,8 +59,9 @@ class ReleaseView:
 def sections(view: ReleaseView, level: int) -> str:
     """Return all sections, their headings at this level."""
     decided = [] if view.decision is None else [decision_section(view.decision, level)]
+    implied = [] if view.release.unknown is None else [effects_section(view, level)]
     return "\n".join(
-        [picture_section(view, level), *decided, guarantee_section(view, level), origin_section(view, level)]
+        [picture_section(view, level), *implied, *decided, guarantee_section(view, level), origin_section(view, level)]
     )
 
 
@@ -186,6 +188,29 @@ def _cells(reading: Reading, places: int) -> list[str]:
     if reading.share is None:
         return cells
     return [*cells, "unclear" if reading.lean is Lean.UNCLEAR else f"{reading.share:.1%}"]
+
+
+def effects_section(view: ReleaseView, level: int) -> str:
+    """Show what the preference means in shares, on the dilemmas that the study draws."""
+    effects = implied_effects(view.release)
+    found = sorted(effects.groups[0].effects, key=lambda one: -abs(one.estimate))
+    rows = [
+        [
+            text(effects.factor(one.factor).title),
+            *(text(pole) for pole in effects.factor(one.factor).poles),
+            f"{one.estimate:+.2f}" if one.known else "",
+            f"{one.low:+.2f} to {one.high:+.2f}" if one.known else "not known",
+        ]
+        for one in found
+    ]
+    heads = ["Factor", "From −", "To +", "Effect", f"{ERROR_BAR:.0%} interval"]
+    caption = "A positive effect prefers the pole under +, a negative one the pole under −."
+    return f"""<section class="part">
+<h{level}>What that means in shares</h{level}>
+<p>An effect is how many people prefer the side with more of a factor, less how many prefer the other: +1 is all of
+them, 0 as many as the other. These are what the preference implies in the dilemmas that the study draws.</p>
+{table(heads, rows, caption)}
+</section>"""
 
 
 def decision_section(decision: Decision, level: int) -> str:

@@ -19,6 +19,7 @@ from crowdveil.arrays import FloatArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.effect_release import Effects, EffectsRelease
 from crowdveil.engines.batches import map_batches
+from crowdveil.engines.completed import completed
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.effect_moments import REPORTS, added_by_group, exact_moments, ratio_of
 from crowdveil.estimation.effects import contrasts, scenario_labels
@@ -102,7 +103,8 @@ def exact_effects(ballots: BallotSource, by: str | None = None) -> Effects:
     """
     first = next(iter(ballots.batches()))
     grouping = None if by is None else find_grouping(first, by, ballots.voters)
-    moments: FloatArray = reduce(np.add, map_batches(ballots, partial(_exact_tally, grouping)))
+    choices = ballots if ballots.study.indifference is None else completed(ballots)
+    moments: FloatArray = reduce(np.add, map_batches(choices, partial(_exact_tally, grouping)))
     counted = [GroupCounts(tuple(map(ratio_of, group)), float(group[:, REPORTS].max())) for group in moments]
     named = contrasts(ballots.study, scenario_labels(first))
     question, labels = (None, ()) if grouping is None else (grouping.question, grouping.labels)
@@ -148,6 +150,7 @@ def experimental_effects(ballots: BallotSource, asked: EffectsPreview, seed: int
 def _measure(source: BallotSource, asked: EffectsPreview, noise: Noise) -> Callable[[], list[GroupCounts]]:
     """Do what needs no noise; return the rest, which does."""
     mechanism, settings, epsilon = asked.mechanism, asked.settings, asked.guarantee.epsilon
+    source = completed(source)  # where the study allows a third answer, it counts as half of either
     if isinstance(mechanism, EffectCounts):
         measured = mechanism.measure(source, settings, epsilon)
 

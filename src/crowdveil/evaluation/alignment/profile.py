@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+from scipy.special import stdtrit
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.crowd_preference import crowd_preference
+from crowdveil.estimation.effects import pair_signs
 from crowdveil.evaluation.toolkit.accuracy import CONFIDENCE, Interval, clustered_mean
 from crowdveil.evaluation.toolkit.scores import interval_as_dict
+from crowdveil.publish_effects.implied import mean_reach, preferred
 from crowdveil.releases import Release
 from crowdveil.study.study import Study
 
@@ -57,7 +59,7 @@ def compare_factors(
     """Return each factor of the study, to a model that made these choices and to the crowd."""
     study = release.study
     preferences = _preferences(study, dilemmas, choices, clusters)
-    signs = np.sign(study.contrasts(dilemmas))
+    signs = pair_signs(study, dilemmas).astype(np.float64)
     found = []
     for k, factor in enumerate(study.factors):
         differs = signs[:, k] != 0
@@ -87,18 +89,10 @@ def crowd_mean(
 ) -> Interval:
     """Return the share of people who would make these choices, on the average over the dilemmas.
 
-    It is taken at the unshrunk estimate, around which errors are symmetric. The share is smooth in the preference, so
-    errors of the release move it by their product with its gradient; that is one direction, along which the release
-    knows how far it may be off. Where ``sampled``, the interval covers the draw of the dilemmas as well.
+    Where ``sampled``, the interval covers the draw of the dilemmas as well.
     """
-    unknown = release.unknown
-    assert unknown is not None
-    margins = choices * (dilemmas @ (unknown.basis @ unknown.center))
-    drawn = clustered_mean(np.asarray(ndtr(margins), np.float64), clusters)
-    heights = choices * np.exp(-(margins**2) / 2) / np.sqrt(2 * np.pi)
-    gradient = heights @ dilemmas / len(choices)
-    noise = release.noise.half_width(gradient, CONFIDENCE)
-    reach = unknown.half_width(gradient, noise, CONFIDENCE, left_out=True)
+    drawn = clustered_mean((1 + choices * preferred(release, dilemmas)) / 2, clusters)
+    reach = mean_reach(release, dilemmas, choices) / 2
     if sampled:
         reach = float(np.hypot(reach, drawn.half_width))
     return Interval(drawn.estimate, max(0.0, drawn.estimate - reach), min(1.0, drawn.estimate + reach))

@@ -1,0 +1,88 @@
+"""The effects that a release of preferences implies: what its crowd would prefer in dilemmas that are given.
+
+They are read at the unshrunk estimate, around which errors are symmetric. A mean of shares is smooth in the preference,
+so errors of the release move it by their product with its gradient: that is one direction, along which the release
+knows how far it may be off. Nothing private is read or spent.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import ndtr
+
+from crowdveil.arrays import FloatArray, SmallIntArray
+from crowdveil.effect_release import Effect, Effects, GroupEffects
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.effects import contrasts, public_pairs
+from crowdveil.privacy.intervals import ERROR_BAR
+from crowdveil.privacy.unknown import Unknown
+from crowdveil.releases import Release
+
+_NORMAL = 1.96
+
+
+def implied_effects(release: Release) -> Effects:
+    """Return the effects of a release on the dilemmas that its study draws, with intervals for all it does not know.
+
+    They are what ``effects`` would find in a crowd with exactly this preference; the pairs are those of the study's own
+    generator, which a file's may not be.
+    """
+    if release.unknown is None:
+        raise CrowdveilError(
+            f"the release is of the paper's society ({release.mechanism}), which states no probabilities: effects "
+            "follow from a release of the recommended mechanism, or come from crowdveil effects"
+        )
+    dilemmas, signs = public_pairs(release.study, typed=True)
+    labels = tuple(factor.scenario for factor in release.study.factors if factor.scenario is not None)
+    named = contrasts(release.study, labels if release.study.drawing.method == "moral-machine" else None)
+    found = []
+    for k, (factor, contrast) in enumerate(zip(release.study.factors, named, strict=True)):
+        shown = signs[:, k] != 0
+        kept, sides = dilemmas[shown], signs[shown, k]
+        estimate = float((sides * preferred(release, kept)).mean()) if shown.any() else 0.0
+        reach = mean_reach(release, kept, sides) if shown.any() else 2.0
+        low, high = max(estimate - reach, -1.0), min(estimate + reach, 1.0)
+        known = (low, high) != (-1.0, 1.0)
+        error = reach / _NORMAL if known else None
+        words = f"drawn {contrast}"
+        found.append(
+            Effect(factor.name, words, estimate if known else 0.0, error, low, high, float(shown.sum()), known)
+        )
+    return Effects(release.study, None, (GroupEffects("", float(release.guarantee.voters), tuple(found)),))
+
+
+def preferred(release: Release, dilemmas: FloatArray) -> FloatArray:
+    """Return for each dilemma (rows) the share who prefer its first side, less the share who prefer its second."""
+    margins, tau = dilemmas @ _center(release), _threshold(release)[0]
+    return np.asarray(ndtr(margins - tau) - ndtr(-margins - tau), np.float64)
+
+
+def mean_reach(release: Release, dilemmas: FloatArray, sides: FloatArray | SmallIntArray) -> float:
+    """Return how far the mean of sides times ``preferred`` may be off, with 95 %, for all that is not known."""
+    unknown = _unknown(release)
+    margins, (tau, deviation) = dilemmas @ _center(release), _threshold(release)
+    near, far = _density(margins - tau), _density(margins + tau)
+    gradient = (sides * (near + far)) @ dilemmas / len(sides)
+    reach = unknown.half_width(gradient, release.noise.half_width(gradient, ERROR_BAR), ERROR_BAR, left_out=True)
+    return math.hypot(reach, _NORMAL * deviation * float((sides * (far - near)).mean()))
+
+
+def _density(margins: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(-(margins**2) / 2) / math.sqrt(2 * math.pi), np.float64)
+
+
+def _unknown(release: Release) -> Unknown:
+    assert release.unknown is not None  # checked where a release comes in
+    return release.unknown
+
+
+def _center(release: Release) -> FloatArray:
+    unknown = _unknown(release)
+    return unknown.basis @ unknown.center
+
+
+def _threshold(release: Release) -> tuple[float, float]:
+    """Return the threshold of a third answer and its deviation; 0 where people have to choose."""
+    return (0.0, 0.0) if release.indifference is None else (release.indifference.tau, release.indifference.deviation)
