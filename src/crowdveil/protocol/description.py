@@ -27,13 +27,15 @@ def describe_poll(
     state: State,
     release: str | None,
     relay: Mapping[str, Any] | None = None,
+    pilot: bool = False,
 ) -> dict[str, Any]:
     """Describe a poll as it stands: its terms, what a device needs of it, its state and the release that decides.
 
-    ``relay`` is what ``describe_relay`` says, for a poll with a relay.
+    ``relay`` is what ``describe_relay`` says, for a poll with a relay; ``pilot`` tells that nothing counts yet.
     """
     said = None if relay is None else {**relay, "promise": relayed_promise(poll).as_dict()}
-    return {**_terms(poll), "languages": list(languages), "state": state.value, "release": release, "relay": said}
+    stands = {"languages": list(languages), "state": state.value, "pilot": pilot, "release": release, "relay": said}
+    return {**_terms(poll), **stands}
 
 
 @lru_cache(maxsize=256)
@@ -83,6 +85,7 @@ def _terms(poll: Poll) -> dict[str, Any]:
         "contact": poll.contact,
         "consent": dict(poll.consent) or None,
         "closes_on": None if poll.closes_on is None else poll.closes_on.isoformat(),
+        "destroy_on": None if poll.destroy_on is None else poll.destroy_on.isoformat(),
         "return_url": poll.return_url,
     }
 
@@ -139,7 +142,7 @@ def _with_promise_kept(poll: Poll, told: Mapping[str, Any]) -> Poll:
 
 def _read(data: Mapping[str, Any]) -> Poll:
     about = data["about_epsilon_micro"]
-    closes_on = data["closes_on"]
+    closes_on, destroy_on = data["closes_on"], data["destroy_on"]
     poll = Poll(
         name=data["id"],
         study=Study.from_dict(data["study"]),
@@ -150,6 +153,7 @@ def _read(data: Mapping[str, Any]) -> Poll:
         ),
         entry=Entry(data["entry"]),
         closes_on=None if closes_on is None else date.fromisoformat(closes_on),
+        destroy_on=None if destroy_on is None else date.fromisoformat(destroy_on),
         return_url=data["return_url"],
         contact=data["contact"],
         consent=dict(data["consent"] or {}),

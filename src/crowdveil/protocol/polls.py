@@ -141,6 +141,8 @@ class Poll:
     entry: Entry = Entry.OPEN
     closes_on: date | None = None
     """The last day on which submissions are taken (UTC)."""
+    destroy_on: date | None = None
+    """Central polls: the day on which the exact answers are destroyed, also in backups."""
     return_url: str | None = None
     contact: str | None = None
     consent: Texts = field(default_factory=dict)
@@ -179,6 +181,8 @@ class Poll:
                 "give it there, and leave it out elsewhere"
             )
 
+        if self.destroy_on is not None and self.distributed:
+            raise CrowdveilError(f"poll {self.name}: destroy_on is for central polls; this one has no exact answers")
         if self.relay is not None:
             self._check_relay()
 

@@ -34,8 +34,6 @@ class HostedPoll(Poll):
     completion_code: str | None = None
     translations: tuple[Translation, ...] = ()
     """The study's words in languages beside those that come with crowdveil."""
-    destroy_on: date | None = None
-    """Central polls: the day on which the exact answers are destroyed, also in backups."""
 
     __hash__ = Poll.__hash__
 
@@ -48,8 +46,6 @@ class HostedPoll(Poll):
             raise CrowdveilError(f"poll {self.name}: the quota must be 1 or more, got {self.quota}")
         if self.opens_on and self.closes_on and not self.opens_on <= self.closes_on:
             raise CrowdveilError(f"poll {self.name}: it closes on {self.closes_on}, before it opens on {self.opens_on}")
-        if self.destroy_on and self.distributed:
-            raise CrowdveilError(f"poll {self.name}: destroy_on is for central polls; this one has no exact answers")
         if self.relay is not None and self.completion_code is not None:
             raise CrowdveilError(
                 f"poll {self.name}: a completion code comes from the host, who does not know who took part behind a "

@@ -166,7 +166,8 @@ function repeats({ features, categories = [], drawing }, dilemmas) {
 export function promiseOf(poll) {
   const { id, place, unit, mechanism, levels, method, study, questions, about_epsilon_micro: about, consent } = poll;
   const relay = poll.relay ? { relay: poll.relay.fingerprint } : {};
-  const promised = { id, place, unit, mechanism, levels, method, study, questions, about, consent, ...relay };
+  const destroyed = poll.destroy_on ? { destroy_on: poll.destroy_on } : {};
+  const promised = { id, place, unit, mechanism, levels, method, study, questions, about, consent, ...relay, ...destroyed };
   return digest(canonicalJson(promised));
 }
 

@@ -109,6 +109,8 @@ class PollDescription(Model):
     contact: str | None
     consent: dict[str, str] | None = Field(description="By language.")
     closes_on: Day | None
+    destroy_on: Day | None = Field(description="Central polls: the day on which the exact answers are destroyed.")
+    pilot: bool = Field(description="Whether it is being tried out, and what is sent never counts.")
     return_url: str | None
     release: str | None = Field(description="The id of the release that decisions use.")
     relay: RelayDescription | None

@@ -42,7 +42,7 @@ def poll_routes(service: Service) -> APIRouter:
         found = status.poll
         spoken = languages(found.study, found.translations)
         state = status.state(service.today())
-        return describe_poll(found, spoken, state, status.current_release, _relay(found, service))
+        return describe_poll(found, spoken, state, status.current_release, _relay(found, service), status.pilot)
 
     @routes.get("/{poll}/words/{language}", response_model=Words, responses=documented(404))
     def words_of_poll(poll: str, language: str) -> dict[str, Any]:

@@ -43,6 +43,8 @@
  *
  * @typedef {object} Poll
  * @property {string} id
+ * @property {boolean} pilot whether it is only tried out
+ * @property {string | null} destroy_on the day on which exact answers are destroyed
  * @property {"open" | "closed" | "not-open-yet" | "full"} state
  * @property {Study} study
  * @property {string} study_fingerprint

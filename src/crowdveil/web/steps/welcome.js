@@ -44,6 +44,7 @@ export function welcome(page) {
     "section",
     { class: "page welcome" },
     page.road ? passersBy() : null,
+    poll.pilot ? h("p", { class: "warning" }, say("pilot")) : null,
     page.state.restarted ? h("p", { class: "warning", role: "alert" }, say("poll_changed")) : null,
     h("h1", { tabindex: "-1" }, words.title),
     h("p", { class: "question" }, words.question),
@@ -78,7 +79,7 @@ export function welcome(page) {
       h(
         "ul",
         { class: "promise" },
-        ["limit_part", "limit_crowd", `assumed_${poll.place}`, "limit_server"].map((key) => h("li", {}, say(key))),
+        ["limit_part", ...(poll.relay ? [] : ["limit_counted"]), "limit_crowd", `assumed_${poll.place}`, "limit_server"].map((key) => h("li", {}, say(key))),
       ),
       poll.contact ? h("p", { class: "note" }, say("contact", { contact: poll.contact })) : null,
     ),
@@ -125,6 +126,7 @@ function promises(poll, say) {
     "ul",
     { class: "promise" },
     [...keys, ...asked].map((key) => h("li", {}, say(key))),
+    poll.destroy_on ? h("li", {}, say("central_destroyed", { day: poll.destroy_on })) : null,
   );
 }
 
