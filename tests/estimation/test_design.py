@@ -103,40 +103,14 @@ def derivative_along(function, preference, direction):
 def test_derivatives_against_differences(study):
     sample, rng = small_sample(study), np.random.default_rng(2)
     preference, direction = rng.normal(0, 0.3, (2, sample.along.shape[1]))
-    for function in (sample.expected_means, lambda gamma: sample.expected_scores(gamma, CLIP)):
+    scores = rng.normal(size=sample.along.shape)
+    for function in (
+        sample.expected_means,
+        lambda gamma: sample.expected_scores(gamma, CLIP),
+        lambda gamma: sample.instrumented(scores, gamma),
+    ):
         expected = derivative_along(lambda gamma, f=function: f(gamma)[0], preference, direction)
         assert function(preference)[1] @ direction == pytest.approx(expected, abs=1e-7)
-
-
-@pytest.mark.parametrize("study", STUDIES[1:4], ids=name)
-def test_the_instrumented_information_is_how_the_mean_score_moves_with_the_crowd(study):
-    """At gamma_0, of a crowd that prefers x with probability Phi(gamma . x): a mean over both sides, by hand."""
-    sample, rng = small_sample(study), np.random.default_rng(3)
-    k = sample.along.shape[1]
-    start, direction = rng.normal(0, 0.3, (2, k))
-    looked, clips = rng.normal(0, 1, (k, 2)), np.array([0.4, 1.5])
-    stated = stats.norm.cdf(sample.along @ start)
-    instruments = (sample.along @ looked) * (stats.norm.pdf(sample.along @ start) / (stated * (1 - stated)))[:, None]
-    instruments = np.clip(instruments, -clips, clips)
-
-    def mean_score(gamma):
-        share = stats.norm.cdf(sample.along @ gamma)[:, None]
-        return (share * instruments * (1 - stated)[:, None] - (1 - share) * instruments * stated[:, None]).mean(axis=0)
-
-    assert mean_score(start) == pytest.approx(0, abs=1e-12)
-    expected = derivative_along(mean_score, start, direction)
-    assert sample.instrumented_information(start, looked, clips) @ direction == pytest.approx(expected, abs=1e-7)
-    # Without a clip it is Fisher's information: the variance of the score of a record.
-    scores = instruments_unclipped(sample, start)
-    fisher = (scores * (stated * (1 - stated))[:, None]).T @ scores / len(scores)
-    assert sample.information(start) == pytest.approx(fisher, abs=1e-9)
-    wide = sample.instrumented_information(start, np.eye(k), np.full(k, np.inf))
-    assert wide == pytest.approx(fisher, abs=1e-9)
-
-
-def instruments_unclipped(sample, start):
-    stated = stats.norm.cdf(sample.along @ start)
-    return sample.along * (stats.norm.pdf(sample.along @ start) / (stated * (1 - stated)))[:, None]
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.3, -1.4])

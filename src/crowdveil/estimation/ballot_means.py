@@ -1,67 +1,86 @@
-"""The clipped means of voters' mean scores, ballot by ballot of the public design.
+"""The clipped means of voters' mean scores, for ballots of any length of the public design.
 
-Along an axis most dilemmas of a study may not differ at all, and a short ballot may hold none that does: then a
-voter's mean score is next to zero, and over voters it is nothing like normal. So ballots of n dilemmas are taken from
-the public sample, and only given its dilemmas x_1, ..., x_n is a ballot's mean score taken as normal, with
+Along an axis most dilemmas of a study hardly differ, and a short ballot may hold none that does: then a voter's mean
+score is next to zero, and over voters it is nothing like normal. So ballots of n dilemmas are taken from the public
+sample. What dilemma j of a ballot adds to the voter's clipped mean, when its choice turns from a coin's toss to one
+side, is half of E clip((R + x_j) / n) - E clip((R - x_j) / n), where R, what the voter's other choices add up to, is
+taken as normal with mean 0 and variance
 
-    centre      mean of x_j (2 Phi(gamma . x_j) - 1),
-    variance    mean of 4 x_j^2 Phi (1 - Phi) / n + SCORE_DISAGREEMENT^2 mean of x_j^2.
+    sum over i != j of x_i^2 + n^2 SCORE_DISAGREEMENT^2 (mean of x_i^2).
 
-What is expected of a voter is the average over ballots. The loudness v = 1 / n + SCORE_DISAGREEMENT^2 stands for the
-length n, of which the mean of 1 / n over voters tells; where that is between two lengths, some voters have one and some
-the other.
+As that is odd in x_j, it is E clip((R + x_j) / n) itself (``ClippedNormal``), and exact for ballots of one dilemma. So
+dilemma j weighs n E clip((R + x_j) / n), and the mean of these weights times what is chosen, 2 Phi(gamma . x_j) - 1, is
+what a crowd of a faint preference gamma shows. Where all choices lean to one side, clipping takes more: as it does of
+a normal mean score of which it keeps the same share when the preference is faint.
+
+Of lengths, the mean of 1 / n over voters is known; where it is between two lengths, some voters have one and some the
+other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import erfinv
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, ClippedMeans, ClippedNormal
+from crowdveil.estimation.clipped_means import LONGEST, SCORE_DISAGREEMENT, ClippedNormal
+from crowdveil.estimation.design import AxisSample
 
+_LENGTHS = (1, 2, 3, 4, 6, 9, 13, 20, 40, LONGEST)
 _LEAST_VARIANCE = 1e-12
-_BALLOTS = 2000
-"""Ballots averaged over: their scatter moves what is expected by less than a tenth of it."""
-_ALIKE = 4
-"""From this length on, ballots of one dilemma more or less are much alike."""
-_LONGEST = 100
+_LEAST_KEPT, _MOST_KEPT = 1e-3, 1 - 1e-9
 
 
 @dataclass(frozen=True)
 class BallotMeans:
-    """What is expected of voters whose ballots are drawn from a public sample."""
+    """What is expected of voters whose ballots are drawn from a public sample, and whose mean scores are clipped."""
 
-    along: FloatArray
-    """Dilemmas along the axes, a row each; those of a session follow one another."""
+    dilemmas: AxisSample
+    clip: float
+    inflation: float = 0.0
+    """Clipped means are those of a preference that is larger by this part of it (``guess``)."""
 
-    def clipped(self, preference: FloatArray, loudness: float, clips: tuple[float, float]) -> ClippedMeans:
-        """Average over ballots of the length, or of the two whole lengths, that such voters' have."""
-        told = min(max(loudness - SCORE_DISAGREEMENT**2, 1 / _LONGEST), 1.0)
-        length = 1 / told
-        if length >= _ALIKE or length == 1:
-            return ClippedMeans(*self._of_length(round(length), preference, clips[0]), told)
-        short, long = (self._of_length(n, preference, clips[0]) for n in (int(length), int(length) + 1))
-        share = (told - 1 / (int(length) + 1)) * int(length) * (int(length) + 1)
-        mean, derivative = (share * one + (1 - share) * other for one, other in zip(short, long, strict=True))
-        return ClippedMeans(mean, derivative, told)
+    def expected(self, inverse_length: float, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the means along the axes in a crowd of this preference, and their derivative by it."""
+        told = min(max(inverse_length, 1 / LONGEST), 1.0)
+        longer = next(place for place, length in enumerate(_LENGTHS) if told >= 1 / length)
+        shorter = max(longer - 1, 0)
+        ends = 1 / _LENGTHS[shorter], 1 / _LENGTHS[longer]
+        share = (told - ends[1]) / (ends[0] - ends[1]) if shorter < longer else 1.0
+        weights = share * self._weights(shorter) + (1 - share) * self._weights(longer)
+        inflated = 1 + self.inflation
+        faint, derivative = self.dilemmas.instrumented(weights, inflated * preference)
+        law = self._normal(weights)
+        bent = ClippedNormal(faint / law.kept * self.clip, law.variance, self.clip)
+        return bent.mean, (inflated * bent.kept / law.kept)[:, None] * derivative
 
-    def _of_length(self, n: int, preference: FloatArray, clip: float) -> tuple[FloatArray, FloatArray]:
-        """Return the mean over ballots of n dilemmas, and its derivative."""
-        x = self.along[: min(len(self.along) // n, _BALLOTS) * n]
-        margins = x @ preference
-        leaning = 2 * ndtr(margins)[:, None] - 1
-        slopes = (np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi))[:, None]
-        squares = x * x
-        variance = _means(squares * ((1 - leaning**2) / n + SCORE_DISAGREEMENT**2), n) + _LEAST_VARIANCE
-        law = ClippedNormal(_means(x * leaning, n), variance, clip)
-        # By the chain rule, for each record's part in the centre and in the variance.
-        parts = np.repeat(law.slope, n, axis=0) * x - np.repeat(law.bend, n, axis=0) * squares * leaning * (2 / n)
-        return law.mean.mean(axis=0), (parts * slopes).T @ x / len(x)
+    def _normal(self, weights: FloatArray) -> ClippedNormal:
+        """Return the law with mean 0 of which clipping keeps the share that it keeps here of a faint preference."""
+        along = self.dilemmas.along
+        kept = (weights * along).sum(axis=0) / np.maximum((along * along).sum(axis=0), _LEAST_VARIANCE) * self.clip
+        kept = np.clip(kept, _LEAST_KEPT, _MOST_KEPT)
+        deviation = self.clip / (np.sqrt(2) * erfinv(kept))
+        return ClippedNormal(np.zeros(len(kept)), deviation**2, self.clip)
 
+    def _weights(self, place: int) -> FloatArray:
+        if place not in self._cache:
+            self._cache[place] = self._weigh(_LENGTHS[place])
+        return self._cache[place]
 
-def _means(values: FloatArray, n: int) -> FloatArray:
-    """Return the means of n rows each."""
-    return np.asarray(values.reshape(-1, n, values.shape[1]).mean(axis=1), np.float64)
+    @cached_property
+    def _cache(self) -> dict[int, FloatArray]:
+        return {}
+
+    def _weigh(self, n: int) -> FloatArray:
+        """Return what each dilemma weighs in ballots of n; the last, too few for a ballot, in one of usual size."""
+        x = self.dilemmas.along
+        squares = np.square(x)
+        whole = len(x) // n * n
+        sums = np.repeat(squares[:whole].reshape(-1, n, x.shape[1]).sum(axis=1), n, axis=0)
+        if whole < len(x):
+            sums = np.concatenate([sums, squares[whole:] + (n - 1) * squares.mean(axis=0)])
+        variance = (sums - squares) / n**2 + SCORE_DISAGREEMENT**2 * sums / n
+        return n * ClippedNormal(x / n, np.maximum(variance, _LEAST_VARIANCE), self.clip).mean

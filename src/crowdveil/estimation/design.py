@@ -20,7 +20,6 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Study
 
@@ -100,7 +99,7 @@ class AxisSample:
 
         Of a dilemma x the chosen side is x or -x, and on average x (2 Phi(gamma . x) - 1).
         """
-        return self._instrumented(self.along, preference)
+        return self.instrumented(self.along, preference)
 
     def expected_scores(self, preference: FloatArray, clip: float) -> tuple[FloatArray, FloatArray]:
         """Return the mean of the chosen side clipped to ``clip``, in units of it, and its derivative.
@@ -108,24 +107,7 @@ class AxisSample:
         Averaged over the design this corrects for clipping, for the curvature of the probit and for contrasts that
         vary together, all at once.
         """
-        return self._instrumented(np.clip(self.along / clip, -1.0, 1.0), preference)
-
-    def information(self, preference: FloatArray) -> FloatArray:
-        """Return what one record tells of gamma (Fisher): the mean of x x' phi^2 / (Phi (1 - Phi))."""
-        margins = self.along @ preference
-        weights = slopes_and_weights(margins)[0] * slopes_and_weights(-margins)[0]
-        return _weighted_products(self.along, weights, self.along)
-
-    def instrumented_information(self, preference: FloatArray, directions: FloatArray, clips: FloatArray) -> FloatArray:
-        """Return the same along some directions (columns), the instrument kept within their clips.
-
-        The instrument is x phi / (Phi (1 - Phi)); the information is the mean of it, times phi x'.
-        """
-        margins = self.along @ preference
-        weights = slopes_and_weights(margins)[0] + slopes_and_weights(-margins)[0]
-        instruments = np.clip(self.along @ directions * weights[:, None], -clips, clips)
-        density = np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
-        return _weighted_products(instruments, density, self.along)
+        return self.instrumented(np.clip(self.along / clip, -1.0, 1.0), preference)
 
     def stretched(self, ratios: FloatArray) -> AxisSample:
         """Return dilemmas whose mean square along each axis is so many times as large."""
@@ -135,7 +117,8 @@ class AxisSample:
         """Return the first of them."""
         return AxisSample(self.along[:dilemmas])
 
-    def _instrumented(self, scores: FloatArray, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def instrumented(self, scores: FloatArray, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the mean of scores of the chosen side (rows: of each dilemma's first side), and its derivative."""
         margins = self.along @ preference
         slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
         mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)

@@ -6,38 +6,42 @@ off it is: to first order mean u(gamma_0) = H (gamma* - gamma_0), where H is the
 taken from (the study's generator, corrected or not) matters to second order only, because gamma_0 is near already; and
 not at all where gamma_0 is right.
 
-A record's score is an instrument, x phi / (Phi (1 - Phi)) at gamma_0 . x, times the probability 1 - Phi of not having
-chosen as the voter did. Only the instrument is clipped, which does not know what was chosen: so clipped scores are
+A record's score is x a, where a = mills(t) and t = gamma_0 . x is the margin of the side that was chosen; had the other
+side been chosen, it would be -x b with b = mills(-t). So the dilemma itself, whatever was chosen in it, bounds the
+score by |x| max(a, b), and it is this bound that is clipped, as if the dilemma differed less. Clipped scores are then
 still zero on average where the model holds, and one answer weighs no more than another for being a surprise. A voter's
-mean over several records is clipped once more; there, what was chosen evens out.
+mean over several records is clipped once more, nearer; there, what was chosen evens out.
+
+Where voters differ, or sometimes answer at random, no probit holds exactly. The pooled one is drawn toward zero by what
+people choose in dilemmas that differ much, and a clip plays these down: the zero of clipped scores lies further out,
+the nearer the clip. It is corrected by what it is on average over simulated populations (``_INFLATION``), and how far
+it is from that is doubt (``CLIP_DOUBT``). Both were chosen on crowds that are simulated from the public studies
+(tests/statistics/constants.py).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import AxisSample
-from crowdveil.estimation.prior import rest_deviation
+from crowdveil.estimation.moments import Belief
+from crowdveil.estimation.prior import prior_deviation, rest_deviation
+from crowdveil.estimation.probit import slopes_and_weights
 
-MODEL_DOUBT = 0.25
-"""How far, relative to its size, a preference may be off before a step: its size is a model's (``clipped_means``)."""
-STEP_DOUBT = 0.25
-"""How far, relative to its length, a step may go wrong: the information is a public design's."""
+STEP_DOUBT = 0.1
+"""How far, relative to its length, a step may go wrong: how much of it the clip of voters' means keeps is a model's."""
+_INFLATION = 0.12
+"""A clip at d deviations moves a preference out by this part of it, over d."""
+CLIP_DOUBT = 0.15
+"""How far, relative to a preference, a clip at LEAST_DEVIATIONS may move it. A wider clip moves it less."""
+LEAST_DEVIATIONS, MOST_DEVIATIONS = 1.7, 16.0
 _LEAST_INFORMATION = 0.01
-_INSTRUMENT_REACH = 6.0
-"""Instruments of voters' records are clipped at so many deviations of a score: about three of a difference."""
-
-
-@dataclass(frozen=True)
-class Belief:
-    """A preference along the axes as it is known: normal, with this mean and covariance."""
-
-    mean: FloatArray
-    covariance: FloatArray
 
 
 @dataclass(frozen=True)
@@ -45,68 +49,71 @@ class Step:
     """A step of scoring, laid down before the scores are looked at: where from, and how scores are clipped."""
 
     start: FloatArray
-    directions: FloatArray
-    """A column for each direction that scores are taken along; the start lies in what they span."""
+    deviations: float
     instrument_clips: FloatArray
-    """Where the instruments of records are clipped along each direction, in units of a score."""
+    """Where the largest score that a dilemma allows is clipped along each axis, in units of a score."""
     clips: FloatArray
-    """C: where the score of a unit is clipped along each direction, in units of a score."""
-    slope: FloatArray
-    """The derivative by the preference of the mean clipped score, in units of C."""
+    """C: where the score of a unit is clipped along each axis, in units of a score."""
+    sample: AxisSample
+    instruments: FloatArray
+    """How scores in the sample's dilemmas (rows), in units of C, follow what is chosen, on average."""
+    variances: FloatArray
+    """Of a record's score along each axis, in units of C."""
 
     @classmethod
-    def at(
-        cls,
-        start: FloatArray,
-        dilemmas: AxisSample,
-        scatter: float | None,
-        deviations: float,
-        directions: FloatArray | None = None,
-    ) -> Step:
+    def at(cls, start: FloatArray, sample: AxisSample, scatter: float | None, deviations: float) -> Step:
         """Lay down a step from a preference that is known, with scores clipped at so many of their deviations.
 
         ``scatter`` is the variance of a voter's mean score in terms of a record's; None where records are the units.
-        Scores are taken along all axes, unless fewer directions are given.
+        The shorter ballots are, the nearer the two clips are to one another: a voter's single score is clipped once.
         """
-        if directions is None:
-            directions = np.eye(len(start))
-        information = dilemmas.information(start)
-        along = np.diag(directions.T @ information @ directions) + _LEAST_INFORMATION
-        clips = deviations * np.sqrt(along * (1.0 if scatter is None else scatter))
-        instrument_clips = clips if scatter is None else np.maximum(clips, _INSTRUMENT_REACH * np.sqrt(along))
-        slope = (
-            dilemmas.instrumented_information(start, directions, instrument_clips) + _LEAST_INFORMATION * directions.T
-        )
-        kept = 1.0 if scatter is None else 2 * float(ndtr(deviations)) - 1
-        return cls(start, directions, instrument_clips, clips, kept * slope / clips[:, None])
+        margins = sample.along @ start
+        ours, theirs = slopes_and_weights(margins)[0], slopes_and_weights(-margins)[0]
+        larger = np.maximum(ours, theirs)
+        information = np.square(sample.along).T @ (ours * theirs) / len(margins)
+        unit = 1.0 if scatter is None else math.sqrt(min(scatter, 1.0))
+        deviation = np.sqrt(information + _LEAST_INFORMATION)
+        instrument_clips = deviations * deviation / math.sqrt(unit)
+        clips = deviations * deviation * unit
+        largest = np.clip(sample.along * larger[:, None], -instrument_clips, instrument_clips)
+        kept = 1.0 if unit == 1.0 else 2 * float(ndtr(deviations)) - 1
+        instruments = kept * largest * ((ours + theirs) / larger)[:, None] / clips
+        variances = np.square(largest / clips).T @ (ours * theirs / larger**2) / len(margins)
+        return cls(start, deviations, instrument_clips, clips, sample, instruments, np.asarray(variances, np.float64))
 
-    @classmethod
-    def of_size(cls, start: FloatArray, dilemmas: AxisSample, scatter: float | None, deviations: float) -> Step:
-        """Lay down a step along the preference itself: one number, which tells its size."""
-        length = float(np.linalg.norm(start))
-        direction = start / length if length > 0 else np.eye(len(start))[0]
-        return cls.at(start, dilemmas, scatter, deviations, direction[:, None])
+    def expected(self, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the mean score, in units of C, of a crowd of this preference, and its derivative."""
+        inflated = 1 + _INFLATION / self.deviations
+        mean, derivative = self.sample.instrumented(self.instruments / 2, inflated * preference)
+        return mean - self._at_the_start, inflated * derivative + np.diag(_LEAST_INFORMATION / self.clips)
 
-    @property
-    def gain(self) -> FloatArray:
-        """How the unshrunk estimate follows the mean clipped score."""
-        return np.asarray(np.linalg.inv(self.slope), np.float64)
+    @cached_property
+    def _at_the_start(self) -> FloatArray:
+        return self.sample.instrumented(self.instruments / 2, self.start)[0]
 
-    def center(self, score: FloatArray) -> FloatArray:
-        """Return the unshrunk estimate."""
-        return self.start + self.gain @ score
+    def doubt(self, center: FloatArray, design: FloatArray) -> FloatArray:
+        """Return a bound on what an unshrunk estimate may be wrong by along each axis, beside noise and sampling.
 
-    def doubt(self, score: FloatArray) -> FloatArray:
-        """Return a bound on what the step may be wrong by along each axis, beside noise and sampling."""
-        return STEP_DOUBT * np.abs(self.gain @ score)
+        ``design`` is how far, relatively, mean squares along the axes may be from those of the sample.
+        """
+        moved = np.abs(center - self.start)
+        return np.asarray(clip_doubt(self.deviations) * np.abs(center) + (STEP_DOUBT + design) * moved, np.float64)
 
-    def updated(self, belief: Belief, score: FloatArray, variances: FloatArray) -> Belief:
-        """Return what is believed after the step: the belief before it, and a mean score with errors like these."""
-        before = doubted(belief).covariance
-        seen = self.slope @ before @ self.slope.T + np.diag(variances)
-        weight = np.linalg.solve(seen, self.slope @ before).T
-        covariance = before - weight @ self.slope @ before
-        return Belief(self.start + weight @ score, (covariance + covariance.T) / 2)
+
+def clip_doubt(deviations: float) -> float:
+    """Return how far, relatively, a clip at so many deviations may move a preference, beyond its usual inflation."""
+    return CLIP_DOUBT * LEAST_DEVIATIONS / max(deviations, LEAST_DEVIATIONS)
+
+
+def clip_in_deviations(noise: float, scatter: float | None, directions: int) -> float:
+    """Return where to clip scores, so that noise (a deviation, in units of the clip) and the clip's bias are alike.
+
+    In units of a preference, the noise is about d v noise for a clip at d of the deviations v of a unit's score, and
+    the bias CLIP_DOUBT LEAST_DEVIATIONS / d of what the preference is along an axis, a priori.
+    """
+    bias = CLIP_DOUBT * LEAST_DEVIATIONS * prior_deviation(directions)
+    unit = 1.0 if scatter is None else math.sqrt(min(scatter, 1.0))
+    return min(max(math.sqrt(bias / (noise * unit)), LEAST_DEVIATIONS), MOST_DEVIATIONS)
 
 
 def widened(belief: Belief, left_out: int) -> Belief:
@@ -117,6 +124,7 @@ def widened(belief: Belief, left_out: int) -> Belief:
     return Belief(np.concatenate([belief.mean, np.zeros(left_out)]), covariance)
 
 
-def doubted(belief: Belief) -> Belief:
-    """Return a belief that knows that its size may be off."""
-    return Belief(belief.mean, belief.covariance + MODEL_DOUBT**2 * np.outer(belief.mean, belief.mean))
+def doubted(belief: Belief, size: float, along: FloatArray) -> Belief:
+    """Return a belief that may be off by a part of its size, and by so much along each axis."""
+    covariance = belief.covariance + size**2 * np.outer(belief.mean, belief.mean) + np.diag(along**2)
+    return Belief(belief.mean, covariance)

@@ -27,16 +27,18 @@ SQUARE_REACH = 4.0
 """Squares along an axis are kept within so many times their public mean, 1."""
 
 
-def first_sums(basis: FloatArray, clip: float, by_voter: bool, squares: bool, ballots: Ballots) -> IntArray:
+def first_sums(
+    basis: FloatArray, clip: float, by_voter: bool, lengths: bool, squares: bool, ballots: Ballots
+) -> IntArray:
     """Add up what the first step looks at: for a preference of zero, means along the axes.
 
-    Of a voter her mean, of a record itself, in units of the clip; of a voter one over the number of her records, which
-    tells how much means scatter; and if asked, the mean square along each axis.
+    Of a voter her mean, of a record itself, in units of the clip; if asked, of a voter one over the number of her
+    records, which tells how much means scatter; and if asked, the mean square along each axis.
     """
     k = basis.shape[1]
-    total = np.zeros(k + by_voter + (k if squares else 0), np.int64)
-    _add_first(ballots.differences, ballots.offsets, np.ascontiguousarray(basis), clip, by_voter, squares, total)
-    return total
+    total = np.zeros(2 * k + 1, np.int64)
+    _add_first(ballots.differences, ballots.offsets, np.ascontiguousarray(basis), clip, by_voter, total)
+    return np.concatenate([total[:k], total[k : k + lengths], total[k + 1 : k + 1 + k * squares]])
 
 
 def step_sums(basis: FloatArray, step: Step, by_voter: bool, spread: bool, ballots: Ballots) -> IntArray:
@@ -47,8 +49,7 @@ def step_sums(basis: FloatArray, step: Step, by_voter: bool, spread: bool, ballo
     so this by less than 2 (by at most 1/2 if n is 1).
     """
     total = np.zeros(len(step.clips) * (2 if spread else 1), np.int64)
-    along = np.ascontiguousarray(basis @ step.directions)
-    inputs = (along, step.directions.T @ step.start, step.instrument_clips, step.clips, by_voter, spread)
+    inputs = (np.ascontiguousarray(basis), step.start, step.instrument_clips, step.clips, by_voter, spread)
     _add_step(ballots.differences, ballots.offsets, *inputs, total)
     return total
 
@@ -75,9 +76,8 @@ def _look(differences: Any, j: int, basis: Any, along: Any) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_first(
-    differences: Any, offsets: Any, basis: Any, clip: float, by_voter: bool, squares: bool, total: Any
-) -> None:
+def _add_first(differences: Any, offsets: Any, basis: Any, clip: float, by_voter: bool, total: Any) -> None:
+    """Add up means, then one over the length of ballots, then squares."""
     k = basis.shape[1]
     along = np.empty(k)
     means = np.empty(k)
@@ -94,14 +94,12 @@ def _add_first(
                     sizes[a] += size
                 else:
                     total[a] += _steps(along[a] / clip)
-                    if squares:
-                        total[k + a] += _steps(2.0 * size - 1.0)
+                    total[k + 1 + a] += _steps(2.0 * size - 1.0)
         records = offsets[i + 1] - offsets[i]
         if by_voter and records > 0:
             for a in range(k):
                 total[a] += _steps(means[a] / records / clip)
-                if squares:
-                    total[k + 1 + a] += _steps(2.0 * sizes[a] / records - 1.0)
+                total[k + 1 + a] += _steps(2.0 * sizes[a] / records - 1.0)
             total[k] += _steps(2.0 / records - 1.0)
 
 
@@ -130,11 +128,10 @@ def _add_step(
             margin = 0.0
             for a in range(k):
                 margin += along[a] * preference[a]
-            chosen, other = mills(margin), mills(-margin)
-            weight = chosen + other  # phi / (Phi (1 - Phi))
-            surprise = chosen / weight if weight > 0.0 else 0.0  # 1 - Phi
+            ours, theirs = mills(margin), mills(-margin)
+            larger = max(ours, theirs)  # at least 0.79, at a margin of 0
             for a in range(k):
-                score = min(max(along[a] * weight, -reach[a]), reach[a]) * surprise / clips[a]
+                score = min(max(along[a] * larger, -reach[a]), reach[a]) * (ours / larger) / clips[a]
                 if by_voter:
                     scores[a] += score
                 else:

@@ -28,20 +28,21 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.clipped_means import voter_clip
-from crowdveil.estimation.design import CLIP, Design, public_design
+from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, loudness, voter_clip
+from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.disagreement import DISAGREEMENT
+from crowdveil.estimation.guess import DESIGN_DEVIATION, ClipEffect, Units, most_alike
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.record_axes import record_axes
-from crowdveil.estimation.scoring_step import MODEL_DOUBT, STEP_DOUBT
+from crowdveil.estimation.scoring_step import STEP_DOUBT, clip_doubt, clip_in_deviations
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
-from crowdveil.privacy.mechanisms.fisher_scoring import Plan
 from crowdveil.privacy.mechanisms.indifference import REPORTS_ONE_IN, preference_part
 from crowdveil.privacy.mechanisms.mechanism import Settings, unknown_along
 from crowdveil.privacy.mechanisms.randomised_response import TELLING
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, recommended
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
+from crowdveil.privacy.mechanisms.score_plan import Plan
 from crowdveil.privacy.mechanisms.scores import cube_variance, expected_square
 from crowdveil.privacy.noise.distribution import Coins, CubeNoise, Spread
 from crowdveil.study.study import Study
@@ -55,6 +56,8 @@ _CROWD = 1000
 _DOUBTS = {"score": 0.8, "randomised-response": 0.02}
 """The doubt of mechanisms of reports along an axis, in terms of the preference there: in simulated releases, about."""
 _OTHER_DOUBT = 0.3
+_FIRST_DOUBT = 0.1
+"""How far a first step's guess may be off, relatively: what clips and dilemmas do to it, about."""
 _BAR = 0.95
 _SEED = 20_190_607
 
@@ -181,6 +184,8 @@ class _Errors:
     """Whether the directions that factors leave out are looked at, too."""
     first_look: float | None = None
     """Variance along each axis of what an earlier step told already, apart from its size."""
+    size: float = 0.0
+    """The same in terms of the preference itself: what a clip may be off by."""
     hoeffding: bool = False
     """Whether certainty is taken from Hoeffding's inequality, and not from the law of the noise."""
 
@@ -196,17 +201,19 @@ class _Errors:
         last = self.noise[:k, :k] + self.sampling[:k, :k]
         if self.first_look is None:
             return last
-        earlier = 1 / (self.first_look + (MODEL_DOUBT * crowd.deviation) ** 2)
+        earlier = 1 / (self.first_look + (_FIRST_DOUBT * crowd.deviation) ** 2)
         return np.asarray(np.linalg.inv(np.linalg.inv(last) + earlier * np.eye(k)), np.float64)
 
     def doubts(self, crowd: _Typical) -> FloatArray:
         """Return the mean bound along every axis: a part of how far the last step goes, which is about normal."""
         k, left_out = crowd.design.directions, crowd.design.rest.shape[1]
-        before = crowd.deviation**2
+        sizes = np.repeat([crowd.deviation**2, rest_deviation(left_out) ** 2], [k, left_out])
+        before = sizes
         if self.first_look is not None:
-            before = self.first_look + (MODEL_DOUBT * crowd.deviation) ** 2
-        variances = np.diag(self.noise) + np.repeat([before, rest_deviation(left_out) ** 2], [k, left_out])
-        return np.asarray(self.doubt * np.sqrt(2 / math.pi * variances), np.float64)
+            known = self.first_look + (_FIRST_DOUBT * crowd.deviation) ** 2
+            before = np.repeat([known, rest_deviation(left_out) ** 2], [k, left_out])
+        steps = self.doubt * np.sqrt(np.diag(self.noise) + before) + self.size * np.sqrt(sizes)
+        return np.asarray(math.sqrt(2 / math.pi) * steps, np.float64)
 
     def reach(self, certainty: float) -> float:
         """Return how many deviations of the noise a margin needs for this certainty."""
@@ -254,50 +261,41 @@ def _report_ratio(name: str, study: Study, answers: int, usual: int, epsilon: Ep
             return (noise + expected_square(axes, float(records))) / (size * records**2)
 
         return variance(answers) / variance(usual)
-    return (_kept(usual, usual) / _kept(usual, answers)) ** 2
+    return (_kept(voter_clip(usual), usual) / _kept(voter_clip(usual), answers)) ** 2
 
 
-def _kept(usual: int, answers: int) -> float:
-    """Return how the mean of voters' clipped scores follows the mean score, with a clip for the usual length."""
-    return math.erf(voter_clip(usual) / math.sqrt(2) / voter_clip(answers))
+def _kept(clip: float, answers: int) -> float:
+    """Return how the mean of voters' clipped scores follows the mean score, if it is normal."""
+    return math.erf(clip / math.sqrt(2) / voter_clip(answers))
 
 
 def _central_errors(mechanism: Any, settings: Settings, voters: int, answers: int, epsilon: Epsilon) -> _Errors:
-    design, usual = public_design(settings.study), settings.study.drawing.dilemmas
-    units = voters if mechanism.by_voter else voters * answers
-    plan = Plan.of(design, units, epsilon, by_voter=mechanism.by_voter, design_known=mechanism.design_known)
-    as_if = voters if mechanism.by_voter else max(round(units / usual), 1)
-    law: CubeNoise = mechanism.expected_noise(settings, as_if, epsilon)
-    one_look = plan.size_only or len(plan.epsilons) == 1
-    longer, scatter = 1.0, 1.0
-    if mechanism.by_voter:
-        scatter = voter_clip(answers) ** 2
-        # Later steps clip by how loud voters are; the first one by how loud they would be with whole ballots.
-        longer = _kept(usual, usual) / _kept(usual, answers) if one_look else voter_clip(answers) / voter_clip(usual)
-    gain = longer * _from_features(design) @ law.matrix
-    dimension = gain.shape[1]
+    study, design = settings.study, public_design(settings.study)
+    usual, by_voter = study.drawing.dilemmas, mechanism.by_voter
+    units = Units(by_voter, voters, 0 if by_voter else voters * answers, voters * answers**2)
+    plan = Plan.of(design, units.count, epsilon, by_voter=by_voter, design_known=mechanism.design_known)
+    law: CubeNoise = mechanism.expected_noise(settings, voters if by_voter else max(units.count // usual, 1), epsilon)
+    dimension = law.matrix.shape[1]
     variance = cube_variance(law.scale, 1.0, dimension)
-    bound = 1.0
-    if plan.spread:
-        of_scores = (1.0 if mechanism.by_voter else voter_clip(answers) ** 2) / plan.deviations**2
-        bound = min(1.0, of_scores + math.sqrt(variance) * (0.5 if mechanism.by_voter else 2.0))
-    return _Errors(
-        variance * gain @ gain.T,
-        bound / voters * gain @ gain.T,
-        MODEL_DOUBT if one_look else STEP_DOUBT,
-        rest_known=plan.rest,
-        first_look=None if one_look else _first_look(plan, design.directions, units, scatter),
-    )
-
-
-def _first_look(plan: Plan, axes: int, units: int, scatter: float) -> float:
-    """Return the variance of the first step's guess along an axis: noise on clipped means, as the clip lets them show.
-
-    Without a clip, the mean score of a nearly indifferent crowd shows sqrt(2 / pi) of its preference.
-    """
-    dimension = axes * (2 if plan.squares else 1) + plan.lengths
-    noise = cube_variance(2 / (units * plan.epsilons[0].value), 1.0, dimension)
-    return math.pi / 2 * scatter * (CLIP / math.erf(CLIP / math.sqrt(2))) ** 2 * noise
+    first_clip = plan.first_clip(study)
+    effect = ClipEffect.on_voters(first_clip) if by_voter else ClipEffect.on_records(first_clip)
+    first_doubt = math.hypot(effect.doubt, 0.0 if mechanism.design_known or plan.squares else DESIGN_DEVIATION)
+    kept = _kept(first_clip, answers) if by_voter else _kept(first_clip, 1)
+    # Later steps clip by how loud voters are; the first one by how loud they would be with whole ballots.
+    if len(plan.epsilons) == 1:
+        longer = _kept(first_clip, usual) / kept if by_voter else 1.0
+        spread, doubt, clip, first_look = min(1.0, 1 / first_clip**2), 0.0, first_doubt, None
+    else:
+        scatter = loudness(1 / answers) if by_voter else None
+        longer = voter_clip(answers) / voter_clip(usual) if by_voter else 1.0
+        deviations = clip_in_deviations(math.sqrt(variance), scatter, design.directions)
+        spread, doubt, clip = 1 / (deviations**2 * (scatter or 1.0)), STEP_DOUBT, clip_doubt(deviations)
+        first_look = math.pi / 2 * (first_clip * plan.first_noise / kept) ** 2
+    alike = SCORE_DISAGREEMENT**2 if plan.spread else most_alike(design.directions)
+    sampling = float(units.sampling(np.array([spread]), 1 / answers, alike)[0])
+    gain = longer * _from_features(design) @ law.matrix
+    both = gain @ gain.T
+    return _Errors(variance * both, sampling * both, doubt, rest_known=plan.rest, first_look=first_look, size=clip)
 
 
 def _from_features(design: Design) -> FloatArray:
