@@ -21,6 +21,8 @@ import pyarrow.parquet as pq
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import REASON, ROW, TEXT, Refusal
 
+_MOST_NAMED = 6
+"""Of columns that a table lacks: a file of something else lacks nearly all."""
 _BLOCK_BYTES = 1 << 24
 _ROWS_PER_BATCH = 1 << 18
 _LONGEST_HEADER = 1 << 20
@@ -127,7 +129,9 @@ class TableFile:
             marks = {";": "semicolons", "\t": "tabs", "|": "bars"}
             other = [name for mark, name in marks.items() if "".join(columns).count(mark) >= max(1, len(columns) - 1)]
             hint = f"; its cells are separated by {other[0]}: save it with commas" if other else ""
-            raise CrowdveilError(f"{self.path} lacks the columns {', '.join(missing)}{hint}")
+            named = ", ".join(missing[:_MOST_NAMED])
+            more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+            raise CrowdveilError(f"{self.path} lacks the columns {named}{more}{hint}")
         doubled = [c for c in (*needed, *optional) if columns.count(c) > 1]
         if doubled:
             raise CrowdveilError(f"{self.path} has more than one column {doubled[0]}: keep one of them")

@@ -156,6 +156,11 @@ def align(release: Release, answers: Ballots, *, certainty: float = DEFAULT_CERT
             f"the release is of the paper's society ({release.mechanism}), which states no probabilities: align models "
             "with a release of the recommended mechanism"
         )
+    if release.indifference is not None:
+        raise CrowdveilError(
+            f"study {study.name} allows a third answer, and models are compared by the side that they choose: align "
+            "them with a release of a study in which people have to choose"
+        )
     decided = answers.decided()
     if not decided.voters:
         raise ImpossibleEstimate("every answer is a refusal: a model is compared by what it chose")
