@@ -48,6 +48,8 @@ from crowdveil.publish_effects.publish import exact_effects as exact_effects
 from crowdveil.publish_effects.request import EffectsPreview as EffectsPreview
 from crowdveil.publish_effects.request import Weights as Weights
 from crowdveil.publish_effects.request import preview_effects as preview_effects
+from crowdveil.publish_effects.together import preview_together as preview_together
+from crowdveil.publish_effects.together import publish_together as publish_together
 from crowdveil.releases import Release as Release
 from crowdveil.releases import read_release as read_release
 from crowdveil.request import Preview as Preview

@@ -59,7 +59,7 @@ def release(
     ``public_selection`` is needed for voters who were selected from a larger crowd (``Ballots.filter``): it names by
     what, and declares that everybody may know who belongs to them.
     """
-    return _delivered_by(ledger, charged_release(ballots, Request.of(locals()), ledger))
+    return delivered_release(ballots, Request.of(locals()), ledger)
 
 
 def preview(
@@ -101,13 +101,18 @@ def release_for_experiments(
     return experiment(ballots, Request.of(locals()), seed)
 
 
+def delivered_release(source: BallotSource, request: Request, ledger: Ledger) -> Release:
+    """Make a release with exact noise, charged; the ledger notes when it is saved."""
+    return _delivered_by(ledger, charged_release(source, request, ledger))
+
+
 def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | Path) -> Release:
     """Make a release with exact noise from the operating system, charge the ledger for it, write it to ``path``.
 
     Whatever can fail without noise (the request, the fit, the place to write to) comes before the charge.
     """
     check_writable(Path(path))
-    made = _delivered_by(ledger, charged_release(source, request, ledger))
+    made = delivered_release(source, request, ledger)
     made.save(path)
     return made
 

@@ -47,7 +47,9 @@ def decide(
 
 
 def page(
-    release_path: ReleasePath,
+    release_paths: Annotated[
+        list[Path], typer.Argument(metavar="RELEASE...", help="A release file or more (JSON), or a file of effects.")
+    ],
     out_path: Annotated[Path | None, typer.Option("--out", help="Default: the release's name with .html.")] = None,
     allow_experiment: AllowExperiment = False,
     as_json: AsJson = False,
@@ -55,13 +57,23 @@ def page(
     """Write a page about a release or about effects: numbers with error bars, and the guarantee in plain language.
 
     Example: `crowdveil page release.json`
+
+    Several releases are shown side by side; of groups (`release --by`), what differs between them.
     """
     from crowdveil.effect_release import holds_effects, read_effects
+    from crowdveil.files import write_text
+    from crowdveil.pages.release_page import release_page
     from crowdveil.releases import read_release
 
-    target = release_path.with_suffix(".html") if out_path is None else out_path
-    read = read_effects if holds_effects(release_path) else read_release
-    read(release_path, allow_experiment=allow_experiment).page(target)
+    first = release_paths[0]
+    target = first.with_suffix(".html") if out_path is None else out_path
+    if any(map(holds_effects, release_paths)):
+        if len(release_paths) > 1:
+            raise CrowdveilError("a file of effects gets a page of its own: give one at a time")
+        read_effects(first, allow_experiment=allow_experiment).page(target)
+    else:
+        loaded = [read_release(path, allow_experiment=allow_experiment) for path in release_paths]
+        write_text(target, release_page(loaded, files=[path.name for path in release_paths]))
     show({"page": str(target)}, as_json, lambda: say(f"Wrote {target}: open it in a browser."))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from crowdveil.cli.inputs import BallotPath, EngineName, Master, imported, watched_ballots
+from crowdveil.cli.release_parts import release_by_group, show_split
 from crowdveil.cli.terminal import AsJson, Table, say, show, tell
 from crowdveil.errors import CrowdveilError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from crowdveil.request import Preview, Request
 
 MECHANISM = "How the noise is added"
+PARTS = "Groups and effects"
 
 
 def release(
@@ -83,6 +85,25 @@ def release(
             metavar="LABEL", help="What these voters were selected by, if everybody may know who is among them."
         ),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="A question about voters (import --about): a release for each group.", rich_help_panel=PARTS),
+    ] = None,
+    public_groups: Annotated[
+        bool,
+        typer.Option(
+            "--public-groups", help="Declare that everybody may know who is in which group.", rich_help_panel=PARTS
+        ),
+    ] = False,
+    effects_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--effects", help="Release effects, too, from the same epsilon, to this file.", rich_help_panel=PARTS
+        ),
+    ] = None,
+    effects_share: Annotated[
+        float, typer.Option(help="The share of epsilon that effects get.", rich_help_panel=PARTS)
+    ] = 0.3,
     ledger: Annotated[Path | None, typer.Option(help="The ledger to charge (`crowdveil ledger create`).")] = None,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the release.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")] = False,
@@ -104,6 +125,9 @@ def release(
 
     For many releases of the same crowd see `crowdveil plan repeat`, then `crowdveil ledger create --delta` and `--rho`.
 
+    With --by, each group is released to a file of its own, and what differs between them is shown; with --effects, one
+    epsilon makes preferences and effects, and --dry-run shows the split.
+
     The noise is exact and from the operating system. The ledger is charged before the noise is drawn; a release that
     the budget does not cover is refused.
     """
@@ -117,7 +141,8 @@ def release(
     protected = find_paradigm(paradigm)
     level = _level(epsilon, epsilons, rho, ledger)
     account = None if ledger is None else Ledger.open(ledger)
-    make = None if dry_run else _maker(out_path, account, experiment_seed)
+    parts = by is not None or effects_path is not None
+    make = None if dry_run or parts else _maker(out_path, account, experiment_seed)
     with (
         chosen_engine(engine, master) as workers,
         imported(ballots, keep_ballots, out_path, workers) as path,
@@ -135,6 +160,26 @@ def release(
             one_record_each=one_record_each,
             public_selection=public_selection,
         )
+        if by is not None:
+            if effects_path is not None:
+                raise CrowdveilError("give --by or --effects, not both: effects by group come from crowdveil effects")
+            release_by_group(
+                source,
+                request,
+                by,
+                public_groups=public_groups,
+                account=account,
+                out_path=out_path,
+                experiment_seed=experiment_seed,
+                dry_run=dry_run,
+                as_json=as_json,
+            )
+            return
+        if effects_path is not None:
+            _release_together(
+                source, request, (out_path, effects_path), effects_share, account, dry_run=dry_run, as_json=as_json
+            )
+            return
         prepared = preview_request(source, request) if make is None else None
         made = None if make is None else make(source, request)
     if prepared is not None:
@@ -143,6 +188,42 @@ def release(
     if made is not None:
         show(made.as_dict(), as_json, lambda: _print_release(made, out_path))
         _tell_if_nobody_is_known(made, account)
+
+
+def _release_together(
+    source: BallotSource,
+    request: Request,
+    paths: tuple[Path | None, Path],
+    effects_share: float,
+    account: Ledger | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Make preferences and effects from one epsilon."""
+    from crowdveil.privacy.epsilon import Epsilon
+    from crowdveil.publish_effects.together import preview_together, publish_together
+
+    if not isinstance(request.epsilon, Epsilon) or request.mechanism is not None:
+        raise CrowdveilError("--effects splits one --epsilon, for the recommended mechanism: leave out the others")
+    asked = preview_together(
+        source,
+        request.paradigm,
+        epsilon=request.epsilon,
+        effects_share=effects_share,
+        one_record_each=request.one_record_each,
+        public_selection=request.public_selection,
+    )
+    if dry_run:
+        show_split(asked, account, as_json)
+        return
+    out_path, effects_path = paths
+    if account is None or out_path is None:
+        raise CrowdveilError("both are charged and written: give --ledger L and --out release.json, or --dry-run")
+    made, effects = publish_together(source, asked, account, out_path, effects_path)
+    data = {"release": made.as_dict(), "effects": effects.as_dict()}
+    show(data, as_json, lambda: _print_release(made, out_path))
+    tell(f"Wrote {effects_path}: effects, at epsilon {effects.guarantee.epsilon}.")
 
 
 def _maker(

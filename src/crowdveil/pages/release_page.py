@@ -13,9 +13,10 @@ import numpy as np
 
 from crowdveil.decision import Decision, certainty_text
 from crowdveil.pages import plain_words
-from crowdveil.pages.markup import definitions, text
+from crowdveil.pages.markup import definitions, table, text
 from crowdveil.pages.sections import EXPERIMENT, ReleaseView, sections
 from crowdveil.privacy.intervals import ERROR_BAR
+from crowdveil.publish_groups import preference_differences
 from crowdveil.releases import Release
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -42,7 +43,11 @@ def release_page(
     titles = dict.fromkeys(release.study.title for release in releases)
     heading = title or " and ".join(titles)
     alone = len(shown) == 1
-    body = sections(shown[0], level=2) if alone else "\n".join([_comparison(shown), *map(_article, shown)])
+    body = (
+        sections(shown[0], level=2)
+        if alone
+        else "\n".join([_comparison(shown), _groups(releases), *map(_article, shown)])
+    )
     return document(heading, f"{_opening(heading, releases)}\n{body}")
 
 
@@ -67,6 +72,30 @@ def document(heading: str, body: str) -> str:
 </body>
 </html>
 """
+
+
+def _groups(releases: Sequence[Release]) -> str:
+    """Show what differs between groups of one study; nothing where the releases are not of groups."""
+    labels = [str(release.facts.get("group", "")) for release in releases]
+    if not all(labels) or len(set(labels)) < len(labels) or len({one.study.fingerprint for one in releases}) > 1:
+        return ""
+    titles = {factor.name: factor.title for factor in releases[0].study.factors}
+    rows = [
+        [
+            text(titles[one.factor]),
+            text(f"{one.group} less {one.other}"),
+            f"{one.estimate:+.3f}",
+            f"{one.low:+.3f} to {one.high:+.3f}",
+            "yes" if one.told_apart else "no",
+        ]
+        for one in preference_differences(dict(zip(labels, releases, strict=True)))
+    ]
+    heads = ["Factor", "Groups", "Difference", f"{ERROR_BAR:.0%} interval", "Told from noise and chance"]
+    caption = "All differences are judged together: of those that are told, at most 5 % are none, on average."
+    return f"""<section class="part">
+<h2>What differs between the groups</h2>
+{table(heads, rows, caption)}
+</section>"""
 
 
 def _opening(heading: str, releases: Sequence[Release]) -> str:

@@ -1,0 +1,114 @@
+"""crowdveil release --by and --effects: a release for each group, or preferences and effects from one budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crowdveil.cli.terminal import Table, say, show, tell
+from crowdveil.errors import CrowdveilError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from crowdveil.ballots import BallotSource
+    from crowdveil.privacy.ledger.ledger import Ledger
+    from crowdveil.publish_effects.together import Together
+    from crowdveil.releases import Release
+    from crowdveil.request import Request
+
+
+def release_by_group(
+    source: BallotSource,
+    request: Request,
+    by: str,
+    *,
+    public_groups: bool,
+    account: Ledger | None,
+    out_path: Path | None,
+    experiment_seed: int | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Make and write a release for each group, and show what differs between them."""
+    from crowdveil.publish_groups import experiment_groups, group_paths, groups_of, release_groups
+
+    groups = groups_of(source, by, request, public_groups=public_groups)
+    if dry_run:
+        sizes = {label: group.voters for label, group in groups.items()}
+        data = {"dry_run": True, "by": by, "groups": sizes, "epsilon": str(request.epsilon)}
+        show(data, as_json, lambda: _say_dry_run(by, sizes, request))
+        return
+    if out_path is None:
+        raise CrowdveilError("say where to write the releases: --out release.json (or look first with --dry-run)")
+    paths = group_paths(out_path, list(groups))
+    if experiment_seed is not None:
+        made = experiment_groups(groups, request, experiment_seed)
+    elif account is not None:
+        made = release_groups(groups, request, account)
+    else:
+        raise CrowdveilError("releases must be charged to a ledger: give --ledger L")
+    for label, release in made.items():
+        release.save(paths[label])
+    show(_plain(made, paths), as_json, lambda: _print_groups(by, made, paths))
+    if experiment_seed is not None:
+        tell("Experiment: made with floating-point noise, these releases protect nobody.")
+
+
+def _say_dry_run(by: str, sizes: Mapping[str, int], request: Request) -> None:
+    listed = ", ".join(f"{label} ({voters:,} voters)" for label, voters in sizes.items())
+    say(f"Nothing was spent. Groups by {by}: {listed}.")
+    say(f"Each would be charged {request.epsilon} for its own people.")
+
+
+def _plain(made: Mapping[str, Release], paths: Mapping[str, Path]) -> dict[str, object]:
+    from dataclasses import asdict
+
+    from crowdveil.publish_groups import preference_differences
+
+    return {
+        "releases": {label: str(path) for label, path in paths.items()},
+        "digests": {label: release.digest for label, release in made.items()},
+        "differences": [asdict(one) for one in preference_differences(made)],
+    }
+
+
+def _print_groups(by: str, made: Mapping[str, Release], paths: Mapping[str, Path]) -> None:
+    from crowdveil.publish_groups import preference_differences
+
+    first = next(iter(made.values()))
+    rows = Table(f"Preferences by {by}", "factor", "from -", "to +", *made, numbers=len(made))
+    for k, factor in enumerate(first.study.factors):
+        rows.add(factor.title, *factor.poles, *(f"{release.factor_values[k]:+.3f}" for release in made.values()))
+    rows.print()
+    differences = Table("\nDifferences", "factor", "groups", "difference", "95 % interval", "told", numbers=2)
+    titles = {factor.name: factor.title for factor in first.study.factors}
+    for one in preference_differences(made):
+        told = "yes" if one.told_apart else "no"
+        interval = f"{one.low:+.3f} to {one.high:+.3f}"
+        differences.add(titles[one.factor], f"{one.group} less {one.other}", f"{one.estimate:+.3f}", interval, told)
+    differences.print()
+    say("Told: from noise and chance, all differences judged together (at most 5 % of those told are none).")
+    say(f"Who belongs to which group is not protected: {first.facts['groups_not_protected']}.")
+    say(f"\nWrote {', '.join(map(str, paths.values()))}. Next: crowdveil page {' '.join(map(str, paths.values()))}")
+
+
+def show_split(asked: Together, account: Ledger | None, as_json: bool) -> None:
+    """Show what preferences and effects would spend, and what is left."""
+    data = asked.as_dict()
+    if account is not None:
+        fits = account.preview(asked.charge)
+        data["budget"] = fits.as_dict()
+
+    def in_words() -> None:
+        parts = asked.preferences.guarantee.epsilon, asked.effects.guarantee.epsilon
+        say(f"Nothing was spent. Preferences would be charged epsilon {parts[0]}, effects {parts[1]}.")
+        if account is not None:
+            short = "." if fits.fits else f", which is {fits.missing} too little."
+            say(f"Remaining: {fits.remaining} of {fits.budget}{short}")
+        bar = asked.preferences.expected_error_bar
+        say("" if bar is None else f"Noise would move a preference by up to {bar:.3f} (95 %).")
+        width = float(asked.effects.expected_half_widths.max())
+        say(f"An effect may be off by up to {width:.3f} (95 %), where the study draws the dilemmas.")
+
+    show(data, as_json, in_words)

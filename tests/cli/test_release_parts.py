@@ -1,0 +1,107 @@
+"""crowdveil release --by and --effects: a file for each group, one budget for two things, and nothing is lost."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.program import answer, crowdveil, refused
+
+from crowdveil.ballot_file import write_ballots
+from crowdveil.ballots import Ballots
+from crowdveil.categories import Categories
+from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.study.bundled import load_study
+
+STUDY = load_study("kidney")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Ballots of 200 named simulated voters in two teams, and a ledger with a budget of 2."""
+    (drawn,) = simulate_crowd(STUDY, 200, np.random.default_rng(1))
+    about = {"team": Categories(("reds", "blues"), (np.arange(200) % 2).astype(np.int16))}
+    names = Ballots.from_arrays(
+        STUDY, [f"v{i}" for i in range(200)], *([[f.low for f in STUDY.features]] * 200 for _ in range(2)), [1] * 200
+    ).names
+    made = Ballots(STUDY, drawn.offsets, drawn.dilemmas, drawn.choices, names=names, about=about)
+    write_ballots(tmp_path / "crowd.parquet", STUDY, [made], {})
+    answer("ledger", "create", tmp_path / "ledger", "--budget", "2")
+    return tmp_path
+
+
+def test_each_group_gets_a_release_that_its_own_people_pay_for(folder):
+    order = ("--paradigm", "rlcp", "--epsilon", "1.5", "--by", "team", "--ledger", folder / "ledger")
+    made = answer("release", folder / "crowd.parquet", *order, "--out", folder / "r.json")
+    assert made["releases"] == {"reds": str(folder / "r-reds.json"), "blues": str(folder / "r-blues.json")}
+    assert {one["factor"] for one in made["differences"]} == {factor.name for factor in STUDY.factors}
+    for label in ("reds", "blues"):
+        written = json.loads((folder / f"r-{label}.json").read_text())
+        assert written["facts"]["group"] == label
+        assert "no part of it" in written["facts"]["groups_not_protected"]
+        assert written["guarantee"]["voters"] == 100
+    accounts = answer("ledger", "show", folder / "ledger")["accounts"]
+    assert [len(account["entries"]) for account in accounts] == [1, 1]
+    answer("page", folder / "r-reds.json", folder / "r-blues.json", "--out", folder / "groups.html")
+    page = (folder / "groups.html").read_text()
+    assert "What differs between the groups" in page
+    assert "reds less blues" in page
+    again = crowdveil("release", folder / "crowd.parquet", *order, "--out", folder / "s.json")
+    refused(again, "the budget does not cover the group 'reds'")
+    assert not (folder / "s-reds.json").exists()
+
+
+def test_where_voters_are_protected_groups_must_be_declared_public(folder):
+    order = (
+        "--paradigm",
+        "vlcp",
+        "--epsilon",
+        "1",
+        "--by",
+        "team",
+        "--experiment-seed",
+        "1",
+        "--out",
+        folder / "r.json",
+    )
+    refused(crowdveil("release", folder / "crowd.parquet", *order), "what she said of herself included")
+    made = answer("release", folder / "crowd.parquet", *order, "--public-groups")
+    written = json.loads((folder / "r-reds.json").read_text())
+    assert "declared public" in written["facts"]["groups_not_protected"]
+    assert len(made["differences"]) == len(STUDY.factors)
+
+
+def test_one_epsilon_makes_preferences_and_effects_and_the_split_is_shown_first(folder):
+    order = ("--paradigm", "rlcp", "--epsilon", "1", "--effects", folder / "e.json", "--effects-share", "0.25")
+    charged = ("--ledger", folder / "ledger", "--out", folder / "r.json")
+    seen = answer("release", folder / "crowd.parquet", *order, *charged, "--dry-run")
+    assert seen["split"] == {"preferences": 0.75, "effects": 0.25}
+    assert not (folder / "r.json").exists()
+    made = answer("release", folder / "crowd.parquet", *order, *charged)
+    assert made["release"]["guarantee"]["epsilon"] == 0.75
+    assert made["effects"]["guarantee"]["epsilon"] == 0.25
+    assert json.loads((folder / "e.json").read_text()) == made["effects"]
+    (account,) = answer("ledger", "show", folder / "ledger")["accounts"]
+    assert [entry["purpose"].split()[-1] for entry in account["entries"]] == ["pooled-score", "effects"]
+
+
+def test_a_budget_that_covers_only_one_of_them_spends_nothing(folder):
+    order = ("--paradigm", "rlcp", "--epsilon", "2.5", "--effects", folder / "e.json", "--effects-share", "0.5")
+    result = crowdveil(
+        "release", folder / "crowd.parquet", *order, "--ledger", folder / "ledger", "--out", folder / "r.json"
+    )
+    refused(result, "both together cost 2.5, and 2 of 2 are left: nothing was spent")
+    assert not answer("ledger", "show", folder / "ledger")["accounts"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--by", "size"), "do not say what voters' 'size' is"),
+        (("--by", "team", "--effects", "e.json"), "give --by or --effects, not both"),
+        (("--effects", "e.json", "--effects-share", "1"), "between 0 and 1"),
+        (("--effects", "e.json", "--mechanism", "paper"), "leave out the others"),
+    ],
+)
+def test_wrong_calls_get_one_line(folder, given, said):
+    order = ("--paradigm", "rlcp", "--epsilon", "1", "--dry-run")
+    refused(crowdveil("release", folder / "crowd.parquet", *order, *given), said)
