@@ -75,13 +75,15 @@ def choose_event(train: tuple[Rows, Rows], scores: Sequence[Score], delta: float
 
     It is chosen by the sure bound, under which a rare event has to be very lucky to look better than it is.
     """
-    draws, candidates = len(train[0]), list[tuple[float, Event]]()
+    draws = len(train[0])
+    candidates = list[tuple[float, Event]]()
     for score in scores:
         left, right = (np.sort(score(rows)) for rows in train)
         pooled = np.unique(np.concatenate([left, right]))
         if len(pooled) > _THRESHOLDS:
             # Thresholds are values that occurred, so that an atom of the law is not split.
-            both, at = np.concatenate([left, right]), np.linspace(0.001, 0.999, _THRESHOLDS)
+            both = np.concatenate([left, right])
+            at = np.linspace(0.001, 0.999, _THRESHOLDS)
             pooled = np.unique(np.quantile(both, at, method="lower"))
         below = [np.searchsorted(side, pooled) for side in (left, right)]
         for above in (True, False):

@@ -89,7 +89,8 @@ def plain_rows(text: str, longest: int = 1 << 23) -> Iterator[list[str] | None]:
         cells = next(reader)
         row = "".join(lines[at : at + reader.line_num])
         if reader.line_num > 1 and (len(cells) != (columns or len(cells)) or _is_open(row) or _size(row) >= longest):
-            cells, row = [], lines[at]
+            cells = []
+            row = lines[at]
             at += 1
         else:
             at += reader.line_num
@@ -236,7 +237,9 @@ def dirty_file(random: Random, dilemmas: int = 20) -> bytes:
 
 def _dilemma(random: Random, name: str) -> list[dict[str, str]]:
     """Write both rows of a dilemma."""
-    voter, remark, first = random.choice(_VOTERS), random.choice(_REMARKS), random.randint(0, 1)
+    voter = random.choice(_VOTERS)
+    remark = random.choice(_REMARKS)
+    first = random.randint(0, 1)
     rows = []
     for saved in (first, 1 - first):
         group = dict.fromkeys(COLUMNS[8:], 0)

@@ -96,7 +96,8 @@ class EffectsPromise:
     def _surprise(self, noise: IntArray) -> FloatArray:
         """Return minus the logarithm of the density of noise (rows), up to a constant."""
         by_group = np.abs(noise).reshape(len(noise), self.mechanism.groups, -1)
-        total, start = np.zeros(len(noise)), 0
+        total = np.zeros(len(noise))
+        start = 0
         for block in self.mechanism.blocks:
             largest = by_group[:, :, start : start + block.columns].max(axis=2).sum(axis=1)
             total += largest * (block.epsilon.value / block.sensitivity)

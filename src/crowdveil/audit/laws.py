@@ -136,7 +136,8 @@ def laplace_pairs(noise: Noise, draws: int) -> float:
 
 def cube_points(noise: Noise, draws: int) -> float:
     """Count every point of the plane under cube noise of scale 2."""
-    q, side = math.exp(-1 / 2), 24
+    q = math.exp(-1 / 2)
+    side = 24
     # There are 8 r points at radius r, so that all weights add up to 1 + 8 q / (1 - q)^2.
     whole = 1 + 8 * q / (1 - q) ** 2
     drawn = noise.cube(2, Epsilons.same(_AT_EPSILON, draws), 2)

@@ -116,7 +116,8 @@ def _claim(setup: Setup) -> tuple[Kind, int]:
 
 
 def _start(setup: Setup, rng: np.random.Generator) -> _Pair:
-    d, unit = setup.settings.study.dimension, setup.paradigm.unit
+    d = setup.settings.study.dimension
+    unit = setup.paradigm.unit
     own = int(rng.integers(1, _MOST_RECORDS)) if unit is Unit.VOTER else 1
     ours, theirs = rng.normal(0.0, 2.0, (own, d)), rng.normal(0.0, 2.0, (own, d))
     shared = rng.normal(0.0, 2.0, (0 if unit is Unit.VOTER else int(rng.integers(0, 3)), d))
@@ -124,7 +125,8 @@ def _start(setup: Setup, rng: np.random.Generator) -> _Pair:
 
 
 def _step(pair: _Pair, setup: Setup, rng: np.random.Generator) -> _Pair:
-    unit, reach = setup.paradigm.unit, setup.settings.study.reach
+    unit = setup.paradigm.unit
+    reach = setup.settings.study.reach
     change = rng.choice(["ours", "theirs", "shared", "opposite"], p=[0.35, 0.35, 0.15, 0.15])
     if change == "opposite":
         return replace(pair, theirs=turned(pair.ours))
@@ -143,7 +145,9 @@ def turned(records: FloatArray) -> FloatArray:
 
 def _changed(records: FloatArray, reach: FloatArray, may_grow: bool, rng: np.random.Generator) -> FloatArray:
     """Change one record in one of several ways, within the study's public ranges."""
-    made, row, d = records.copy(), int(rng.integers(len(records))), records.shape[1]
+    made = records.copy()
+    row = int(rng.integers(len(records)))
+    d = records.shape[1]
     match int(rng.integers(8 if may_grow else 6)):
         case 0:
             made[row] += rng.normal(0.0, 10 ** rng.uniform(-3, 0.5), d)

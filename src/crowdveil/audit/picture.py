@@ -39,7 +39,10 @@ def save_picture(done: Audit, path: Path) -> None:
 def draw(done: Audit) -> Figure:
     """Draw each mechanism with its mistakes below it: the proved lower bound as a multiple of what is promised."""
     rows = list(_grouped(done.trials))
-    width, height, top, bottom = 10.0, 1.35 + 0.29 * len(rows), 0.75, 0.6
+    width = 10.0
+    height = 1.35 + 0.29 * len(rows)
+    top = 0.75
+    bottom = 0.6
     figure = Figure(figsize=(width, height), dpi=110)
     left, right = 0.36, 0.82
     axes = figure.add_axes((left, bottom / height, right - left, (height - top - bottom) / height))

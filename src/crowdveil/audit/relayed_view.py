@@ -74,7 +74,8 @@ class _Crowd:
         ballots = Ballots.from_differences(study, offsets, 3.0 * loud.reshape(-1, study.dimension))
         epsilons = Epsilons.same(self.local, crowds * voters)
         reports = OneBit().report(ballots, self.settings, epsilons, BulkNoise())
-        axes, bits = np.abs(reports.bits).argmax(axis=1), reports.bits.sum(axis=1)
+        axes = np.abs(reports.bits).argmax(axis=1)
+        bits = reports.bits.sum(axis=1)
         return np.asarray((4 * axes + 2 * reports.kinds + (bits > 0)).reshape(crowds, voters))
 
     def _report(self, code: int) -> dict[str, Any]:

@@ -112,7 +112,8 @@ class SignedZeros(RandomisedResponse):
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Report as usual, and let the zeros keep their sign."""
-        honest, choices = super().report(ballots, settings, epsilons, noise), oriented(ballots)[1]
+        honest = super().report(ballots, settings, epsilons, noise)
+        choices = oriented(ballots)[1]
         zeros = np.copysign(0.0, choices)[:, None]
         return replace(honest, dilemmas=np.where(honest.dilemmas == 0, zeros, honest.dilemmas))
 

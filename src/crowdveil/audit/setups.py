@@ -118,7 +118,9 @@ class Central:
 
     def same_release(self, left: FloatArray, right: FloatArray) -> bool:
         """Release both sides with noise that makes the noisy sums equal."""
-        request, ours, theirs = self.request(left), self._measure(left), self._measure(right)
+        request = self.request(left)
+        ours = self._measure(left)
+        theirs = self._measure(right)
         if request != self.request(right):
             return False
         drawn = request.draw(BulkNoise(), 1)
@@ -310,7 +312,8 @@ def _in_children(tasks: Sequence[Callable[[], Rows]]) -> list[Rows]:
         child.start()
         theirs.close()
         try:
-            shape, data = ours.recv(), ours.recv_bytes()
+            shape = ours.recv()
+            data = ours.recv_bytes()
         except EOFError:
             raise RuntimeError("a forked worker of the audit died") from None
         child.join()

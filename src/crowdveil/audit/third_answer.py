@@ -78,7 +78,8 @@ def answer(ballots: Ballots, promise: ThirdAnswerPromise, draws: int) -> Rows:
 
 def share(ballots: Ballots, promise: ThirdAnswerPromise, draws: int) -> Rows:
     """Release the share of a crowd of three, whose others are decided, in steps."""
-    voters, total = 1 + _OTHERS, int(indifferent_by_voter(ballots)[0])
+    voters = 1 + _OTHERS
+    total = int(indifferent_by_voter(ballots)[0])
     released = [noisy_share(total, voters, voters, promise.epsilon, promise.noise).value for _ in range(draws)]
     steps: Rows = np.rint(np.array(released) * (STEPS * voters)).astype(np.int64)
     return steps.reshape(-1, 1)

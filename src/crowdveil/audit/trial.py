@@ -148,7 +148,8 @@ def put_on_trial(subject: Subject, draws: int, bug: str | None = None) -> Trial:
     scores = subject.scores(train)
     attacked = [(point, attack(train, fresh, scores, point.delta)) for point in subject.promised]
     point, evidence = max(attacked, key=lambda one: _nearness(*one))
-    p_value, reach = subject.noise_p_value(fresh[0]), subject.reach
+    p_value = subject.noise_p_value(fresh[0])
+    reach = subject.reach
     present = {
         Flaw.BOUND: any(each.judged > at.epsilon for at, each in attacked),
         Flaw.NEIGHBOURS: reach is not None and reach > 1,

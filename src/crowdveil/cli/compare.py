@@ -165,7 +165,8 @@ def _print(made: Comparison, plot: Path | None) -> None:
 def _table(made: Comparison, paradigm: Paradigm) -> Table:
     from crowdveil.pages.plain_words import protected_words, trusted_words
 
-    quality, base = made.order.source.quality, made.order.source.baselines[0].mechanism
+    quality = made.order.source.quality
+    base = made.order.source.baselines[0].mechanism
     title = f"\n{paradigm.name}: {protected_words(paradigm)} protected, {trusted_words(paradigm)} trusted"
     rows = Table(title, "mechanism", "epsilon", quality, f"of {base} [95 %]", "squared error", numbers=4)
     for contender in made.shown:

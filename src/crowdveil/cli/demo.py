@@ -63,7 +63,8 @@ def _simulate(folder: Path, voters: int) -> BallotFile:
     from crowdveil.sources.simulated import simulate_crowd
     from crowdveil.study.bundled import load_study
 
-    study, path = load_study("moral-machine"), folder / "ballots.parquet"
+    study = load_study("moral-machine")
+    path = folder / "ballots.parquet"
     tell(f"1. {voters} simulated people answer {study.drawing.dilemmas} dilemmas each ...")
     crowd = simulate_crowd(study, voters, np.random.default_rng(SEED))
     write_ballots(path, study, crowd, {"simulated": True, "seed": SEED})

@@ -103,7 +103,8 @@ def import_progress() -> Iterator[Callable[[Progress], None]]:
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks = {reading: bar.add_task(name, visible=False, amount="", rate="") for reading, name in _STEPS.items()}
-        begun, before = time.monotonic(), -1
+        begun = time.monotonic()
+        before = -1
 
         def advance(progress: Progress) -> None:
             nonlocal before

@@ -63,7 +63,8 @@ class Connection:
         self._http.close()
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
-        pause, lost = self._pause, "no answer"
+        pause = self._pause
+        lost = "no answer"
         for final in (False,) * (TRIES - 1) + (True,):
             wait = pause * random.uniform(0.5, 1)  # so that a crowd does not come back all at once
             try:

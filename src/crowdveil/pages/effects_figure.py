@@ -51,10 +51,12 @@ class _Said:
 
 
 def _figure(effects: Effects, say: _Said) -> Figure:
-    groups, rows = effects.groups, _ordered(effects)
+    groups = effects.groups
+    rows = _ordered(effects)
     tall = 18 + 11 * len(groups)
     head = 30 + (18 if len(groups) > 1 else 0)
-    width, height = 720, head + 46 + tall * len(rows)
+    width = 720
+    height = head + 46 + tall * len(rows)
     figure = Figure(figsize=(width / 72, height / 72), dpi=72)
     figure.patch.set_visible(False)
     side = 215
@@ -63,7 +65,8 @@ def _figure(effects: Effects, say: _Said) -> Figure:
     axes.spines[:].set_visible(False)
     axes.set_yticks([])
     ends = [end for _, shown, _ in rows for one in shown if one.known for end in (one.low, one.high)]
-    low, high = min([-0.05, *(e for e in ends)]), max([0.05, *ends])
+    low = min([-0.05, *(e for e in ends)])
+    high = max([0.05, *ends])
     axes.set(xlim=(low - 0.02, high + 0.02), ylim=(len(rows) - 0.5, -0.5))
     axes.axvline(0, color=INK, linewidth=1, zorder=1)
     axes.grid(axis="x", color=RULE, linewidth=0.8)
@@ -137,7 +140,8 @@ def _draw_row(axes: Axes, place: int, shown: Sequence[Effect]) -> None:
     """Draw a bar and its interval for each group; a cross where nothing is known."""
     height = 0.8 / len(shown)
     for k, effect in enumerate(shown):
-        at, colour = place - 0.4 + height * (k + 0.5), COLOURS[k % len(COLOURS)]
+        at = place - 0.4 + height * (k + 0.5)
+        colour = COLOURS[k % len(COLOURS)]
         if effect.known:
             axes.barh(at, effect.estimate, height=0.8 * height, color=colour, alpha=0.55)
             axes.plot([effect.low, effect.high], [at, at], color=INK, linewidth=1.6, solid_capstyle="butt")

@@ -121,7 +121,8 @@ def _axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
 
 def _draw_reading(axes: Axes, y: float, reading: Reading) -> None:
     """Draw one bar; one that reaches zero is thin, grey and hollow, so that it differs by more than its colour."""
-    colour, unclear = _LEAN_COLOURS[reading.lean], reading.lean is Lean.UNCLEAR
+    colour = _LEAN_COLOURS[reading.lean]
+    unclear = reading.lean is Lean.UNCLEAR
     ends = [reading.value - reading.error_bar, reading.value + reading.error_bar]
     axes.plot(ends, [y, y], color=colour, linewidth=1.2 if unclear else 3, alpha=0.8 if unclear else 0.55, zorder=2)
     axes.plot(

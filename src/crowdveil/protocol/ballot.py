@@ -82,7 +82,8 @@ def check_ballot(body: Mapping[str, Any], study: Study) -> None:
         raise Refusal(Reason.MALFORMED, f"a ballot is an object with format ({FORMAT!r}), study and records")
     if body["study"] != study.fingerprint:
         raise Refusal(Reason.WRONG_STUDY, f"the ballot is about another study than {study.name}: load it again")
-    records, most = body["records"], study.drawing.dilemmas
+    records = body["records"]
+    most = study.drawing.dilemmas
     if not isinstance(records, list):
         raise Refusal(Reason.MALFORMED, "records must be a list")
     if not 1 <= len(records) <= most:

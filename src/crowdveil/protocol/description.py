@@ -41,14 +41,16 @@ def describe_poll(
 @lru_cache(maxsize=256)
 def relayed_promise(poll: Poll) -> RelayedPromise:
     """Return what is promised behind a relay, whatever arrives: the promise of the smallest batch."""
-    terms, local = relay_terms(poll), poll.levels[0].epsilon
+    terms = relay_terms(poll)
+    local = poll.levels[0].epsilon
     bits = relayed_bits(poll.study, local)
     return RelayedPromise.of_smallest(local, bits, terms.batch, terms.delta, terms.honest)
 
 
 @lru_cache(maxsize=256)
 def _terms(poll: Poll) -> dict[str, Any]:
-    study, mechanism = poll.study, DISTRIBUTED.get(poll.mechanism)
+    study = poll.study
+    mechanism = DISTRIBUTED.get(poll.mechanism)
     scoring = None if mechanism is None else mechanism.scoring(study)
     return {
         "id": poll.name,

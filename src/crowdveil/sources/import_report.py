@@ -68,7 +68,8 @@ class ImportReport:
         """Refuse an import that has lost too many rows, or in which nearly every voter has one record."""
         if not 0 <= allow_refused <= 1:
             raise CrowdveilError(f"the share of rows that may be refused is a number from 0 to 1, got {allow_refused}")
-        wrong, rows = sum(self.refused.values()), self.rows - self.dropped
+        wrong = sum(self.refused.values())
+        rows = self.rows - self.dropped
         if wrong > allow_refused * rows:
             reason, count = max(self.refused.items(), key=lambda item: item[1])
             raise CrowdveilError(

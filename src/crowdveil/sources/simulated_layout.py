@@ -61,7 +61,8 @@ _COUNTRIES = np.frombuffer(b"USABRAFRADEUGBRCANAUSRUSITAESPPOLJPNKORTURINDMEX", 
 _LETTERS = np.frombuffer(b"23456789ABCDEFGHJKLMNPQRSTWXYZabcdefghijkmnopqrstuvwxyz", np.uint8)
 _COMMA, _NEWLINE, _POINT, _ZERO, _MINUS, _UNDERSCORE, _SPACE, _X = (np.uint8(ord(c)) for c in ",\n.0-_ x")
 # Odd, so that multiplication is one-to-one modulo 2^64; and coprime to 10, so that it is modulo 10^16.
-_SCRAMBLE, _SPREAD = np.uint64(0x9E3779B97F4A7C15), 6_364_136_223_846_793
+_SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)
+_SPREAD = 6_364_136_223_846_793
 _DIGITS = 10**16
 
 _LOST = {Refusal.UNPAIRED: 1}
@@ -119,8 +120,12 @@ def write_public_layout(
         raise CrowdveilError(f"only answers to moral-machine can be written in its public layout, not to {study.name}")
     if not 0 <= dirty <= 1:
         raise CrowdveilError(f"the share of dirty dilemmas must be between 0 and 1, got {dirty}")
-    rows, pairs, present, refused = 0, 0, 0, Counter[Refusal]()
-    per_voter, before = study.drawing.dilemmas, 0
+    rows = 0
+    pairs = 0
+    present = 0
+    refused = Counter[Refusal]()
+    per_voter = study.drawing.dilemmas
+    before = 0
     with replacing(path) as unfinished, _open(unfinished, path.suffix == ".gz") as file:
         file.write(_HEADER)
         for answered in simulate_answers(study, voters, rng):
@@ -215,7 +220,8 @@ def _write_row(
     voter: int,
     turn: int,
 ) -> int:
-    point, whole = dirt == Dirt.DECIMALS, np.bool_(False)
+    point = dirt == Dirt.DECIMALS
+    whole = np.bool_(False)
     user = (voter * 2_862_933_555 + 1_234_567) % 4_000_000_000
     size, other_size = 0, 0
     for k in range(3, len(group)):

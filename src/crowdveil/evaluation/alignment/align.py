@@ -165,7 +165,8 @@ def align(release: Release, answers: Ballots, *, certainty: float = DEFAULT_CERT
     if not decided.voters:
         raise ImpossibleEstimate("every answer is a refusal: a model is compared by what it chose")
     crowd = _Crowd(release, release.unknown, decided.dilemmas.astype(np.float64), certainty)
-    chose, asked = decided.voter_names(), dict(zip(answers.voter_names(), answers.counts.tolist(), strict=True))
+    chose = decided.voter_names()
+    asked = dict(zip(answers.voter_names(), answers.counts.tolist(), strict=True))
     found = []
     for place, model in enumerate(chose):
         its = slice(int(decided.offsets[place]), int(decided.offsets[place + 1]))

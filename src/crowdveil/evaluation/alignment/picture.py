@@ -20,7 +20,8 @@ LOOKS = (Look(BLUE, "o"), Look(ORANGE, "s"), Look(GREEN, "^"), Look(PURPLE, "D")
 
 def picture(alignment: Alignment) -> Figure:
     """Draw the ranking, the effects and the preferences, those of the crowd as grey bars."""
-    models, factors = alignment.models, alignment.models[0].factors
+    models = alignment.models
+    factors = alignment.models[0].factors
     shown = models[: len(LOOKS)]
     ranking, rows = 1.3 + 0.3 * len(models), 1.4 + 0.2 * len(factors) * (1 + len(shown))
     figure = Figure(figsize=(11.5, ranking + max(rows, 3.2)), layout="constrained")

@@ -74,7 +74,8 @@ def personal_contenders(
 def _serving(
     paradigm: Paradigm, study: Study, epsilons: Epsilons, everything: bool
 ) -> list[tuple[str, str | None, str]]:
-    papers, best = PAPERS_MECHANISM.get(paradigm.name), recommended(paradigm, study, epsilons)
+    papers = PAPERS_MECHANISM.get(paradigm.name)
+    best = recommended(paradigm, study, epsilons)
     return [
         (name, papers, best)
         for name, mechanism in PURE.items()
@@ -216,7 +217,8 @@ class Comparison:
         }
 
     def _row(self, contender: Contender) -> dict[str, Any]:
-        entry, share = contender.entry, self.ratio(contender.entry)
+        entry = contender.entry
+        share = self.ratio(contender.entry)
         return {
             "paradigm": contender.paradigm.name,
             "mechanism": entry.mechanism,

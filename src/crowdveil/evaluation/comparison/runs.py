@@ -177,7 +177,8 @@ class OnSplit:
 
     def measure(self, crowds: range) -> pl.DataFrame:
         """Split the voters and carry out every task."""
-        everyone, rng = read_ballots(self.path), generator(self.name)
+        everyone = read_ballots(self.path)
+        rng = generator(self.name)
         order = rng.permutation(everyone.voters)
         cut = round(TRAINED * everyone.voters)
         members = order[:cut] if self.voters is None else rng.choice(order[:cut], self.voters)

@@ -40,7 +40,8 @@ def algorithm1(
     """Noise on each crowd's mean preference."""
     totals = crowds.by_crowd(to_steps(preferences, settings.norm_bound)).sum(axis=1)
     measured = [Measurement(total, crowds.voters, crowds.ballots.records // crowds.crowds) for total in totals]
-    mechanism, levels = Algorithm1(), [Epsilon(epsilon) for epsilon in epsilons]
+    mechanism = Algorithm1()
+    levels = [Epsilon(epsilon) for epsilon in epsilons]
     return np.array([[mechanism.release(m, settings, e, noise).parameter for e in levels] for m in measured])
 
 
@@ -48,7 +49,8 @@ def algorithm2(
     crowds: Crowds, preferences: FloatArray, settings: Settings, levels: Sequence[Epsilons], noise: Noise
 ) -> FloatArray:
     """Noise on each voter's preference, then the mean."""
-    mechanism, points = Algorithm2(), []
+    mechanism = Algorithm2()
+    points = []
     for epsilons in levels:
         reports = mechanism.perturb(preferences, settings, epsilons, noise)
         own = (epsilons[voters] for voters in crowds.by_crowd(np.arange(len(epsilons))))
@@ -94,7 +96,9 @@ def algorithm3(
     else:
         coefficients = unscaled_coefficients(crowds)
         settings = replace(settings, study=replace(settings.study, record_norm=1.0))
-    mechanism, learned, without = Algorithm3(), [], []
+    mechanism = Algorithm3()
+    learned = []
+    without = []
     for epsilons in levels:
         reports = mechanism.perturb(coefficients, settings, epsilons, noise)
         solved, exists = solve(reports, settings)

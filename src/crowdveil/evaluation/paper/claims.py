@@ -334,7 +334,8 @@ def _third_minus_second(read: Reading, where: Sequence[AcrossEpsilons]) -> tuple
 
 
 def _falls_with_dimension(read: Reading, series: tuple[str, ...]) -> tuple[Part, ...]:
-    low, high = min(plan.FEATURES_GRID), max(plan.FEATURES_GRID)
+    low = min(plan.FEATURES_GRID)
+    high = max(plan.FEATURES_GRID)
     words = f"{{series}}: d = {high} minus d = {low}, mean over ε = 0.1, 1, 10"
     return read.higher(words, series, [plan.dimension(high)], [plan.dimension(low)], above=-math.inf, below=0)
 

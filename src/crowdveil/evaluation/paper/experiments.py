@@ -240,7 +240,8 @@ class Baselines:
         drawn = self.source.draw(self.voters, crowds)
         fitted = _fit(drawn, crowds)
         free = fit_voters_unbounded(drawn.ballots)
-        exists, unbounded = drawn.by_crowd(free.exists), np.where(free.exists[:, None], free.values, 0.0)
+        exists = drawn.by_crowd(free.exists)
+        unbounded = np.where(free.exists[:, None], free.values, 0.0)
         having = np.where(exists.any(axis=1), exists.sum(axis=1), np.nan)[:, None]
         society = drawn.by_crowd(unbounded).sum(axis=1) / having
         at = (NO_PRIVACY_AT,)
@@ -277,7 +278,8 @@ class UtilityTheorems:
     def measure(self, crowds: range) -> pl.DataFrame:
         """Count, for each gamma, how many errors stay within the theorem's alpha."""
         drawn = self.source.draw(self.voters, crowds)
-        fitted, level = _fit(drawn, crowds), Epsilon(self.epsilon)
+        fitted = _fit(drawn, crowds)
+        level = Epsilon(self.epsilon)
         everyone = to_steps(fitted.preferences, NORM_BOUND)
         central, distributed = noise(self.name, crowds, ALGORITHM_1), noise(self.name, crowds, ALGORITHM_2)
         errors1, errors2 = [], []

@@ -77,7 +77,8 @@ def _test_pairs(results: Results) -> OpenChoice:
 
 def _runs(results: Results) -> OpenChoice:
     curve = results.curve(plan.synthetic(50), ALGORITHM_1, "accuracy")
-    crowds, wide = len(curve.values), half_width(curve.values)
+    crowds = len(curve.values)
+    wide = half_width(curve.values)
     spread = float(curve.values.std(axis=0, ddof=1).max())
     return OpenChoice(
         "How many runs are averaged",

@@ -242,10 +242,12 @@ class FittedCrowd:
         """Release the crowd several times, each with fresh noise."""
         settings = replace(self.settings, equal_votes=equal_votes)
         if mechanism in CENTRAL:
-            central, epsilon = CENTRAL[mechanism], epsilons.largest
+            central = CENTRAL[mechanism]
+            epsilon = epsilons.largest
             measured = central.measure(self.ballots, settings, epsilon)
             return [central.release(measured, settings, epsilon, noise) for _ in range(draws)]
-        distributed, learned = DISTRIBUTED[mechanism], []
+        distributed = DISTRIBUTED[mechanism]
+        learned = []
         for _ in range(draws):
             if isinstance(distributed, Algorithm2 | SubsetSelection):
                 reports = distributed.perturb(self.fits, settings, epsilons, noise)
@@ -278,7 +280,8 @@ class FittedCrowd:
 
     def coverage(self, released: Sequence[Estimate]) -> float | None:
         """Return the share of the factors' 95 % intervals that hold the crowd's own preference; None of a society."""
-        exact, directions = self.along_factors, self.ballots.study.factor_map
+        exact = self.along_factors
+        directions = self.ballots.study.factor_map
         inside = [
             (bars[:, 0] <= exact.coordinates) & (exact.coordinates <= bars[:, 1])
             for one in released

@@ -78,7 +78,8 @@ class FigurePlan:
 
 def line(label: str, look: Look, curve: Curve) -> Line:
     """Average a curve over its crowds."""
-    means, halves = curve.values.mean(axis=0), half_width(curve.values)
+    means = curve.values.mean(axis=0)
+    halves = half_width(curve.values)
     intervals = tuple(Interval(float(m), float(m - h), float(m + h)) for m, h in zip(means, halves, strict=True))
     return Line(label, look, curve.points, intervals, len(curve.values))
 

@@ -49,7 +49,8 @@ class BulkNoise:
             coins = LaplaceCoins.of_scale(exact_scale(sensitivity, micro))
             values, tails = draw(self._source, coins, rows.size * columns)
             for i, successes in tails:
-                value, beyond = int(values[i]), successes << coins.digits
+                value = int(values[i])
+                beyond = successes << coins.digits
                 values[i] = wrapped(value + beyond if value > 0 else value - beyond)
             noise[rows] = values.reshape(rows.size, columns)
         return noise

@@ -71,12 +71,15 @@ def exp_bounds(x: Fraction, precision: int) -> tuple[int, int]:
     halvings = max(0, math.ceil(2 * x) - 1).bit_length()
     y = x / 2**halvings
     # How many terms is a matter of speed alone: too few would leave the bounds apart, never wrong.
-    terms, gained, gain = 0, 0.0, -math.log2(y)
+    terms = 0
+    gained = 0.0
+    gain = -math.log2(y)
     while gained < precision:
         terms += 1
         gained += gain + math.log2(terms)
     one = 1 << precision
-    low, high = 0, one
+    low = 0
+    high = one
     for n in range(terms, 0, -1):
         divisor = y.denominator * n
         low, high = one + (-high * y.numerator) // divisor, one - (low * y.numerator) // divisor
@@ -93,7 +96,8 @@ def _floors(q: int, precision: int, bits: int, digits: int, *, round_up: bool) -
     """Return the coins' floors as if exp(-1/t) were q / 2^precision, with every power of it rounded one way."""
     one = 1 << precision
     nonzero = (q << (bits + 1)) // (one + q)
-    power, digit_floors = q, []
+    power = q
+    digit_floors = []
     for _ in range(digits):
         digit_floors.append((power << bits) // (one + power))
         power = _square(power, precision, round_up=round_up)

@@ -62,7 +62,8 @@ def cube_noise(source: ByteSource, scale: Fraction, rows: int, columns: int) -> 
 
 def _radii(source: ByteSource, scale: Fraction, rows: int, columns: int) -> tuple[IntArray, dict[int, int]]:
     """Draw the radii of Theorem 3; those that are large are returned apart, by row, with a zero in their place."""
-    coins, terms = LaplaceCoins.of_scale(scale), columns + 1
+    coins = LaplaceCoins.of_scale(scale)
+    terms = columns + 1
     # Each is 1 + G_i and at most max(1, 32 scale) but for the tail, so that the sum is far from overflowing.
     geometric, tails = draw(source, coins, rows * terms, positive=True)
     radii = geometric.reshape(rows, terms).sum(axis=1) - terms + invert(source, Shift(columns, scale), rows)

@@ -93,7 +93,9 @@ class LaplaceSum:
         squares = (np.outer(np.asarray(self.scales), levels) / deviation).ravel() ** 2
         powers = np.outer(self.counts, repeats).ravel()
         step = 2 * math.pi / (abs(x) + 60)
-        total, block, start = 0.0, 4096, 0
+        total = 0.0
+        block = 4096
+        start = 0
         while True:
             t = (np.arange(start, start + block) + 1) * step
             decay = np.exp(-powers @ np.log1p(np.outer(squares, t * t)))
@@ -212,7 +214,8 @@ class CubeNoise:
 
     def half_width(self, direction: FloatArray, confidence: float) -> float:
         """Return how far the noise along ``direction`` reaches with probability ``confidence``."""
-        weights, k = self.matrix.T @ direction, self.matrix.shape[1]
+        weights = self.matrix.T @ direction
+        k = self.matrix.shape[1]
         deviation = self.scale * math.sqrt(float(weights @ weights) * (k + 1) * (k + 2) / 3)
         return _reach(self._along(direction), deviation, confidence)
 

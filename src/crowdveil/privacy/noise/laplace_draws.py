@@ -90,14 +90,16 @@ def _toss_lanes(
         p = floors[coin]
         open_lanes, up = ~uint64(0), uint64(0)
         for i in range(_EAGER_BITS):
-            u, digit = words[position + uint64(i)], uint64(0) - (p >> top)
+            u = words[position + uint64(i)]
+            digit = uint64(0) - (p >> top)
             up |= open_lanes & ~u & digit
             open_lanes &= ~(u ^ digit)
             p <<= one
         position += uint64(_EAGER_BITS)
         left = TABLE_BITS - _EAGER_BITS
         while open_lanes != uint64(0) and left > 0:
-            u, digit = words[position], uint64(0) - (p >> top)
+            u = words[position]
+            digit = uint64(0) - (p >> top)
             up |= open_lanes & ~u & digit
             open_lanes &= ~(u ^ digit)
             p <<= one
@@ -138,17 +140,21 @@ def draw(source: ByteSource, coins: LaplaceCoins, count: int, *, positive: bool 
     which are below 2^digits + 1 in magnitude, and then the tails: a pair (i, m) says that variable i, which is not
     zero, lies another m * 2^digits further from zero. Such pairs are rare.
     """
-    out, tails = np.empty(count, dtype=np.int64), Tails()
+    out = np.empty(count, dtype=np.int64)
+    tails = Tails()
     floors = _table(coins)
     tosses = np.zeros(floors.size + 1, dtype=np.uint64)
     undecided = np.zeros(floors.size, dtype=np.uint64)
-    words, position, lane = np.empty(0, dtype=np.uint64), 0, 0
+    words = np.empty(0, dtype=np.uint64)
+    position = 0
+    lane = 0
     while lane < out.size:
         enough = words_needed(floors.size)
         if position + enough > words.size:
             # What is left of the old words is never used.
             likely = -(-(out.size - lane) // LANES) * floors.size * _WORDS_PER_COIN
-            words, position = take_words(source, enough + min(likely, _WORDS_AT_ONCE)), 0
+            words = take_words(source, enough + min(likely, _WORDS_AT_ONCE))
+            position = 0
         lane, position, waits = fill(words, position, floors, positive, out, lane, tosses, undecided)
         if waits:
             found = _finish(source, coins, out[lane : lane + LANES], tosses, undecided)

@@ -73,10 +73,13 @@ def uniform_integers(source: ByteSource, below: IntArray, columns: int) -> IntAr
     if not (below >= 1).all():
         raise ValueError(f"there is no integer from 0 to below {below.min()}")
     out = np.empty((below.size, columns), dtype=np.int64)
-    words, position, filled = np.empty(0, dtype=np.uint64), 0, 0
+    words = np.empty(0, dtype=np.uint64)
+    position = 0
+    filled = 0
     while filled < out.size:
         if position == words.size:
-            words, position = take_words(source, min(2 * (out.size - filled) + 8, _WORDS_AT_ONCE)), 0
+            words = take_words(source, min(2 * (out.size - filled) + 8, _WORDS_AT_ONCE))
+            position = 0
         filled, position = _fill(words, position, below, out, filled)
     return out
 

@@ -78,7 +78,8 @@ def plan(
     preference would predict if it were known exactly.
     """
     about = find_study(study)
-    served, goal = find_paradigm(paradigm), Goal(predicted, bar, decided)
+    served = find_paradigm(paradigm)
+    goal = Goal(predicted, bar, decided)
     _check(voters, answers, agreement, certainty)
     goal.check(agreement)
     if voters is None and epsilon is None:
@@ -131,7 +132,8 @@ def _least(name: str, foretell: Callable[[int], Forecast], low: int, high: int, 
     Climb by thirds, then halve the last interval: a release with more of anything is better, but for small steps back
     where a mechanism begins to look at more.
     """
-    failed, number = low - 1, low
+    failed = low - 1
+    number = low
     while not goal.reached(best := foretell(number)):
         if number == high:
             raise OutOfReach(

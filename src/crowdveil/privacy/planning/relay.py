@@ -79,7 +79,8 @@ def _largest(study: Study, batch: int, epsilon: float, delta: float, honest: flo
     best: RelayedPromise | None = None
     for bits in {relayed_bits(study, local) for local in steps}:
         ladder = [local for local in steps if relayed_bits(study, local) == bits]
-        low, high = -1, len(ladder)
+        low = -1
+        high = len(ladder)
         while high - low > 1:
             middle = (low + high) // 2
             kept = _promise(ladder[middle], bits, batch, delta, honest).epsilon <= epsilon

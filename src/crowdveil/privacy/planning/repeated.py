@@ -76,7 +76,8 @@ def repeated(releases: int, epsilon: float, delta: float, voters: int, features:
     for what, amount in (("epsilon", epsilon), ("norm bound B", norm_bound)):
         if not 0 < amount < math.inf:
             raise CrowdveilError(f"the {what} must be a positive number, got {amount}")
-    rho, reach = rho_of(epsilon, delta), 2 * norm_bound / voters
+    rho = rho_of(epsilon, delta)
+    reach = 2 * norm_bound / voters
     # Each coordinate stays below its own bound with this probability, so that all of them do with 95 %.
     each = CONFIDENCE ** (1 / features)
     scale, sigma = reach * releases / epsilon, reach / math.sqrt(2 * rho / releases)

@@ -137,7 +137,8 @@ class _CsvBlock:
 
 
 def _csv_blocks(table: TableFile, start: int, stop: int | None = None) -> Iterator[Block]:
-    roles, columns = ColumnRoles.of(table.columns), len(table.columns)
+    roles = ColumnRoles.of(table.columns)
+    columns = len(table.columns)
     with pa.OSFile(str(table.path)) as file:
         stream = pa.CompressedInputStream(file, "gzip") if table.is_gzipped else file
         if table.is_gzipped:
@@ -252,7 +253,8 @@ class _ParquetBlock:
 
 
 def _parquet_blocks(table: TableFile, start: int) -> Iterator[Block]:
-    size, before = table.path.stat().st_size, 0
+    size = table.path.stat().st_size
+    before = 0
     with pq.ParquetFile(table.path) as file:
         total = max(1, file.metadata.num_rows)
         for group in range(file.num_row_groups):

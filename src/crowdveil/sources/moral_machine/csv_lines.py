@@ -111,7 +111,9 @@ def _scan(
     at: Word = np.int64(0)
     odd_rows = 0
     # Whether the row before this one is clean and alone so far, and where its names are.
-    waiting, last_dilemma, last_voter = False, (0, 0), (0, 0)
+    waiting = False
+    last_dilemma = (0, 0)
+    last_voter = (0, 0)
     while at < size:
         if block[at] == _NEWLINE or block[at] == _RETURN:
             at += 1
@@ -148,7 +150,9 @@ def row_end(block: ByteArray, start: int, size: int, columns: int) -> tuple[int,
 
     The end is the first line's where a row is open, or has several lines but not as many cells as there are columns.
     """
-    at, cells, first_end = start, 1, -1
+    at = start
+    cells = 1
+    first_end = -1
     beginning = True
     while at < size and block[at] != _NEWLINE and block[at] != _RETURN:
         if beginning and block[at] == _QUOTE:
@@ -242,7 +246,9 @@ def open_rows(block: ByteArray, rows: IntArray) -> BoolArray:
     """Tell which rows (row, from, to) end inside a quoted cell."""
     result = np.zeros(len(rows), np.bool_)
     for i in range(len(rows)):
-        at, stop, beginning = rows[i, 1], rows[i, 2], True
+        at = rows[i, 1]
+        stop = rows[i, 2]
+        beginning = True
         while at < stop:
             if beginning and block[at] == _QUOTE:
                 at += 1

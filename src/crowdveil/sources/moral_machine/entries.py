@@ -136,7 +136,8 @@ def _add_name(
     if seen[slot] == voter[1]:
         return
     seen[slot] = voter[1]
-    name, length = names[ends[_NAMES]], text[1] - text[0]
+    name = names[ends[_NAMES]]
+    length = text[1] - text[0]
     name[0], name[1], name[2] = voter[0], voter[1], np.uint64(length)
     for k in range(length):
         texts[ends[_TEXTS] + k] = data[text[0] + k]
@@ -181,7 +182,8 @@ def hash_text(data: Any, start: int, stop: int) -> tuple[Word, Word, bool]:
 
     Reads, but does not use, up to PADDING bytes after the text.
     """
-    one, other = _ONE ^ np.uint64(stop - start), _OTHER
+    one = _ONE ^ np.uint64(stop - start)
+    other = _OTHER
     seen = np.uint64(0)
     at = start
     while at < stop:
@@ -232,7 +234,9 @@ def merge_sort(table: WordArray, words: IntArray, order: IntArray, spare: IntArr
     width = 1
     while width < len(order):
         for low in range(0, len(order), 2 * width):
-            left, middle, high = low, min(low + width, len(order)), min(low + 2 * width, len(order))
+            left = low
+            middle = min(low + width, len(order))
+            high = min(low + 2 * width, len(order))
             right = middle
             for i in range(low, high):
                 if right == high or (left < middle and not _precedes(table, words, order[right], order[left])):

@@ -138,7 +138,8 @@ def _group(
     pairs, present, equal, start = 0, 0, 0, 0
     refusals: Word = np.int64(0)  # of a type: a literal zero would have what takes it compiled twice
     while start < len(order):
-        first, before = entries[order[start]], pairs
+        first = entries[order[start]]
+        before = pairs
         voter = order[start]
         while start < len(order) and _same_voter(entries[order[start]], first):
             stop = start + 1
@@ -185,7 +186,8 @@ def _pair_rows(
     count = 0
     for member in members:
         entry = entries[member]
-        saved, number = np.uint64(1) if entry[ROW] & FIRST_SAVED else np.uint64(0), entry[ROW] & ROW_NUMBER
+        saved = np.uint64(1) if entry[ROW] & FIRST_SAVED else np.uint64(0)
+        number = entry[ROW] & ROW_NUMBER
         kind = (entry[ROW] >> SCENARIO_SHIFT) & SCENARIO_MASK
         rows[count, _FEATURES], rows[count, _SAVED], rows[count, _NUMBER] = entry[FIRST], saved, number
         rows[count, _KIND] = kind
@@ -211,7 +213,8 @@ def _set_repeated_aside(rows: WordArray, refused: IntArray, refusals: int) -> tu
     """Bring rows that differ to the front and return their number; of equal ones the first stays."""
     order = np.arange(len(rows))
     merge_sort(rows, _BY_ROW, order, np.empty_like(order))
-    given, different = rows.copy(), 0
+    given = rows.copy()
+    different = 0
     for i in range(len(order)):
         row = given[order[i]]
         if i > 0:
@@ -275,7 +278,8 @@ def _names(wanted: WordArray, names: WordArray, texts: ByteArray) -> pa.StringAr
 
 @compiled
 def _find_names(wanted: WordArray, names: WordArray, order: IntArray) -> IntArray:
-    found, at = np.empty(len(wanted), np.int64), 0
+    found = np.empty(len(wanted), np.int64)
+    at = 0
     for i in range(len(wanted)):
         while names[order[at], 0] != wanted[i, 0] or names[order[at], 1] != wanted[i, 1]:
             at += 1
@@ -285,7 +289,8 @@ def _find_names(wanted: WordArray, names: WordArray, order: IntArray) -> IntArra
 
 @compiled
 def _copy_texts(texts: ByteArray, starts: IntArray, lengths: IntArray, size: int) -> ByteArray:
-    result, at = np.empty(size, np.uint8), 0
+    result = np.empty(size, np.uint8)
+    at = 0
     for i in range(len(starts)):
         for k in range(lengths[i]):
             result[at + k] = texts[starts[i] + k]
@@ -343,7 +348,8 @@ def _contested(claims: WordArray) -> IntArray:
     kept = np.empty(len(claims), np.int64)
     end, start = 0, 0
     while start < len(claims):
-        stop, several = start + 1, False
+        stop = start + 1
+        several = False
         while stop < len(claims) and _claim_same_dilemma(claims[stop], claims[start]):
             several |= claims[stop, CLAIM_VOTER] != claims[start, CLAIM_VOTER]
             stop += 1
@@ -368,7 +374,9 @@ def _refused_claims(claims: WordArray, contested: WordArray) -> IntArray:
         if not _claim_same_dilemma(contested[start], claims[i]):
             continue
         row = np.int64(claims[i, CLAIM_ROW] & ROW_NUMBER)
-        different, pairs, first = 0, False, False
+        different = 0
+        pairs = False
+        first = False
         while start + different < len(contested) and _claim_same_dilemma(contested[start + different], claims[i]):
             pairs |= (contested[start + different, CLAIM_ROW] & CLAIM_PAIR) != np.uint64(0)
             first |= contested[start + different, CLAIM_ROW] == claims[i, CLAIM_ROW]

@@ -373,7 +373,8 @@ class _LocalImport:
 
 def scan_into_shards(table: TableFile, folder: ShardFolder, threads: int, tell: Tell) -> list[Shard]:
     """Do the first step on all cores, from where an earlier import was interrupted; return its shards too."""
-    shards, size = folder.good_shards(), table.path.stat().st_size
+    shards = folder.good_shards()
+    size = table.path.stat().st_size
     if shards and shards[-1].last:
         return shards
     begin_at = resume_at = shards[-1].resume_at if shards else 0

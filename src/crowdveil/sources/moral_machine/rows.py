@@ -85,7 +85,8 @@ def read_rows(block: ByteArray, rows: IntArray, columns: Sequence[str], wanted: 
     # Bytes that are not UTF-8 are spelt out, so that one bad name does not lose the file.
     texts = {row: block[a:b].tobytes().decode("utf-8", "backslashreplace") for row, a, b in rows.tolist()}
     ragged = [(row, texts.pop(row)) for row in rows[open_rows(block, rows), 0].tolist()]
-    numbers, content = np.array(list(texts), np.int64), "".join(f"{text}\n" for text in texts.values()).encode()
+    numbers = np.array(list(texts), np.int64)
+    content = "".join(f"{text}\n" for text in texts.values()).encode()
 
     def set_aside(row: arrow_csv.InvalidRow) -> str:
         ragged.append((int(numbers[row.number - 1]), row.text))
@@ -239,7 +240,8 @@ def _scan(
     dilemmas: ByteArray, dilemma_ends: IntArray, voters: ByteArray, voter_ends: IntArray, odd: IntArray,
     entries: WordArray, names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
 ) -> int:  # fmt: skip
-    odd_rows, waiting = 0, False
+    odd_rows = 0
+    waiting = False
     last: Hash = (np.uint64(0), np.uint64(0))
     last_voter: Hash = (np.uint64(0), np.uint64(0))
     for row in range(len(values)):
@@ -260,13 +262,17 @@ def _scan(
             entries, names, texts, ends, seen,
             (voter_one, voter_other), voters, name, (one, other), row, saved, packed, kinds[row],
         )  # fmt: skip
-        waiting, last, last_voter = True, (one, other), (voter_one, voter_other)
+        waiting = True
+        last = (one, other)
+        last_voter = (voter_one, voter_other)
     return odd_rows
 
 
 @inlined
 def _read(values: FloatArray, size: float) -> tuple[bool, Word, bool]:
-    packed, group, saved = np.uint64(0), 0.0, values[-1]
+    packed = np.uint64(0)
+    group = 0.0
+    saved = values[-1]
     for k in range(len(_highest)):
         value = values[k]
         if not (0 <= value <= _highest[k]) or value != np.floor(value):

@@ -184,7 +184,8 @@ def folder_beside(target: Path, source: Mapping[str, Any], bits: int) -> Iterato
     It is removed when the import is done, and when it fails; it stays when the import is interrupted or killed.
     """
     check_writable(target)
-    folder, identity = target.with_name(f".{target.name}.importing"), json.dumps({**source, "bits": bits})
+    folder = target.with_name(f".{target.name}.importing")
+    identity = json.dumps({**source, "bits": bits})
     label = folder / "source.json"
     try:
         if not label.is_file() or label.read_text(encoding="utf-8") != identity:
@@ -253,7 +254,8 @@ def _sort_texts(names: WordArray, texts: ByteArray, bits: int, result: ByteArray
     place = ends[:-1].copy()
     start: Word = 0
     for i in range(len(names)):
-        bucket, length = _bucket(names[i, 0], bits), np.int64(names[i, 2])
+        bucket = _bucket(names[i, 0], bits)
+        length = np.int64(names[i, 2])
         for k in range(length):
             result[place[bucket] + k] = texts[start + k]
         place[bucket] += length

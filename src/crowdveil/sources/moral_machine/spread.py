@@ -65,7 +65,8 @@ def spread_moral_machine(
             f"{table.path} is gzipped, so only one worker could read it: unpack it first, or use the local engine"
         )
     with folder_beside(out, {**source_identity(table), "shards": shard_bytes}, bucket_bits(table)) as folder:
-        source, ranges = table.path.resolve(), cut_ranges(table, shard_bytes)
+        source = table.path.resolve()
+        ranges = cut_ranges(table, shard_bytes)
         counts = ImportCounts()
         rows: list[int] = []
         scans = engine.each(_Scan(source, folder, tuple(ranges)), len(ranges))
@@ -104,7 +105,8 @@ class _Scan:
     def __call__(self, number: int) -> tuple[int, IntArray]:
         shard = self.folder.read(number)  # of an import that was interrupted, or a worker that was lost
         if shard is None:
-            table, seen = open_layout(self.source), np.zeros(_NAMES_REMEMBERED, np.uint64)
+            table = open_layout(self.source)
+            seen = np.zeros(_NAMES_REMEMBERED, np.uint64)
             content = ShardContent()
             blocks = read_range(table, *self.ranges[number])
             for _, _, scan in readable(((b.resume_at, b.bytes_read, b.scan(seen)) for b in blocks), table):
