@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from scripted_noise import EveryOutcome
 
-from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.mechanisms.about_you import AboutYou, keep_odds
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.about_you import AboutYou, OptionShare, corrected_shares, keep_odds
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Odds
 
@@ -64,3 +64,28 @@ def test_the_real_sampler_follows_the_enumerated_law_for_everyones_own_epsilon()
     for start, factor in ((0, 3), (1, 9)):
         expected = np.array([1, factor, 1]) * 30_000 / (factor + 2)
         assert stats.chisquare(np.bincount(reported[start::2], minlength=3), expected).pvalue > 1e-7
+
+
+def test_shares_are_corrected_for_the_tosses():
+    """The line from shares held to shares reported, inverted: 3 options at e^epsilon = 4 keep 4/6, and add 1/6 each."""
+    found = corrected_shares([400, 350, 250], Epsilon("1.386294"))
+    expected = [(times / 1000 - 1 / 6) * 2 for times in (400, 350, 250)]
+    assert [one.share for one in found] == pytest.approx(expected, abs=1e-5)
+    wilson = stats.binomtest(400, 1000).proportion_ci(0.95, method="wilson")
+    assert (found[0].low, found[0].high) == pytest.approx([(end - 1 / 6) * 2 for end in wilson], abs=1e-5)
+
+
+def test_intervals_of_corrected_shares_hold_what_is_true():
+    """Seeded: 400 crowds of 300, of whom 60 % hold the first of two options, at epsilon 1: 93 % at least."""
+    rng, keep, held = np.random.default_rng(1), 1 / (1 + np.exp(-1)), 0
+    for _ in range(400):
+        truths = rng.random(300) < 0.6
+        said = int(np.where(rng.random(300) < keep, truths, ~truths).sum())
+        found = corrected_shares([said, 300 - said], Epsilon(1))[0]
+        held += found.low <= 0.6 <= found.high
+    assert held >= 0.93 * 400
+
+
+def test_exact_answers_and_none_at_all():
+    assert corrected_shares([30, 10], None)[0].share == 0.75
+    assert corrected_shares([0, 0], Epsilon(1)) == [OptionShare(0.0, 0.0, 1.0)] * 2

@@ -1,8 +1,12 @@
 """What a host sees of a poll: how far voters come, what the crowd prefers, releases with names, and their making."""
 
 import json
+import math
 import re
 
+import pytest
+
+from crowdveil.service.host.about_tally import about_tallies
 from crowdveil.service.poll_file import poll_from_dict
 
 
@@ -72,3 +76,24 @@ def test_the_making_of_a_release_is_told_line_by_line(hosted):
     again = json.loads(hosted.post("/host/polls/trusted/release/progress", fields).text)
     assert "made in the meantime" in again["wrong"]
     assert str(hosted.store.releases.account("trusted").spent) == "1"
+
+
+def test_what_voters_said_of_themselves_is_tallied_and_corrected(hosted):
+    """Two of three reports say young, at epsilon 1 with two options: 0.667 is (0.667 - 0.269) / 0.462 = 86 %."""
+    question = {"id": "age", "text": {"en": "How <old>?"}, "options": [{"id": "young", "text": {"en": "Young"}}]}
+    question["options"].append({"id": "old", "text": {"en": "Old"}})
+    common = {"study": "kidney", "questions": [question]}
+    hosted.store.polls.add(poll_from_dict({"name": "asked", "paradigm": "vldp", "about_epsilon": 1, **common}))
+    page = hosted.get("/host/polls/asked").text
+    assert "How &lt;old&gt;? (0 answered)" in page
+    counted = [({"age": "young"}, 20), ({"age": "old"}, 10), ({}, 5)]
+    (tally,) = about_tallies(hosted.store.polls.known("asked"), counted)
+    assert tally.answered == 30
+    words, share = tally.options[0]
+    assert words == "Young"
+    assert share.share == pytest.approx((2 / 3 - 1 / (1 + math.e)) / math.tanh(0.5), abs=1e-6)
+    hosted.vote("asked", 6)
+    stored = hosted.store.submissions.about_counts("asked")
+    (tally,) = about_tallies(hosted.store.polls.known("asked"), stored)
+    assert f"({tally.answered} answered)" in hosted.get("/host/polls/asked").text
+    assert sum(times for _, times in stored) == 6

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.estimation.ratios import Ratio
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.source import Noise
 
@@ -41,3 +46,35 @@ class AboutYou:
 def keep_odds(options: int) -> Odds:
     """Return the odds of the true option: 1 / (1 + (k - 1) q), with q = e^-epsilon."""
     return Odds(1, 0, 1, options - 1)
+
+
+@dataclass(frozen=True)
+class OptionShare:
+    """The share of people who hold an option, with its 95 % interval."""
+
+    share: float
+    low: float
+    high: float
+
+
+def corrected_shares(reported: Sequence[int], epsilon: Epsilon | None) -> list[OptionShare]:
+    """Return what shares of people hold each option, given how often each was reported.
+
+    Of N reports with k options, an option that a share p holds is reported by g p + 1 / (e^epsilon + k - 1) of them on
+    average, with g = (e^epsilon - 1) / (e^epsilon + k - 1). The share of reports is binomial, so its Wilson interval,
+    carried back through this line, covers the coin tosses and the draw of people. Without an epsilon nothing was
+    tossed. A share is kept within 0 and 1.
+    """
+    total, options = sum(reported), len(reported)
+    if total == 0:
+        return [OptionShare(0.0, 0.0, 1.0)] * options
+    floor, gain = 0.0, 1.0
+    if epsilon is not None:
+        spread = math.exp(epsilon.value) + options - 1
+        floor, gain = 1 / spread, math.expm1(epsilon.value) / spread
+    found = []
+    for times in reported:
+        low, high = Ratio(2 * times - total, total, 0.0, 0.0, 0.0, 1.0).interval()
+        ends = [min(max(((1 + end) / 2 - floor) / gain, 0.0), 1.0) for end in (2 * times / total - 1, low, high)]
+        found.append(OptionShare(*ends))
+    return found

@@ -183,6 +183,14 @@ class Submissions:
             rows = connection.execute(counted).all()
         return [DayCount(row[0], Epsilon.of_millionths(row[1]) if poll.distributed else None, row[-1]) for row in rows]
 
+    def about_counts(self, name: str) -> list[tuple[Mapping[str, str], int]]:
+        """Count what voters said of themselves, as stored: each combination of answers, and how often it came."""
+        table = schema.report if self.polls.known(name).distributed else schema.ballot
+        counts = (table.c.poll == name, table.c.pilot.is_(False))
+        asked = select(table.c.about, func.count()).where(*counts).group_by(table.c.about)
+        with self.database.reading() as connection:
+            return [(json.loads(about), times) for about, times in connection.execute(asked).all()]
+
     def pilots(self, name: str) -> int:
         """Return how many were sent while the poll was tried out. They count nowhere else."""
         table = schema.report if self.polls.known(name).distributed else schema.ballot
