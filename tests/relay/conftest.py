@@ -96,7 +96,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def running_pair(host_address: str, relay_address: str, **rules: Any) -> Iterator[Pair]:
+def running_pair(
+    host_address: str, relay_address: str, relay_settings: Settings | None = None, **rules: Any
+) -> Iterator[Pair]:
     port = free_port()
     poll = relay_poll(f"http://127.0.0.1:{port}", **rules)
     with open_store(host_address) as host, open_relay_store(relay_address) as relay:
@@ -108,7 +110,7 @@ def running_pair(host_address: str, relay_address: str, **rules: Any) -> Iterato
             relay_url = f"http://127.0.0.1:{port}"
             courier = Courier(relay, Connection(http, 0.01), relay_url, lambda: datetime.now(UTC).date())
             courier.adopt_polls()
-            app = create_relay_app(Relay(relay, courier, Settings(), pause=1e6))
+            app = create_relay_app(Relay(relay, courier, relay_settings or Settings(), pause=1e6))
             with serving(app, port):
                 yield Pair(host, host_url, relay, relay_url, courier, poll, http)
 
