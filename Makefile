@@ -46,8 +46,9 @@ bench: $(VENV)/installed-bench     ## side by side, as ratios
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/startup.py
 
-bench-service: $(VENV)/installed-dev  ## durable reports a second, beside the same service without a database
+bench-service: $(VENV)/installed-dev  ## durable reports a second, beside the same without a database; of a relay, too
 	$(BIN)/python benchmarks/service.py
+	$(BIN)/python benchmarks/relay.py
 
 bench-page: $(VENV)/installed-dev  ## how long a voter waits for the page on slow 3G
 	$(BIN)/python benchmarks/page.py

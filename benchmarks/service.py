@@ -62,7 +62,7 @@ def main() -> None:
             acknowledged: list[str] = []
             for _ in range(given.rounds):
                 for kind, port in ports.items():
-                    tokens, seconds = asyncio.run(_load(port, bodies, given.seconds))
+                    tokens, seconds = asyncio.run(load(port, bodies, given.seconds))
                     rates[kind].append(len(tokens) / seconds)
                     acknowledged += tokens if kind == "durable" else []
         stored = _stored(settings)
@@ -131,7 +131,9 @@ def _bodies(voters: int) -> list[bytes]:
     return [json.dumps(body).encode() for body in write_reports(poll.mechanism, poll.study, epsilons, batch)]
 
 
-async def _load(port: int, bodies: Sequence[bytes], seconds: float) -> tuple[list[str], float]:
+async def load(
+    port: int, bodies: Sequence[bytes], seconds: float, poll: str = "moral-machine", kind: str = "application/json"
+) -> tuple[list[str], float]:
     """Send for so long; return the tokens of what was acknowledged, and the time that it took."""
     acknowledged: list[str] = []
     end = time.perf_counter() + seconds
@@ -143,8 +145,9 @@ async def _load(port: int, bodies: Sequence[bytes], seconds: float) -> tuple[lis
             token, body = new_token(), bodies[position % len(bodies)]
             position += CONNECTIONS
             writer.write(
-                b"PUT /api/polls/moral-machine/report HTTP/1.1\r\nHost: 127.0.0.1\r\nCrowdveil-Ballot: %s\r\n"
-                b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (token.encode(), len(body), body)
+                b"PUT /api/polls/%s/report HTTP/1.1\r\nHost: 127.0.0.1\r\nCrowdveil-Ballot: %s\r\n"
+                b"Content-Type: %s\r\nContent-Length: %d\r\n\r\n%s"
+                % (poll.encode(), token.encode(), kind.encode(), len(body), body)
             )
             head = await reader.readuntil(b"\r\n\r\n")
             length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])

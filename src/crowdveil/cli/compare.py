@@ -46,6 +46,9 @@ def compare(
     voters_needed: Annotated[
         bool, typer.Option("--voters-needed", help="Also find how many voters reach 95 % (simulates: takes minutes).")
     ] = False,
+    relay: Annotated[
+        bool, typer.Option("--relay", help="Also: whole voters protected through a relay, all of them in one batch.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the curves to this .png or .svg.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed draws the same crowds and noise.")] = 0,
     workers: Annotated[
@@ -70,6 +73,9 @@ def compare(
     Squared error is the mean of |release - target|^2. The target is the mean of the bounded fits for algorithms 1 to 3
     and subset selection; for the others the crowd's exact preference (where voters are protected every voter counts
     once in it, elsewhere every choice).
+
+    Through a relay (--relay) everybody's report has the largest epsilon of its own with which all of them shuffled
+    together keep the epsilon asked for, with delta 1e-6 and 90 % of the reports honest.
 
     The noise is seeded floating-point noise: nothing is released, no ledger is charged. What is printed about a file
     is exact and protects nobody.
@@ -100,6 +106,7 @@ def compare(
         everything=everything,
         whole_curves=epsilon_needed or plot is not None,
         count_voters=voters_needed,
+        relay=relay,
         workers=workers if workers is not None else os.cpu_count() or 1,
     )
     made = run_comparison(order, lambda task, total: progress(task, total, "crowds"))
@@ -150,6 +157,8 @@ def _print(made: Comparison, plot: Path | None) -> None:
         say(f"no privacy, {entry.mechanism}: {source.quality} {made.quality(entry)}")
     for paradigm in made.order.paradigms:
         _table(made, paradigm).print()
+    if made.order.relay:
+        _relayed(made).print()
     say("* recommended")
     _calibration(made).print()
     if made.order.whole_curves:
@@ -171,7 +180,7 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
     rows = Table(title, "mechanism", "epsilon", quality, f"of {base} [95 %]", "squared error", numbers=4)
     for contender in made.shown:
         entry = contender.entry
-        if contender.paradigm is paradigm:
+        if contender.paradigm is paradigm and contender.relayed is None:
             votes = "equal votes" if entry.equal_votes else "weighted votes"
             rows.add(
                 entry.mechanism + (" *" if contender.recommended else ""),
@@ -179,6 +188,23 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
                 f"{made.quality(entry).estimate:.3f}",
                 str(made.ratio(entry)),
                 f"{made.measured[entry].squared_error.mean():.3g}",
+            )
+    return rows
+
+
+def _relayed(made: Comparison) -> Table:
+    quality, base = made.order.source.quality, made.order.source.baselines[0].mechanism
+    title = "\nvldp through a relay: voters protected, nobody trusted, if host and relay keep apart what they know"
+    rows = Table(title, "mechanism", "epsilon", "each report", quality, f"of {base} [95 %]", numbers=4)
+    for contender in made.shown:
+        if contender.relayed is not None:
+            promise, entry = contender.relayed, contender.entry
+            rows.add(
+                entry.mechanism,
+                f"{promise.epsilon:.3f}, delta {promise.delta:g}",
+                str(entry.epsilon),
+                f"{made.quality(entry).estimate:.3f}",
+                str(made.ratio(entry)),
             )
     return rows
 

@@ -17,7 +17,10 @@ from crowdveil.evaluation.toolkit.accuracy import Interval, mean, ratio
 from crowdveil.evaluation.toolkit.crowds import Groups, generator
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place
+from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import PAPERS_MECHANISM, PURE, recommended
+from crowdveil.privacy.planning.relay import largest_promise
+from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM, RelayedPromise
 from crowdveil.study.study import Study
 
 CURVE = tuple(Epsilon(e) for e in ("0.003", "0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30"))
@@ -39,6 +42,8 @@ class Contender:
     entry: Entry
     paper: bool
     recommended: bool
+    relayed: RelayedPromise | None = None
+    """Through a relay, all voters in one batch: the entry has the local epsilon, and this is what it promises."""
 
 
 def contenders(
@@ -53,6 +58,19 @@ def contenders(
         for paradigm in paradigms
         for everybody in levels
         for name, papers, best in _serving(paradigm, study, everybody, everything)
+    ]
+
+
+def relayed_contenders(study: Study, voters: int, epsilons: Iterable[Epsilon]) -> list[Contender]:
+    """List what competes through a relay: at the largest local epsilon that keeps each epsilon for one batch of all.
+
+    At an epsilon that is too small for so few voters, nobody does.
+    """
+    promises = (largest_promise(study, voters, e.value, DEFAULT_DELTA, DEFAULT_HONEST) for e in epsilons)
+    return [
+        Contender(find_paradigm("vldp"), Entry(MECHANISM, promise.local), False, False, promise)
+        for promise in promises
+        if promise is not None
     ]
 
 
@@ -100,6 +118,8 @@ class Order:
     """Also measure at many other epsilons, to draw curves and to find the epsilon that is needed."""
     count_voters: bool = False
     """Also find the number of voters that is needed at each epsilon."""
+    relay: bool = False
+    """Also measure whole voters protected through a relay."""
     workers: int = 1
 
     @property
@@ -117,7 +137,8 @@ class Order:
         central = [p.name for p in self.paradigms if p.place is Place.CENTRAL]
         if not self.epsilons and central:
             raise CrowdveilError(f"{central[0]} adds one noise for all: personal epsilons need vldp, rldp or aldp")
-        for option, asked in (("--epsilon-needed", self.whole_curves), ("--voters-needed", self.count_voters)):
+        options = {"--epsilon-needed": self.whole_curves, "--voters-needed": self.count_voters, "--relay": self.relay}
+        for option, asked in options.items():
             if not self.epsilons and asked:
                 raise CrowdveilError(f"{option} is for one epsilon for all: give --epsilon instead of --personal")
 
@@ -155,12 +176,12 @@ class Comparison:
     @property
     def shown(self) -> list[Contender]:
         """Who competes at the epsilons that were asked for; the others are points of curves."""
-        return [contender for contender in self.contenders if contender.entry.epsilon in self.order.asked]
+        return [c for c in self.contenders if c.relayed is not None or c.entry.epsilon in self.order.asked]
 
     def curves(self, paradigm: Paradigm) -> dict[str, list[Entry]]:
         """Return the entries of a paradigm by increasing epsilon: the paper's, the recommended and all others."""
         own = sorted(
-            (c for c in self.contenders if c.paradigm is paradigm and c.entry.epsilon is not None),
+            (c for c in self.contenders if c.paradigm is paradigm and c.entry.epsilon is not None and not c.relayed),
             key=lambda c: c.entry.value,
         )
         named = {name: [c.entry for c in own if c.entry.mechanism == name] for name in _names(own)}
@@ -225,6 +246,7 @@ class Comparison:
             "recommended": contender.recommended,
             "paper": contender.paper,
             "epsilon": None if entry.epsilon is None else entry.epsilon.value,
+            "relayed": None if contender.relayed is None else contender.relayed.as_dict(),
             **({"votes": "equal" if entry.equal_votes else "weighted"} if entry.epsilon is None else {}),
             self.order.source.quality: self.quality(entry).estimate,
             "ratio": share.estimate,
@@ -242,10 +264,12 @@ def compare(order: Order, watch: Watch) -> Comparison:
         levels = dict.fromkeys((*order.epsilons, *(CURVE if order.whole_curves else ())))
         everybody = [Epsilons.same(epsilon, voters) for epsilon in levels]
         competing = contenders(order.paradigms, study, everybody, order.everything)
+        competing += relayed_contenders(study, voters, order.epsilons) if order.relay else []
     else:
         example = Groups().draw(voters, generator("compare, personal epsilons"))
         competing = personal_contenders(order.paradigms, study, example, order.everything)
-    tasks = [Task(entry, entry.epsilon in order.asked) for entry in dict.fromkeys(c.entry for c in competing)]
+    thorough = {c.entry for c in competing if c.relayed is not None or c.entry.epsilon in order.asked}
+    tasks = [Task(entry, entry in thorough) for entry in dict.fromkeys(c.entry for c in competing)]
     runs = order.source.runs(order.number, order.seed, tasks)
     with watch("comparing", len(runs)) as tell:
         measured = carry_out(runs, order.workers, tell)

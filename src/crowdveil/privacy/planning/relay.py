@@ -61,7 +61,7 @@ def plan_relay(
     plans = []
     for parts in BATCHES_TRIED:
         batch = voters // parts
-        if batch >= 2 and (promise := _largest(study, batch, epsilon, delta, honest)) is not None:
+        if batch >= 2 and (promise := largest_promise(study, batch, epsilon, delta, honest)) is not None:
             foretold = forecast(study, paradigm("vldp"), voters, study.drawing.dilemmas, promise.local, agreement)
             plans.append(RelayPlan(batch, promise, foretold))
     if not plans:
@@ -69,8 +69,8 @@ def plan_relay(
     return plans
 
 
-def _largest(study: Study, batch: int, epsilon: float, delta: float, honest: float) -> RelayedPromise | None:
-    """Return the promise of the largest local epsilon that keeps the wished one.
+def largest_promise(study: Study, batch: int, epsilon: float, delta: float, honest: float) -> RelayedPromise | None:
+    """Return the promise of the largest local epsilon that keeps the wished one, None if none does.
 
     The amplified epsilon grows with the local one, but jumps up where a report begins to have two bits; beyond the jump
     it only grows. So the first local epsilon from above that keeps the wish is looked for, within each number of bits.
