@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 
 import numpy as np
@@ -200,7 +199,13 @@ def test_reports_are_downloaded_as_they_were_sent(hosted):
     rows = list(csv.DictReader(io.StringIO(hosted.get("/host/polls/untrusted/data/reports.csv").text)))
     assert {row["report"] for row in rows} == {report_id(token) for token in tokens}
     stored = {report.id: report.body for batch in hosted.store.submissions.reports("untrusted") for report in batch}
-    assert {row["report"]: json.loads(row["body"]) for row in rows} == stored
+    for row in rows:  # Every number of a report is a column.
+        body = stored[row["report"]]
+        sent = {key: part for key, part in body.items() if isinstance(part, list)}
+        assert sent
+        for key, part in sent.items():
+            assert [float(row[f"{key}_{place}"]) for place in range(1, len(part) + 1)] == part
+        assert float(row["epsilon"]) == body["epsilon_micro"] / 1e6
     table = pl.read_parquet(io.BytesIO(hosted.get("/host/polls/untrusted/data/reports.parquet").content))
     assert table["report"].to_list() == [row["report"] for row in rows]
 
@@ -245,7 +250,7 @@ def test_more_links_than_the_poll_takes_voters_are_warned_of(hosted):
     hosted.store.submissions.create_links("small", 4)
     page = hosted.get("/host/polls/small/recruit").text
     assert "the poll takes 4 voters" in page
-    assert 'role="alert"' not in page
+    assert "than the poll takes voters" not in page
     hosted.store.submissions.create_links("small", 1)
     assert "1 more link was made than the poll takes voters" in hosted.get("/host/polls/small/recruit").text
 

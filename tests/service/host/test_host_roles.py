@@ -23,6 +23,7 @@ VIEWER = {
     "GET /polls/{poll}",
     "GET /polls/{poll}/live",
     "GET /polls/{poll}/recruit",
+    "GET /polls/{poll}/qr.svg",
     "GET /polls/{poll}/releases",
     "GET /polls/{poll}/compare",
     "GET /releases/{release}",

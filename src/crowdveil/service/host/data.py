@@ -1,12 +1,13 @@
 """Everything that voters sent, as a table: exact ballots in a central poll, noisy reports in a distributed one.
 
-Ballots have the columns that ``crowdveil import table`` reads. A row carries the day and no order of arrival.
+Ballots have the columns that ``crowdveil import table`` reads. Of a report, every number is a column: ``values_3`` is
+the third of ``values``. A row carries the day and no order of arrival. With it comes a codebook, and labels for R and
+SPSS.
 """
 
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.service.host.codebook import codebook, write_codebook, write_r, write_spss
 from crowdveil.service.host.request import HostRequest, Missing
 from crowdveil.service.host.voters import attachment
 from crowdveil.service.poll import HostedPoll
@@ -33,21 +35,33 @@ def data_page(request: HostRequest) -> Response:
 def download(request: HostRequest) -> Response:
     """Send all reports or ballots of a poll as a file."""
     poll, wanted = request.poll_status().poll, request.path("file")
-    kind, _, ending = wanted.partition(".")
-    if kind != ("reports" if poll.distributed else "ballots") or ending not in _WRITERS:
+    kind = "reports" if poll.distributed else "ballots"
+    beside = {f"{kind}-codebook.csv": "text/csv", f"{kind}-labels.R": "text/plain", f"{kind}-labels.sps": "text/plain"}
+    tables = {f"{kind}.{ending}": ending for ending in _WRITERS}
+    if wanted not in beside and wanted not in tables:
         raise Missing(f"poll {poll.name} has no file {wanted!r}")
     table = table_of(request.store, poll)
     if table.is_empty():
         raise CrowdveilError(f"nobody has taken part in {poll.name} yet: there is nothing to download")
-    write, media = _WRITERS[ending]
-    return attachment(write(table), f"{poll.name}-{wanted}", media)
+    request.remarks.append(wanted)
+    if wanted in tables:
+        write, media = _WRITERS[tables[wanted]]
+        return attachment(write(table), f"{poll.name}-{wanted}", media)
+    variables, file = codebook(poll, table.columns), f"{poll.name}-{kind}.csv"
+    if wanted.endswith(".csv"):
+        return attachment(write_codebook(variables), f"{poll.name}-{wanted}", beside[wanted])
+    write_labels = write_r if wanted.endswith(".R") else write_spss
+    return attachment(write_labels(variables, file), f"{poll.name}-{wanted}", beside[wanted])
 
 
 def table_of(store: Store, poll: HostedPoll) -> pl.DataFrame:
     """Return what voters sent as a table."""
-    columns = _report_columns(poll) if poll.distributed else _ballot_columns(poll)
-    rows = _report_rows(store, poll) if poll.distributed else _ballot_rows(store, poll)
-    return pl.from_dicts(list(rows), schema=columns) if columns else pl.DataFrame()
+    if poll.distributed:
+        rows = list(_report_rows(store, poll))
+        names = sorted({name for row in rows for name in row} - set(_report_columns(poll)), key=_in_order)
+        columns = {**_report_columns(poll), **{name: _kind([row.get(name) for row in rows]) for name in names}}
+        return pl.DataFrame({name: [row.get(name) for row in rows] for name in columns}, schema=columns)
+    return pl.from_dicts(list(_ballot_rows(store, poll)), schema=_ballot_columns(poll))
 
 
 def _about(poll: HostedPoll) -> dict[str, Any]:
@@ -55,19 +69,42 @@ def _about(poll: HostedPoll) -> dict[str, Any]:
 
 
 def _report_columns(poll: HostedPoll) -> dict[str, Any]:
-    return {"report": pl.String, "day": pl.Date, "epsilon": pl.String, **_about(poll), "body": pl.String}
+    return {"report": pl.String, "day": pl.Date, "epsilon": pl.String, **_about(poll)}
 
 
 def _report_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
     for batch in store.submissions.reports(poll.name):
         for one in batch:
+            body = {key: part for key, part in one.body.items() if key not in _THE_SAME_IN_ALL}
             yield {
                 "report": one.id,
                 "day": one.day,
                 "epsilon": str(Epsilon.of_millionths(one.body["epsilon_micro"])),
                 **{f"about_{question.id}": one.about.get(question.id) for question in poll.questions},
-                "body": json.dumps(one.body, separators=(",", ":")),
+                **{name: value for key, part in body.items() for name, value in _columns_of(key, part)},
             }
+
+
+_THE_SAME_IN_ALL = ("format", "study", "mechanism", "epsilon_micro")
+
+
+def _columns_of(name: str, part: Any) -> Iterator[tuple[str, Any]]:
+    """Take a part of a report apart: each number of a list is a column of its own, counted from 1."""
+    if isinstance(part, list):
+        for place, one in enumerate(part, 1):
+            yield from _columns_of(f"{name}_{place}", one)
+    else:
+        yield name, part
+
+
+def _in_order(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Order columns by what they are of and then by number: values_2 before values_10."""
+    return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in name.split("_"))
+
+
+def _kind(values: list[Any]) -> Any:
+    found = {type(value) for value in values if value is not None}
+    return pl.String if str in found else pl.Float64 if float in found else pl.Int64
 
 
 def _ballot_columns(poll: HostedPoll) -> dict[str, Any]:

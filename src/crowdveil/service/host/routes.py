@@ -44,6 +44,7 @@ PAGES = (
     Page("GET", "/polls/{poll}/delete", keeping.delete_page, OWNER),
     Page("POST", "/polls/{poll}/delete", keeping.delete, OWNER, "deleted the poll"),
     Page("GET", "/polls/{poll}/recruit", voters.recruit_page, VIEWER),
+    Page("GET", "/polls/{poll}/qr.svg", voters.qr_picture, VIEWER),
     Page("POST", "/polls/{poll}/links", voters.make_links, ANALYST, "made links"),
     Page("GET", "/polls/{poll}/data", data.data_page, ANALYST),
     Page("GET", "/polls/{poll}/data/{file}", data.download, ANALYST, "downloaded data"),

@@ -6,14 +6,23 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
+import segno
 from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.submission import is_token, report_id
+from crowdveil.service.host.hosts import qr_code
 from crowdveil.service.host.request import HostRequest
+from crowdveil.service.poll import HostedPoll
 
 MOST_LINKS = 10_000
+SERVICES = {
+    "Prolific": "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}",
+    "Amazon Mechanical Turk": "workerId=${workerId}&assignmentId=${assignmentId}&hitId=${hitId}",
+}
+"""The parameters that recruitment services fill in. The page does not read them, and nothing keeps them."""
 _REPORT_ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -22,7 +31,44 @@ def recruit_page(request: HostRequest) -> Response:
     poll = request.poll_status().poll
     links = request.store.submissions.links(poll.name)
     beyond = max(0, links - poll.quota) if poll.quota is not None else 0
-    return request.show("recruit.html", poll=poll, tab="recruit", links=links, beyond=beyond, most=MOST_LINKS)
+    address = _address(request, poll)
+    page, behind, fragment = address.partition("#")
+    return request.show(
+        "recruit.html",
+        poll=poll,
+        tab="recruit",
+        links=links,
+        beyond=beyond,
+        most=MOST_LINKS,
+        address=address,
+        services={name: f"{page}?{parameters}{behind}{fragment}" for name, parameters in SERVICES.items()},
+        picture=qr_code(address),
+        unreachable=_unreachable(request.origin),
+    )
+
+
+def _address(request: HostRequest, poll: HostedPoll) -> str:
+    return f"{request.origin}{request.store.batches.voters_path(poll)}"
+
+
+def _unreachable(origin: str) -> str | None:
+    """Say why voters elsewhere cannot come, or should not have to, by the website's address."""
+    host = urlsplit(origin).hostname or ""
+    if host == "localhost" or host.startswith("127.") or host == "::1":
+        return "This address leads to this machine only: nobody else can open it. Set public_url to the voters' one."
+    if not origin.startswith("https://"):
+        return (
+            "Voters come without https: whoever is on the way sees and can change what is sent. Put a proxy in front."
+        )
+    return None
+
+
+def qr_picture(request: HostRequest) -> Response:
+    """Send the QR code of the voters' address as a file, to print."""
+    poll = request.poll_status().poll
+    drawn = io.BytesIO()
+    segno.make(_address(request, poll), error="m").save(drawn, kind="svg", scale=10, border=4)
+    return attachment(drawn.getvalue(), f"{poll.name}-qr.svg", "image/svg+xml")
 
 
 def make_links(request: HostRequest) -> Response:

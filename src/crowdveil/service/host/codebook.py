@@ -1,0 +1,123 @@
+"""The codebook of a download: what every column means, as a table, and as labels for R and SPSS."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from crowdveil.pages.plain_words import mechanism_words
+from crowdveil.pages.reading import one_line
+from crowdveil.protocol.ballot import answers
+from crowdveil.service.poll import HostedPoll
+from crowdveil.study.category import Category
+
+SIDES = {"left": "Left outcome", "right": "Right outcome"}
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One column: its name, what it means, and what its values mean, where they are a few."""
+
+    name: str
+    label: str
+    kind: str
+    """text, number or date."""
+    values: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+def codebook(poll: HostedPoll, columns: Iterable[str]) -> list[Variable]:
+    """Describe the columns of a poll's download."""
+    known = {variable.name: variable for variable in _variables(poll)}
+    return [known.get(name) or _part_of_report(poll, name) for name in columns]
+
+
+def write_codebook(variables: Sequence[Variable]) -> str:
+    """Write a codebook as CSV, a row for each column."""
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(["column", "label", "type", "values", "note"])
+    for one in variables:
+        values = "; ".join(f"{value} = {meaning}" for value, meaning in one.values.items())
+        rows.writerow([one.name, one.label, one.kind, values, one.note])
+    return text.getvalue()
+
+
+def write_r(variables: Sequence[Variable], file: str) -> str:
+    """Write an R script that reads the CSV beside it, with labels and factors."""
+    kinds = {"text": "character", "number": "numeric", "date": "Date"}
+    classes = ", ".join(f"{_quoted(one.name)} = {_quoted(kinds[one.kind])}" for one in variables)
+    lines = [
+        "# Reads the download with its labels. Needs nothing beyond R itself.",
+        f"data <- read.csv({_quoted(file)}, check.names = FALSE, colClasses = c({classes}))",
+    ]
+    for one in variables:
+        column = f"data[[{_quoted(one.name)}]]"
+        if one.values:
+            levels = ", ".join(map(_quoted, one.values))
+            labels = ", ".join(map(_quoted, one.values.values()))
+            lines.append(f"{column} <- factor({column}, levels = c({levels}), labels = c({labels}))")
+        lines.append(f'attr({column}, "label") <- {_quoted(one.label)}')
+    return "\n".join(lines) + "\n"
+
+
+def write_spss(variables: Sequence[Variable], file: str) -> str:
+    """Write SPSS syntax that reads the CSV beside it, with labels. SPSS has no - in names: there is _ in its place."""
+    formats = {"text": "A255", "number": "F17.8", "date": "SDATE10"}
+    names = [re.sub(r"[^A-Za-z0-9_]", "_", one.name) for one in variables]
+    fields = "\n".join(f"    {name} {formats[one.kind]}" for name, one in zip(names, variables, strict=True))
+    labels = "\n".join(f"  /{name} {_single(one.label)}" for name, one in zip(names, variables, strict=True))
+    coded = [(name, one) for name, one in zip(names, variables, strict=True) if one.values]
+    meanings = "\n".join(
+        f"  /{name} " + " ".join(f"{_single(value)} {_single(words)}" for value, words in one.values.items())
+        for name, one in coded
+    )
+    syntax = (
+        f"GET DATA /TYPE=TXT /FILE={_single(file)} /ENCODING='UTF8' /DELIMITERS=',' /QUALIFIER='\"' /FIRSTCASE=2\n"
+        f"  /VARIABLES=\n{fields}.\nVARIABLE LABELS\n{labels}.\n"
+    )
+    return syntax + (f"VALUE LABELS\n{meanings}.\n" if coded else "") + "EXECUTE.\n"
+
+
+def _variables(poll: HostedPoll) -> list[Variable]:
+    made = [
+        Variable("voter", "Voter: the id of the ballot, a random number", "text"),
+        Variable("report", "The id of the report, a random number", "text"),
+        Variable("day", "The day on which it arrived (UTC)", "date", note="nothing finer is kept"),
+        Variable("epsilon", "Epsilon: the level of privacy that the voter chose", "number"),
+        Variable("records", "How many records the report is of", "number"),
+        Variable("chosen", "Which outcome the voter chose", "text", {one: one for one in answers(poll.study)}),
+    ]
+    for side, words in SIDES.items():
+        for one in poll.study.attributes:
+            label = f"{words}: {one_line(one.label)}"
+            if isinstance(one, Category):
+                made.append(Variable(f"{side}_{one.name}", label, "text", {level: level for level in one.levels}))
+            else:
+                note = f"from {one.low:g} to {one.high:g}, unit {one.unit:g}"
+                made.append(Variable(f"{side}_{one.name}", label, "number", note=note))
+    for question in poll.questions:
+        text = one_line(next(iter(question.text.values())))
+        options = {option.id: one_line(next(iter(option.text.values()))) for option in question.options}
+        noisy = "" if poll.about_epsilon is None else f"replaced at random on the device, epsilon {poll.about_epsilon}"
+        made.append(Variable(f"about_{question.id}", text, "text", options, noisy))
+    return made
+
+
+def _part_of_report(poll: HostedPoll, name: str) -> Variable:
+    what, _, place = name.partition("_")
+    label = f"Report, {what}" + (f", number {place.replace('_', ' of entry ')}" if place else "")
+    return Variable(name, label, "text" if what == "kind" else "number", note=mechanism_words(poll.mechanism))
+
+
+def _quoted(words: str) -> str:
+    escaped = words.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _single(words: str) -> str:
+    doubled = words.replace("'", "''")
+    return f"'{doubled}'"
