@@ -120,6 +120,7 @@ def test_a_wrong_type_is_one_line_at_the_call(tmp_path):
         crowdveil.open_ballots,
         crowdveil.read_moral_machine,
         crowdveil.read_release,
+        crowdveil.read_effects,
         crowdveil.load_study,
         crowdveil.load_mapping,
         crowdveil.Ledger.open,
@@ -135,6 +136,9 @@ def test_a_wrong_type_is_one_line_at_the_call(tmp_path):
         crowdveil.crowd_preference,
         lambda given: crowdveil.fit_voters(given, 2),
         lambda given: crowdveil.society(given, 2),
+        crowdveil.exact_effects,
+        crowdveil.implied_effects,
+        lambda given: crowdveil.effects_for_experiments(given, "rlcp", epsilon=1, seed=1),
         lambda given: crowdveil.evaluate(given, crowd),
         lambda given: crowdveil.evaluate(release, given),
         lambda given: crowdveil.align(given, crowd),
@@ -162,6 +166,6 @@ def test_a_wrong_type_is_one_line_at_the_call(tmp_path):
 def test_what_a_notebook_shows_of_an_object_is_one_line():
     (crowd,) = crowdveil.simulate_crowd("moral-machine", 30, np.random.default_rng(1))
     shown = (crowd, crowd.study, crowdveil.fit_voters(crowd, 2), crowdveil.society(crowd, 2))
-    for thing in (*shown, crowdveil.crowd_preference(crowd)):
+    for thing in (*shown, crowdveil.crowd_preference(crowd), crowdveil.exact_effects(crowd)):
         assert len(repr(thing)) <= 100
         assert "\n" not in repr(thing)

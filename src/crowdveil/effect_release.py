@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdveil.arguments import path_of
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable, replacing, write_text
 from crowdveil.privacy.guarantee import Guarantee
@@ -178,10 +179,14 @@ class Effects:
         """Draw the effects between their two poles, the largest at the top, to a .png or .svg file."""
         from crowdveil.pages.effects_figure import draw_effects  # a room above; the contract names this exception
 
-        path = Path(path)
+        path = path_of(path, "the picture")
         check_picture(path)
         with replacing(path) as unfinished:
             unfinished.write_bytes(draw_effects(self, path.suffix))
+
+    def __repr__(self) -> str:
+        by = "" if self.question is None else f" in {len(self.groups)} groups by {self.question}"
+        return f"<effects of {len(self.study.factors)} factors, {self.study.name}{by}>"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -238,7 +243,7 @@ class EffectsRelease:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file, whole or not at all."""
-        write_text(Path(path), json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
+        write_text(path_of(path), json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
         if self.on_save is not None:
             self.on_save(self.digest)
 
@@ -254,7 +259,7 @@ class EffectsRelease:
         """Write a page about the effects for people."""
         from crowdveil.pages.effects_page import effects_page  # a room above; the contract names this exception
 
-        write_text(Path(path), effects_page(self))
+        write_text(path_of(path), effects_page(self))
 
     def __repr__(self) -> str:
         promise = self.guarantee
@@ -280,7 +285,7 @@ def holds_effects(path: Path) -> bool:
 
 def read_effects(path: str | PathLike[str], *, allow_experiment: bool = False) -> EffectsRelease:
     """Read a file of effects and check it; one made with floating-point noise must be allowed by name."""
-    path = Path(path)
+    path = path_of(path, "the file of effects")
     try:
         return effects_from_dict(read_json(path), allow_experiment=allow_experiment)
     except CrowdveilError as error:

@@ -18,7 +18,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.effects import contrasts, public_pairs
 from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.privacy.unknown import Unknown
-from crowdveil.releases import Release
+from crowdveil.releases import Release, check_release
 
 _NORMAL = 1.96
 
@@ -29,6 +29,7 @@ def implied_effects(release: Release) -> Effects:
     They are what ``effects`` would find in a crowd with exactly this preference; the pairs are those of the study's own
     generator, which a file's may not be.
     """
+    check_release(release)
     if release.unknown is None:
         raise CrowdveilError(
             f"the release is of the paper's society ({release.mechanism}), which states no probabilities: effects "

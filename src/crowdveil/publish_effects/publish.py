@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots import Ballots, BallotSource, check_source
 from crowdveil.effect_release import Effects, EffectsRelease
 from crowdveil.engines.batches import map_batches
 from crowdveil.engines.completed import completed
@@ -101,6 +101,7 @@ def exact_effects(ballots: BallotSource, by: str | None = None) -> Effects:
 
     They are exact: to compare with, and not for publishing.
     """
+    check_source(ballots)
     first = next(iter(ballots.batches()))
     grouping = None if by is None else find_grouping(first, by, ballots.voters)
     choices = ballots if ballots.study.indifference is None else completed(ballots)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from crowdveil.arguments import check_type
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource, names_of
 from crowdveil.engines.batches import add_up
@@ -160,6 +161,7 @@ def preview_effects(
     crowd = _public_crowd(study, labels, dataset.voters, dataset.records)
     mechanism = _mechanism(protected, level, grouping, crowd)
     if weights is not None:
+        check_type(weights, Weights, "weights", "give Weights(of_voters, bound)")
         if not isinstance(mechanism, EffectCounts):
             raise CrowdveilError(f"weights need a trusted aggregator (vlcp, rlcp or alcp), got {protected.name}")
         mechanism = replace(mechanism, weights=weights.steps(ballots))
@@ -186,7 +188,7 @@ def preview_effects(
 
 def find_grouping(ballots: Ballots, by: str, voters: int) -> Grouping:
     """Find a question that voters answered about themselves, with its public levels."""
-    if by not in ballots.about:
+    if not isinstance(by, str) or by not in ballots.about:
         known = ", ".join(ballots.about) or "none: import them with --about"
         raise CrowdveilError(f"these ballots do not say what voters' {by!r} is; the questions about them are {known}")
     labels = ballots.about[by].labels
