@@ -1,4 +1,4 @@
-"""Take the README's pictures: a dilemma on a phone, and the page about a release.
+"""Take the pictures of the README and the documentation: a voter's page, and the page about a release.
 
 python -m tests.web.pictures
 """
@@ -15,6 +15,7 @@ from tests.web.page.voter import Voter
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1280, "height": 860}
 PAGE = {"width": 900, "height": 1000}
 
 
@@ -25,18 +26,28 @@ def main():
         if path is None:
             sys.exit(INSTRUCTION)
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        picture_a_dilemma(browser, Path(folder))
+        picture_a_voters_way(browser, Path(folder))
         picture_a_release(browser, Path(folder))
         browser.close()
 
 
-def picture_a_dilemma(browser, folder):
+def picture_a_voters_way(browser, folder):
     server = Server(folder / "log", "--data", str(folder / "data"))
     try:
         voter = Voter(browser.new_page(viewport=PHONE, locale="en-GB", reduced_motion="reduce", device_scale_factor=2))
         voter.open(server.page)
+        voter.page.screenshot(path=PICTURES / "voter-welcome.png")
         voter.to_dilemmas(1_000_000)
+        voter.page.locator("label.left").click()
         voter.page.screenshot(path=PICTURES / "voter.png")
+        voter.page.set_viewport_size(DESKTOP)
+        voter.page.screenshot(path=PICTURES / "voter-wide.png", scale="css")
+        voter.page.set_viewport_size(PHONE)
+        voter.answer_all()
+        voter.page.locator(".sent").wait_for()
+        voter.press_primary()
+        voter.done()
+        voter.page.locator(".result").screenshot(path=PICTURES / "voter-result.png", scale="css")
     finally:
         server.stop()
 

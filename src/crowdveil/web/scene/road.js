@@ -273,7 +273,7 @@ function car(x, names, tall, looks, side, labels, pick) {
       { class: "figures" },
       people.map(({ name, place, dx, y }) => seated(name, dx, y, wide, looks(place))),
     ),
-    svg("g", { class: "crosses" }, people.map(({ dx, y }) => cross(dx, y - wide * 0.26))),
+    svg("g", { class: "crosses" }, people.map(({ dx, y }) => cross(dx, y - wide * 0.14, 0.8))),
     side ? badge(x < WIDTH / 2 ? -62 : 62, 10, labels[side]) : null,
     side ? verdict(0, 113, labels[side], labels) : null,
   );
@@ -289,11 +289,11 @@ function badge(x, y, tag) {
   );
 }
 
-/** A mark on somebody who dies: the figure stays as visible as before. @param {number} x @param {number} y */
-function cross(x, y) {
+/** A mark on somebody who dies: the figure stays as visible as before. @param {number} x @param {number} y @param {number} [size] */
+function cross(x, y, size = 1) {
   return svg(
     "g",
-    { class: "cross", transform: `translate(${x} ${y})` },
+    { class: "cross", transform: `translate(${x} ${y}) scale(${size})` },
     svg("circle", { r: 8.5 }),
     svg("path", { d: "M-3.400-3.400l6.800 6.800M3.400-3.400l-6.800 6.800" }),
   );
