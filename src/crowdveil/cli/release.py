@@ -320,6 +320,7 @@ _ANYBODY = "The ledger cannot tell who these voters are, and charges as if anybo
 
 def _print_release(made: Release, path: Path | None) -> None:
     from crowdveil.pages.plain_words import guarantee_sentences
+    from crowdveil.pages.reading import third_answer_sentences
 
     if not made.study.factors_are_features:
         _print_factors(made)
@@ -329,6 +330,8 @@ def _print_release(made: Release, path: Path | None) -> None:
         weights.add(feature.label, f"{value:+.3f}", f"{bar:.3f}")
     weights.print()
     say(f"The error bars cover {made.bars_cover}.")
+    for sentence in third_answer_sentences(made):
+        say(sentence)
     say()
     for sentence in guarantee_sentences(made):
         say(sentence)

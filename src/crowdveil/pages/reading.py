@@ -82,6 +82,19 @@ def one_line(text: str) -> str:
     return " ".join(_UNSHOWABLE.sub("\ufffd", " ".join(text.split())).split())
 
 
+def third_answer_sentences(release: Release) -> list[str]:
+    """Tell how often the crowd would toss a coin, in a study that allows this answer; nothing in others."""
+    third = release.indifference
+    if third is None:
+        return []
+    share, bar = min(max(third.share, 0.0), 1.0), 1.96 * third.share_deviation
+    return [
+        f"In about {share:.0%} of their choices (± {100 * bar:.0f} points, with {ERROR_BAR:.0%}) these voters treated "
+        f"both sides equally. The threshold tau below which a difference leaves them indifferent is {third.tau:.2f} "
+        f"({third.low:.2f} to {third.high:.2f})."
+    ]
+
+
 def error_bar_sentence(release: Release, features: int) -> str:
     """Tell what the error bars cover and what they do not."""
     if release.unknown is not None:

@@ -19,6 +19,7 @@ from crowdveil.pages.reading import (
     one_line,
     readings,
     signed,
+    third_answer_sentences,
 )
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.intervals import ERROR_BAR
@@ -90,7 +91,7 @@ def picture_section(view: ReleaseView, level: int) -> str:
     bars = error_bar_sentence(view.release, len(all_readings))
     return f"""<section class="part">
 <h{level}>What the crowd prefers</h{level}>
-{paragraphs([" ".join(findings)])}
+{paragraphs([" ".join(findings), *third_answer_sentences(view.release)])}
 {_factor_table(view)}
 <p>A positive value means that people tend to prefer alternatives with more of this, a negative one that they prefer
 alternatives with less of it. Where the dot is hollow and grey, the error bar reaches zero: the value cannot be told

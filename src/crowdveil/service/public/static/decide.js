@@ -125,12 +125,24 @@ async function ask() {
 }
 
 /** @param {any} told */
-function decision({ choice, probability, certainty, too_close_to_call: close }) {
+function decision({ choice, probability, probabilities = null, toss_a_coin: coin, certainty, too_close_to_call: close }) {
   const sure = { certainty: Math.floor(100 * certainty), share: Math.round(100 * (probability ?? 0)) };
+  const chosen = coin ? said.decide_coin : words("decide_choice", { tag: choice });
+  const note = probability === null ? "decide_certainty" : "decide_share";
   return [
-    h("p", { class: "choice" }, close ? said.decide_close : words("decide_choice", { tag: choice })),
-    close ? "" : h("p", { class: "note" }, words(probability === null ? "decide_certainty" : "decide_share", sure)),
+    h("p", { class: "choice" }, close ? said.decide_close : chosen),
+    probabilities
+      ? h("p", { class: "note" }, words("decide_three", { ...sure, ...shares(probabilities) }))
+      : close
+        ? ""
+        : h("p", { class: "note" }, words(note, sure)),
   ];
+}
+
+/** The three shares, in people of 100; those of the alternatives in their order. @param {Record<string, number>} given */
+function shares(given) {
+  const [[tag, first], [, second], [, coin]] = Object.entries(given).map(([name, share]) => [name, Math.round(100 * share)]);
+  return { tag, first, second, coin };
 }
 
 /** @param {string} key @param {Record<string, string | number>} given */

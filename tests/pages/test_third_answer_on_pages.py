@@ -1,0 +1,39 @@
+"""Pages about a release of a study with a third answer: the share of coins, the threshold, and a coin as a decision."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crowdveil.decision import decide
+from crowdveil.pages.reading import third_answer_sentences
+from crowdveil.pages.release_page import release_page
+from crowdveil.pages.sections import decision_section
+from crowdveil.privacy.indifference import Indifference
+from crowdveil.publish import release_for_experiments
+from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.study.bundled import load_study
+
+
+@pytest.fixture(scope="module")
+def release():
+    study = replace(load_study("kidney"), indifference="Toss a coin")
+    (crowd,) = simulate_crowd(study, 200, np.random.default_rng(1))
+    made = release_for_experiments(crowd, "rlcp", epsilon=3, seed=2)
+    return replace(made, indifference=Indifference(1.0, 0.02, 0.96, 1.04, 0.62, 0.01))
+
+
+def test_the_page_tells_share_and_threshold(release):
+    (sentence,) = third_answer_sentences(release)
+    assert "about 62% of their choices (± 2 points" in sentence
+    assert "1.00 (0.96 to 1.04)" in sentence
+    assert "treated both" in release_page([release])
+
+
+def test_without_a_third_answer_there_is_nothing_to_tell(release):
+    assert third_answer_sentences(replace(release, indifference=None)) == []
+
+
+def test_a_coin_is_a_decision(release):
+    same = {"elderly_dependents": 1, "life_years_gained": 20, "obesity": 0, "weekly_work_hours": 20, "years_waiting": 3}
+    assert "The crowd would <strong>toss a coin</strong>." in decision_section(decide(release, [same, same]), 2)
