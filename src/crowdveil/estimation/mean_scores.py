@@ -9,30 +9,26 @@ larger than the pooled one. So b is fitted to the scores, by Gauss-Newton with t
 to P. Two things are not told by the scores, and bounded:
 
 - How much voters differ.
-- The dilemmas, where they were not drawn by the study's generator. They are taken to be tilted: where a factor's
-  contrast is as large as usual, they are e^(2t) times as frequent as where it is zero, t ~ N(0, TILT^2) for each.
-  (On the Moral Machine's file, t is within 0.1 for eight factors and -0.3 for the status of people.)
+- The dilemmas, where they were not drawn by the study's generator (``tilted_design``): what is not known of their tilt.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.design import Design
 from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
 from crowdveil.estimation.moments import ScoreFit
 from crowdveil.estimation.pooled_probit import pooled_probit
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.estimation.record_axes import RecordAxes
+from crowdveil.estimation.tilted_design import TiltedDesign
 
-TILT = 0.2
-"""Prior deviation of a design's tilt along each factor."""
 TILT_REACH = 2.0
-"""As doubt, so many deviations of what the tilts do together."""
+"""As doubt, so many deviations of what is not told of the dilemmas' tilt."""
 _ROUNDS = 50
 _SETTLED = 1e-6
 
@@ -42,23 +38,34 @@ class CorrectedFit(ScoreFit):
     """A preference corrected to the pooled probit, and how far that may be off along each axis."""
 
     doubt: FloatArray
+    tilt: FloatArray
+    """Covariance of the center over the errors of what was told of the dilemmas."""
 
 
-def fit_mean_scores(axes: RecordAxes, scores: FloatArray, covariance: FloatArray, *, drawn: bool) -> CorrectedFit:
+def fit_mean_scores(
+    axes: RecordAxes, scores: FloatArray, covariance: FloatArray, dilemmas: TiltedDesign | None = None
+) -> CorrectedFit:
     """Fit a preference to mean scores (in units of the clip) whose error has the given covariance.
 
-    ``drawn`` tells whether the study's generator drew the dilemmas: then there is no doubt about them.
+    Without other dilemmas, the study's generator drew them: then there is no doubt about them.
     """
+    if dilemmas is not None:
+        axes = replace(axes, design=replace(axes.design, differences=dilemmas.differences))
     usual = _Crowd(axes, DISAGREEMENT).fit(scores, covariance, np.zeros(len(scores)))
     others = [_Crowd(axes, tau).fit(scores, covariance, usual.common) for tau in OTHER_DISAGREEMENTS]
     apart = np.max([np.abs(other.center - usual.center) for other in others], axis=0)
-    tilts = np.zeros_like(covariance) if drawn else usual.tilted @ usual.tilted.T * TILT**2
+    told, untold = np.zeros_like(covariance), np.zeros_like(covariance)
+    if dilemmas is not None:
+        shown = axes.scores * (2 * ndtr(usual.seen) - 1)[:, None]
+        moved = usual.gain @ ((shown - shown.mean(axis=0)).T @ dilemmas.moments / len(shown))
+        told, untold = moved @ dilemmas.noise @ moved.T, moved @ dilemmas.untold @ moved.T
     return CorrectedFit(
         usual.mean,
-        usual.covariance + tilts + np.diag(apart**2) / 4,
+        usual.covariance + told + untold + np.diag(apart**2) / 4,
         usual.center,
         usual.gain,
-        apart + TILT_REACH * np.sqrt(np.diag(tilts)),
+        apart + TILT_REACH * np.sqrt(np.diag(untold)),
+        told,
     )
 
 
@@ -70,8 +77,8 @@ class _Fit:
     covariance: FloatArray
     center: FloatArray
     gain: FloatArray
-    tilted: FloatArray
-    """How far a tilt of the dilemmas along each factor moves the center."""
+    seen: FloatArray
+    """The margin of each dilemma at which center and gain are taken."""
 
 
 class _Crowd:
@@ -82,7 +89,6 @@ class _Crowd:
         self._tau = tau
         self._along = design.along
         self._scores = axes.scores
-        self._loud = _loudness(design)
         self._seen = self._along * reach(self._along, tau)[:, None]
 
     def fit(self, scores: FloatArray, covariance: FloatArray, common: FloatArray) -> _Fit:
@@ -106,14 +112,13 @@ class _Crowd:
         passed, turned = pooled_probit(self._along, point, self._tau)
         expected, slope = self._expected(point)
         gain = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
-        frequent = (self._scores * (2 * ndtr(self._seen @ point) - 1)[:, None]).T @ self._loud / len(self._loud)
         return _Fit(
             common=common,
             mean=pooled,
             covariance=carried @ spread @ carried.T,
             center=passed + gain @ (scores - expected),
             gain=gain,
-            tilted=gain @ frequent,
+            seen=self._seen @ point,
         )
 
     def _expected(self, common: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -124,9 +129,3 @@ class _Crowd:
             self._scores.T @ (2 * ndtr(margins) - 1) / len(margins),
             (self._scores * slopes[:, None]).T @ self._seen / len(margins),
         )
-
-
-def _loudness(design: Design) -> FloatArray:
-    """Return how large each axis' contrast is in a dilemma, from -1 (zero) to 1 (its usual size, or more), centred."""
-    loud = 2 * np.minimum(np.abs(design.along), 1.0) - 1
-    return np.asarray(loud - loud.mean(axis=0), np.float64)

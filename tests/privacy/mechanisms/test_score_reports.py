@@ -1,6 +1,7 @@
 """Score mechanisms: what one record or one voter can move, what noise is asked for, and what the noise then hides."""
 
 import math
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -11,8 +12,10 @@ from scipy import stats
 from scripted_noise import RecordingNoise
 
 from crowdveil.ballots import Ballots
+from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import GRID
 from crowdveil.estimation.record_axes import record_axes
+from crowdveil.estimation.tilted_design import moment_count
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms import score as score_module
 from crowdveil.privacy.mechanisms.mechanism import Settings
@@ -22,6 +25,7 @@ from crowdveil.privacy.mechanisms.scores import (
     RECORD_CLIP,
     RECORD_SENSITIVITY,
     cube_variance,
+    record_moments,
     record_scores,
 )
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
@@ -80,7 +84,7 @@ def test_everyone_asks_for_noise_of_her_own_epsilon_on_the_coordinates_she_repor
     epsilons = Epsilons.of_millionths(np.array([100_000, 100_000, 20_000_000, 20_000_000, 500_000, 500_000]))
     sizes = coordinates_to_report(record_axes(ballots.study), ballots.counts, epsilons)
     assert len(set(sizes.tolist())) > 1
-    reports = ScoreRelease().report(ballots, Settings(ballots.study, 2.0), epsilons, noise)
+    reports = ScoreRelease().report(ballots, Settings(ballots.study, 2.0, drawn=True), epsilons, noise)
     assert sorted(noise.asked) == sorted(
         ("cube", RECORD_SENSITIVITY, epsilons.micro[sizes == size].tolist(), int(size)) for size in set(sizes.tolist())
     )
@@ -98,14 +102,16 @@ def test_reporting_some_coordinates_is_unbiased(size, monkeypatch):
         def uniform(self, below, rows, columns):
             return np.array(orders)
 
-    monkeypatch.setattr(score_module, "coordinates_to_report", lambda design, counts, epsilons: np.full(6, size))
+    monkeypatch.setattr(
+        score_module, "coordinates_to_report", lambda design, counts, epsilons, most=None: np.full(6, size)
+    )
     seen = {}
     original = score_module.fit_mean_scores
     monkeypatch.setattr(
         score_module, "fit_mean_scores", lambda *given, **k: seen.update(scores=given[1]) or original(*given, **k)
     )
     voter = crowd(voters=1).take(np.zeros(6, np.int64))
-    public = Settings(voter.study, 2.0)
+    public = Settings(voter.study, 2.0, drawn=True)
     reports = ScoreRelease().report(voter, public, Epsilons.same(1, 6), EveryOrder())
     ScoreRelease().aggregate([reports], public)
     exact = record_scores(voter)[0] / (8 * RECORD_CLIP)
@@ -160,7 +166,7 @@ def test_audit_of_the_score_release_and_of_too_little_noise(factor, least, most)
 
     def reports(record):
         many = one_voter(study, [record]).take(np.zeros(copies, np.int64))
-        made = ScoreRelease().report(many, Settings(study, 2.0), epsilons, BulkNoise())
+        made = ScoreRelease().report(many, Settings(study, 2.0, drawn=True), epsilons, BulkNoise())
         return np.take_along_axis(made.values, np.argsort(~made.reported, axis=1, kind="stable"), axis=1)[
             :, : int(made.reported.sum(axis=1)[0])
         ]
@@ -173,3 +179,69 @@ def test_scores_do_not_depend_on_how_the_crowd_is_cut():
     whole = next(simulate_crowd(MACHINE, 20, np.random.default_rng(3)))
     parts = [record_scores(whole[s]) for s in (slice(0, 7), slice(7, 20))]
     assert np.array_equal(np.concatenate(parts), record_scores(whole))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # products of numbers near 1e308
+@given(st.lists(finite, min_size=1, max_size=5), finite, st.data())
+def test_no_record_whatever_moves_a_moment_further_than_the_sensitivity(records, other, data):
+    place = data.draw(st.integers(0, len(records) - 1))
+    changed = [*records[:place], other, *records[place + 1 :]]
+    moments = [record_moments(one_voter(SYNTHETIC, r), np.array([0])) for r in (records, changed)]
+    assert np.abs(moments[0] - moments[1]).max() <= RECORD_SENSITIVITY
+
+
+def test_moments_tell_of_dilemmas_and_nothing_of_choices():
+    ballots = next(simulate_crowd(MACHINE, 5, np.random.default_rng(4)))
+    rng = np.random.default_rng(5)
+    turned = ballots.differences * rng.choice(np.array([-1, 1], np.int8), (ballots.records, 1))
+    other = Ballots.from_differences(MACHINE, ballots.offsets, turned)
+    rows = np.array([0, 3])
+    moments = record_moments(ballots, rows)
+    assert np.array_equal(moments, record_moments(other, rows))
+    assert not moments[[1, 2, 4]].any()
+    along = ballots.differences[ballots.offsets[3] : ballots.offsets[4]] @ record_axes(MACHINE).design.basis
+    square = (2 * np.minimum(along[:, 2] ** 2 / 4, 1) - 1).sum() * RECORD_CLIP
+    assert moments[3, 2] == pytest.approx(square, abs=13)
+
+
+def of_a_file(voters=4000, epsilon=1):
+    ballots = crowd(voters)
+    settings = Settings(ballots.study, 2.0)
+    reports = ScoreRelease().report(ballots, settings, Epsilons.same(epsilon, voters), BulkNoise())
+    return ballots, settings, reports
+
+
+def test_of_a_file_three_reports_in_twenty_are_about_its_dilemmas():
+    ballots, settings, reports = of_a_file()
+    assert reports.values.shape[1] == 3 + moment_count(3)
+    blocks = [reports.reported[:, columns].any(axis=1) for columns in (slice(0, 3), slice(3, 6), slice(6, 9))]
+    assert (np.sum(blocks, axis=0) == 1).all()
+    for block, share in zip(blocks, (0.85, 0.1, 0.05), strict=True):
+        assert stats.binomtest(int(block.sum()), ballots.voters, share).pvalue > 1e-8
+    assert ScoreRelease().acceptable(reports, settings).all()
+
+
+def test_reports_that_mix_what_they_are_about_are_refused():
+    _, settings, reports = of_a_file(50)
+    mixed = reports.reported.copy()
+    mixed[:, [0, 4]] = True
+    assert not ScoreRelease().acceptable(replace(reports, reported=mixed), settings).any()
+
+
+def test_wherever_a_file_differs_from_the_generator_its_preference_is_found():
+    """Of the Moral Machine's dilemmas, most of those in which a factor differs were left out."""
+    whole = next(simulate_crowd(MACHINE, 8000, np.random.default_rng(6)))
+    design = record_axes(MACHINE).design
+    status = np.abs(whole.differences @ design.basis)[:, 5] > 0.4
+    kept = ~status | (np.random.default_rng(7).random(whole.records) < 0.15)
+    counts = np.add.reduceat(kept, whole.offsets[:-1])
+    file = Ballots.from_differences(MACHINE, np.concatenate([[0], np.cumsum(counts)]), whole.differences[kept])
+    truth = crowd_preference(file, weighting="choices", directions=design.basis).coordinates
+    errors = {}
+    for drawn in (False, True):
+        settings = Settings(MACHINE, MACHINE.norm_bound, drawn=drawn)
+        reports = ScoreRelease().report(file, settings, Epsilons.same(10, file.voters), FloatNoiseForExperiments(8))
+        estimate = ScoreRelease().aggregate([reports], settings)
+        errors[drawn] = np.linalg.norm(estimate.unknown.center - truth)
+    assert errors[False] < 0.6 * errors[True]
+    assert errors[False] < 0.2 * np.linalg.norm(truth)

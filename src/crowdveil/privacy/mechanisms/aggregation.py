@@ -79,6 +79,10 @@ class LevelSums:
             both[level] = (here[0] + count, here[1] + total, here[2] + square)
         return LevelSums(both)
 
+    def only(self, first: int) -> LevelSums:
+        """Return the sums of levels that begin with this number: reports of another kind may hold other things."""
+        return LevelSums({level: sums for level, sums in self._sums.items() if level[0] == first})
+
     @property
     def levels(self) -> IntArray:
         """The levels, a row each, in order."""

@@ -16,6 +16,7 @@ from crowdveil.estimation.covariances import at_least
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.mean_scores import fit_mean_scores
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
+from crowdveil.estimation.tilted_design import TiltedDesign, moment_count, tilted
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence, unsummed, winsorised, within_reach
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
@@ -27,19 +28,25 @@ from crowdveil.privacy.mechanisms.scores import (
     Scoring,
     cube_variance,
     expected_square,
+    record_moments,
     record_scores,
 )
 from crowdveil.privacy.noise.distribution import Spread
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
+SQUARES_IN_TWENTY, PRODUCTS_IN_TWENTY = 2, 1
+"""Of twenty reports about a file, so many are about the squares and the products of its dilemmas' contrasts."""
 _UNHEARD = 1e6
 """Variance of a mean score, which is at most 1, along an axis that nobody reported."""
 
 
 @dataclass(frozen=True)
 class ScoreReports:
-    """Reports of devices: which coordinates they tell (chosen at random), their noisy scores, and public counts."""
+    """Reports of devices: which coordinates they tell (chosen at random), their noisy sums, and public counts.
+
+    A column an axis; then, where the study's generator did not draw the dilemmas, a column for each of their moments.
+    """
 
     epsilons: Epsilons
     counts: IntArray
@@ -96,6 +103,11 @@ class ScoreRelease:
 
     Reporting m of k coordinates, scaled by k / m, is unbiased. It lets the noise grow with m instead of k, at the price
     of hearing less: the best m has a closed form (``coordinates_to_report``).
+
+    Where the study's generator did not draw the dilemmas (a file), three reports in twenty are about the dilemmas: m of
+    their mean squares along the axes, or of their products (``tilted_design``), each record's moment being a whole
+    number within the same clip. Which reports are is drawn without looking, so the theorem holds for these coordinates
+    as for the others.
     """
 
     name = "score"
@@ -120,47 +132,57 @@ class ScoreRelease:
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ScoreReports:
         """Score each voter, choose the coordinates, add the noise."""
-        scores = record_scores(ballots)
-        sizes = coordinates_to_report(record_axes(settings.study), ballots.counts, epsilons)
-        order = random_orders(ballots.voters, scores.shape[1], noise)
-        reported = np.zeros(scores.shape, bool)
-        values = np.zeros_like(scores)
-        for size in np.unique(sizes):
-            rows = np.flatnonzero(sizes == size)
-            chosen = order[rows, :size]
-            drawn = noise.cube(RECORD_SENSITIVITY, epsilons[rows], int(size))
-            reported[rows[:, None], chosen] = True
-            values[rows[:, None], chosen] = scores[rows[:, None], chosen] + drawn
+        axes = record_axes(settings.study)
+        blocks, exact = _blocks(axes, settings), record_scores(ballots)
+        about = np.zeros(ballots.voters, np.int64)
+        if not settings.drawn:
+            about = _SUBJECTS[noise.uniform(len(_SUBJECTS), ballots.voters, 1)[:, 0]]
+            exact = np.hstack([exact, record_moments(ballots, np.flatnonzero(about))])
+        reported, values = np.zeros(exact.shape, bool), np.zeros_like(exact)
+        for subject, block in enumerate(blocks):
+            speaking = np.flatnonzero(about == subject)
+            sizes = coordinates_to_report(axes, ballots.counts[speaking], epsilons[speaking], len(block))
+            order = random_orders(len(speaking), len(block), noise)
+            for size in np.unique(sizes).tolist():
+                of_size = np.flatnonzero(sizes == size)
+                rows, chosen = speaking[of_size], block[order[of_size, :size]]
+                drawn = noise.cube(RECORD_SENSITIVITY, epsilons[rows], size)
+                reported[rows[:, None], chosen] = True
+                values[rows[:, None], chosen] = exact[rows[:, None], chosen] + drawn
         return ScoreReports(epsilons, ballots.counts, reported, values)
 
     def acceptable(self, reports: ScoreReports, settings: Settings) -> BoolArray:
         """Refuse a wrong number of coordinates, and scores further out than noise reaches."""
-        axes, sizes = record_axes(settings.study), reports.reported.sum(axis=1)
-        expected = coordinates_to_report(axes, reports.counts, reports.epsilons)
-        largest = reports.counts * RECORD_CLIP
-        terms = axes.design.directions + 1
+        axes, largest = record_axes(settings.study), reports.counts * RECORD_CLIP
+        known = np.zeros(len(reports.counts), bool)
+        for block in _blocks(axes, settings):
+            expected = coordinates_to_report(axes, reports.counts, reports.epsilons, len(block))
+            alone = reports.reported.sum(axis=1) == reports.reported[:, block].sum(axis=1)
+            known |= alone & (reports.reported[:, block].sum(axis=1) == expected)
+        terms = reports.reported.shape[1] + 1
         near = within_reach(reports.values, largest, RECORD_SENSITIVITY, reports.epsilons, terms)
-        return np.asarray((sizes == expected) & near & (reports.reported | (reports.values == 0)).all(axis=1))
+        return np.asarray(known & near & (reports.reported | (reports.values == 0)).all(axis=1))
 
     def condense(self, reports: ScoreReports, settings: Settings) -> ScoreReports | LevelSums:
         """Add the reports up, unless the most extreme of all are to be pulled in."""
-        return reports if settings.robust else _sums(reports)
+        return reports if settings.robust else _sums(reports, record_axes(settings.study))
 
     def aggregate(self, reports: Iterable[ScoreReports | LevelSums], settings: Settings) -> Estimate:
         """Take the mean score of a record along each axis, and find the preference that explains them."""
         axes, batches = record_axes(settings.study), list(reports)
         design = axes.design
         if settings.robust:
-            pulled, felt = _pulled_in(unsummed(batches), settings, axes)
-            sums = _sums(pulled)
-            means = _record_means(sums, _sums(felt), settings, axes)
+            pulled, pulled_felt = _pulled_in(unsummed(batches), settings, axes)
+            every, felt = _sums(pulled, axes), _sums(pulled_felt, axes)
         else:
-            sums = all_sums(batches, _sums)
-            means = _record_means(sums, sums, settings, axes)
-        fit = fit_mean_scores(axes, means.scores, means.noise + means.sampling, drawn=settings.drawn)
-        noise = design.basis @ fit.gain @ means.noise @ fit.gain.T @ design.basis.T
+            every = felt = all_sums(batches, lambda batch: _sums(batch, axes))
+        sums = every.only(_CHOICES)
+        means = _record_means(sums, felt.only(_CHOICES), settings, axes)
+        dilemmas = None if settings.drawn else _dilemmas(every.only(_DILEMMAS), felt.only(_DILEMMAS), settings, axes)
+        fit = fit_mean_scores(axes, means.scores, means.noise + means.sampling, dilemmas)
+        noise = design.basis @ (fit.gain @ means.noise @ fit.gain.T + fit.tilt) @ design.basis.T
         facts: dict[str, Any] = {
-            "coordinates_per_report": np.unique(sums.levels[:, 0]).tolist(),
+            "coordinates_per_report": np.unique(sums.levels[:, 1]).tolist(),
             "of": design.directions,
             "weighing": "every record counts the same",
         }
@@ -187,17 +209,52 @@ class ScoreRelease:
         design = axes.design
         counts = np.full(len(epsilons), settings.study.drawing.dilemmas)
         variances = _variance(axes, coordinates_to_report(axes, counts, epsilons), counts, epsilons.micro)
-        covariance = np.eye(design.directions) * float(influence(variances, settings.equal_votes) ** 2 @ variances)
-        fit = fit_mean_scores(axes, np.zeros(design.directions), covariance, drawn=True)
+        variance = float(influence(variances, settings.equal_votes) ** 2 @ variances)
+        covariance = np.eye(design.directions) * variance / (1.0 if settings.drawn else np.mean(_SUBJECTS == 0))
+        fit = fit_mean_scores(axes, np.zeros(design.directions), covariance)
         carried = design.basis @ fit.gain @ covariance @ fit.gain.T @ design.basis.T
         return Spread(tuple(map(tuple, carried.tolist())))
 
 
-def _sums(reports: ScoreReports) -> LevelSums:
-    """Add up the scores and the largest that they could be, by the number of axes and records and by epsilon."""
-    levels = np.stack([reports.reported.sum(axis=1), reports.counts, reports.epsilons.micro], axis=1)
-    spoken_for = reports.reported * (RECORD_CLIP * reports.counts)[:, None]
-    return LevelSums.of(levels, np.hstack([reports.values, spoken_for]).astype(np.float64))
+_CHOICES, _DILEMMAS = 0, 1
+_SUBJECTS = np.repeat([0, 1, 2], [20 - SQUARES_IN_TWENTY - PRODUCTS_IN_TWENTY, SQUARES_IN_TWENTY, PRODUCTS_IN_TWENTY])
+"""What each of twenty reports is about: choices, the squares of dilemmas, or their products."""
+
+
+def _blocks(axes: RecordAxes, settings: Settings) -> list[IntArray]:
+    """Return the columns that a report chooses its coordinates from, for each thing that it may be about."""
+    k = axes.design.directions
+    columns = np.arange(k if settings.drawn else k + moment_count(k))
+    # A study of one axis has no products: its reports about them are about the square.
+    return (
+        [columns[:k]] if settings.drawn else [columns[:k], columns[k : 2 * k], columns[min(2 * k, len(columns) - 1) :]]
+    )
+
+
+def _sums(reports: ScoreReports, axes: RecordAxes) -> LevelSums:
+    """Add up the numbers and the largest that they could be, by what they are about, by how many, and by epsilon."""
+    k = axes.design.directions
+    of_dilemmas = reports.reported[:, k:].any(axis=1)
+    total = LevelSums()
+    for subject, columns in ((_CHOICES, slice(None, k)), (_DILEMMAS, slice(k, None))):
+        rows = np.flatnonzero(of_dilemmas == (subject == _DILEMMAS))
+        if len(rows) == 0:
+            continue
+        reported, counts = reports.reported[rows, columns], reports.counts[rows]
+        sizes = reported.sum(axis=1)
+        levels = np.stack([np.full(len(rows), subject), sizes, counts, reports.epsilons.micro[rows]], axis=1)
+        spoken_for = reported * (RECORD_CLIP * counts)[:, None]
+        total += LevelSums.of(levels, np.hstack([reports.values[rows, columns], spoken_for]).astype(np.float64))
+    return total
+
+
+def _dilemmas(sums: LevelSums, felt: LevelSums, settings: Settings, axes: RecordAxes) -> TiltedDesign:
+    """Tilt the study's design toward what was told of the dilemmas; where nothing was, the prior remains."""
+    columns = moment_count(axes.design.directions)
+    if not len(sums.counts):
+        return tilted(axes.design, np.zeros(columns), np.eye(columns) * _UNHEARD)
+    means = _record_means(sums, felt, settings, axes)
+    return tilted(axes.design, means.scores, means.noise + means.sampling)
 
 
 @dataclass(frozen=True)
@@ -213,22 +270,22 @@ class _RecordMeans:
 
 
 def _record_means(sums: LevelSums, felt: LevelSums, settings: Settings, axes: RecordAxes) -> _RecordMeans:
-    """Divide what was reported along each axis by the number of records that it is about.
+    """Divide what was reported in each of k columns by the number of records that it is about.
 
-    Every record counts the same: a voter of n records who reports m of k axes is heard along an axis with probability
-    m / k, and what she says there counts k / m times. Epsilons count by what they make a ballot worth.
+    Every record counts the same: a voter of n records who reports m columns is heard in one with a probability that
+    goes as m, and what she says there counts 1 / m times. Epsilons count by what they make a ballot worth.
 
     The spread of the reports, as the mean feels them, has three causes: the noise, whose variance is known; voters who
     differ; and that along an axis only some voters are heard, which for a share f of them is the part 1 - f of what
     voters differ by. Where the reports are too few or too noisy to show that voters differ, they are taken to differ as
     much as a model says.
     """
-    k = axes.design.directions
-    sizes, counts, micro = sums.levels.T
+    _, sizes, counts, micro = sums.levels.T
     usual = np.full(len(counts), round(float(sums.counts @ counts / sums.counts.sum())))
     worth = _variance(axes, coordinates_to_report(axes, usual, Epsilons(micro)), usual, micro)
-    weights = sums.weights(worth, settings.equal_votes) * k / sizes
+    weights = sums.weights(worth, settings.equal_votes) / sizes
     total, spoken_for = np.split(sums.mean(weights), 2)
+    k = len(total)
     times = np.rint(sums.mean(1 / (RECORD_CLIP * counts))[k:])
     heard = times > 0
     about = np.where(heard, spoken_for, 1.0)
@@ -265,16 +322,17 @@ def _pulled_in(batches: list[ScoreReports], settings: Settings, axes: RecordAxes
     return reports(pulled.values), reports(pulled.felt)
 
 
-def coordinates_to_report(axes: RecordAxes, counts: IntArray, epsilons: Epsilons) -> IntArray:
-    """Return the best number m of coordinates for voters with n records.
+def coordinates_to_report(axes: RecordAxes, counts: IntArray, epsilons: Epsilons, most: int | None = None) -> IntArray:
+    """Return the best number m of coordinates for voters with n records, out of so many (or of all axes).
 
     The variance of a mean score from one report is (k / m)(K (m + 1)(m + 2) + S) / n^2, where K = (2 / epsilon)^2 / 3
     and S is the mean square of a voter's score. Of m real, it is least at sqrt(2 + S / K); of the whole numbers next to
     it, the better one is taken.
     """
     spread = expected_square(axes, counts.astype(np.float64)) * 3 * (epsilons.micro / 2e6) ** 2
-    below = np.clip(np.floor(np.sqrt(2 + spread)), 1, axes.design.directions).astype(np.int64)
-    above = np.minimum(below + 1, axes.design.directions)
+    most = axes.design.directions if most is None else most
+    below = np.clip(np.floor(np.sqrt(2 + spread)), 1, most).astype(np.int64)
+    above = np.minimum(below + 1, most)
     worse = _variance(axes, above, counts, epsilons.micro) >= _variance(axes, below, counts, epsilons.micro)
     return np.where(worse, below, above)
 

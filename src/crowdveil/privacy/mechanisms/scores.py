@@ -18,6 +18,7 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import CLIP, GRID, public_design
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
+from crowdveil.estimation.tilted_design import moment_count, moments
 
 T = TypeVar("T", float, FloatArray)
 
@@ -42,6 +43,20 @@ class Scoring:
 def record_scores(ballots: Ballots) -> IntArray:
     """Sum the integer scores of each voter's records on the axes of records, each kept within the clip."""
     return _voter_sums(ballots, record_axes(ballots.study).axes, RECORD_CLIP)
+
+
+def record_moments(ballots: Ballots, rows: IntArray) -> IntArray:
+    """Sum the moments of the dilemmas (``tilted_design``) of some voters, each a whole number within the clip.
+
+    The others have zeros. A moment is the same whichever side was chosen.
+    """
+    design = public_design(ballots.study)
+    result = np.zeros((ballots.voters, moment_count(design.directions)), np.int64)
+    for row in rows.tolist():
+        own = ballots.differences[ballots.offsets[row] : ballots.offsets[row + 1]]
+        whole = np.rint(np.nan_to_num(moments(own @ design.basis)) * RECORD_CLIP).astype(np.int64)
+        result[row] = np.clip(whole, -RECORD_CLIP, RECORD_CLIP).sum(axis=0)
+    return result
 
 
 def voter_scores(ballots: Ballots, clip: int = LARGEST_SCORE) -> IntArray:

@@ -1,0 +1,48 @@
+"""A design that is tilted toward told moments: against a file whose tilt is known, and where little is told."""
+
+import numpy as np
+import pytest
+
+from crowdveil.estimation.design import public_design
+from crowdveil.estimation.tilted_design import TILT, moment_count, moments, tilted
+from crowdveil.study.bundled import load_study
+
+DESIGN = public_design(load_study("kidney"))
+COUNT = moment_count(5)
+
+
+def test_moments_are_squares_and_products_within_one():
+    x = np.array([[1.0, -0.5, 4.0]])
+    assert moments(x).tolist() == [[2 * 0.25 - 1, 2 * 0.0625 - 1, 1.0, -0.25, 1.0, -1.0]]
+    assert moment_count(3) == 6
+
+
+def test_a_file_whose_dilemmas_were_left_out_is_found():
+    """Of the generator's own dilemmas, e^(lambda h) as many were kept as of the loudest: told exactly."""
+    along = DESIGN.along
+    every = moments(along)
+    lean = np.zeros(COUNT)
+    lean[1], lean[7] = -0.8, 0.5
+    weights = np.exp(every @ lean)
+    told = weights @ every / weights.sum()
+    found = tilted(DESIGN, told, 1e-7 * np.eye(COUNT))
+    assert found.moments.mean(axis=0) == pytest.approx(told, abs=0.02)
+    assert moments(found.differences @ DESIGN.basis) == pytest.approx(found.moments, abs=1e-12)
+    # Other moments of the same dilemmas follow: the fourth power along the tilted axis.
+    fourth = weights @ along[:, 1] ** 4 / weights.sum()
+    assert np.mean((found.differences @ DESIGN.basis)[:, 1] ** 4) == pytest.approx(fourth, rel=0.1)
+    assert np.trace(found.untold) < 0.1 * COUNT * TILT**2
+
+
+def test_where_nothing_is_told_the_generator_and_the_prior_remain():
+    found = tilted(DESIGN, np.full(COUNT, 0.9), 1e6 * np.eye(COUNT))
+    assert np.array_equal(found.differences, DESIGN.differences[: len(found.differences)])
+    # The variance of Student's law with three degrees of freedom is three times the square of its scale.
+    assert np.diag(found.untold) == pytest.approx(np.full(COUNT, 3 * TILT**2), rel=0.01)
+    assert np.trace(found.noise) < 1e-4
+
+
+def test_moments_that_no_file_has_leave_finite_numbers():
+    found = tilted(DESIGN, np.full(COUNT, 5.0), 1e-3 * np.eye(COUNT))
+    assert np.isfinite(found.noise).all()
+    assert np.isfinite(found.differences).all()
