@@ -58,7 +58,9 @@ def takes_all(vectors):
     for case in vectors["cases"]:
         study = Study.from_dict(vectors["polls"][case["mechanism"]]["study"])
         terms = Terms(
-            case["mechanism"], Settings(study, study.norm_bound), [Epsilon.of_millionths(case["epsilon_micro"])]
+            case["mechanism"],
+            Settings(study, study.norm_bound, drawn=True),
+            [Epsilon.of_millionths(case["epsilon_micro"])],
         )
         body = json.loads(case["report"])
         assert body.pop("about").keys() == vectors["about"].keys()

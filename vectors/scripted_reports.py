@@ -114,7 +114,7 @@ def third_answer() -> dict[str, Any]:
 
 def _case(mechanism: str, epsilon: Epsilon, seed: str, ballots: Ballots) -> dict[str, Any]:
     study, noise, epsilons = ballots.study, ScriptedNoise(seed), Epsilons.same(epsilon, 1)
-    made = distributed(mechanism, study).report(ballots, Settings(study, study.norm_bound), epsilons, noise)
+    made = distributed(mechanism, study).report(ballots, Settings(study, study.norm_bound, drawn=True), epsilons, noise)
     (body,) = write_reports(mechanism, study, epsilons, made)
     truth = np.array([OPTIONS.index(TRUTH)])
     (option,) = AboutYou().report(truth, len(OPTIONS), Epsilons.same(ABOUT_EPSILON, 1), noise)

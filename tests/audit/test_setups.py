@@ -22,7 +22,7 @@ from crowdveil.study.bundled import synthetic_study
 
 ONE = Epsilon("1")
 STUDY = synthetic_study(3, 4)
-SETTINGS = Settings(STUDY, 2.0)
+SETTINGS = Settings(STUDY, 2.0, drawn=True)
 RECORDS = np.array([[1.0, 0.5, -0.5], [0.0, 1.0, 2.0]])
 
 

@@ -71,7 +71,7 @@ def make_report(
     codes = np.array([_CODES[choice] for choice in choices], np.int8)
     ballots = Ballots(poll.study, np.array([0, len(codes)]), shown, codes)
     epsilons = Epsilons.same(level.epsilon, 1)
-    settings = Settings(poll.study, poll.study.norm_bound)
+    settings = Settings(poll.study, poll.study.norm_bound, drawn=True)
     batch = distributed(poll.mechanism, poll.study).report(ballots, settings, epsilons, noise)
     return write_reports(poll.mechanism, poll.study, epsilons, batch)[0]
 

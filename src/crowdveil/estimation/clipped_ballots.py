@@ -44,10 +44,10 @@ from crowdveil.study.study import Study
 LONGEST = 16
 """Ballots of more records are told as ballots of so many."""
 FEW = 4
-_BALLOTS = 1000
-"""Ballots of a length that are averaged over, at least: enough for two per cent of what is expected."""
 _RECORDS = 13_000
-"""Records in them, at least."""
+"""In the ballots of a length that are averaged over: enough for two per cent of what is expected."""
+_BALLOTS = 200
+"""Ballots of a length, at least."""
 _DILEMMAS = 5000
 """Dilemmas over which a pooled probit is taken."""
 _WHOLE = 0.5
@@ -59,7 +59,9 @@ _STEPS = 400
 _KNOWN = 1e-9
 """Variance of what is known."""
 _ROUNDS = 30
-_SETTLED = 1e-4
+_SETTLED = 1e-3
+_NEGLIGIBLE = 0.01
+"""Lengths of less probability are left out."""
 _LEAST_VARIANCE = 1e-12
 _LEAST_CHANCE = 1e-12
 _SEED = 20_190_608
@@ -187,7 +189,9 @@ class ClippedBallots:
         chance = 1 / (1 + (1 - _WHOLE) / _WHOLE * math.exp(min(-log_odds, 700.0)))
         passed = (np.cumsum(likelihood) - likelihood / 2) / likelihood.sum()
         parts = np.interp((np.arange(_PARTS) + 0.5) / _PARTS, passed, any_length)
-        return np.array([whole, *parts]), np.array([chance, *[(1 - chance) / _PARTS] * _PARTS])
+        nodes, weights = np.array([whole, *parts]), np.array([chance, *[(1 - chance) / _PARTS] * _PARTS])
+        kept = weights >= _NEGLIGIBLE
+        return nodes[kept], weights[kept] / weights[kept].sum()
 
     def _sample(self, n: int) -> FloatArray:
         """Return ballots of n dilemmas."""

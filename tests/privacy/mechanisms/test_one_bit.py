@@ -184,7 +184,7 @@ def test_a_crowd_is_understood_whatever_the_length_of_its_ballots(records):
     deviations = np.sqrt(np.diag(unknown.sampling) + np.diag(along @ estimate.noise.matrix @ along.T))
     # Six deviations, and what the release itself calls doubt.
     assert (np.abs(unknown.center - truth) < 6 * deviations + unknown.doubt + 0.02).all()
-    assert np.corrcoef(unknown.mean, truth)[0, 1] > 0.9
+    assert np.corrcoef(unknown.mean, truth)[0, 1] > (0.9 if records >= 4 else 0.6)
 
 
 def test_sums_are_enough():

@@ -197,7 +197,7 @@ Run = OnSyntheticCrowd | OnSplit
 
 
 def _measure(run: Run, ballots: Ballots, held_out: HeldOut) -> pl.DataFrame:
-    crowd = fit_crowd(ballots)
+    crowd = fit_crowd(ballots, drawn=isinstance(run, OnSyntheticCrowd))
     personal = Groups().draw(ballots.voters, generator(run.name, "epsilons"))
     exact = {SOCIETY: crowd.society, POOLED: crowd.pooled}
     measured = {

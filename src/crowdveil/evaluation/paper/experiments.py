@@ -200,7 +200,7 @@ class AcrossParadigms:
         """Fit everybody once, then release each crowd under every promise."""
         drawn = self.source.draw(self.voters, crowds)
         released = [
-            fit_crowd(drawn.ballots[first : first + self.voters])
+            fit_crowd(drawn.ballots[first : first + self.voters], drawn=drawn.own_preferences is not None)
             for first in range(0, drawn.ballots.voters, self.voters)
         ]
         own = np.array([crowd.society for crowd in released])

@@ -291,7 +291,7 @@ class FittedCrowd:
         return float(np.mean([held[exact.known] for held in inside])) if inside and exact.known.any() else None
 
 
-def fit_crowd(ballots: Ballots) -> FittedCrowd:
-    """Fit everybody, once for all releases."""
-    settings = Settings(ballots.study, ballots.study.norm_bound)
+def fit_crowd(ballots: Ballots, *, drawn: bool = False) -> FittedCrowd:
+    """Fit everybody, once for all releases; ``drawn`` tells whether the study's generator drew the dilemmas."""
+    settings = Settings(ballots.study, ballots.study.norm_bound, drawn=drawn)
     return FittedCrowd(ballots, settings, fit_voters(ballots, settings.norm_bound, threads=1).values)
