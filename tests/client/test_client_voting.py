@@ -36,7 +36,7 @@ BY_MECHANISM = {
     name: {"paradigm": mechanism.paradigms[0], "mechanism": name} for name, mechanism in DISTRIBUTED.items()
 }
 CENTRAL = {"paradigm": "vlcp", "mechanism": "algorithm-1", "questions": [AGE], "completion_code": "DONE-1", "budget": 2}
-BY_LINK = {"paradigm": "vldp", "entry": "links", "questions": [AGE], "about_epsilon": "1"}
+BY_LINK = {"paradigm": "vldp", "mechanism": "algorithm-2", "entry": "links", "questions": [AGE], "about_epsilon": "1"}
 POLLS = {**BY_MECHANISM, "central": CENTRAL, "by-link": BY_LINK}
 
 
