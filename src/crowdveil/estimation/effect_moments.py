@@ -9,8 +9,8 @@ from crowdveil.ballots import Ballots
 from crowdveil.estimation.effects import counts_of_voters
 from crowdveil.estimation.ratios import Ratio
 
-DIFFERENCE, PAIRS, NOISE, REPORTS = range(4)
-"""The first moments: S, n, the variance of the noise in S, and 1 for each voter who has anything to say."""
+DIFFERENCE, PAIRS, NOISE, REPORTS, SQUARES, PRODUCTS, PAIR_SQUARES = range(7)
+"""S, n, the variance of the noise in S, 1 for each voter who has anything to say, and S^2, S n and n^2."""
 MOMENTS = 7
 
 

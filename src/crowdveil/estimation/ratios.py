@@ -82,23 +82,28 @@ class Difference:
     p_value: float
 
 
-def difference(one: Ratio, other: Ratio) -> Difference:
-    """Return the difference of two effects of different people (the method of variance estimates recovery).
+def difference(one: Ratio, other: Ratio, correlation: float = 0.0) -> Difference:
+    """Return the difference of two effects (the method of variance estimates recovery).
 
     The distance from each estimate to the ends of its own interval stands for its error on that side (Zou and Donner
-    2008), so that what Fieller's intervals know of noisy denominators is kept.
+    2008), so that what Fieller's intervals know of noisy denominators is kept. Errors of effects of different people
+    are not correlated.
     """
     found = one.estimate - other.estimate
     if not (one.known and other.known):
         return Difference(found, -2.0, 2.0, 1.0)
     (low_1, high_1), (low_2, high_2) = one.interval(), other.interval()
-    below = math.hypot(one.estimate - low_1, high_2 - other.estimate)
-    above = math.hypot(high_1 - one.estimate, other.estimate - low_2)
+    below = _together(one.estimate - low_1, high_2 - other.estimate, correlation)
+    above = _together(high_1 - one.estimate, other.estimate - low_2, correlation)
     toward_zero = below if found > 0 else above
     if one.interval() == (-1.0, 1.0) or other.interval() == (-1.0, 1.0) or not toward_zero > 0:
         return Difference(found, -2.0, 2.0, 1.0)
     p_value = 2 * (1 - NormalDist().cdf(abs(found) / (toward_zero / _quantile(CONFIDENCE))))
     return Difference(found, max(found - below, -2.0), min(found + above, 2.0), p_value)
+
+
+def _together(one: float, other: float, correlation: float) -> float:
+    return math.sqrt(max(one * one + other * other - 2 * correlation * one * other, 0.0))
 
 
 def told_apart(p_values: Sequence[float], rate: float = 1 - CONFIDENCE) -> list[bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from crowdveil.effect_release import Effect, Effects, GroupDifference, GroupEffects
@@ -24,11 +24,13 @@ def effects_of(
     voters: int,
     smallest: int = 0,
     scale: float = 1.0,
+    correlation: Callable[[int, int, int], float] | None = None,
 ) -> Effects:
     """Read the effects of groups (or of a whole crowd, without a question) from their counts.
 
     Groups that a count, noisy or public, says to have fewer than ``smallest`` voters are merged. ``scale`` is what one
-    in a count stands for, where voters have weights.
+    in a count stands for, where voters have weights. ``correlation`` tells how the errors of a factor's effects in two
+    groups go together, where that is not zero.
     """
     named = dict(zip(labels, counted, strict=True)) if question is not None else {"": counted[0]}
     if question is not None:
@@ -44,7 +46,7 @@ def effects_of(
         )
         for label, one in named.items()
     )
-    return Effects(study, question, groups, _differences(study, named) if len(named) > 1 else ())
+    return Effects(study, question, groups, _differences(study, named, correlation) if len(named) > 1 else ())
 
 
 def _without_small(groups: dict[str, GroupCounts], smallest: int) -> dict[str, GroupCounts]:
@@ -70,12 +72,14 @@ def _effect(factor: str, contrast: str, ratio: Ratio, scale: float) -> Effect:
     )
 
 
-def _differences(study: Study, groups: dict[str, GroupCounts]) -> tuple[GroupDifference, ...]:
-    named = [
-        (factor.name, one, other, difference(groups[one].ratios[k], groups[other].ratios[k]))
-        for k, factor in enumerate(study.factors)
-        for one, other in combinations(groups, 2)
-    ]
+def _differences(
+    study: Study, groups: dict[str, GroupCounts], correlation: Callable[[int, int, int], float] | None
+) -> tuple[GroupDifference, ...]:
+    named = []
+    for k, factor in enumerate(study.factors):
+        for (g, one), (h, other) in combinations(enumerate(groups), 2):
+            shared = 0.0 if correlation is None else correlation(k, g, h)
+            named.append((factor.name, one, other, difference(groups[one].ratios[k], groups[other].ratios[k], shared)))
     apart = told_apart([found.p_value for *_, found in named])
     return tuple(
         GroupDifference(factor, one, other, float(found.estimate), float(found.low), float(found.high), told)
