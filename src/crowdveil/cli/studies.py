@@ -55,6 +55,9 @@ def simulate(
         typer.Option(help="Instead of ballots: a CSV in the public Moral Machine layout (gzipped if named .gz)."),
     ] = None,
     dirty: Annotated[float, typer.Option(help="With --as-csv: the share of dilemmas with something wrong.")] = 0.0,
+    tau: Annotated[
+        float | None, typer.Option(help="The voters' threshold, in a study that allows a third answer. Default: 0.3.")
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -69,11 +72,18 @@ def simulate(
     import numpy as np
 
     from crowdveil.ballot_file import write_ballots
-    from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
+    from crowdveil.sources.simulated import TAU, simulate_crowd, synthetic_crowd
     from crowdveil.study.bundled import load_study
 
     found = load_study(study)
     rng = np.random.default_rng(seed)
+    if tau is not None and found.indifference is None:
+        raise CrowdveilError(f"study {found.name} allows no third answer: leave out --tau, or give it indifference")
+    if found.indifference is not None and (as_csv is not None or found.drawing.method == "gaussian"):
+        raise CrowdveilError(
+            f"study {found.name} allows a third answer, which neither the Moral Machine's layout nor the paper's "
+            "generator knows: simulate ballots (--out) of a study with levels"
+        )
     if records is not None:
         found = replace(found, drawing=replace(found.drawing, dilemmas=records))
     if as_csv is not None and out_path is None:
@@ -87,7 +97,7 @@ def simulate(
     if found.drawing.method == "gaussian":
         crowd = synthetic_crowd(voters, dilemmas, found.dimension, rng).ballots.batches()
     else:
-        crowd = simulate_crowd(found, voters, rng)
+        crowd = simulate_crowd(found, voters, rng, tau=TAU if tau is None else tau)
     with progress("simulating", voters, "voters") as advance:
         written = write_ballots(out_path, found, _counted(crowd, advance), {"simulated": True, "seed": seed})
     show(

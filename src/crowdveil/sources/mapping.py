@@ -7,7 +7,7 @@
     chosen = "chosen"       # the column that says which alternative was chosen ...
     left = "0"              # ... and what it says for the left
     right = "1"             # ... and for the right one
-    neither = "2"           # ... and where neither was; without it such rows are refused
+    neither = "2"           # ... and where neither was; such rows are refused without it, unless the study allows them
     scenario = "kind"       # a column with the type of each dilemma
 
     [features]              # feature = [column of the left alternative, column of the right one]
@@ -66,7 +66,10 @@ class TableMapping:
     left: str = "left"
     right: str = "right"
     neither: str | None = None
-    """What the column says where neither was chosen; None where that is no answer."""
+    """What the column says where neither was chosen; None where that is no answer.
+
+    In a study that allows it, ``neither`` unless another word is given.
+    """
     pair: tuple[str, ...] = ()
     """The columns that join the two rows of a dilemma, where each alternative has a row of its own."""
     yes: str = "1"
@@ -86,6 +89,8 @@ class TableMapping:
     """Column -> pattern: rows to leave out."""
 
     def __post_init__(self) -> None:
+        if self.neither is None and self.study.indifference is not None and not self.pair:
+            object.__setattr__(self, "neither", "neither")
         names = [attribute.name for attribute in self.study.attributes]
         for unknown in (name for name in self.features if name not in names):
             raise CrowdveilError(

@@ -1,0 +1,81 @@
+"""A study with a third answer on the command line: simulate, describe, release, decide, evaluate."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.program import answer, crowdveil, refused
+
+from crowdveil.ballot_file import read_ballots
+from crowdveil.ballots import Ballots
+from crowdveil.errors import CrowdveilError
+from crowdveil.sources.table import read_table
+from crowdveil.study.bundled import load_study
+
+STUDY = Path(__file__).parents[2] / "examples/indecision-study.toml"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("third")
+    answer("simulate", STUDY, "--voters", "400", "--tau", "0.8", "--out", made / "crowd.parquet")
+    answer("ledger", "create", made / "ledger", "--budget", "5")
+    order = ("--paradigm", "rlcp", "--epsilon", "2", "--ledger", made / "ledger")
+    answer("release", made / "crowd.parquet", *order, "--out", made / "release.json")
+    return made
+
+
+def test_a_crowd_is_described_with_its_coins(folder):
+    told = answer("describe", folder / "crowd.parquet")["indifference"]
+    assert told["tau"] == pytest.approx(0.68, abs=0.05)  # 0.8, less what voters' differences take from it
+    assert 0.3 < told["share"] < 0.7
+    assert "Neither side was chosen in" in crowdveil("describe", folder / "crowd.parquet").stdout
+
+
+def test_one_charge_buys_preference_and_threshold(folder):
+    (account,) = answer("ledger", "show", folder / "ledger")["accounts"]
+    assert [entry["epsilon"] for entry in account["entries"]] == [2]
+    release = json.loads((folder / "release.json").read_text())
+    assert release["guarantee"]["epsilon"] == 2
+    assert release["indifference"]["tau"] == pytest.approx(0.68, abs=0.2)
+
+
+def test_a_decision_has_three_probabilities(folder):
+    decided = answer("decide", folder / "release.json", '[{"age": 1}, {"age": 1}]')
+    assert decided["choice"] == "toss a coin"
+    assert sum(decided["probabilities"].values()) == pytest.approx(1)
+    said = crowdveil("decide", folder / "release.json", '[{"age": 1}, {"age": 1}]').stdout
+    assert "Choice: toss a coin" in said
+
+
+def test_a_release_is_judged_by_three_answers(folder):
+    told = answer("evaluate", folder / "release.json", folder / "crowd.parquet")["third_answer"]
+    assert told["limit"] <= told["log_loss"] < told["limit"] + 0.02
+    assert "three-way log loss" in crowdveil("evaluate", folder / "release.json", folder / "crowd.parquet").stdout
+
+
+def test_a_table_says_neither_as_the_host_s_export_does(tmp_path):
+    table = tmp_path / "answers.csv"
+    columns = [f"{side}_{name}" for side in ("left", "right") for name in ("age", "dependents", "drinking")]
+    table.write_text(f"voter,chosen,{','.join(columns)}\na,neither,0,0,0,1,1,1\na,left,0,0,0,1,1,1\n")
+    assert read_table(table, study=load_study(str(STUDY))).choices.tolist() == [0, 1]
+
+
+def test_what_cannot_be_is_refused_in_one_line(folder, tmp_path):
+    kidney = ("simulate", "kidney", "--voters", "5", "--out", tmp_path / "x.parquet")
+    refused(crowdveil(*kidney, "--tau", "1"), "allows no third answer")
+    below = crowdveil("simulate", STUDY, "--voters", "5", "--tau", "-1", "--out", tmp_path / "x.parquet")
+    refused(below, "must be 0 or more")
+    order = ("--paradigm", "vlcp", "--ledger", folder / "ledger", "--out", tmp_path / "r.json")
+    crowd = folder / "crowd.parquet"
+    refused(crowdveil("release", crowd, *order, "--epsilon", "1", "--mechanism", "paper"), "algorithm-1 cannot carry")
+    refused(crowdveil("release", crowd, *order, "--epsilon", "0.0005"), "too small to be shared")
+
+
+def test_ballots_of_other_studies_may_not_hold_neither(folder):
+    ballots = read_ballots(folder / "crowd.parquet")
+    (batch, *_) = ballots.batches()
+    forced = Ballots(replace(batch.study, indifference=None), batch.offsets, batch.dilemmas, batch.choices)
+    with pytest.raises(CrowdveilError, match="by words for indifference"):
+        forced.differences.sum()
