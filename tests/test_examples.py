@@ -44,8 +44,9 @@ def test_the_notebook_runs_from_answers_to_decisions(folder, capsys):
     names = {}
     shown = [run(cell, names) for cell in cells()]
     kinds = {type(value) for value in shown if value is not None}
-    assert {cv.Ballots, cv.Release, cv.Decision, cv.Alignment, pl.DataFrame, matplotlib.axes.Axes} <= kinds
-    for value in (names["ballots"], names["release"], names["decision"], names["alignment"]):
+    assert {cv.Ballots, cv.Release, cv.EffectsRelease, cv.Decision, cv.Alignment} <= kinds
+    assert {pl.DataFrame, matplotlib.axes.Axes} <= kinds
+    for value in (names["ballots"], names["release"], names["effects"], names["decision"], names["alignment"]):
         assert "<" in value._repr_html_()
     assert "remaining 3" in capsys.readouterr().out, "the second release was not refused"
     assert cv.read_release("kidney.json").digest == names["release"].digest

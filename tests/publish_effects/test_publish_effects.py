@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.real_data import MORAL_MACHINE, MORAL_MACHINE_ABOUT, with_moral_machine
+from tests.real_data import (
+    FAIRNESS,
+    FAIRNESS_ABOUT,
+    MORAL_MACHINE,
+    MORAL_MACHINE_ABOUT,
+    with_fairness,
+    with_moral_machine,
+)
 
 import crowdveil as cv
 from crowdveil.ballots import Ballots
@@ -250,3 +257,27 @@ def test_a_third_answer_counts_as_half_of_either(name):
     effect = cv.effects_for_experiments(ballots, name, epsilon=5, seed=1).effects.effect(study.factors[0].name)
     assert effect.estimate == pytest.approx(0.5, abs=0.1)
     assert effect.low <= 0.5 <= effect.high
+
+
+@with_fairness
+def test_fairness_by_party_agrees_with_a_computation_on_the_raw_file():
+    """polars on the rows of the public file: whom Democrats and Republicans chose, of two applicants by their party."""
+    mapping = Path(__file__).parents[2] / "examples/fairness-mapping.toml"
+    ballots = cv.read_table(FAIRNESS, mapping=mapping, about=FAIRNESS_ABOUT)
+    found = cv.exact_effects(ballots, "party")
+    rows = pl.read_csv(FAIRNESS, infer_schema_length=0).drop_nulls(["responseid", "question_index", "answer"])
+    party = pl.col("Political Affiliation").replace_strict({"Democrat": 1, "Republican": -1}, default=0)
+    rows = rows.with_columns(leaning=party, answer=pl.col("answer").cast(pl.Float64, strict=False))
+    pair = ["responseid", "question_index"]
+    chosen, other = (rows.filter(pl.col("answer") == said) for said in (1, 0))
+    pairs = chosen.join(other, on=pair, suffix="_other")
+    about = pl.read_csv(FAIRNESS_ABOUT, infer_schema_length=0)
+    pairs = pairs.join(about.select("responseid", "demog_political"), on="responseid")
+    for label in ("Democrat", "Republican"):
+        hers = pairs.filter(pl.col("demog_political") == label)
+        signs = (hers["leaning"] - hers["leaning_other"]).sign()
+        signs = signs.filter(signs != 0)
+        effect = found.effect("party", label)
+        assert effect.pairs == len(signs)
+        assert effect.estimate == pytest.approx(signs.mean(), abs=1e-12)
+    assert found.effect("crime", "Democrat").low > 0 < found.effect("crime", "Republican").low
