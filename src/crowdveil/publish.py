@@ -47,6 +47,7 @@ def release(
     repair: bool = True,
     equal_votes: bool = False,
     robust: float = 0.0,
+    design: BallotSource | str | None = None,
     one_record_each: bool = False,
     public_selection: str | None = None,
 ) -> Release:
@@ -55,6 +56,8 @@ def release(
     The charge is on disk before the noise is drawn; nothing else is written until ``release.save(path)``.
     ``epsilon`` is one number for all voters or, in distributed paradigms, a list of personal ones in the voters' order;
     ``zcdp`` asks for Gaussian noise instead. ``mechanism`` is the recommended one unless another is named, or "paper".
+    ``design`` names dilemmas that are public, so that nothing is spent on how often what was asked: ballots, of which
+    the choices are not read, or "study" if its own generator drew them.
     ``one_record_each`` confirms that voters are people where nearly all of them have one record.
     ``public_selection`` is needed for voters who were selected from a larger crowd (``Ballots.filter``): it names by
     what, and declares that everybody may know who belongs to them.
@@ -74,6 +77,7 @@ def preview(
     repair: bool = True,
     equal_votes: bool = False,
     robust: float = 0.0,
+    design: BallotSource | str | None = None,
     one_record_each: bool = False,
     public_selection: str | None = None,
 ) -> Preview:
@@ -96,6 +100,7 @@ def release_for_experiments(
     repair: bool = True,
     equal_votes: bool = False,
     robust: float = 0.0,
+    design: BallotSource | str | None = None,
 ) -> Release:
     """Make a repeatable release with seeded floating-point noise. It protects nobody, and charges no ledger."""
     return experiment(ballots, Request.of(locals()), seed)

@@ -18,6 +18,7 @@ from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.privacy.ledger.charge import Charge, Crowd
 from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.public_dilemmas import public_dilemmas
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
     MECHANISMS,
@@ -51,6 +52,8 @@ class Request:
     sensitivity: Sensitivity = "tight"
     equal_votes: bool = False
     robust: float = 0.0
+    design: BallotSource | str | None = None
+    """Ballots whose dilemmas are public, or "study": its own generator drew the dilemmas. None: they are not known."""
     one_record_each: bool = False
     """Voters with one record each are confirmed as people (``check_one_record_each``)."""
     public_selection: str | None = None
@@ -161,7 +164,10 @@ def preview_request(source: BallotSource, request: Request) -> Preview:
     epsilons = _everybodys(request.epsilon, dataset.voters)
     loss = Loss.RHO if isinstance(request.epsilon, ZcdpBudget) else Loss.EPSILON
     name = mechanism_name(request.paradigm, request.mechanism, study, epsilons, loss)
-    settings = Settings(study, bound, request.repair, request.sensitivity, request.equal_votes, request.robust)
+    given = None if request.design is None else public_dilemmas(request.design, study, dataset.fingerprint)
+    settings = Settings(
+        study, bound, request.repair, request.sensitivity, request.equal_votes, request.robust, design=given
+    )
     check_options(MECHANISMS[name], settings)
     guarantee = Guarantee(request.paradigm, epsilons.largest, epsilons.smallest, bound, dataset.voters)
     if isinstance(request.epsilon, ZcdpBudget):

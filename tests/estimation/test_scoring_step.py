@@ -6,7 +6,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from crowdveil.estimation.design import AxisSample
-from crowdveil.estimation.moments import Belief, fit_scores
+from crowdveil.estimation.moments import Belief, ScoreFit, fit_scores
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.scoring_step import (
     CLIP_DOUBT,
@@ -94,11 +94,13 @@ def test_a_step_without_noise_goes_to_the_crowds_preference_however_far():
         assert fit.center == pytest.approx(truth, abs=1e-3)
 
 
-def test_doubt_is_a_part_of_the_preference_and_of_the_way():
-    step, center = Step.at(np.array([0.3, 0.0, -0.2]), SAMPLE, 0.1, 2.0), np.array([0.5, -0.1, -0.2])
-    design = np.array([0.3, 0.0, 0.1])
-    expected = clip_doubt(2.0) * np.abs(center) + (STEP_DOUBT + design) * np.array([0.2, 0.1, 0.0])
-    assert step.doubt(center, design) == pytest.approx(expected)
+def test_doubt_is_a_part_of_the_preference_and_of_the_way_that_is_not_noise():
+    start, center, mean = np.array([0.3, 0.0, -0.2]), np.array([0.8, -0.1, -0.2]), np.array([0.4, -0.1, -0.1])
+    step, design = Step.at(start, SAMPLE, 0.1, 2.0), np.array([0.3, 0.0, 0.1])
+    fit = ScoreFit(mean, np.eye(3), center, np.diag([3.0, 1.0, 1.0]))
+    # Along the first axis, noise of deviation 0.3 explains a part of the way of 0.5: sqrt(0.5^2 - 0.3^2) is left.
+    expected = clip_doubt(2.0) * np.abs(center) + (STEP_DOUBT + design) * np.array([0.4, 0.1, 0.1])
+    assert step.doubt(fit, 0.01, design) == pytest.approx(expected)
     assert clip_doubt(LEAST_DEVIATIONS) == clip_doubt(0.1) == CLIP_DOUBT
     assert clip_doubt(2 * LEAST_DEVIATIONS) == CLIP_DOUBT / 2
 

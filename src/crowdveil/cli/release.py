@@ -76,6 +76,15 @@ def release(
             rich_help_panel=MECHANISM,
         ),
     ] = 0.0,
+    design: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BALLOTS",
+            help="Dilemmas that are public (ballots, whose choices are not read), or: study, if its own generator drew "
+            "those that were asked. Default: they are not known (vlcp, rlcp).",
+            rich_help_panel=MECHANISM,
+        ),
+    ] = None,
     one_record_each: Annotated[
         bool, typer.Option("--one-record-each", help="Confirm that voters with one record each are people.")
     ] = False,
@@ -157,6 +166,7 @@ def release(
             sensitivity=sensitivity,
             equal_votes=equal_votes,
             robust=robust,
+            design=_design(design),
             one_record_each=one_record_each,
             public_selection=public_selection,
         )
@@ -250,6 +260,13 @@ def _maker(
             "(make one with: crowdveil ledger create L --budget 3)"
         )
     return lambda source, request: publish(source, request, account, out_path)
+
+
+def _design(given: str | None) -> BallotSource | str | None:
+    from crowdveil.ballot_file import open_ballots
+    from crowdveil.privacy.mechanisms.public_dilemmas import GENERATOR
+
+    return given if given is None or given == GENERATOR else open_ballots(Path(given))
 
 
 def _level(

@@ -46,16 +46,26 @@ class BallotMeans:
     def expected(self, inverse_length: float, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means along the axes in a crowd of this preference, and their derivative by it."""
         told = min(max(inverse_length, 1 / LONGEST), 1.0)
-        longer = next(place for place, length in enumerate(_LENGTHS) if told >= 1 / length)
-        shorter = max(longer - 1, 0)
-        ends = 1 / _LENGTHS[shorter], 1 / _LENGTHS[longer]
-        share = (told - ends[1]) / (ends[0] - ends[1]) if shorter < longer else 1.0
-        weights = share * self._weights(shorter) + (1 - share) * self._weights(longer)
+        if told not in self._known:
+            weights = self._weights(told)
+            self._known[told] = weights, self._normal(weights)
+        weights, law = self._known[told]
         inflated = 1 + self.inflation
         faint, derivative = self.dilemmas.instrumented(weights, inflated * preference)
-        law = self._normal(weights)
         bent = ClippedNormal(faint / law.kept * self.clip, law.variance, self.clip)
         return bent.mean, (inflated * bent.kept / law.kept)[:, None] * derivative
+
+    @cached_property
+    def _known(self) -> dict[float, tuple[FloatArray, ClippedNormal]]:
+        """Weights and laws of the lengths that were asked about."""
+        return {}
+
+    def _weights(self, told: float) -> FloatArray:
+        """Return what each dilemma weighs in ballots of which the mean of 1 / n is known."""
+        longer = next(place for place, length in enumerate(_LENGTHS) if told >= 1 / length)
+        ends = [_LENGTHS[max(longer - 1, 0)], _LENGTHS[longer]]
+        share = (told - 1 / ends[1]) / (1 / ends[0] - 1 / ends[1]) if ends[0] < ends[1] else 1.0
+        return share * self._weigh(ends[0]) + (1 - share) * self._weigh(ends[1])
 
     def _normal(self, weights: FloatArray) -> ClippedNormal:
         """Return the law with mean 0 of which clipping keeps the share that it keeps here of a faint preference."""
@@ -65,17 +75,14 @@ class BallotMeans:
         deviation = self.clip / (np.sqrt(2) * erfinv(kept))
         return ClippedNormal(np.zeros(len(kept)), deviation**2, self.clip)
 
-    def _weights(self, place: int) -> FloatArray:
-        if place not in self._cache:
-            self._cache[place] = self._weigh(_LENGTHS[place])
-        return self._cache[place]
-
     @cached_property
-    def _cache(self) -> dict[int, FloatArray]:
+    def _weighed(self) -> dict[int, FloatArray]:
         return {}
 
     def _weigh(self, n: int) -> FloatArray:
         """Return what each dilemma weighs in ballots of n; the last, too few for a ballot, in one of usual size."""
+        if n in self._weighed:
+            return self._weighed[n]
         x = self.dilemmas.along
         squares = np.square(x)
         whole = len(x) // n * n
@@ -83,4 +90,5 @@ class BallotMeans:
         if whole < len(x):
             sums = np.concatenate([sums, squares[whole:] + (n - 1) * squares.mean(axis=0)])
         variance = (sums - squares) / n**2 + SCORE_DISAGREEMENT**2 * sums / n
-        return n * ClippedNormal(x / n, np.maximum(variance, _LEAST_VARIANCE), self.clip).mean
+        self._weighed[n] = n * ClippedNormal(x / n, np.maximum(variance, _LEAST_VARIANCE), self.clip).mean
+        return self._weighed[n]

@@ -82,6 +82,20 @@ class Design:
         return AxisSample(self.along)
 
 
+@dataclass(frozen=True, eq=False)
+class PublicDilemmas:
+    """Dilemmas that everybody may know, as they were given in place of a study's own."""
+
+    differences: FloatArray | None
+    """In model units, a row a dilemma; None for the generator's."""
+    words: str
+    """What was given."""
+
+    def in_place_of(self, design: Design) -> Design:
+        """Return the design with these dilemmas; the axes stay those of the study."""
+        return design if self.differences is None else replace(design, differences=self.differences)
+
+
 @dataclass(frozen=True)
 class AxisSample:
     """Dilemmas along the axes of a design, and what a crowd of a given preference gamma would choose in them."""

@@ -122,7 +122,7 @@ class Guess:
         sampling = bound if told is None else np.minimum(told, bound)
         errors = np.diag(noise + (likely if told is None else sampling))
         fit = fit_scores(step.expected, score, errors, self.belief)
-        doubt = step.doubt(fit.center, _DESIGN_BOUND * self.design)
+        doubt = step.doubt(fit, noise, _DESIGN_BOUND * self.design)
         return replace(
             self,
             belief=doubted(Belief(fit.mean, fit.covariance), 0.0, doubt),

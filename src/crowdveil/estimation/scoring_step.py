@@ -30,7 +30,7 @@ from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import AxisSample
-from crowdveil.estimation.moments import Belief
+from crowdveil.estimation.moments import Belief, ScoreFit
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.probit import slopes_and_weights
 
@@ -91,13 +91,16 @@ class Step:
     def _at_the_start(self) -> FloatArray:
         return self.sample.instrumented(self.instruments / 2, self.start)[0]
 
-    def doubt(self, center: FloatArray, design: FloatArray) -> FloatArray:
+    def doubt(self, fit: ScoreFit, noise: float, design: FloatArray) -> FloatArray:
         """Return a bound on what an unshrunk estimate may be wrong by along each axis, beside noise and sampling.
 
+        A part of it goes with the way from the start. That is not made of noise: so noise of this variance on each mean
+        is taken off the way of the unshrunk estimate, down to that of the most probable preference.
         ``design`` is how far, relatively, mean squares along the axes may be from those of the sample.
         """
-        moved = np.abs(center - self.start)
-        return np.asarray(clip_doubt(self.deviations) * np.abs(center) + (STEP_DOUBT + design) * moved, np.float64)
+        way = np.square(fit.center - self.start) - noise * np.square(fit.gain).sum(axis=1)
+        moved = np.sqrt(np.maximum(way, np.square(fit.mean - self.start)))
+        return np.asarray(clip_doubt(self.deviations) * np.abs(fit.center) + (STEP_DOUBT + design) * moved, np.float64)
 
 
 def clip_doubt(deviations: float) -> float:

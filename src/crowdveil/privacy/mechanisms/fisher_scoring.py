@@ -16,7 +16,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.estimation.clipped_means import voter_clip
-from crowdveil.estimation.design import SAMPLE, AxisSample, Design, public_design
+from crowdveil.estimation.design import AxisSample, Design, public_design
 from crowdveil.estimation.guess import DESIGN_DEVIATION, Guess, Units, records_guess, voters_guess
 from crowdveil.estimation.scoring_step import Step, clip_in_deviations
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -29,7 +29,7 @@ from crowdveil.privacy.mechanisms.mechanism import (
     measured,
     unknown_along,
 )
-from crowdveil.privacy.mechanisms.randomised_response import oriented
+from crowdveil.privacy.mechanisms.public_dilemmas import shown_dilemmas
 from crowdveil.privacy.mechanisms.score_plan import Plan
 from crowdveil.privacy.mechanisms.score_sums import (
     SCORE_STEPS,
@@ -52,7 +52,7 @@ class _FisherScoring:
     """The steps that all three mechanisms take."""
 
     papers = ()
-    options = ()
+    options: tuple[str, ...] = ()
     estimates = Estimand.PREFERENCE
     takes = Loss.EPSILON
     by_voter: bool
@@ -65,7 +65,7 @@ class _FisherScoring:
         if not self.by_voter:
             counted = measured(source, _squared_lengths)
             units, squared_lengths = counted.records, int(counted.total[0])
-        plan = self._plan(design, units, loss)
+        plan = self._plan(design, units, settings, loss)
         first = partial(first_sums, design.basis, plan.first_clip(settings.study), self.by_voter, *plan.bought)
         return replace(measured(source, first), source=source, squared_lengths=squared_lengths, design=design)
 
@@ -76,7 +76,7 @@ class _FisherScoring:
         source, design = measurement.source, measurement.design
         records = 0 if self.by_voter else measurement.records
         units = Units(self.by_voter, measurement.voters, records, measurement.squared_lengths)
-        plan = self._plan(design, units.count, loss)
+        plan = self._plan(design, units.count, settings, loss)
         dimension, scale = len(measurement.total), _scale(units, plan.epsilons[0])
         seen = _noisy_mean(measurement, units, plan.epsilons[0], noise)
         guess = self._guess(seen, units, design, settings, plan)
@@ -102,7 +102,11 @@ class _FisherScoring:
         return Estimate(
             design.basis @ guess.belief.mean,
             _carried(scale, design.basis @ guess.gain, dimension),
-            {"steps": len(plan.epsilons), "weighs": "voters equally" if self.by_voter else "records equally"},
+            {
+                "steps": len(plan.epsilons),
+                "weighs": "voters equally" if self.by_voter else "records equally",
+                **({} if settings.design is None else {"design": settings.design.words}),
+            },
             unknown,
         )
 
@@ -110,7 +114,7 @@ class _FisherScoring:
         """Return the noise as it would be carried through the last step at an indifferent crowd's preference."""
         design = public_design(settings.study)
         units = voters if self.by_voter else voters * settings.study.drawing.dilemmas
-        plan = self._plan(design, units, loss)
+        plan = self._plan(design, units, settings, loss)
         scatter = voter_clip(settings.study.drawing.dilemmas) ** 2 if self.by_voter else None
         design = design.whole if plan.rest else design
         zero, sample = np.zeros(design.directions), design.sample.head(_EXPECTED_ON)
@@ -126,17 +130,22 @@ class _FisherScoring:
             dimension = design.directions * (2 if plan.squares else 1) + plan.lengths
         return _carried(2 / (units * plan.epsilons[-1].value), design.basis @ gain, dimension)
 
-    def _plan(self, design: Design, units: int, loss: Epsilon) -> Plan:
-        return Plan.of(design, units, loss, by_voter=self.by_voter, design_known=self.design_known)
+    def _plan(self, design: Design, units: int, settings: Settings, loss: Epsilon) -> Plan:
+        return Plan.of(design, units, loss, by_voter=self.by_voter, design_known=self._knows(settings))
+
+    def _knows(self, settings: Settings) -> bool:
+        """Whether the law of the dilemmas is known."""
+        return self.design_known or settings.design is not None
 
     def _dilemmas(self, source: BallotSource, settings: Settings) -> Design:
-        return public_design(settings.study)
+        design = public_design(settings.study)
+        return design if settings.design is None else settings.design.in_place_of(design)
 
     def _guess(self, seen: FloatArray, units: Units, design: Design, settings: Settings, plan: Plan) -> Guess:
         """Read the first step: a preference, its size, and how loud units are."""
         k, sample = design.directions, design.sample
         variance = cube_variance(_scale(units, plan.epsilons[0]), 1.0, len(seen))
-        doubt = np.full(k, 0.0 if self.design_known else DESIGN_DEVIATION)
+        doubt = np.full(k, 0.0 if self._knows(settings) else DESIGN_DEVIATION)
         if plan.squares:
             ratios, doubt = _ratios(sample, (seen[-k:] + 1) / 2, variance / 4)
             sample = sample.stretched(ratios)
@@ -207,6 +216,7 @@ class VoterScore(_FisherScoring):
     """
 
     name = "voter-score"
+    options = ("design",)
     title = "Fisher scoring with cube noise on the sums of voters' bounded scores"
     words = "noise, added once at each of a few steps, to sums of all voters' scores, each of them kept within bounds"
     paradigms = ("vlcp", "rlcp")
@@ -225,6 +235,7 @@ class PooledScore(_FisherScoring):
     """
 
     name = "pooled-score"
+    options = ("design",)
     title = "Fisher scoring with cube noise on the sums of all records' bounded scores"
     words = "noise, added once at each of a few steps, to sums of the scores of all records"
     paradigms = ("rlcp",)
@@ -251,11 +262,4 @@ class PooledChoices(_FisherScoring):
 
     def _dilemmas(self, source: BallotSource, settings: Settings) -> Design:
         """Take the dilemmas that were shown (some, if they are many) in place of the generator's."""
-        shown: list[FloatArray] = []
-        kept = 0
-        for ballots in source.batches():
-            shown.append(oriented(ballots)[0][: SAMPLE - kept].astype(np.float64))
-            kept += len(shown[-1])
-            if kept == SAMPLE:
-                break
-        return replace(public_design(settings.study), differences=np.concatenate(shown))
+        return replace(public_design(settings.study), differences=shown_dilemmas(source))

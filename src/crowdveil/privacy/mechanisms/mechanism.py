@@ -20,7 +20,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import Tally, add_up
-from crowdveil.estimation.design import Design
+from crowdveil.estimation.design import Design, PublicDilemmas
 from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.indifference import Indifference
@@ -74,9 +74,17 @@ class Settings:
     """Share of the reports with unbounded noise that is pulled in, at each end of each coordinate (``aggregation``)."""
     drawn: bool = False
     """The study's own generator drew the dilemmas, as in a poll: nothing about them is in doubt."""
+    design: PublicDilemmas | None = None
+    """Dilemmas that are public, in place of what is guessed of those of secret records."""
 
 
-OPTIONS: Mapping[str, Any] = {"repair": True, "sensitivity": "tight", "equal_votes": False, "robust": 0.0}
+OPTIONS: Mapping[str, Any] = {
+    "repair": True,
+    "sensitivity": "tight",
+    "equal_votes": False,
+    "robust": 0.0,
+    "design": None,
+}
 """The settings that some mechanisms know and others do not, with the value that is none."""
 
 

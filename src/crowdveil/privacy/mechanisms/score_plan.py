@@ -23,13 +23,15 @@ from crowdveil.study.study import Study
 
 _LENGTHS = 10
 """From so loud on, the mean of one over the length of ballots is worth its noise."""
-_LOUD = 250
+_LOUD = 200
 """From so loud on, a second step is worth half of epsilon."""
 _SQUARES = 150
 """From so loud on, the mean squares along the axes are worth their noise."""
-_WORTH_ALL = 500
-"""From so many units times epsilon for each of all directions on, those left out by factors are worth their noise."""
-_FIRST_NOISE = 0.05
+_WORTH_ALL = 75
+"""From so many units times epsilon for each of all directions on, a second step looks along those left out by factors.
+
+That costs a little of what probabilities tell, and lets dilemmas be decided in which these directions differ."""
+_VOTERS_NOISE, _RECORDS_NOISE = 0.05, 0.03
 """Means are clipped as far out as keeps their noise at this part of what a preference is, a priori."""
 _NEAREST_CLIP, _FURTHEST_CLIP = 0.35, 3.0
 """But not nearer, in deviations of a unit over a whole ballot, nor further, in those of a record."""
@@ -66,7 +68,8 @@ class Plan:
         nearly as much as signs would.
         """
         unit = voter_clip(study.drawing.dilemmas) if self.by_voter else 1.0
-        allowed = _FIRST_NOISE * prior_deviation(public_design(study).directions) * math.sqrt(2 / math.pi)
+        share = _VOTERS_NOISE if self.by_voter else _RECORDS_NOISE
+        allowed = share * prior_deviation(public_design(study).directions) * math.sqrt(2 / math.pi)
         return max(_NEAREST_CLIP * unit, min(allowed / self.first_noise, _FURTHEST_CLIP))
 
     @classmethod

@@ -1,0 +1,94 @@
+"""A public design that somebody gives: its choices are never read, what cannot be one is refused, and it is used."""
+
+import numpy as np
+import pytest
+from scripted_noise import RecordingNoise
+
+from crowdveil.ballots import Ballots, census
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.design import public_design
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.public_dilemmas import public_dilemmas
+from crowdveil.publish import release_for_experiments
+from crowdveil.sources.simulated import simulate_crowd
+from crowdveil.study.bundled import load_study
+
+KIDNEY, MACHINE = load_study("kidney"), load_study("moral-machine")
+OTHERS = "another data set"
+
+
+def crowd(study, voters, seed):
+    return next(simulate_crowd(study, voters, np.random.default_rng(seed)))
+
+
+def test_choices_are_not_read():
+    ballots = crowd(KIDNEY, 20, 1)
+    signs = np.random.default_rng(2).choice([-1.0, 1.0], ballots.records)
+    turned = Ballots.from_differences(KIDNEY, ballots.offsets, ballots.differences * signs[:, None])
+    one, two = (public_dilemmas(given, KIDNEY, OTHERS).differences for given in (ballots, turned))
+    assert one.tobytes() == two.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("generator", "give ballots whose dilemmas are public, or 'study'"),
+        (crowd(MACHINE, 20, 1), "of study moral-machine, the ballots of kidney"),
+        (crowd(KIDNEY, 2, 1), "has 80 dilemmas: give at least 100"),
+        (
+            Ballots.from_differences(KIDNEY, np.array([0, 200]), np.zeros((200, KIDNEY.dimension))),
+            "no dilemma in which anything differs",
+        ),
+    ],
+)
+def test_what_is_no_design_is_refused(given, words):
+    with pytest.raises(CrowdveilError, match=words):
+        public_dilemmas(given, KIDNEY, OTHERS)
+
+
+def test_the_protected_ballots_are_not_taken_for_public_ones():
+    ballots = crowd(KIDNEY, 20, 1)
+    with pytest.raises(CrowdveilError, match="the design is the ballots themselves"):
+        public_dilemmas(ballots, KIDNEY, census(ballots).fingerprint)
+
+
+@pytest.mark.parametrize("mechanism", [VoterScore(), PooledScore()], ids=lambda m: m.name)
+def test_a_design_that_is_known_is_not_bought_and_not_in_doubt(mechanism):
+    ballots, epsilon = crowd(KIDNEY, 1200, 3), Epsilon(1)
+    sizes, doubts = [], []
+    for given in (None, public_dilemmas("study", KIDNEY, OTHERS)):
+        settings, noise = Settings(KIDNEY, 2.0, design=given), RecordingNoise()
+        made = mechanism.release(mechanism.measure(ballots, settings, epsilon), settings, epsilon, noise)
+        sizes.append(noise.asked[0][-1])
+        doubts.append(made.unknown.doubt.sum())
+    assert sizes[0] - sizes[1] == public_design(KIDNEY).directions
+    assert doubts[1] < doubts[0]
+
+
+def test_rare_dilemmas_are_read_rightly_where_their_law_is_given():
+    """Of dilemmas that differ along the first feature, three in four were not asked: the public design says so."""
+    rng = np.random.default_rng(5)
+
+    def thinned(voters, seed):
+        whole = crowd(KIDNEY, voters, seed)
+        kept = (np.abs(whole.differences[:, 0]) == 0) | (rng.random(whole.records) < 0.25)
+        counts = np.add.reduceat(kept, whole.offsets[:-1])
+        offsets = np.concatenate([[0], counts.cumsum()])
+        return Ballots.from_differences(KIDNEY, offsets, whole.differences[kept]), whole
+
+    asked, whole = thinned(3000, 6)
+    truth = release_for_experiments(whole, "rlcp", epsilon=50, seed=1).parameter[0]
+    known, guessed = (
+        release_for_experiments(asked, "rlcp", epsilon="0.012", seed=1, design=design)
+        for design in (thinned(300, 7)[0], None)
+    )
+    assert abs(known.parameter[0] - truth) < abs(guessed.parameter[0] - truth)
+    assert "public dilemmas were given" in known.facts["design"]
+    assert "design" not in guessed.facts
+
+
+def test_mechanisms_that_know_the_dilemmas_take_no_design():
+    with pytest.raises(CrowdveilError, match="design"):
+        release_for_experiments(crowd(KIDNEY, 20, 1), "alcp", epsilon=1, seed=1, design="study")
