@@ -18,7 +18,7 @@ from crowdveil.study.bundled import load_study
 KIDNEY = load_study("kidney")
 
 
-def asked(server, transcript, *, model="m", key=None, timeout=10.0, seed=1, dilemmas=10, at_once=1):
+def asked(server, transcript, *, model="m", key=None, timeout=60.0, seed=1, dilemmas=10, at_once=1):
     endpoint = ChatEndpoint(server.url, model, key, timeout, first_pause=0.001)
     return ask_model(endpoint, model, KIDNEY, transcript, dilemmas=dilemmas, seed=seed, at_once=at_once)
 
@@ -92,7 +92,7 @@ def test_a_trouble_that_passes_is_waited_out(tmp_path, trouble):
 @pytest.mark.parametrize("trouble", ["hang", "drip"])
 def test_a_server_that_hangs_is_asked_again(tmp_path, trouble):
     with chat_server(troubles=[trouble]) as server:
-        assert asked(server, tmp_path / "t.jsonl", dilemmas=1, timeout=0.5) == 2
+        assert asked(server, tmp_path / "t.jsonl", dilemmas=1, timeout=2.0) == 2
 
 
 @pytest.mark.parametrize(

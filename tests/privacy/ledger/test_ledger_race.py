@@ -44,7 +44,7 @@ def test_check_then_insert_fails_in_the_same_race(tmp_path: Path) -> None:
     setup.close()
 
     def naive_charge() -> None:
-        connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+        connection = sqlite3.connect(path, isolation_level=None, timeout=600)
         try:
             (spent,) = connection.execute("SELECT coalesce(sum(epsilon), 0) FROM entry").fetchone()
             if spent + STEP > BUDGET:
