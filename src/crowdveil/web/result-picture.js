@@ -17,7 +17,7 @@ const SHARPNESS = 2; // pixels a unit
 const COLOURS = {
   rail: { stroke: "#dedad1", "stroke-width": 5, "stroke-linecap": "round" },
   middle: { stroke: "#8b887e", "stroke-width": 1.5 },
-  "open-mark": { fill: "#1d1d1b", "fill-opacity": 0.16 },
+  "open-mark": { fill: "#1d1d1b", "fill-opacity": 0.26 },
   "crowd-mark": { fill: "#1d1d1b" },
   "own-mark": { fill: "#0067a3", stroke: "#fffefb", "stroke-width": 1.5 },
 };

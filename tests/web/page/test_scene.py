@@ -49,7 +49,7 @@ DRAW = """async ([study, dilemmas]) => {
 def drawn(modules):
     """Dilemmas of the Moral Machine, by feature name, each with what its picture shows."""
     study, rng = load_study("moral-machine"), np.random.default_rng(7)
-    sessions = [dilemma for _ in range(12) for dilemma in draw_session(study, rng)]
+    sessions = [dilemma for _ in range(8) for dilemma in draw_session(study, rng)]
     dilemmas = [{a.name: list(a.values) for a in dilemma.alternatives} for dilemma in sessions]
     shown = modules.evaluate(DRAW, [study.as_dict(), dilemmas])
     named = [{side: dict(zip(study.feature_names, d[side], strict=True)) for side in d} for d in dilemmas]
