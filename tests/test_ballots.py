@@ -313,3 +313,13 @@ def test_dilemmas_take_the_smallest_type_that_holds_them() -> None:
     left, right = np.array([[1.0, 0.0]]), np.array([[0.0, 5.0]])
     assert dilemmas_between(STUDY, left, right).dtype == np.int8
     assert dilemmas_between(STUDY, left / 2, right).tolist() == [[0.5, -5.0]]
+
+
+def test_levels_of_what_voters_said_are_public_where_they_are_given():
+    study = load_study("synthetic-2")
+    given = (study, ["ann", "bob"], [[1, 0]] * 2, [[0, 0]] * 2, [1, 1])
+    made = Ballots.from_arrays(*given, about={"side": ["left", None]}, levels={"side": ["left", "right"]})
+    assert made.about["side"].labels == ("left", "right")
+    assert made.about["side"].to_list() == ["left", None]
+    with pytest.raises(CrowdveilError, match="'up' is not among the categories left, right"):
+        Ballots.from_arrays(*given, about={"side": ["up", "left"]}, levels={"side": ["left", "right"]})

@@ -101,11 +101,14 @@ class Ballots:
         *,
         scenario: Sequence[str | None] | None = None,
         about: Mapping[str, Sequence[str | None]] | None = None,
+        levels: Mapping[str, Sequence[str]] | None = None,
     ) -> Ballots:
         """Make ballots from a row a record: whose it is, the two alternatives, and which was chosen.
 
         ``left`` and ``right`` hold the features' own values in the study's order. ``choice`` is 1 or True for the
         left alternative, -1 or False for the right, 0 for neither. ``about`` repeats in each row what the voter said.
+        ``levels`` are the public answers to such a question. Where they are not given, those that occur are taken for
+        public: that somebody gave a rare one shows in the list of groups.
 
         >>> from crowdveil.study.bundled import load_study
         >>> study = load_study("synthetic-2")
@@ -126,7 +129,7 @@ class Ballots:
         offsets = _offsets(counts)
         said = {}
         for question, column in (about or {}).items():
-            rows = Categories.encode([column[i] for i in order])
+            rows = Categories.encode([column[i] for i in order], (levels or {}).get(question))
             said[question] = rows[offsets[:-1]]
             if not np.array_equal(np.repeat(said[question].codes, counts), rows.codes):
                 raise CrowdveilError(f"about: some voters have more than one answer to {question!r}")
