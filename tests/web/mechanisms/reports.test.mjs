@@ -114,3 +114,15 @@ for (const [name, [mechanism, change]] of Object.entries(REFUSED)) {
     assert.throws(() => make(mechanism, change), RangeError);
   });
 }
+
+test("neither is an answer only where the study allows it, and only by mechanisms that have a place for it", () => {
+  const third = readVectors()["third-answer"];
+  const neither = dilemmas.map(() => "neither");
+  assert.throws(() => make("one-bit", { choices: neither }), /left or right, not neither/);
+  const study = third.polls["one-bit"].study;
+  for (const mechanism of Object.keys(polls)) {
+    const made = () => js.makeReport({ ...polls[mechanism], study }, third.dilemmas, neither, EPSILON, about);
+    if (Object.hasOwn(third.polls, mechanism)) assert.ok(made().length > 0);
+    else assert.throws(made, /does not carry all answers/);
+  }
+});
