@@ -48,7 +48,9 @@ def test_a_report_is_sealed_sent_to_the_relay_and_opened_by_the_host(open_link, 
     voter.to_review()
     voter.page.locator(".sent summary").click()
     shown = json.loads(voter.page.locator(".sent pre").inner_text())
-    assert "sent to the relay" in voter.page.locator("main").inner_text()
+    before = voter.page.locator("main").inner_text()
+    assert "sent to the relay" in before
+    assert "After that nobody can find it any more, not even you." in before
     voter.press_primary()
     voter.done()
     assert "The relay has your report" in voter.page.locator("main").inner_text()

@@ -36,10 +36,13 @@ export function review(page) {
       h(
         "p",
         { class: "note" },
-        say(page.poll.relay ? "sent_relayed" : central ? "sent_central" : "sent_distributed", { bytes: new TextEncoder().encode(body).length }),
+        say(poll.relay ? "sent_relayed" : central ? "sent_central" : "sent_distributed", {
+          bytes: new TextEncoder().encode(body).length,
+        }),
       ),
       h("pre", { dir: "ltr", tabindex: "0", "aria-label": say("show_sent") }, body),
     ),
+    poll.relay ? h("p", { class: "note" }, say("relay_withdraw")) : null,
     h("form", { onsubmit: send }, actions(page, { back: "change", onward: "send" })),
   );
 }
