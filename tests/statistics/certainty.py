@@ -14,7 +14,6 @@ from crowdveil.ballots import Ballots
 from crowdveil.decision import crowd_certainty
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.mechanisms.registry import CENTRAL
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas
 
@@ -31,7 +30,7 @@ def wrong_and_certain(
     The crowd is fixed, and its preference over all features is exact; only the noise is fresh. Where the ranking and
     the unshrunk estimate differ nothing is certain, as in a decision.
     """
-    by_record = mechanism in CENTRAL and mechanism != "voter-score"
+    by_record = mechanism not in ("voter-score", "one-bit")
     truth = crowd_preference(ballots, weighting="choices" if by_record else "voters").preference
     count = np.zeros((len(CERTAINTIES), len(dilemmas)))
     for number in range(draws):

