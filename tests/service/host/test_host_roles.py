@@ -153,6 +153,14 @@ def test_a_second_factor_is_asked_for_at_every_password(hosted):
     assert not hosted.store.hosts.get("host").has_second_factor
 
 
+def test_whoever_lost_the_phone_comes_back_by_a_link_and_sets_up_another(hosted):
+    key, now = hosted.store.hosts.new_key(), hosted.service.now()
+    hosted.store.hosts.set_second_factor("host", key, code_at(key, now), now)
+    hosted.browser.cookies.clear()
+    hosted.sign_in()
+    assert not hosted.store.hosts.get("host").has_second_factor
+
+
 def test_the_log_tells_who_did_what(hosted):
     hosted.submit("/host/polls/trusted", "/host/polls/trusted/close")
     hosted.vote("untrusted", 3)

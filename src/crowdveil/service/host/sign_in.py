@@ -41,6 +41,8 @@ def sign_in(request: HostRequest) -> Response:
             else "Name, password and code do not belong together. (A code counts once: wait for the next.)"
         )
         return _refused(request, 403, wrong)
+    if by_link:  # Whoever can start the server has lost the phone, and sets up another.
+        request.store.hosts.drop_second_factor(host)
     how = "with a link" if by_link else "with a password"
     request.store.audit_log.add(LogEntry(now, host, "signed in", None, how))
     first_time = by_link and not request.store.hosts.has_password(host)
