@@ -16,6 +16,7 @@ from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.relay import SEALED_LENGTH, Batch, KeyConfiguration
 from crowdveil.protocol.submission import new_token, report_id
 from crowdveil.relay import schema
+from crowdveil.service.store import schema as host_schema
 from crowdveil.study.plain_data import canonical_json
 
 
@@ -209,6 +210,11 @@ def test_a_host_that_tells_other_terms_gets_nothing(start: Start) -> None:
     pair = start(batch=10)
     pair.vote(25)
     known = pair.relay.status(pair.name).poll
+    with pair.host.database.writing() as connection:
+        connection.execute(host_schema.relay_key.update().values(private_key=f"{7:064x}"))
+    pair.host.batches._keys.clear()
+    assert pair.courier.round() == 0
+    assert pair.relay.waiting(pair.name) == 25
     for changed in ({"batch": 2}, {"public_key": known.configuration.public_key[:-4] + "AAAA"}):
         told = {**known.as_dict(), "configuration": {**known.as_dict()["configuration"], **changed}}
         with pytest.raises(CrowdveilError):

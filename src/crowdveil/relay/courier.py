@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from urllib.parse import quote
 
-from crowdveil.client.connection import Connection
+from crowdveil.client.connection import Connection, Unreachable
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.description import read_poll
 from crowdveil.protocol.polls import State
@@ -35,26 +35,42 @@ class Courier:
 
     def adopt_polls(self) -> list[str]:
         """Take up the host's polls that name this relay; return the names of those that it carries."""
-        for listed in self.host.ask("GET", "/api/polls")["polls"]:
-            self._visit(str(listed["id"]))
+        for name in self._listed():
+            self._visit(name)
         return self.store.polls()
 
     def round(self) -> int:
-        """Hear how the polls stand, and hand over all that is due; return how many batches were acknowledged."""
-        self.adopt_polls()
-        return sum(self._hand_over(name) for name in self.store.polls())
+        """Hear how the polls stand, and hand over all that is due; return how many batches were acknowledged.
 
-    def _visit(self, name: str) -> None:
+        A poll that its host describes differently than before, or refuses a batch of, is logged and left as it is; the
+        others go on. A host that does not answer ends the round.
+        """
+        delivered = 0
+        for name in sorted({*self._listed(), *self.store.polls()}):
+            try:
+                delivered += self._hand_over(name) if self._visit(name) else 0
+            except Unreachable:
+                raise
+            except CrowdveilError as error:
+                LOG.warning("nothing is handed over", extra={"told": {"poll": name, "why": str(error)}})
+        return delivered
+
+    def _listed(self) -> list[str]:
+        return [str(listed["id"]) for listed in self.host.ask("GET", "/api/polls")["polls"]]
+
+    def _visit(self, name: str) -> bool:
+        """Hear how a poll stands; return whether this relay carries it."""
         described = self.host.ask("GET", f"/api/polls/{quote(name, safe='')}")
+        if described["relay"] is None or described["relay"]["configuration"]["relay"] != self.relay_url:
+            return False
         poll = read_poll(described)
-        if poll.relay is None or poll.relay.url != self.relay_url:
-            return
         self.store.adopt(RelayedPoll.of(poll, described))
         closed = described["state"] == State.CLOSED.value
         if self.store.status(poll.name).closed_by_host is not closed:
             self.store.set_closed(poll.name, closed)
             if closed:
                 self._tell_rest(poll.name)
+        return True
 
     def _tell_rest(self, name: str) -> None:
         waiting, size = self.store.waiting(name), self.store.status(name).poll.configuration.batch
