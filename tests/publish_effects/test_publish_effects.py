@@ -64,6 +64,7 @@ def test_effects_are_charged_written_and_read_again(name, ledger, tmp_path):
     assert again.exact
     assert again.ledger == {"id": ledger.id, "entry": entry.id}
     assert ("groups_not_protected" in again.facts) == (name[0] in "ra")
+    assert ("groups_protected" in again.facts) == (name[0] == "v")
     with pytest.raises(CrowdveilError, match="it holds effects, which decide nothing"):
         cv.read_release(tmp_path / "e.json")
     with pytest.raises(BudgetExceeded):

@@ -39,6 +39,9 @@ from crowdveil.publish_effects.request import EffectsPreview, Weights, find_grou
 from crowdveil.publish_effects.results import effects_of
 from crowdveil.version import VERSION
 
+LABELS_PROTECTED = (
+    "what a voter said of herself may be replaced with her records: who is in which group is protected, too"
+)
 LABELS_NOT_PROTECTED = "a record or a choice is protected, and what its voter said of herself is no part of it"
 
 
@@ -194,7 +197,9 @@ def _released(
     facts: dict[str, Any] = {"counts": "voters equally" if paradigm.unit is Unit.VOTER else "pairs equally"}
     if asked.weight_bound != 1.0 or getattr(asked.mechanism, "weights", None) is not None:
         facts["weights"] = f"public, at most {asked.weight_bound:g}"
-    if grouping is not None and paradigm.unit is not Unit.VOTER:
+    if grouping is not None and paradigm.unit is Unit.VOTER:
+        facts["groups_protected"] = LABELS_PROTECTED
+    elif grouping is not None:
         facts["groups_not_protected"] = LABELS_NOT_PROTECTED
     if paradigm.place is Place.DISTRIBUTED:
         facts["reports_made_by"] = REPORTS_MADE_BY
