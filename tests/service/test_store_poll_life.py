@@ -14,6 +14,7 @@ from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.submission import Status
 from crowdveil.service.destruction import destroy_due
+from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
@@ -48,6 +49,14 @@ def test_votes_of_a_pilot_are_marked_and_never_counted(store: Store) -> None:
     assert (store.polls.get("tried").participants, store.submissions.pilots("tried")) == (2, 3)
     assert store.submissions.withdraw("tried", counted[0].id)
     assert store.polls.get("tried").participants == 1
+
+
+def test_a_poll_with_a_relay_cannot_be_tried_out(store: Store) -> None:
+    terms = {"mechanism": "one-bit", "relay": "https://relay.example", "batch": 1000}
+    relayed = poll_from_dict({"name": "r", "study": "kidney", "paradigm": "vldp", "levels": {"only": "1"}, **terms})
+    with pytest.raises(CrowdveilError, match="nobody can tell votes of a trial from others"):
+        store.polls.add(relayed, pilot=True)
+    store.polls.add(relayed)
 
 
 def test_pilot_ballots_stay_out_of_the_crowd(store: Store) -> None:
