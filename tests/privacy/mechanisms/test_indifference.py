@@ -181,7 +181,7 @@ def test_bits_of_several_epsilons_are_corrected_for_their_own_flips():
 @pytest.mark.parametrize("name", [name for name in THREE_ANSWERS if name in DISTRIBUTED])
 def test_reports_travel_and_come_back_as_they_were(name):
     crowd = indifferent_crowd(200)
-    settings, epsilons = Settings(crowd.study, 2.0), Epsilons.same(1, crowd.voters)
+    settings, epsilons = Settings(crowd.study, 2.0, drawn=True), Epsilons.same(1, crowd.voters)
     mechanism = distributed(name, crowd.study)
     made = mechanism.report(crowd, settings, epsilons, BulkNoise())
     bodies = write_reports(name, crowd.study, epsilons, made)

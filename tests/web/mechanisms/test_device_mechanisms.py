@@ -224,7 +224,7 @@ def differ(node, mechanism, study, ballots, voters):
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     print(f"{study.name}, {mechanism}: {made['milliseconds']:.2f} ms a report")
-    settings = Settings(study, study.norm_bound)
+    settings = Settings(study, study.norm_bound, drawn=True)
     terms = Terms(mechanism, settings, [EPSILON])
     bodies = [json.loads(report) for report in made["reports"]]
     for body in bodies:

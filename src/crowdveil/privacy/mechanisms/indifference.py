@@ -58,7 +58,8 @@ def with_threshold(estimate: Estimate, settings: Settings, share: NoisyShare) ->
     """Stretch the preference of completed choices to the crowd's own, and tell its threshold."""
     unknown = estimate.unknown
     assert unknown is not None  # of a preference
-    shown = public_design(settings.study).differences
+    design = public_design(settings.study)
+    shown = (design if settings.design is None else settings.design.in_place_of(design)).differences
     margins, variances = unknown.predictive(shown)
     found = fit_threshold(margins, np.sqrt(variances), share.value, share.deviation)
     # Margins that are larger by a deviation of what is not known of their size make the same share a larger threshold.
