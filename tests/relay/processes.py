@@ -46,5 +46,6 @@ class Program:
 
     def kill(self) -> None:
         """End it at once, in the middle of whatever it does."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(60)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(60)

@@ -46,7 +46,7 @@ class Crowd:
         self.acknowledged: list[str] = []
         self._url, self._configuration = url, configuration
         self._honest = reports(relay_poll(url, batch=BATCH), 64)
-        self._enough, self._lock = threading.Event(), threading.Lock()
+        self._enough, self._lost, self._lock = threading.Event(), threading.Event(), threading.Lock()
         self._threads = [threading.Thread(target=self._vote, args=(n,)) for n in range(VOTERS_AT_ONCE)]
         for thread in self._threads:
             thread.start()
@@ -56,14 +56,15 @@ class Crowd:
         with httpx.Client(timeout=30) as client:
             while not self._enough.is_set():
                 report, token = chance.choice(self._honest), new_token()
-                self._send(client, self._configuration.seal(report), token)
+                if not self._send(client, self._configuration.seal(report), token):
+                    return
                 with self._lock:
                     self.sent[canonical_json(report)] += 1
                     self.acknowledged.append(token)
                 time.sleep(0.01)  # Voters are people: otherwise the disk of a test machine is all that is tested.
 
-    def _send(self, client: httpx.Client, sealed: bytes, token: str) -> None:
-        while True:
+    def _send(self, client: httpx.Client, sealed: bytes, token: str) -> bool:
+        while not self._lost.is_set():
             try:
                 url = f"{self._url}/api/polls/shuffled/report"
                 answer = client.put(url, content=sealed, headers={"Crowdveil-Ballot": token})
@@ -71,7 +72,8 @@ class Crowd:
                 time.sleep(0.05)
                 continue
             assert answer.status_code in (200, 201), answer.text
-            return
+            return True
+        return False
 
     def wait_for_more(self, number: int) -> None:
         wanted = len(self.acknowledged) + number
@@ -79,8 +81,11 @@ class Crowd:
             assert any(thread.is_alive() for thread in self._threads)
             time.sleep(0.01)
 
-    def go_home(self) -> None:
+    def go_home(self, lost: bool = False) -> None:
+        """Let everybody finish; or, where the relay is gone for good, give up."""
         self._enough.set()
+        if lost:
+            self._lost.set()
         for thread in self._threads:
             thread.join()
 
@@ -107,8 +112,9 @@ def survive(kills: int, host_address: str, relay_address: str, folder: Path, see
             time.sleep(chance.random() * 0.2)
             victim.start()
         crowd.wait_for_more(2 * BATCH)
-    finally:
         crowd.go_home()
+    finally:
+        crowd.go_home(lost=True)
         relay.kill()
         host.kill()
     check(crowd, host_address, relay_address, host_port, host_url, relay_url, folder)
