@@ -15,7 +15,7 @@ from crowdveil.extras import EXTRAS, missing_extra
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-BROUGHT_BY_OTHERS = {"argon2": "argon2-cffi", "pydantic": "fastapi", "starlette": "fastapi"}
+BROUGHT_BY_OTHERS = {"argon2": "argon2-cffi", "pydantic": "fastapi", "starlette": "fastapi", "tomli_w": "tomli-w"}
 """Module -> the distribution that brings it, where their names differ."""
 SUBMODULES_OF_OTHERS = {"py4j": "pyspark"}
 

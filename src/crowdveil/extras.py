@@ -17,8 +17,10 @@ EXTRAS = {
     "psycopg": "postgres",
     "pydantic": "server",
     "pyspark": "spark",
+    "segno": "server",
     "sqlalchemy": "server",
     "starlette": "server",
+    "tomli_w": "server",
     "uvicorn": "server",
 }
 """Top-level module -> the extra that brings it."""

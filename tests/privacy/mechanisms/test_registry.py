@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.design import PublicDilemmas
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.mechanism import OPTIONS, Estimand, Loss, Settings
@@ -63,7 +64,13 @@ def test_a_rho_is_taken_by_the_gaussian_mean_alone():
         mechanism_name(PARADIGMS["vldp"], None, *given, Loss.RHO)
 
 
-CHANGED = {"repair": False, "sensitivity": "paper", "equal_votes": True, "robust": 0.1}
+CHANGED = {
+    "repair": False,
+    "sensitivity": "paper",
+    "equal_votes": True,
+    "robust": 0.1,
+    "design": PublicDilemmas(None, ""),
+}
 
 
 def test_options_are_settings_and_their_defaults():
@@ -80,6 +87,7 @@ def test_an_option_that_would_change_nothing_is_refused(option):
         "sensitivity": {"algorithm-3"},
         "equal_votes": set(DISTRIBUTED),
         "robust": {"algorithm-2", "score"},
+        "design": {"voter-score", "pooled-score"},
     }[option]
     for name, mechanism in MECHANISMS.items():
         check_options(mechanism, Settings(STUDIES[0], 2.0))

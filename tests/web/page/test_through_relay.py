@@ -150,8 +150,14 @@ def test_the_promise_in_three_lines_and_the_key_are_shown_in_every_language(open
     for code in INTERFACE_LANGUAGES:
         voter.page.locator("#language").select_option(code)
         voter.page.locator(f"html[lang={code}]").wait_for()
-        voter.page.locator("details.all-of-it").evaluate("details => details.open = true")
+        # The page is drawn again after its language is known; what is folded has no text.
+        voter.page.wait_for_function(
+            """key => {
+                document.querySelectorAll("details.all-of-it").forEach(details => { details.open = true })
+                return document.querySelector("main").innerText.replaceAll(" ", "").includes(key)
+            }""",
+            arg=key,
+        )
         text = voter.page.locator("main").inner_text()
-        assert key in text.replace(" ", "")
         assert urlsplit(pair.relay_url).netloc in text
         assert "1e-6" in text or "0.000001" in text
