@@ -1,4 +1,4 @@
-"""The choice of what steers Fisher scoring, on crowds simulated from a public study: no real answer has a part in it.
+"""The choice of what steers Fisher scoring, on crowds simulated from a public study.
 
 python tests/statistics/constants.py plan MECHANISM UNITS_TIMES_EPSILON POPULATIONS [NAME=VALUE ...]
 python tests/statistics/constants.py sizes MECHANISM POPULATIONS CLIP ...

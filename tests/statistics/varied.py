@@ -3,7 +3,8 @@
 A population has a preference from the prior (``estimation.prior``), in the directions that factors leave out, too;
 voters who differ by a size of their own along each axis; people who sometimes answer at random; ballots of one length,
 or of several; and dilemmas of the study's generator, or others: of those that differ along some axes, most were not
-asked. No file of real answers has any part in it.
+asked.
+How much they disagree and answer at random was widened after a look at the public Moral Machine file.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ mean over several records is clipped once more, nearer; there, what was chosen e
 Where voters differ, or sometimes answer at random, no probit holds exactly. The pooled one is drawn toward zero by what
 people choose in dilemmas that differ much, and a clip plays these down: the zero of clipped scores lies further out,
 the nearer the clip. It is corrected by what it is on average over simulated populations (``_INFLATION``), and how far
-it is from that is doubt (``CLIP_DOUBT``). Both were chosen on crowds that are simulated from the public studies
-(tests/statistics/constants.py).
+it is from that is doubt (``CLIP_DOUBT``). Both come from crowds that are simulated from the public studies
+(tests/statistics/constants.py), whose disagreement was widened after a look at real answers.
 """
 
 from __future__ import annotations

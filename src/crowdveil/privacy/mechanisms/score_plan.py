@@ -5,7 +5,8 @@ is how loud a crowd is against the noise: units times epsilon, for each directio
 
 The thresholds were chosen on crowds that are simulated from the public Moral Machine study (preferences from the prior,
 voters who disagree little and much, ballots of several lengths, dilemmas of the generator and others), so that stated
-probabilities lose least: tests/statistics/constants.py. No file of real answers had a part in it.
+probabilities lose least: tests/statistics/constants.py. The public Moral Machine file was looked at between rounds of
+that, and decided where the simulation hardly did (docs/best-accuracy.md): it is no independent test of them.
 """
 
 from __future__ import annotations
