@@ -1,8 +1,8 @@
 """Whether stated probabilities come true on voters who were held out, over many releases with fresh noise.
 
-python tests/statistics/calibration.py BALLOTS MECHANISM EPSILON RELEASES [ANSWERS]        a row of a table
+python tests/statistics/calibration.py BALLOTS MECHANISM EPSILON RELEASES [ANSWERS]        rows of docs/sweeps.md
 
-BALLOTS is a file of any study, made by `crowdveil import`.
+BALLOTS is a file of any study, made by `crowdveil import`; ANSWERS keeps one to so many of each voter.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import numpy as np
 from populations import release
 from scipy.special import ndtr
+from tables import write_table
 
 from crowdveil.ballot_file import read_ballots
 from crowdveil.ballots import Ballots
@@ -19,6 +20,8 @@ from crowdveil.decision import stated_margins
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.evaluation.toolkit.scores import Forecasts, forecasts
 from crowdveil.privacy.epsilon import Epsilon
+
+HEADER = ("people", "answers", "mechanism", "ε", "releases", "predicted", "Brier", "slope", "stated − right")
 
 
 def thinned(ballots: Ballots, most: int, rng: np.random.Generator) -> Ballots:
@@ -32,9 +35,15 @@ def thinned(ballots: Ballots, most: int, rng: np.random.Generator) -> Ballots:
 
 
 def calibration(
-    mechanism: str, ballots: Ballots, epsilon: Epsilon, releases: int, seed: int, most: int | None = None
+    mechanism: str,
+    ballots: Ballots,
+    epsilon: Epsilon,
+    releases: int,
+    seed: int,
+    most: int | None = None,
+    voters: int | None = None,
 ) -> tuple[Forecasts, Forecasts]:
-    """Forecast held-out voters' choices by releases of three in four voters, and by the exact preference of these.
+    """Forecast held-out choices by releases of three in four voters, or of so many, and by their exact preference.
 
     All choices of all splits are pooled; the sides are turned at random, so that nothing is gained by the first.
     """
@@ -45,6 +54,8 @@ def calibration(
     for number in range(releases):
         asked = ballots if most is None else thinned(ballots, most, rng)
         learned, judged = asked.split(0.75, seed=seed * 10_000 + number)
+        if voters is not None:
+            learned, _ = learned.split(voters / learned.voters, seed=number)
         turned = rng.choice([-1, 1], judged.records)
         pairs = judged.differences * turned[:, None]
         made = release(mechanism, learned, epsilon, seed * 10_000 + number, drawn=False)
@@ -56,21 +67,40 @@ def calibration(
     return private, limit
 
 
-def main(path: str, mechanism: str, epsilon: str, releases: str, most: str | None = None) -> None:
-    """Print a row for the releases, and what the exact preference would have had."""
-    ballots = read_ballots(path).decided()
-    thin = None if most is None else int(most)
-    for name, found in zip(
-        (mechanism, "no privacy"),
-        calibration(mechanism, ballots, Epsilon(epsilon), int(releases), 1, thin),
-        strict=True,
-    ):
-        slope = found.slope
-        print(
-            f"| {name} | {epsilon} | {found.share_predicted.estimate:.3f} | {found.brier.estimate:.4f} | "
-            f"{float('nan') if slope is None else slope.estimate:.2f} | {found.overstatement.estimate:+.3f} |",
-            flush=True,
+def measure(
+    people: str,
+    ballots: Ballots,
+    mechanism: str,
+    epsilon: Epsilon,
+    releases: int,
+    most: int | None = None,
+    voters: int | None = None,
+) -> tuple[Forecasts, Forecasts]:
+    """Judge a mechanism on a file of people, and write a row for it and one for what no privacy would have had."""
+    found = calibration(mechanism, ballots, epsilon, releases, 1, most, voters)
+    lengths = "whole" if most is None else f"1 to {most}"
+    rows = [
+        (
+            people,
+            lengths,
+            *named,
+            releases,
+            f"{one.share_predicted.estimate:.4f}",
+            f"{one.brier.estimate:.4f}",
+            "" if one.slope is None else f"{one.slope.estimate:.3f}",
+            f"{one.overstatement.estimate:+.4f}",
         )
+        for named, one in zip(((mechanism, epsilon), ("no privacy", "")), found, strict=True)
+    ]
+    write_table("sweeps.md", "probabilities", HEADER, rows, "make test-slow", keys=4)
+    return found
+
+
+def main(path: str, mechanism: str, epsilon: str, releases: str, most: str | None = None) -> None:
+    """Judge a mechanism on a file."""
+    people = path.rsplit("/", 1)[-1].split(".")[0]
+    ballots = read_ballots(path).decided()
+    measure(people, ballots, mechanism, Epsilon(epsilon), int(releases), None if most is None else int(most))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How often a choice is wrong and certain, on the dilemmas where that happens most.
 
-python tests/statistics/certainty.py MECHANISM VOTERS RECORDS EPSILON DRAWS        rows of a table
+python tests/statistics/certainty.py MECHANISM VOTERS RECORDS EPSILON DRAWS        a row of docs/sweeps.md
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 from populations import release, usual_population
+from tables import write_table
 
 from crowdveil.ballots import Ballots
 from crowdveil.decision import crowd_certainty
@@ -18,6 +19,7 @@ from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas
 
 CERTAINTIES = (0.9, 0.95, 0.99)
+HEADER = ("mechanism", "voters", "answers", "ε", "draws", *(f"wrong at {least}" for least in CERTAINTIES))
 _WORST = 5
 """Dilemmas that are judged on fresh draws."""
 
@@ -60,14 +62,21 @@ def worst_dilemmas(
     return worst, wrong_and_certain(mechanism, ballots, epsilon, worst, draws, seed + 1)
 
 
-def main(mechanism: str, voters: int, records: int, epsilon: str, draws: int) -> None:
-    """Print the worst of the judged dilemmas, for each certainty."""
+def measure(mechanism: str, voters: int, records: int, epsilon: Epsilon, draws: int) -> np.ndarray:
+    """Judge a mechanism on a crowd of so many voters, and write the worst of its dilemmas into the docs."""
     population = usual_population(load_study("moral-machine"), 0.5)
-    crowd = population.crowd(voters, records, np.random.default_rng(5))
-    _, judged = worst_dilemmas(mechanism, crowd, Epsilon(epsilon), draws, 1)
-    shares = " | ".join(f"{share:.3f}" for share in judged.max(axis=1))
-    print(f"| {mechanism} | {voters} | {records} | {epsilon} | {draws} | {shares} |", flush=True)
+    crowd = population.crowd(voters, records, np.random.default_rng(voters))
+    _, judged = worst_dilemmas(mechanism, crowd, epsilon, draws, 3)
+    shares = [f"{share:.3f}" for share in judged.max(axis=1)]
+    row = (mechanism, voters, records, epsilon, draws, *shares)
+    write_table("sweeps.md", "certainty", HEADER, [row], "make test-slow", keys=4)
+    return judged
+
+
+def main(mechanism: str, voters: str, records: str, epsilon: str, draws: str) -> None:
+    """Judge a mechanism on a crowd."""
+    measure(mechanism, int(voters), int(records), Epsilon(epsilon), int(draws))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], int(sys.argv[5]))
+    main(*sys.argv[1:])

@@ -1,6 +1,6 @@
 """Populations of voters who differ, the value that a release of a crowd from them estimates, and how often bars cover.
 
-python tests/statistics/populations.py score 200        the whole sweep of a mechanism, as a table
+python tests/statistics/populations.py score 200        the whole sweep of a mechanism, into docs/sweeps.md
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
+from tables import write_table
 
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import public_design
@@ -32,6 +33,19 @@ RECORDS = (1, 4, 13)
 SPREADS = (0.1, 0.5)
 EPSILONS = (Epsilon("0.1"), Epsilon(1), Epsilon(10))
 CONFIDENCE = 0.95
+HEADER = (
+    "mechanism",
+    "study",
+    "ε",
+    "voters",
+    "answers",
+    "disagreement",
+    "releases",
+    "covered, worst",
+    "covered, all",
+    "width, median",
+    "width, worst",
+)
 
 
 @dataclass(frozen=True)
@@ -147,17 +161,25 @@ def usual_population(study: Study, spread: float) -> Population:
     return Population(study, np.resize(sizes, directions), spread)
 
 
+def measure(
+    mechanism: str, study: str, spread: float, epsilon: Epsilon, voters: int, records: int, runs: int
+) -> Coverage:
+    """Measure a cell of the sweep, and write its row into the docs."""
+    found = coverage(mechanism, usual_population(load_study(study), spread), voters, records, epsilon, runs, seed=4)
+    widths = found.half_width / (1.96 * found.miss)
+    row = (mechanism, study, epsilon, voters, records, spread, runs)
+    shares = (f"{found.covered.min():.3f}", f"{found.covered.mean():.3f}")
+    relative = (f"{np.median(widths):.2f}", f"{widths.max():.2f}")
+    write_table("sweeps.md", "bars", HEADER, [(*row, *shares, *relative)], "make test-slow", keys=6)
+    return found
+
+
 def main(mechanism: str, runs: int) -> None:
-    """Print the whole sweep."""
-    study = load_study("moral-machine")
-    print("| spread | epsilon | voters | records | least covered | mean covered | width / 1.96 rms error |")
-    for spread, epsilon, voters, records in product(SPREADS, EPSILONS, VOTERS, RECORDS):
-        found = coverage(mechanism, usual_population(study, spread), voters, records, epsilon, runs, 1)
-        ratio = np.mean(found.half_width / (1.96 * found.miss))
+    """Measure the whole sweep, on the study with most features."""
+    for epsilon, voters, records, spread in product(EPSILONS, VOTERS, RECORDS, SPREADS):
+        found = measure(mechanism, "moral-machine", spread, epsilon, voters, records, runs)
         print(
-            f"| {spread} | {epsilon} | {voters} | {records} | {found.covered.min():.3f} | {found.covered.mean():.3f} "
-            f"| {ratio:.2f} |",
-            flush=True,
+            f"{spread} {epsilon} {voters} {records}: {found.covered.min():.3f} {found.covered.mean():.3f}", flush=True
         )
 
 

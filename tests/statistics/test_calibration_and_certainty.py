@@ -1,16 +1,21 @@
 """Stated probabilities come true on voters who were held out; and what is certain is seldom wrong."""
 
+from pathlib import Path
+
+import calibration
+import certainty
 import numpy as np
 import pytest
-from calibration import calibration
 from certainty import CERTAINTIES, worst_dilemmas
 from populations import usual_population
-from tests.real_data import MORAL_MACHINE, with_moral_machine
+from tests.real_data import KIDNEY, MORAL_MACHINE, with_kidney, with_moral_machine
 
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.sources.moral_machine.importing import read_moral_machine
+from crowdveil.sources.table import read_table
 from crowdveil.study.bundled import load_study
 
+KIDNEY_MAPPING = Path(__file__).parents[2] / "examples/kidney-mapping.toml"
 MACHINE = load_study("moral-machine")
 MECHANISMS = ("voter-score", "pooled-score", "pooled-choices", "one-bit", "score", "randomised-response")
 
@@ -28,10 +33,18 @@ def test_a_sample_of_the_certainties():
 @pytest.mark.parametrize("epsilon", [1, 10])
 def test_what_is_certain_is_seldom_wrong(mechanism, voters, epsilon):
     draws, promised = 200, 1 - np.array(CERTAINTIES)
-    crowd = usual_population(MACHINE, 0.5).crowd(voters, 4, np.random.default_rng(voters))
-    _, judged = worst_dilemmas(mechanism, crowd, Epsilon(epsilon), draws, seed=3)
+    judged = certainty.measure(mechanism, voters, 4, Epsilon(epsilon), draws)
     # Of five dilemmas the worst: five deviations leave 1e-5 to chance.
     assert (judged.max(axis=1) <= promised + 5 * np.sqrt(promised * (1 - promised) / draws)).all()
+
+
+def judge(people, ballots, mechanism, most=None):
+    private, limit = calibration.measure(people, ballots, mechanism, Epsilon(1), 100, most)
+    assert private.slope is not None
+    assert 0.85 <= private.slope.estimate <= 1.15
+    assert abs(private.overstatement.estimate) <= 0.03
+    if abs(private.share_predicted.estimate - limit.share_predicted.estimate) <= 0.005:
+        assert private.brier.estimate <= limit.brier.estimate + 0.003
 
 
 @pytest.mark.slow
@@ -39,10 +52,45 @@ def test_what_is_certain_is_seldom_wrong(mechanism, voters, epsilon):
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("most", [None, 4])
 def test_probabilities_come_true_on_real_voters(mechanism, most):
+    judge("us_2097", read_moral_machine(MORAL_MACHINE).decided(), mechanism, most)
+
+
+@pytest.mark.slow
+@with_kidney
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_probabilities_come_true_on_people_who_allocate_kidneys(mechanism):
+    judge("kidney", read_table(KIDNEY, mapping=KIDNEY_MAPPING).decided(), mechanism)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("records", [1, 4, 13])
+def test_probabilities_come_true_on_simulated_voters(mechanism, records):
+    crowd = usual_population(MACHINE, 0.5).crowd(2000, records, np.random.default_rng(records))
+    judge(f"simulated, {records} each", crowd, mechanism)
+
+
+@pytest.mark.slow
+@with_moral_machine
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "voters", "share"),
+    [
+        ("voter-score", "0.03", None, 0.685),
+        ("voter-score", "0.1", None, 0.725),
+        ("pooled-score", "0.03", None, 0.725),
+        ("pooled-choices", "0.03", None, 0.725),
+        ("score", "0.3", None, 0.69),
+        ("score", 1, None, 0.725),
+        ("one-bit", "0.3", None, 0.625),
+        ("one-bit", 1, None, 0.70),
+        ("one-bit", 3, None, 0.72),
+        ("randomised-response", "0.3", None, 0.72),
+        ("voter-score", "0.3", 200, 0.70),
+        ("one-bit", 3, 200, 0.68),
+    ],
+)
+def test_the_share_of_real_voters_answers_that_is_predicted(mechanism, epsilon, voters, share):
     ballots = read_moral_machine(MORAL_MACHINE).decided()
-    private, limit = calibration(mechanism, ballots, Epsilon(1), 100, 1, most)
-    assert private.slope is not None
-    assert 0.85 <= private.slope.estimate <= 1.15
-    assert abs(private.overstatement.estimate) <= 0.03
-    if abs(private.share_predicted.estimate - limit.share_predicted.estimate) <= 0.005:
-        assert private.brier.estimate <= limit.brier.estimate + 0.003
+    people = "us_2097" if voters is None else f"{voters} of us_2097"
+    private, _ = calibration.measure(people, ballots, mechanism, Epsilon(epsilon), 100, voters=voters)
+    assert private.share_predicted.estimate >= share

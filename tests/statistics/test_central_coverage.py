@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from populations import EPSILONS, RECORDS, SPREADS, VOTERS, coverage, usual_population
+from populations import EPSILONS, RECORDS, SPREADS, VOTERS, coverage, measure, usual_population
 
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.study.bundled import load_study
@@ -44,6 +44,5 @@ def test_a_sample_of_the_sweep(mechanism, study, spread, voters, records, epsilo
 @pytest.mark.parametrize(("voters", "records"), list(product(VOTERS, RECORDS)))
 def test_the_whole_sweep(mechanism, study, spread, epsilon, voters, records):
     runs = 200 if voters < 5000 else 100
-    population = usual_population(load_study(study), spread)
-    found = coverage(mechanism, population, voters, records, epsilon, runs, seed=4)
+    found = measure(mechanism, study, spread, epsilon, voters, records, runs)
     assert found.covered.min() >= least_covered(runs)
