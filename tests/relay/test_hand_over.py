@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -13,21 +15,28 @@ from tests.relay.conftest import SQLITE, Pair, Start, relay_poll
 from tests.service.voters import reports
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
-from crowdveil.protocol.relay import SEALED_LENGTH, Batch, KeyConfiguration
+from crowdveil.protocol.relay import (
+    DIGEST_HEADER,
+    MOST_AT_ONCE,
+    SEALED_LENGTH,
+    SIGNATURE_HEADER,
+    Batch,
+    KeyConfiguration,
+)
 from crowdveil.protocol.submission import new_token, report_id
 from crowdveil.relay import schema
+from crowdveil.relay.store import due
 from crowdveil.service.store import schema as host_schema
 from crowdveil.study.plain_data import canonical_json
 
 
-def batch_put(pair: Pair, batch: Batch, signature: str | None) -> httpx.Response:
+def batch_put(pair: Pair, batch: Batch, headers: Mapping[str, str]) -> httpx.Response:
     url = f"{pair.host_url}/api/polls/{batch.poll}/batches/{batch.id}"
-    headers = {} if signature is None else {"Crowdveil-Relay-Signature": signature}
     return pair.http.put(url, content=batch.body, headers=headers)
 
 
 def signed(pair: Pair, batch: Batch) -> httpx.Response:
-    return batch_put(pair, batch, batch.signature(pair.relay.signing_key()))
+    return batch_put(pair, batch, batch.headers(pair.relay.signing_key()))
 
 
 def test_until_the_poll_closes_a_batch_stays_back_and_the_rest_joins_the_last_one(start: Start) -> None:
@@ -35,17 +44,35 @@ def test_until_the_poll_closes_a_batch_stays_back_and_the_rest_joins_the_last_on
     pair.vote(19)
     assert pair.courier.round() == 0
     assert pair.stored() == []
-    pair.vote(4)
+    pair.vote(14)
     assert pair.courier.round() == 1
-    assert (len(pair.stored()), pair.relay.waiting(pair.name)) == (10, 13)
+    assert (len(pair.stored()), pair.relay.waiting(pair.name)) == (23, 10)
     assert pair.courier.round() == 0
+    pair.vote(4)
     pair.host.polls.close(pair.name)
     assert pair.courier.round() == 1
-    assert (len(pair.stored()), pair.relay.waiting(pair.name)) == (23, 0)
-    assert pair.host.batches.sizes(pair.name) == pair.relay.batch_sizes(pair.name) == [10, 13]
+    assert (len(pair.stored()), pair.relay.waiting(pair.name)) == (37, 0)
+    assert pair.host.batches.sizes(pair.name) == [14, 23]
     status = pair.host.polls.get(pair.name)
     assert status is not None
-    assert status.participants == 23
+    assert status.participants == 37
+
+
+def test_whatever_waits_no_batch_is_below_its_size_and_none_is_left_behind_that_fills_one() -> None:
+    most = 12
+    for size in range(2, most // 2 + 1):
+        for waiting in range(60):
+            going = due(waiting, size, over=False, most=most)
+            assert going == 0 or size <= going <= most
+            assert going == 0 or waiting - going >= size
+            assert (going == 0) == (waiting < 2 * size)
+            left = waiting
+            while (going := due(left, size, over=True, most=most)) > 0:
+                assert size <= going <= most
+                left -= going
+            assert left == (waiting if waiting < size else 0)
+    assert due(1573, 500, over=False) == 1073
+    assert due(10**6, 500, over=False) == MOST_AT_ONCE
 
 
 @SQLITE
@@ -87,13 +114,14 @@ def test_a_batch_that_comes_again_is_answered_and_not_stored_again(start: Start)
     assert batch is not None
     first = signed(pair, batch)
     assert first.status_code == 200
+    pair.vote(10)  # What comes in between joins the next batch.
     again = pair.relay.next_batch(pair.name, pair.courier.today())
     assert again is not None
     assert again.id == batch.id
     assert sorted(again.sealed) == sorted(batch.sealed)
     assert signed(pair, again).json() == first.json() == {"batch": batch.id, "accepted": 10, "refused": {}}
-    assert pair.courier.round() == 1
-    assert len(pair.stored()) == 10
+    assert pair.courier.round() == 2
+    assert pair.host.batches.sizes(pair.name) == [10, 10]
 
 
 @SQLITE
@@ -132,17 +160,32 @@ def test_a_sealed_report_counts_once_and_a_foreign_one_not_at_all(start: Start) 
 def test_the_host_takes_batches_of_its_relay_only_and_none_that_is_too_small(start: Start) -> None:
     pair = start(batch=10)
     batch = Batch(pair.name, "0" * 32, tuple(pair.sealed(10)))
-    for signature in (None, "", "AAAA", batch.signature(bytes(32))):
-        answer = batch_put(pair, batch, signature)
+    good, foreign = batch.headers(pair.relay.signing_key()), batch.headers(bytes(32))
+    other = Batch(pair.name, "0" * 32, batch.sealed[::-1]).headers(pair.relay.signing_key())
+    for headers in (
+        {},
+        foreign,
+        *({**good, SIGNATURE_HEADER: signature} for signature in ("", "AAAA", other[SIGNATURE_HEADER])),
+        {**good, DIGEST_HEADER: ""},
+        {**foreign, SIGNATURE_HEADER: good[SIGNATURE_HEADER][::-1]},
+        other,  # another body than was announced and signed
+    ):
+        answer = batch_put(pair, batch, headers)
         assert (answer.status_code, answer.json()["error"]["reason"]) == (403, "bad-signature")
     moved = Batch(pair.name, "1" * 32, batch.sealed)
-    signature = batch.signature(pair.relay.signing_key())
-    assert batch_put(pair, moved, signature).json()["error"]["reason"] == "bad-signature"
-    small = signed(pair, Batch(pair.name, "2" * 32, batch.sealed[:9]))
-    assert small.json()["error"]["reason"] == "batch-too-small"
-    large = signed(pair, Batch(pair.name, "3" * 32, batch.sealed * 2))
-    assert large.json()["error"]["reason"] == "too-large"
+    assert batch_put(pair, moved, good).json()["error"]["reason"] == "bad-signature"
+    assert batch_put(pair, Batch(pair.name, "1" * 31, ()), good).json()["error"]["reason"] == "malformed"
+    for sealed, reason in ((batch.sealed[:9], "batch-too-small"), ((*batch.sealed, b"x"), "wrong-size")):
+        assert signed(pair, Batch(pair.name, "2" * 32, sealed)).json()["error"]["reason"] == reason
     assert pair.stored() == []
+
+
+@SQLITE
+def test_a_large_body_that_nobody_signed_is_refused_by_its_reason(start: Start) -> None:
+    pair = start(batch=10)
+    batch = Batch(pair.name, "0" * 32, (bytes(20 << 20),))
+    answer = batch_put(pair, batch, batch.headers(bytes(32)))
+    assert (answer.status_code, answer.json()["error"]["reason"]) == (403, "bad-signature")
 
 
 def test_withdrawal_before_the_hand_over_and_not_after(start: Start) -> None:
@@ -247,10 +290,10 @@ def test_a_poll_that_the_relay_does_not_carry(start: Start) -> None:
         ({"questions": [{"id": "q", "text": "?", "options": [{"id": o, "text": o} for o in "ab"]}]}, "question"),
     ],
 )
-def test_terms_that_no_relay_can_keep_are_refused(rules: dict[str, object], told: str) -> None:
+def test_terms_that_no_relay_can_keep_are_refused(rules: dict[str, Any], told: str) -> None:
     more = {"about_epsilon": 1} if "questions" in rules else {}
     with pytest.raises(CrowdveilError, match=told):
-        relay_poll("https://relay.example", **{**rules, **more})  # type: ignore[arg-type]
+        relay_poll("https://relay.example", **{**rules, **more})
 
 
 def test_a_batch_without_a_relay_means_nothing() -> None:

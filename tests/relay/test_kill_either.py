@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,10 +18,12 @@ from sqlalchemy import select
 from tests.relay.conftest import free_port, relay_poll
 from tests.relay.processes import Program
 from tests.service.voters import reports
+from tests.statistics.tables import write_table
 
 from crowdveil.client.connection import Connection
 from crowdveil.protocol.relay import KeyConfiguration
 from crowdveil.protocol.submission import new_token
+from crowdveil.relay import schema as relay_schema
 from crowdveil.relay.courier import Courier
 from crowdveil.relay.store import open_relay_store
 from crowdveil.service.store import schema
@@ -93,7 +96,20 @@ class Crowd:
             thread.join()
 
 
-def survive(kills: int, host_address: str, relay_address: str, folder: Path, seed: int) -> None:
+@dataclass(frozen=True)
+class Count:
+    """What there was when the dust had settled."""
+
+    acknowledged: int
+    """By the relay, to voters."""
+    stored: int
+    """At the host."""
+    lost_or_doubled: int
+    batches: tuple[int, ...]
+    """Reports of each, as the host took them."""
+
+
+def survive(kills: int, host_address: str, relay_address: str, folder: Path, seed: int) -> Count:
     host_port, relay_port = free_port(), free_port()
     relay_url, host_url = f"http://127.0.0.1:{relay_port}", f"http://127.0.0.1:{host_port}"
     file = folder / "poll.toml"
@@ -123,12 +139,12 @@ def survive(kills: int, host_address: str, relay_address: str, folder: Path, see
         crowd.go_home(lost=True)
         relay.kill()
         host.kill()
-    check(crowd, host_address, relay_address, host_port, host_url, relay_url, folder)
+    return check(crowd, host_address, relay_address, host_port, host_url, relay_url, folder)
 
 
 def check(
     crowd: Crowd, host_address: str, relay_address: str, host_port: int, host_url: str, relay_url: str, folder: Path
-) -> None:
+) -> Count:
     """Close the poll, hand over what is left, and count."""
     with open_store(host_address) as store:
         store.polls.close("shuffled")
@@ -137,7 +153,9 @@ def check(
         with open_relay_store(relay_address) as relay, httpx.Client(base_url=host_url, timeout=60) as http:
             # The key of the relay was asked for long ago, so that the relay need not answer now.
             Courier(relay, Connection(http), relay_url, lambda: datetime.now(UTC).date()).round()
-            waiting, sizes = relay.waiting("shuffled"), relay.batch_sizes("shuffled")
+            waiting = relay.waiting("shuffled")
+            with relay.database.reading() as connection:
+                sizes = sorted(connection.scalars(select(relay_schema.batch.c.size)))
     finally:
         host.stop()
     with open_store(host_address) as store:
@@ -152,6 +170,8 @@ def check(
     assert min(taken) >= BATCH, "a batch below its size was handed over"
     assert stored == crowd.sent, "a report was lost or doubled"
     assert sum(stored.values()) == participants == len(crowd.acknowledged)
+    wrong = (stored - crowd.sent) + (crowd.sent - stored)
+    return Count(len(crowd.acknowledged), participants, sum(wrong.values()), tuple(taken))
 
 
 @pytest.mark.parametrize("new_address", ["sqlite"], indirect=True)
@@ -161,4 +181,10 @@ def test_killing_host_and_relay_loses_and_doubles_nothing(new_address: Callable[
 
 @pytest.mark.slow
 def test_a_hundred_kills_lose_and_double_nothing(new_address: Callable[[str], str], tmp_path: Path) -> None:
-    survive(100, new_address("host"), new_address("relay"), tmp_path, seed=2)
+    kills = 100
+    address = new_address("host")
+    count = survive(kills, address, new_address("relay"), tmp_path, seed=2)
+    header = ("database", "kills", "acknowledged", "stored", "lost or doubled", "batches", "smallest", "largest")
+    counted = (count.acknowledged, count.stored, count.lost_or_doubled)
+    row = (address.partition(":")[0], kills, *counted, len(count.batches), min(count.batches), max(count.batches))
+    write_table("relay.md", "kills", header, [row], "pytest -m slow tests/relay/test_kill_either.py")

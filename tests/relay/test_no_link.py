@@ -16,6 +16,7 @@ from sqlalchemy import insert
 from tests.relay.conftest import Pair, running_pair
 from tests.relay.links import Evidence, Sender, files_of, find_links, rows_of
 from tests.service.voters import reports
+from tests.statistics.tables import write_table
 
 from crowdveil.client.connection import Connection
 from crowdveil.protocol.submission import new_token, report_id
@@ -126,14 +127,22 @@ def test_there_is_no_link(evidence: Evidence) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("new_address", ["postgresql"], indirect=True)
-def test_there_is_no_link_on_postgresql(new_address: Callable[[str], str], tmp_path: Path) -> None:
-    found = gather(tmp_path, addresses=(new_address("host"), new_address("relay")))
+def test_there_is_no_link_on_either_database(new_address: Callable[[str], str], tmp_path: Path) -> None:
+    addresses = (new_address("host"), new_address("relay"))
+    found = gather(tmp_path, addresses=addresses)
     assert len(found.host["report"]) == VOTERS
-    assert find_links(found) == set()
+    links = find_links(found)
+    assert links == set()
+    caught = sum(find_links(changed) == {kind} for kind, changed in planted(found))
+    header = ("database", "voters", "bytes captured", "rows searched", "links", "planted links found")
+    rows = sum(len(rows) for tables in (found.relay, found.host) for rows in tables.values())
+    row = (addresses[0].partition(":")[0], VOTERS, f"{len(found.traffic):,}", f"{rows:,}", len(links))
+    told = f"{caught} of {len(planted(found))}"
+    write_table("relay.md", "links", header, [(*row, told)], "pytest -m slow tests/relay/test_no_link.py")
 
 
-def test_a_planted_link_is_found(evidence: Evidence) -> None:
+def planted(evidence: Evidence) -> list[tuple[str, Evidence]]:
+    """The same evidence with one link in it, for each kind that can be put there."""
     someone = evidence.senders[41]
     headers = {
         "token": f"X-Ballot: {someone.token}",
@@ -141,11 +150,18 @@ def test_a_planted_link_is_found(evidence: Evidence) -> None:
         "address": f"X-Forwarded-For: {someone.address}",
         "time": "X-Sent-At: 2026-05-04T10:11",
     }
-    for kind, header in headers.items():
-        assert find_links(replace(evidence, traffic=evidence.traffic + header.encode())) == {kind}
     longer = [[*evidence.batches[0][:-1], evidence.batches[0][-1] + b" "]]
-    assert find_links(replace(evidence, batches=longer)) == {"length"}
-    assert find_links(replace(evidence, host_files=someone.sealed)) == {"kept"}
+    return [
+        *((kind, replace(evidence, traffic=evidence.traffic + header.encode())) for kind, header in headers.items()),
+        ("length", replace(evidence, batches=longer)),
+        ("kept", replace(evidence, host_files=someone.sealed)),
+        ("order", replace(evidence, batches=[[sender.sealed for sender in evidence.senders]])),
+    ]
+
+
+def test_a_planted_link_is_found(evidence: Evidence) -> None:
+    for kind, changed in planted(evidence):
+        assert find_links(changed) == {kind}
 
 
 @pytest.mark.parametrize("mistake", ["not shuffled", "not sorted", "batch remembered", "not erased"])

@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
-from crowdveil.protocol.polls import Poll, RelayTerms
+from crowdveil.protocol.polls import LARGEST_BATCH, Poll, RelayTerms
 from crowdveil.study.plain_data import canonical_json
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ PADDED_LENGTH = 512
 """Bytes of every report before it is sealed, whatever it says: spaces fill it up."""
 SEALED_LENGTH = 65 + PADDED_LENGTH + 16
 """Bytes of every sealed report: a point of the curve, the padded report, a tag."""
+MOST_AT_ONCE = 2 * LARGEST_BATCH
+"""Reports that a relay hands over at once: what a host holds in memory has a bound, whatever has piled up."""
+DIGEST_HEADER = "Content-Digest"
+"""The HTTP header with a batch's SHA-256 (RFC 9530): what is signed is known before the first sealed report comes."""
 SIGNATURE_HEADER = "Crowdveil-Relay-Signature"
 """The HTTP header with the relay's Ed25519 signature of a batch."""
 SEALED_TYPE = "application/octet-stream"
@@ -233,25 +237,32 @@ class Batch:
         """The bytes that are sent: the sealed reports, one after the other."""
         return b"".join(self.sealed)
 
-    @classmethod
-    def read(cls, poll: str, id: str, body: bytes) -> Batch:
-        """Take a body apart."""
-        if not _BATCH_ID.fullmatch(id):
-            raise Refusal(Reason.MALFORMED, "a batch is named by 32 hexadecimal digits")
-        if len(body) % SEALED_LENGTH:
-            raise Refusal(Reason.WRONG_SIZE, f"a batch is a number of sealed reports of {SEALED_LENGTH} bytes each")
-        starts = range(0, len(body), SEALED_LENGTH)
-        return cls(poll, id, tuple(body[start : start + SEALED_LENGTH] for start in starts))
-
-    @cached_property
-    def _signed(self) -> bytes:
-        return f"crowdveil batch 1\n{self.poll}\n{self.id}\n{hashlib.sha256(self.body).hexdigest()}".encode()
-
-    def signature(self, signing_key: bytes) -> str:
-        """Sign the batch with the relay's key (32 bytes)."""
+    def headers(self, signing_key: bytes) -> dict[str, str]:
+        """Return what is sent before the body: its digest, signed with the relay's key (32 bytes)."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-        return to_base64(Ed25519PrivateKey.from_private_bytes(signing_key).sign(self._signed))
+        announced = BatchHead(self.poll, self.id, content_digest(self.body))
+        signature = Ed25519PrivateKey.from_private_bytes(signing_key).sign(announced.signed)
+        return {DIGEST_HEADER: announced.digest, SIGNATURE_HEADER: to_base64(signature)}
+
+
+@dataclass(frozen=True)
+class BatchHead:
+    """A batch as it is announced, before any of its reports is taken in."""
+
+    poll: str
+    id: str
+    digest: str
+    """Of the body, as ``Content-Digest`` has it."""
+
+    def __post_init__(self) -> None:
+        if not _BATCH_ID.fullmatch(self.id):
+            raise Refusal(Reason.MALFORMED, "a batch is named by 32 hexadecimal digits")
+
+    @property
+    def signed(self) -> bytes:
+        """The bytes that the relay signs."""
+        return f"crowdveil batch 1\n{self.poll}\n{self.id}\n{self.digest}".encode()
 
     def check_signature(self, verifying_key: str, signature: str | None) -> None:
         """Refuse a batch that does not come from the relay with this public key."""
@@ -260,11 +271,25 @@ class Batch:
 
         try:
             key = Ed25519PublicKey.from_public_bytes(from_base64(verifying_key))
-            key.verify(from_base64(signature or ""), self._signed)
+            key.verify(from_base64(signature or ""), self.signed)
         except (InvalidSignature, ValueError):
             raise Refusal(
                 Reason.BAD_SIGNATURE, f"this batch is not signed by the relay that poll {self.poll} names"
             ) from None
+
+    def read(self, body: bytes) -> Batch:
+        """Take a body apart; refuse another than was announced."""
+        if content_digest(body) != self.digest:
+            raise Refusal(Reason.BAD_SIGNATURE, "the body is not the one whose digest was announced and signed")
+        if len(body) % SEALED_LENGTH:
+            raise Refusal(Reason.WRONG_SIZE, f"a batch is a number of sealed reports of {SEALED_LENGTH} bytes each")
+        starts = range(0, len(body), SEALED_LENGTH)
+        return Batch(self.poll, self.id, tuple(body[start : start + SEALED_LENGTH] for start in starts))
+
+
+def content_digest(body: bytes) -> str:
+    """Write the SHA-256 of a body as RFC 9530 has it."""
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
 
 
 def shuffled(reports: Sequence[T]) -> tuple[T, ...]:

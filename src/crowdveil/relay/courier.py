@@ -16,7 +16,7 @@ from crowdveil.client.connection import Connection, Unreachable
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.description import read_poll
 from crowdveil.protocol.polls import State
-from crowdveil.protocol.relay import SEALED_TYPE, SIGNATURE_HEADER, Acknowledgement, Batch
+from crowdveil.protocol.relay import SEALED_TYPE, Acknowledgement, Batch
 from crowdveil.relay.poll import RelayedPoll
 from crowdveil.relay.store import RelayStore
 
@@ -88,9 +88,8 @@ class Courier:
         return delivered
 
     def _send(self, batch: Batch) -> Acknowledgement:
-        signature = batch.signature(self.store.signing_key())
+        headers = batch.headers(self.store.signing_key())
         path = f"/api/polls/{quote(batch.poll, safe='')}/batches/{batch.id}"
-        headers = {SIGNATURE_HEADER: signature}
         told = self.host.ask("PUT", path, body=batch.body, kind=SEALED_TYPE, more_headers=headers)
         acknowledged = Acknowledgement.from_dict(told)
         if acknowledged.batch != batch.id:

@@ -15,7 +15,14 @@ from sqlalchemy import Connection, Row, Select, Table, delete, func, insert, sel
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import Entry, State
-from crowdveil.protocol.relay import Acknowledgement, Batch, new_batch_id, shuffled, verifying_key_of
+from crowdveil.protocol.relay import (
+    MOST_AT_ONCE,
+    Acknowledgement,
+    Batch,
+    new_batch_id,
+    shuffled,
+    verifying_key_of,
+)
 from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.relay import schema
 from crowdveil.relay.poll import RelayedPoll, check_unchanged
@@ -181,9 +188,7 @@ class RelayStore:
     def next_batch(self, name: str, today: date) -> Batch | None:
         """Return the batch that is to be handed over now, in a new random order; None if there is none.
 
-        A batch that was put together and not acknowledged comes first, the same reports under the same id. Of the
-        reports that wait, as many as a batch needs are drawn at random, and at least a batch stays back until the poll
-        has closed: so the rest of a poll joins its last batch, and is never handed over if it is smaller than one.
+        A batch that was put together and not acknowledged comes first, the same reports under the same id.
         """
         poll, table = self.known(name), schema.batch
         with self.database.writing() as connection:
@@ -219,13 +224,6 @@ class RelayStore:
         with self.database.reading() as connection:
             counted = select(func.count()).where(sealed.c.poll == name, sealed.c.batch.is_(None))
             return connection.execute(counted.select_from(sealed)).scalar_one()
-
-    def batch_sizes(self, name: str) -> list[int]:
-        """Return the sizes of the batches that were acknowledged."""
-        table = schema.batch
-        with self.database.reading() as connection:
-            asked = select(table.c.size).where(table.c.poll == name, table.c.acknowledged.is_(True))
-            return sorted(connection.scalars(asked))
 
 
 @contextmanager
@@ -270,16 +268,25 @@ def _put(connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], t
     return outcomes
 
 
+def due(waiting: int, batch: int, over: bool, most: int = MOST_AT_ONCE) -> int:
+    """Return how many of the reports that wait are handed over now, as one batch: 0, or ``batch`` and more.
+
+    Until the poll is over, ``batch`` reports stay back and all others go: a larger batch hides better. So the rest of a
+    poll joins its last batch, and is never handed over if it is smaller than one. Of more than ``most``, at least twice
+    ``batch``, so many go that a batch stays.
+    """
+    going = waiting if over and waiting <= most else min(waiting - batch, most)
+    return going if going >= batch else 0
+
+
 def _draw_batch(connection: Connection, name: str, size: int, over: bool) -> str | None:
     """Put a batch together, inside a transaction that locks the poll; None if too few reports wait."""
     sealed = schema.sealed
     waiting = sorted(connection.scalars(select(sealed.c.id).where(sealed.c.poll == name, sealed.c.batch.is_(None))))
-    if len(waiting) >= 2 * size:
-        chosen = random.SystemRandom().sample(waiting, size)
-    elif over and len(waiting) >= size:
-        chosen = waiting
-    else:
+    number = due(len(waiting), size, over)
+    if number == 0:
         return None
+    chosen = random.SystemRandom().sample(waiting, number)
     id = new_batch_id()
     connection.execute(insert(schema.batch).values(poll=name, id=id, size=len(chosen), acknowledged=False))
     for start in range(0, len(chosen), ROWS_AT_ONCE):

@@ -7,7 +7,7 @@ from collections import Counter
 import httpx
 
 from crowdveil.errors import Reason, Refusal
-from crowdveil.protocol.relay import Acknowledgement, Batch, relay_terms, sealed_digest
+from crowdveil.protocol.relay import Acknowledgement, Batch, BatchHead, relay_terms, sealed_digest
 from crowdveil.protocol.report import check_report
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.service import Service
@@ -17,14 +17,20 @@ from crowdveil.study.plain_data import canonical_json
 PATIENCE_SECONDS = 10
 
 
-def take_batch(service: Service, poll: HostedPoll, batch: Batch, signature: str | None) -> Acknowledgement:
+def check_sender(service: Service, poll: HostedPoll, announced: BatchHead, signature: str | None) -> None:
+    """Refuse a batch that the poll's relay did not sign, before any of it is taken in."""
+    if poll.relay is None:
+        raise Refusal(Reason.WRONG_PLACE, f"poll {poll.name} has no relay: devices send their reports themselves")
+    announced.check_signature(_relay_key(service, poll), signature)
+
+
+def take_batch(service: Service, poll: HostedPoll, batch: Batch) -> Acknowledgement:
     """Take a batch of a poll's relay. When this returns, what it says is durable; a batch that comes again is not.
 
     Reports that no honest device could have sent are refused one by one, and counted by reason. A batch below the
     poll's size is refused as a whole, and nothing in it is opened.
     """
     fewest = relay_terms(poll).batch
-    batch.check_signature(_relay_key(service, poll), signature)
     if (before := service.store.batches.acknowledged(poll.name, batch.id)) is not None:
         return before
     if len(batch.sealed) < fewest:
