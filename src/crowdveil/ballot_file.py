@@ -2,7 +2,8 @@
 
 A voter's dilemmas are the bytes of an array of records x features (int8, or little-endian float64), the choices one
 int8 a record, the scenarios one int16 code a record; what voters said of themselves is a column of int16 codes for
-each question. The study, the labels of all codes and the origin stand in the file's metadata.
+each question. Where the study asks one dilemma twice, ``alike`` is an int8 for each voter, 1 or -1. The study, the
+labels of all codes and the origin stand in the file's metadata.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ class Header:
     def columns(self) -> list[str]:
         """The columns that must be there, besides ``voter``, which may be missing."""
         scenarios = [] if self.scenarios is None else ["scenarios"]
-        return ["dilemmas", "choices", *scenarios, *(_ABOUT + question for question in self.about)]
+        alike = ["alike"] if self.study.repeat else []
+        return ["dilemmas", "choices", *scenarios, *alike, *(_ABOUT + question for question in self.about)]
 
 
 @dataclass(frozen=True)
@@ -264,7 +266,7 @@ def _open_shard(path: Path) -> tuple[Shard, Header]:
         )
     header = Header.parse(layout.metadata[_METADATA], path)
     for name in header.columns:
-        expected = pa.int16() if name.startswith(_ABOUT) else pa.binary()
+        expected = pa.int16() if name.startswith(_ABOUT) else pa.int8() if name == "alike" else pa.binary()
         if columns.get(name) != expected:
             raise CrowdveilError(f"{path} has no column {name!r} of type {expected}: the file is damaged")
     if columns.get("voter", pa.string()) not in (pa.string(), DIGEST):
@@ -339,6 +341,8 @@ def _table(batch: Ballots) -> pa.Table:
     columns["choices"] = _cells(batch.offsets, batch.choices, np.dtype(np.int8))
     if batch.scenarios is not None:
         columns["scenarios"] = _cells(batch.offsets, batch.scenarios.codes, CODE)
+    if batch.alike is not None:
+        columns["alike"] = pa.array(batch.alike)
     columns |= {_ABOUT + question: pa.array(said.codes) for question, said in batch.about.items()}
     return pa.table(columns)
 
@@ -366,6 +370,7 @@ def _ballots(header: Header, table: pa.Table) -> Ballots:
         about,
         header.origin,
         header.selection,
+        columns["alike"].to_numpy() if header.study.repeat else None,
     )
 
 

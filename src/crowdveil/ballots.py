@@ -56,6 +56,11 @@ class Ballots:
     """The source of the records, in its own words."""
     selection: str | None = None
     """What the voters were selected by, if that may depend on their records or on what they said of themselves."""
+    alike: SmallIntArray | None = None
+    """Where the study asks one dilemma twice: 1 for a voter who answered it alike, -1 for one who did not.
+
+    A repeat is no record: nothing but the reliability of a crowd is read from it.
+    """
 
     def __post_init__(self) -> None:
         if self.dilemmas.ndim != 2 or self.dilemmas.shape[1] != self.study.dimension:
@@ -79,6 +84,13 @@ class Ballots:
             raise CrowdveilError("a choice is 1 (the first), -1 (the second) or 0 (neither), one for each record")
         if self.names is not None and self.names.null_count:
             raise CrowdveilError(f"{self.names.null_count} of {self.voters} voters have no name: leave them out")
+        if (self.alike is not None) != self.study.repeat:
+            asks, say = ("asks", "do not say") if self.study.repeat else ("does not ask", "say")
+            raise CrowdveilError(
+                f"study {self.study.name} {asks} one dilemma twice, and these ballots {say} who answered it alike"
+            )
+        if self.alike is not None and not np.isin(self.alike, (-1, 1)).all():
+            raise CrowdveilError("whether a voter answered alike is 1 or -1")
         for column, length in self._lengths:
             if column is not None and len(column) != length:
                 raise CrowdveilError(f"a column of the ballots has {len(column)} entries in place of {length}")
@@ -87,7 +99,11 @@ class Ballots:
     def from_differences(
         cls, study: Study, offsets: IntArray, differences: ValueArray, names: pa.Array | None = None
     ) -> Ballots:
-        """Make ballots of which it is not known which side was shown first: the chosen one counts as the first."""
+        """Make ballots of which it is not known which side was shown first: the chosen one counts as the first.
+
+        Nor is it known who answered alike: the study is taken without its repeat.
+        """
+        study = replace(study, repeat=False) if study.repeat else study
         return cls(study, offsets, differences, np.broadcast_to(np.int8(1), len(differences)), names)
 
     @classmethod
@@ -274,6 +290,8 @@ class Ballots:
         if self.scenarios is not None:
             columns["scenario"] = self.scenarios.to_list()
         columns |= {f"about {question}": said[whose].to_list() for question, said in self.about.items()}
+        if self.alike is not None:
+            columns["alike"] = self.alike[whose]
         return pl.DataFrame(columns, schema_overrides={"voter": pl.String})
 
     def to_pandas(self) -> Any:
@@ -303,11 +321,13 @@ class Ballots:
             scenarios=None if self.scenarios is None else self.scenarios[records],
             names=names,
             about={question: said[voters] for question, said in self.about.items()},
+            alike=None if self.alike is None else self.alike[voters],
         )
 
     @property
-    def _lengths(self) -> Iterator[tuple[pa.Array | Categories | None, int]]:
+    def _lengths(self) -> Iterator[tuple[pa.Array | Categories | SmallIntArray | None, int]]:
         yield self.names, self.voters
+        yield self.alike, self.voters
         yield self.scenarios, self.records
         yield from ((said, self.voters) for said in self.about.values())
 
@@ -368,6 +388,7 @@ def join_batches(study: Study, batches: Sequence[Ballots]) -> Ballots:
         {question: Categories.concatenate([b.about[question] for b in batches]) for question in first.about},
         first.origin,
         next((b.selection for b in batches if b.selection), None),
+        None if first.alike is None else np.concatenate([b.alike for b in batches if b.alike is not None]),
     )
 
 
@@ -379,6 +400,8 @@ class Census:
     records: int
     fewest_records: int
     most_records: int
+    most_answers: int
+    """Of one voter: her records, and her answer to a dilemma that was asked twice."""
     fingerprint: str
     """SHA-256 of the study and of every difference in order, the same however the crowd is cut into batches."""
     digests: bytes | None = field(default=None, repr=False)
@@ -398,6 +421,8 @@ def census(source: BallotSource) -> Census:
         records.update(np.ascontiguousarray(_completed(batch).differences).data)
         if batch.study.indifference is not None:
             records.update(np.ascontiguousarray(batch.choices == 0).data)
+        if batch.alike is not None:
+            records.update(np.ascontiguousarray(batch.alike).data)
         each.append(np.array([batch.voters, batch.records, batch.counts.min(), batch.counts.max()]))
         digests.append(None if batch.names is None else digest_bytes(batch.names))
         selection = selection or batch.selection
@@ -409,6 +434,7 @@ def census(source: BallotSource) -> Census:
         int(total.sum()),
         int(fewest.min()),
         int(most.max()),
+        int(most.max()) + source.study.repeat,
         fingerprint,
         None if None in digests else b"".join(known for known in digests if known is not None),
         selection,

@@ -71,6 +71,7 @@ def release_from_reports(
         version=VERSION,
         unknown=estimate.unknown,
         indifference=estimate.indifference,
+        reliability=estimate.reliability,
     )
 
 

@@ -34,7 +34,7 @@ from crowdveil.privacy.guarantee import Guarantee, paradigm
 from crowdveil.privacy.mechanisms.effect_counts import GroupCounts
 from crowdveil.privacy.mechanisms.effect_reports import FlippedReports, flipped_moments
 from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
-from crowdveil.protocol.report import Terms, read_reports
+from crowdveil.protocol.report import Terms
 from crowdveil.publish_effects.results import effects_of
 from crowdveil.request import FEWEST_VOTERS
 from crowdveil.version import VERSION
@@ -83,8 +83,12 @@ def effects_from_reports(
     added = np.zeros((len(labels), len(study.factors), MOMENTS))
     everybody: list[Epsilons] = []
     for batch in batches:
-        reports = read_reports([body for body, _ in batch], terms)
-        everybody.append(reports.epsilons)
+        everybody.append(Epsilons.of_millionths(body["epsilon_micro"] for body, _ in batch))
+        if study.repeat:  # some reports are about the reliability of the crowd, and tell nothing of a preference
+            batch = [({**body, **body["preference"]}, said) for body, said in batch if body["preference"] is not None]
+        if not batch:
+            continue
+        reports = RandomisedResponse.wire.read([body for body, _ in batch], study)
         said = [labels[0] if groups is None else about.get(groups.question) for _, about in batch]
         codes = np.array([labels.index(one) if one in labels else -1 for one in said], np.int64)
         added += added_by_group(flipped_moments(FlippedReports(reports, None, codes), study), codes, len(labels))

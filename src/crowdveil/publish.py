@@ -225,4 +225,5 @@ def _release(preview: Preview, noisy: _Noisy, ledger: Mapping[str, Any] | None) 
         version=VERSION,
         unknown=noisy.estimate.unknown,
         indifference=noisy.estimate.indifference,
+        reliability=noisy.estimate.reliability,
     )

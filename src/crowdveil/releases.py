@@ -28,6 +28,7 @@ from crowdveil.privacy.indifference import Indifference
 from crowdveil.privacy.intervals import ERROR_BAR, intervals
 from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
 from crowdveil.privacy.relayed import RelayedPromise
+from crowdveil.privacy.reliability import Reliability
 from crowdveil.privacy.unknown import Unknown
 from crowdveil.study.plain_data import canonical_json
 from crowdveil.study.study import Study
@@ -62,6 +63,8 @@ class Release:
     """What beside the noise is not known of the crowd's preference; None for the paper's society."""
     indifference: Indifference | None = None
     """The crowd's threshold, in a study that allows a third answer."""
+    reliability: Reliability | None = None
+    """The share of people who answer alike, in a study that asks one dilemma twice."""
     on_save: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
     """Told the digest once the release is durably in place: the ledger that was charged notes the delivery."""
 
@@ -136,6 +139,7 @@ class Release:
             ],
             "unknown": None if self.unknown is None else self.unknown.as_dict(),
             "indifference": None if self.indifference is None else self.indifference.as_dict(),
+            **({} if self.reliability is None else {"reliability": self.reliability.as_dict()}),
             "guarantee": self.guarantee.as_dict(),
             "mechanism": self.mechanism,
             "noise": {**self.noise.as_dict(), "sampler": self.sampler, "exact": self.exact},
@@ -333,6 +337,7 @@ def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
             version=str(data["crowdveil"]),
             unknown=None if data["unknown"] is None else Unknown.from_dict(data["unknown"], study.dimension),
             indifference=None if data["indifference"] is None else Indifference.from_dict(data["indifference"]),
+            reliability=Reliability.from_dict(data["reliability"]) if "reliability" in data else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CrowdveilError(f"it is not a complete release: {type(error).__name__} {error}") from None

@@ -22,6 +22,7 @@ from crowdveil.privacy.mechanisms.public_dilemmas import public_dilemmas
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
     MECHANISMS,
+    budget_parts,
     central,
     check_options,
     distributed,
@@ -122,6 +123,12 @@ class Preview:
         return None if noise is None else float(np.max(noise.half_widths(ERROR_BAR)))
 
     @property
+    def split(self) -> dict[str, float]:
+        """The parts of a central epsilon, or of the reports of devices, and what each of them buys."""
+        loss = self.loss if isinstance(self.loss, Epsilon) and self.mechanism in CENTRAL else None
+        return budget_parts(self.mechanism, self.settings.study, loss)
+
+    @property
     def charge(self) -> Charge:
         """The charge to a ledger."""
         guarantee = self.guarantee
@@ -130,7 +137,7 @@ class Preview:
             crowd=Crowd.of(self.settings.study.feature_names, self.dataset.voters, self.dataset.digests),
             unit=guarantee.paradigm.unit,
             epsilon=guarantee.epsilon.amount,
-            records_per_voter=self.dataset.most_records,
+            records_per_voter=self.dataset.most_answers,
             purpose=f"{guarantee.paradigm.name} {self.mechanism}",
             rho=guarantee.rho,
         )
@@ -142,6 +149,7 @@ class Preview:
             "dry_run": True,
             "guarantee": self.guarantee.as_dict(),
             "mechanism": self.mechanism,
+            **({"split": self.split} if len(self.split) > 1 else {}),
             "expected_noise": None if noise is None else noise.description,
             "expected_error_bar": self.expected_error_bar,
             "dataset": self.dataset.fingerprint,

@@ -296,6 +296,7 @@ def _level(
 def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> None:
     from crowdveil.pages.reading import expected_error_bar_sentence
     from crowdveil.privacy.ledger.statement import Measure
+    from crowdveil.privacy.mechanisms.registry import CENTRAL
 
     data = prepared.as_dict()
     guarantee = prepared.guarantee
@@ -309,6 +310,9 @@ def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> N
             delta = f" and delta {guarantee.delta:g}" if guarantee.delta else ""
             charge = f"rho {fits.requested}, for {charge}{delta}"
         say(f"Nothing was spent. {prepared.mechanism} would charge {charge}.")
+        if len(prepared.split) > 1:
+            of = "epsilon" if prepared.mechanism in CENTRAL else "of the reports, a share of"
+            say("; ".join(f"{of} {part:g} for the {name}" for name, part in prepared.split.items()) + ".")
         if account is not None:
             say(
                 f"Remaining: {fits.remaining} of {fits.budget}"
@@ -337,7 +341,7 @@ _ANYBODY = "The ledger cannot tell who these voters are, and charges as if anybo
 
 def _print_release(made: Release, path: Path | None) -> None:
     from crowdveil.pages.plain_words import guarantee_sentences
-    from crowdveil.pages.reading import third_answer_sentences
+    from crowdveil.pages.reading import reliability_sentences, third_answer_sentences
 
     if not made.study.factors_are_features:
         _print_factors(made)
@@ -347,7 +351,7 @@ def _print_release(made: Release, path: Path | None) -> None:
         weights.add(feature.label, f"{value:+.3f}", f"{bar:.3f}")
     weights.print()
     say(f"The error bars cover {made.bars_cover}.")
-    for sentence in third_answer_sentences(made):
+    for sentence in [*third_answer_sentences(made), *reliability_sentences(made)]:
         say(sentence)
     say()
     for sentence in guarantee_sentences(made):

@@ -58,6 +58,13 @@ def simulate(
     tau: Annotated[
         float | None, typer.Option(help="The voters' threshold, in a study that allows a third answer. Default: 0.3.")
     ] = None,
+    alike: Annotated[
+        float | None,
+        typer.Option(
+            help="Ask everybody one dilemma twice: the share who answer it alike. Default, in a study with a repeat: "
+            "by the model."
+        ),
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -67,7 +74,8 @@ def simulate(
     lean as the study file says.
 
     Example: `crowdveil simulate moral-machine --voters 1000 --out crowd.parquet`, or, as a file to try the import with,
-    `crowdveil simulate moral-machine --voters 1000 --as-csv crowd.csv.gz --dirty 0.01`
+    `crowdveil simulate moral-machine --voters 1000 --as-csv crowd.csv.gz --dirty 0.01`. With `--alike 0.9`, everybody
+    is asked one dilemma twice, and nine in ten answer it alike.
     """
     import numpy as np
 
@@ -79,6 +87,13 @@ def simulate(
     rng = np.random.default_rng(seed)
     if tau is not None and found.indifference is None:
         raise CrowdveilError(f"study {found.name} allows no third answer: leave out --tau, or give it indifference")
+    if alike is not None:
+        found = replace(found, repeat=True)
+    if found.repeat and (as_csv is not None or found.drawing.method == "gaussian"):
+        raise CrowdveilError(
+            f"study {found.name} asks one dilemma twice, which neither the Moral Machine's layout nor the paper's "
+            "generator knows: simulate ballots (--out) of a study with levels"
+        )
     if found.indifference is not None and (as_csv is not None or found.drawing.method == "gaussian"):
         raise CrowdveilError(
             f"study {found.name} allows a third answer, which neither the Moral Machine's layout nor the paper's "
@@ -97,7 +112,7 @@ def simulate(
     if found.drawing.method == "gaussian":
         crowd = synthetic_crowd(voters, dilemmas, found.dimension, rng).ballots.batches()
     else:
-        crowd = simulate_crowd(found, voters, rng, tau=TAU if tau is None else tau)
+        crowd = simulate_crowd(found, voters, rng, tau=TAU if tau is None else tau, alike=alike)
     with progress("simulating", voters, "voters") as advance:
         written = write_ballots(out_path, found, _counted(crowd, advance), {"simulated": True, "seed": seed})
     show(

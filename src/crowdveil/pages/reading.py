@@ -95,6 +95,18 @@ def third_answer_sentences(release: Release) -> list[str]:
     ]
 
 
+def reliability_sentences(release: Release) -> list[str]:
+    """Tell how many people answer alike, in a study that asks one dilemma twice; nothing in others."""
+    found = release.reliability
+    if found is None:
+        return []
+    return [
+        f"Asked one dilemma a second time, with its sides swapped, about {found.share:.0%} of people like these voters "
+        f"answer it alike ({found.low:.0%} to {found.high:.0%}, with {ERROR_BAR:.0%}, over noise and the draw of the "
+        "voters); who tosses a coin each time does so by half. The second answer counts nowhere else."
+    ]
+
+
 def error_bar_sentence(release: Release, features: int) -> str:
     """Tell what the error bars cover and what they do not."""
     if release.unknown is not None:

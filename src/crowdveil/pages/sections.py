@@ -18,6 +18,7 @@ from crowdveil.pages.reading import (
     finding_sentences,
     one_line,
     readings,
+    reliability_sentences,
     signed,
     third_answer_sentences,
 )
@@ -91,7 +92,7 @@ def picture_section(view: ReleaseView, level: int) -> str:
     bars = error_bar_sentence(view.release, len(all_readings))
     return f"""<section class="part">
 <h{level}>What the crowd prefers</h{level}>
-{paragraphs([" ".join(findings), *third_answer_sentences(view.release)])}
+{paragraphs([" ".join(findings), *third_answer_sentences(view.release), *reliability_sentences(view.release)])}
 {_factor_table(view)}
 <p>A positive value means that people tend to prefer alternatives with more of this, a negative one that they prefer
 alternatives with less of it. Where the dot is hollow and grey, the error bar reaches zero: the value cannot be told

@@ -177,7 +177,7 @@ def preview_effects(
             crowd=Crowd.of(study.feature_names, dataset.voters, dataset.digests),
             unit=protected.unit,
             epsilon=level.amount,
-            records_per_voter=dataset.most_records,
+            records_per_voter=dataset.most_answers,
             purpose=f"{protected.name} effects" + ("" if by is None else f" by {by}"),
         ),
         records=dataset.records,

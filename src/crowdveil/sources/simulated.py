@@ -2,7 +2,8 @@
 
 Everyone answers by the paper's model: alternative x is worth beta . x plus normal noise of variance 1/2, so the
 left one is chosen with probability Phi(beta . (left - right)). Where a study allows a third answer, those to whom the
-two are worth the same, to within a threshold tau, choose neither.
+two are worth the same, to within a threshold tau, choose neither. Where a study asks one dilemma twice, it is any of a
+voter's with the same probability, answered with noise drawn anew; or a given share of the voters answers it alike.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ class Answered:
     """Each dilemma's type of scenario, where the study's drawing knows types."""
     neither: BoolArray | None = None
     """Where neither side was chosen, in a study that allows it."""
+    alike: BoolArray | None = None
+    """Which voters answered a dilemma alike that was asked twice, in a study that does so."""
 
     def ballots(self) -> Ballots:
         """Return what they were shown and chose, in model units."""
@@ -69,20 +72,33 @@ class Answered:
             choices[self.neither] = 0
         each = self.study.drawing.dilemmas
         offsets = np.arange(0, len(dilemmas) + 1, each, dtype=np.int64)
-        return Ballots(self.study, offsets, dilemmas, choices, scenarios=self.scenarios)
+        alike = None if self.alike is None else np.where(self.alike, np.int8(1), np.int8(-1))
+        return Ballots(self.study, offsets, dilemmas, choices, scenarios=self.scenarios, alike=alike)
 
 
 def simulate_crowd(
-    study: str | Study, voters: int, rng: np.random.Generator, spread: float = 0.3, tau: float = TAU
+    study: str | Study,
+    voters: int,
+    rng: np.random.Generator,
+    spread: float = 0.3,
+    tau: float = TAU,
+    alike: float | None = None,
 ) -> Iterator[Ballots]:
     """Draw a crowd of any size around the study's own lean: beta_i ~ N(lean, spread^2 I), block by block."""
-    return (answered.ballots() for answered in simulate_answers(find_study(study), voters, rng, spread, tau))
+    return (answered.ballots() for answered in simulate_answers(find_study(study), voters, rng, spread, tau, alike))
 
 
 def simulate_answers(
-    study: Study, voters: int, rng: np.random.Generator, spread: float = 0.3, tau: float = TAU
+    study: Study,
+    voters: int,
+    rng: np.random.Generator,
+    spread: float = 0.3,
+    tau: float = TAU,
+    alike: float | None = None,
 ) -> Iterator[Answered]:
     """Draw the same crowd with everything that it was shown. ``tau`` is for studies that allow a third answer.
+
+    ``alike`` is for studies that ask one dilemma twice: the probability of answering it alike; None: by the model.
 
     Each block of voters has a generator of its own, spawned from ``rng``: what a block holds depends on the seed
     and on nothing that its reader does.
@@ -92,18 +108,25 @@ def simulate_answers(
         raise CrowdveilError(f"the spread of simulated preferences must be 0 or more, got {spread}")
     if not (tau >= 0 and math.isfinite(tau)):
         raise CrowdveilError(f"the threshold of simulated voters must be 0 or more, got {tau}")
+    if alike is not None and not (study.repeat and 0 <= alike <= 1):
+        raise CrowdveilError(
+            f"the share of simulated voters who answer alike is a number from 0 to 1, in a study with repeat = true; "
+            f"got {alike} for {study.name}"
+        )
     lean = np.array([f.lean for f in study.features])
 
     def blocks() -> Iterator[Answered]:
         for start in range(0, voters, VOTERS_PER_BLOCK):
             (child,) = rng.spawn(1)
             size = (min(VOTERS_PER_BLOCK, voters - start), study.dimension)
-            yield _vote(study, child.normal(lean, spread, size), child, tau)
+            yield _vote(study, child.normal(lean, spread, size), child, tau, alike)
 
     return blocks()
 
 
-def _vote(study: Study, preferences: FloatArray, rng: np.random.Generator, tau: float = TAU) -> Answered:
+def _vote(
+    study: Study, preferences: FloatArray, rng: np.random.Generator, tau: float = TAU, alike: float | None = None
+) -> Answered:
     """Let voters with these preferences answer dilemmas of the study."""
     voters, dimension = preferences.shape
     left, right, types = draw_typed(study, voters, rng)
@@ -113,7 +136,24 @@ def _vote(study: Study, preferences: FloatArray, rng: np.random.Generator, tau: 
     # The two utilities' noises have variance 1/2 each: their difference has variance 1.
     felt = worth.reshape(-1) + rng.standard_normal(len(differences))
     neither = None if study.indifference is None else np.abs(felt) <= tau
-    return Answered(study, left, right, felt > 0, scenarios, neither)
+    again = _answered_alike(worth[:, :, 0], felt, 0.0 if neither is None else tau, rng, alike) if study.repeat else None
+    return Answered(study, left, right, felt > 0, scenarios, neither, again)
+
+
+def _answered_alike(
+    worth: FloatArray, felt: FloatArray, tau: float, rng: np.random.Generator, share: float | None
+) -> BoolArray:
+    """Ask each voter one of her dilemmas again, or let a share of them answer alike."""
+    voters, dilemmas = worth.shape
+    if share is not None:
+        return np.asarray(rng.random(voters) < share)
+    everyone, asked = np.arange(voters), rng.integers(dilemmas, size=voters)
+    again = worth[everyone, asked] + rng.standard_normal(voters)
+    return np.asarray(_answer(again, tau) == _answer(felt.reshape(worth.shape)[everyone, asked], tau))
+
+
+def _answer(felt: FloatArray, tau: float) -> FloatArray:
+    return np.where(np.abs(felt) <= tau, 0.0, np.sign(felt))
 
 
 def _check_size(voters: int) -> None:

@@ -35,6 +35,7 @@ _SETTINGS = (
     "title",
     "question",
     "indifference",
+    "repeat",
     "norm_bound",
     "record_norm",
     "parts",
@@ -103,6 +104,8 @@ class Study:
     """What is told in words: groups of features, one for each level, of which an alternative has one."""
     indifference: str | None = None
     """The words of the third answer, that both sides be treated equally; None where people have to choose."""
+    repeat: bool = False
+    """Whether one dilemma of a ballot is asked a second time, mirrored: it tells how reliably people answer."""
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -115,6 +118,10 @@ class Study:
             raise CrowdveilError(
                 f"study {self.name!r}: indifference must be the words of the third answer, such as "
                 '"Treat them equally: toss a coin"; leave it out where people have to choose'
+            )
+        if self.repeat and self.drawing.dilemmas < 2:
+            raise CrowdveilError(
+                f"study {self.name!r} asks one dilemma: to ask one again, some way off, repeat needs two or more"
             )
         if not (self.norm_bound > 0 and math.isfinite(self.norm_bound)):
             raise CrowdveilError(f"study {self.name!r}: norm_bound must be a positive number, got {self.norm_bound}")
@@ -146,6 +153,11 @@ class Study:
     def dimension(self) -> int:
         """The number of features d."""
         return len(self.features)
+
+    @property
+    def answers(self) -> int:
+        """The number of answers that a whole ballot has: one to each dilemma, and one to a repeat."""
+        return self.drawing.dilemmas + self.repeat
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
@@ -379,6 +391,7 @@ class Study:
             "title": self.title,
             "question": self.question,
             **({"indifference": self.indifference} if self.indifference is not None else {}),
+            **({"repeat": True} if self.repeat else {}),
             "norm_bound": float(self.norm_bound),
             **({"record_norm": float(self.record_norm)} if self.record_norm is not None else {}),
             **({"parts": list(self.parts)} if self.parts else {}),
@@ -411,6 +424,7 @@ class Study:
             named_factors=tuple(Factor.from_dict(entry, where) for entry in optional(data, "factors", [], where)),
             categories=tuple(category for category, _ in categories),
             indifference=need(data, "indifference", str, where) if "indifference" in data else None,
+            repeat=need(data, "repeat", bool, where) if "repeat" in data else False,
         )
 
 

@@ -29,6 +29,7 @@ from crowdveil.privacy.mechanisms.reports import R, WireFormat
 from crowdveil.privacy.mechanisms.scores import Scoring
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.reliability import Reliability
 from crowdveil.privacy.unknown import Unknown
 from crowdveil.study.study import Study
 
@@ -100,6 +101,8 @@ class Estimate:
     """Of a crowd's preference, all else that is not known; None for the paper's society."""
     indifference: Indifference | None = None
     """The crowd's threshold, in a study that allows a third answer."""
+    reliability: Reliability | None = None
+    """The share of people who answer alike, in a study that asks one dilemma twice."""
 
 
 def unknown_along(

@@ -7,7 +7,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.record_axes import record_axes
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Unit
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
@@ -18,7 +18,12 @@ from crowdveil.privacy.mechanisms.effect_counts import EffectCounts
 from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
-from crowdveil.privacy.mechanisms.indifference import CentralIndifference, DistributedIndifference
+from crowdveil.privacy.mechanisms.indifference import (
+    REPORTS_ONE_IN,
+    CentralIndifference,
+    distributed_indifference,
+    threshold_split,
+)
 from crowdveil.privacy.mechanisms.mechanism import (
     OPTIONS,
     CentralMechanism,
@@ -29,7 +34,9 @@ from crowdveil.privacy.mechanisms.mechanism import (
 )
 from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse
+from crowdveil.privacy.mechanisms.reliability import CentralReliability, distributed_reliability, reliability_split
 from crowdveil.privacy.mechanisms.score import ScoreRelease, tells_more_than_choices
+from crowdveil.privacy.mechanisms.shares import split_budget
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.mechanisms.three_way_response import ThreeWayResponse
 from crowdveil.study.study import Study
@@ -109,6 +116,11 @@ def mechanism_name(
         raise CrowdveilError(
             f"study {study.name} allows a third answer, which no mechanism with a rho can carry: give an epsilon"
         )
+    if loss is Loss.RHO and study.repeat:
+        raise CrowdveilError(
+            f"study {study.name} asks one dilemma twice, and no mechanism with a rho tells who answered it alike: "
+            "give an epsilon"
+        )
     taking = [name for name in MECHANISMS if (name in PURE) is (loss is Loss.EPSILON)]
     name = PAPERS_MECHANISM.get(paradigm.name, wanted) if wanted == "paper" else wanted or taking[0]
     if name in MECHANISMS and name not in taking:
@@ -124,15 +136,44 @@ def mechanism_name(
 
 
 def central(name: str, study: Study) -> CentralMechanism[Any, Any]:
-    """Return a central mechanism as it is used in a study: with a threshold, where that allows a third answer."""
-    return CENTRAL[name] if study.indifference is None else CentralIndifference(CENTRAL[name])
+    """Return a central mechanism as it is used in a study: with a threshold, where that allows a third answer.
+
+    Where the study asks one dilemma twice, it tells the reliability of the crowd besides.
+    """
+    mechanism = CENTRAL[name] if study.indifference is None else CentralIndifference(CENTRAL[name])
+    return CentralReliability(mechanism) if study.repeat else mechanism
 
 
 def distributed(name: str, study: Study) -> DistributedMechanism[Any]:
-    """Return a distributed mechanism as it is used in a study: with a threshold, where that allows a third answer."""
-    if study.indifference is None:
-        return DISTRIBUTED[name]
-    return ThreeWayResponse() if name == RandomisedResponse.name else DistributedIndifference(DISTRIBUTED[name])
+    """Return a distributed mechanism as it is used in a study: with a threshold, where that allows a third answer.
+
+    Where the study asks one dilemma twice, some reports are about the reliability of the crowd.
+    """
+    mechanism: DistributedMechanism[Any] = DISTRIBUTED[name]
+    if study.indifference is not None:
+        mechanism = ThreeWayResponse() if name == RandomisedResponse.name else distributed_indifference(mechanism)
+    return distributed_reliability(mechanism) if study.repeat else mechanism
+
+
+def budget_parts(name: str, study: Study, loss: Epsilon | None) -> dict[str, float]:
+    """Return what a central epsilon, or (without one) the reports of devices, are split into: each part buys a thing.
+
+    >>> from dataclasses import replace
+    >>> from crowdveil.study.bundled import load_study
+    >>> study = replace(load_study("kidney"), indifference="Toss a coin", repeat=True)
+    >>> budget_parts("voter-score", study, Epsilon(1))
+    {'preference': 0.81, 'threshold': 0.09, 'reliability': 0.1}
+    >>> budget_parts("one-bit", study, None)
+    {'preference': 0.72, 'threshold': 0.18, 'reliability': 0.1}
+    """
+    whole = Epsilon(1) if loss is None else loss
+    aside = study.indifference is not None and name != RandomisedResponse.name
+    left, reliability = reliability_split(whole) if study.repeat else (whole, None)
+    threshold = None
+    if aside:
+        left, threshold = threshold_split(left) if loss is not None else split_budget(left, REPORTS_ONE_IN, "both")
+    parts = {"preference": left, "threshold": threshold, "reliability": reliability}
+    return {thing: part.value for thing, part in parts.items() if part is not None}
 
 
 def check_answers(name: str, study: Study) -> None:

@@ -24,7 +24,8 @@ import numpy as np
 
 from crowdveil.arrays import IntArray
 from crowdveil.ballots import Ballots
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.errors import CrowdveilError
+from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import influence
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.source import Noise
@@ -40,6 +41,17 @@ class NoisyShare:
 
     value: float
     deviation: float
+
+
+def split_budget(loss: Epsilon, one_in: int, between: str) -> tuple[Epsilon, Epsilon]:
+    """Return what is left of a central budget, and one part in so many."""
+    part = loss.micro // one_in
+    if part < LEAST_MICRO:
+        raise CrowdveilError(
+            f"an epsilon of {loss} is too small to be shared between {between}: use at least "
+            f"{Epsilon.of_millionths(LEAST_MICRO * one_in)}"
+        )
+    return Epsilon.of_millionths(loss.micro - part), Epsilon.of_millionths(part)
 
 
 def indifferent_by_voter(ballots: Ballots) -> IntArray:

@@ -37,10 +37,12 @@ from crowdveil.estimation.record_axes import record_axes
 from crowdveil.estimation.scoring_step import STEP_DOUBT, clip_doubt, clip_in_deviations
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
-from crowdveil.privacy.mechanisms.indifference import REPORTS_ONE_IN, preference_part
+from crowdveil.privacy.mechanisms.indifference import REPORTS_ONE_IN, threshold_split
 from crowdveil.privacy.mechanisms.mechanism import Settings, unknown_along
 from crowdveil.privacy.mechanisms.randomised_response import TELLING
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, recommended
+from crowdveil.privacy.mechanisms.reliability import ONE_IN as RELIABILITY_ONE_IN
+from crowdveil.privacy.mechanisms.reliability import reliability_split
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.score_plan import Plan
 from crowdveil.privacy.mechanisms.scores import cube_variance, expected_square
@@ -222,8 +224,12 @@ class _Errors:
 
 def _errors(name: str, study: Study, voters: int, answers: int, epsilon: Epsilon) -> _Errors:
     settings = Settings(study, study.norm_bound)
+    if study.repeat and name in CENTRAL:
+        epsilon = reliability_split(epsilon)[0]
+    elif study.repeat:
+        voters = max(voters - voters // RELIABILITY_ONE_IN, 1)
     if study.indifference is not None and name in CENTRAL:
-        epsilon = preference_part(epsilon)
+        epsilon = threshold_split(epsilon)[0]
     elif study.indifference is not None and name != "randomised-response":
         voters = max(voters - voters // REPORTS_ONE_IN, 1)
     if name in CENTRAL:

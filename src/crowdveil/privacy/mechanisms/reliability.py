@@ -1,0 +1,203 @@
+"""The reliability of a crowd beside any mechanism: who answered alike a dilemma that was asked twice, mirrored.
+
+The second answer is no record: no mechanism ever sees it, and nothing else is computed from it. A part of a central
+budget, or of the reports, buys the share of people who answered alike.
+
+A voter is alike or not, one bit. Centrally, the bits that are 1 are counted. Theorem. The count with noise of density
+proportional to exp(-epsilon |x|) is epsilon-differentially private for all that a voter answered, and so for a record
+or a choice of hers. Proof. Whatever of one voter's answers is changed, the count moves by at most 1, and the number of
+voters not at all: Theorem 1 of ``cube_noise``, in one dimension. (The noise is drawn on a grid of 1 / ``STEPS``.)
+
+On a device, the bit is turned over with probability 1 / (1 + e^epsilon). Theorem. It is epsilon-differentially private
+for all that the voter answered together. Proof. It has two values, and each has a probability between 1 / (1 +
+e^epsilon) and e^epsilon / (1 + e^epsilon), whatever the answers are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from scipy.special import gammaln, xlog1py, xlogy
+
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.mechanism import (
+    CentralMechanism,
+    DistributedMechanism,
+    Estimate,
+    Measurement,
+    Settings,
+    measured,
+)
+from crowdveil.privacy.mechanisms.shares import FLIP, STEPS, NoisyShare, noisy_share, split_budget
+from crowdveil.privacy.mechanisms.side_bits import WithSideBits
+from crowdveil.privacy.noise.distribution import NoiseDistribution
+from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.reliability import Reliability
+
+ONE_IN = 10
+"""Of a central budget and of the reports of devices, one part in so many buys the share.
+
+At epsilon 1 the noise of a central share is then as large as what the draw of the voters leaves open, where some
+1,500 of them answer alike by nine in ten; and error bars of a preference grow by a tenth or less.
+"""
+
+_TAIL = 0.025
+_NORMAL = 1.959963984540054
+_REACH = 9
+"""Of a binomial law, so many deviations on either side: beyond is less than 1e-18."""
+_HALVINGS = 50
+
+
+def answered_alike(ballots: Ballots) -> IntArray:
+    """Count the voters who answered alike, in steps."""
+    assert ballots.alike is not None  # the study asks one dilemma twice
+    return np.array([STEPS * int(np.count_nonzero(ballots.alike == 1))], np.int64)
+
+
+def alike_bits(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArray:
+    """Say of each voter whether she answered alike: the only place where noise enters."""
+    assert ballots.alike is not None  # the study asks one dilemma twice
+    turned = noise.tosses(FLIP, epsilons, 1)[:, 0]
+    return np.where((ballots.alike == 1) ^ turned, 1, -1)
+
+
+def counted_reliability(share: NoisyShare, voters: int, epsilon: Epsilon) -> Reliability:
+    """Tell the reliability of all people from a noisy count.
+
+    The interval holds every share under which so small and so large a count have each at least 2.5 %: the count is
+    binomial, plus Laplace noise (Clopper and Pearson 1934, for what is seen through noise).
+    """
+    seen = share.value * voters
+
+    def at_least(rate: float) -> float:
+        return _tail(rate, voters, lambda counts: _laplace_above(seen - counts, epsilon.value))
+
+    def at_most(rate: float) -> float:
+        return _tail(rate, voters, lambda counts: _laplace_above(counts - seen, epsilon.value))
+
+    low = _first(lambda rate: at_least(rate) >= _TAIL)
+    high = 1 - _first(lambda rate: at_most(1 - rate) >= _TAIL)
+    return _within(share, low, high)
+
+
+def reported_reliability(share: NoisyShare) -> Reliability:
+    """Tell the reliability of all people from bits: their mean is nearly normal, and its variance is bounded."""
+    reach = _NORMAL * share.deviation
+    return _within(share, share.value - reach, share.value + reach)
+
+
+def _within(share: NoisyShare, low: float, high: float) -> Reliability:
+    value, low, high = (min(max(one, 0.0), 1.0) for one in (share.value, low, high))
+    return Reliability(value, share.deviation, min(low, value), max(high, value))
+
+
+def _tail(rate: float, voters: int, above: Callable[[FloatArray], FloatArray]) -> float:
+    """Return the mean of a function of the count, which is binomial."""
+    reach = _REACH * math.sqrt(voters * rate * (1 - rate)) + _REACH**2
+    counts = np.arange(max(0, math.floor(voters * rate - reach)), min(voters, math.ceil(voters * rate + reach)) + 1.0)
+    ways = gammaln(voters + 1) - gammaln(counts + 1) - gammaln(voters - counts + 1)
+    law = np.exp(ways + xlogy(counts, rate) + xlog1py(voters - counts, -rate))
+    return float(law @ above(counts))
+
+
+def _laplace_above(value: FloatArray, epsilon: float) -> FloatArray:
+    """Return the probability that Laplace noise of scale 1 / epsilon is at least so large."""
+    tail = np.exp(-epsilon * np.abs(value)) / 2
+    return np.where(value > 0, tail, 1 - tail)
+
+
+def _first(holds: Callable[[float], bool]) -> float:
+    """Return the smallest rate from which on a condition holds, or 1."""
+    if holds(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low
+
+
+@dataclass(frozen=True)
+class _Measured(Measurement):
+    """What the mechanism measures, and how many answered alike."""
+
+    alike: int = 0
+    inner: Measurement | None = None
+
+
+class CentralReliability:
+    """A central mechanism, with a part of its epsilon spent on how many answered alike.
+
+    Theorem. Where the mechanism is epsilon-differentially private for any epsilon, this is too, for the same unit; a
+    record, or a choice, is then one dilemma with both of the answers to it.
+
+    Proof. The mechanism sees a voter's records without the second answer, so neighbours stay neighbours, and what it
+    releases with epsilon - epsilon_s is private for them. The noisy count is epsilon_s-differentially private for all
+    that a voter answered. Losses add up.
+    """
+
+    def __init__(self, inner: CentralMechanism[Any, Any]) -> None:
+        self.name, self.title, self.words = inner.name, inner.title, inner.words
+        self.paradigms, self.papers, self.options = inner.paradigms, inner.papers, inner.options
+        self.estimates, self.takes = inner.estimates, inner.takes
+        self._inner = inner
+
+    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
+        """Measure the records, and count who answered alike."""
+        inner = self._inner.measure(source, settings, reliability_split(loss)[0])
+        counted = measured(source, answered_alike)
+        return _Measured(inner.total, counted.voters, counted.records, alike=int(counted.total[0]), inner=inner)
+
+    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
+        """Release the preference, then the count."""
+        assert isinstance(measurement, _Measured)
+        spent, kept = reliability_split(loss)
+        estimate = self._inner.release(cast(Measurement, measurement.inner), settings, spent, noise)
+        voters = measurement.voters
+        share = noisy_share(measurement.alike, voters, voters, kept, noise)
+        return replace(estimate, reliability=counted_reliability(share, voters, kept))
+
+    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
+        """Return the noise of the mechanism with the part of the budget that is left for it."""
+        return self._inner.expected_noise(settings, voters, reliability_split(loss)[0])
+
+
+def reliability_split(loss: Epsilon) -> tuple[Epsilon, Epsilon]:
+    """Split a central budget into the parts for the mechanism and for the count."""
+    return split_budget(loss, ONE_IN, "a preference and its reliability")
+
+
+@dataclass(frozen=True)
+class _Reliability:
+    """Whether the voter answered alike."""
+
+    field = "alike"
+    topic = "reliability"
+    one_in = ONE_IN
+
+    def bits(self, ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArray:
+        """Say it of each voter."""
+        return alike_bits(ballots, epsilons, noise)
+
+    def rest(self, ballots: Ballots, noise: Noise) -> Ballots:
+        """Return the ballots: the second answer is no record."""
+        return ballots
+
+    def told(self, estimate: Estimate, settings: Settings, share: NoisyShare) -> Estimate:
+        """Tell the reliability."""
+        return replace(estimate, reliability=reported_reliability(share))
+
+
+def distributed_reliability(inner: DistributedMechanism[Any]) -> WithSideBits:
+    """Put, in place of one report in ten of a distributed mechanism, a bit that says whether the voter answered alike.
+
+    Theorem. Where the mechanism's reports are epsilon-differentially private, these are, too, for the same unit.
+    Proof. So are the bits, for all that the voter answered; and then reports of both kinds are (``side_bits``).
+    """
+    return WithSideBits(inner, _Reliability())

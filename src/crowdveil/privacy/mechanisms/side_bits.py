@@ -1,0 +1,179 @@
+"""A bit about something else, which a part of the devices says in place of the mechanism's report.
+
+Theorem. Where the mechanism's reports and the bits are each epsilon-differentially private, reports of both kinds are.
+
+Proof. Which kind a report is of is drawn without looking at the answers, so it has the same law for neighbours. Given
+the kind, the report is epsilon-differentially private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from crowdveil.arrays import BoolArray, IntArray
+from crowdveil.ballots import Ballots
+from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Settings
+from crowdveil.privacy.mechanisms.reports import WireFormat, epsilons_of
+from crowdveil.privacy.mechanisms.scores import Scoring
+from crowdveil.privacy.mechanisms.shares import BitSums, NoisyShare
+from crowdveil.privacy.noise.distribution import NoiseDistribution
+from crowdveil.privacy.noise.source import Noise
+from crowdveil.study.study import Study
+
+
+class SideQuestion(Protocol):
+    """The question that the bits are about."""
+
+    @property
+    def field(self) -> str:
+        """The field of a report that holds the bit."""
+
+    @property
+    def topic(self) -> str:
+        """What it is about, in a word."""
+
+    @property
+    def one_in(self) -> int:
+        """One report in so many is a bit about it."""
+
+    def bits(self, ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArray:
+        """Say a private bit, +1 or -1, of each voter."""
+
+    def rest(self, ballots: Ballots, noise: Noise) -> Ballots:
+        """Return what the mechanism sees of the others."""
+
+    def told(self, estimate: Estimate, settings: Settings, share: NoisyShare) -> Estimate:
+        """Put what the bits tell beside the estimate."""
+
+
+@dataclass(frozen=True)
+class SideReports:
+    """Reports of devices, of which some are a bit about something else and the others the mechanism's."""
+
+    epsilons: Epsilons
+    bits: IntArray
+    """+1 or -1 in a report that is a bit, 0 in the others."""
+    inner: Any
+    """The others, in the voters' order; None if there are none."""
+
+    def rows(self) -> IntArray:
+        """Lay out all that leaves, a row a voter: the epsilon, whether it is a bit, the bit, the rest."""
+        about = self.bits != 0
+        inner = np.zeros((len(about), 0), np.int64) if self.inner is None else self.inner.rows()
+        rest = np.zeros((len(about), inner.shape[1]), np.int64)
+        rest[~about] = inner
+        return np.column_stack([self.epsilons.micro, about.astype(np.int64), self.bits, rest])
+
+
+@dataclass(frozen=True)
+class SideWire:
+    """The wire format: ``preference`` has what the mechanism reports, or the field of the bit a bit; one is null."""
+
+    inner: WireFormat[Any]
+    field: str
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The two fields."""
+        return frozenset({"preference", self.field})
+
+    def write(self, reports: SideReports) -> Iterable[dict[str, Any]]:
+        """Return what each voter reports."""
+        others = iter(() if reports.inner is None else self.inner.write(reports.inner))
+        for bit in reports.bits.tolist():
+            yield {"preference": None if bit else next(others), self.field: bit or None}
+
+    def check(self, body: Mapping[str, Any], study: Study) -> None:
+        """Refuse both or none, another bit, and what is no report of the mechanism."""
+        given, bit = body["preference"], body[self.field]
+        if (given is None) == (bit is None):
+            raise Refusal(Reason.MALFORMED, f"a report has either preference or {self.field}; the other is null")
+        if bit is not None:
+            if type(bit) is not int or bit not in (1, -1):
+                raise Refusal(Reason.OUT_OF_RANGE, f"{self.field} is 1 or -1")
+            return
+        if not isinstance(given, Mapping) or set(given) != self.inner.fields:
+            raise Refusal(Reason.MALFORMED, f"preference is an object with {', '.join(sorted(self.inner.fields))}")
+        self.inner.check({**body, **given}, study)
+
+    def read(self, bodies: Sequence[Mapping[str, Any]], study: Study) -> SideReports:
+        """Gather the reports."""
+        bits = np.array([body[self.field] or 0 for body in bodies], np.int64)
+        others = [{**body, **body["preference"]} for body in bodies if body["preference"] is not None]
+        return SideReports(epsilons_of(bodies), bits, self.inner.read(others, study) if others else None)
+
+
+@dataclass(frozen=True)
+class _Condensed:
+    bits: BitSums
+    inner: Any
+
+
+class WithSideBits:
+    """A distributed mechanism, in place of which a part of the reports is a bit. The proof stands above."""
+
+    def __init__(self, inner: DistributedMechanism[Any], question: SideQuestion) -> None:
+        self.name, self.title, self.words = inner.name, inner.title, inner.words
+        self.paradigms, self.papers, self.options = inner.paradigms, inner.papers, inner.options
+        self.estimates, self.tosses_coins = inner.estimates, inner.tosses_coins
+        self.wire = SideWire(inner.wire, question.field)
+        self.inner = inner
+        self._question = question
+
+    def scoring(self, study: Study) -> Scoring | None:
+        """Return what the mechanism needs."""
+        return self.inner.scoring(study)
+
+    def report_size(self, study: Study, epsilon: Epsilon) -> int | None:
+        """Return the size of a report of the mechanism."""
+        return self.inner.report_size(study, epsilon)
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> SideReports:
+        """Draw what each report is about; then say the bit, or let the mechanism report."""
+        about = noise.uniform(self._question.one_in, ballots.voters, 1)[:, 0] == 0
+        bits, inner = np.zeros(ballots.voters, np.int64), None
+        asked, others = np.flatnonzero(about), np.flatnonzero(~about)
+        if len(asked):
+            bits[asked] = self._question.bits(ballots.take(asked), epsilons[asked], noise)
+        if len(others):
+            rest = self._question.rest(ballots.take(others), noise)
+            inner = self.inner.report(rest, settings, epsilons[others], noise)
+        return SideReports(epsilons, bits, inner)
+
+    def acceptable(self, reports: SideReports, settings: Settings) -> BoolArray:
+        """Refuse what the mechanism refuses, and what is not a bit."""
+        good = np.abs(reports.bits) <= 1
+        if reports.inner is not None:
+            good[reports.bits == 0] &= self.inner.acceptable(reports.inner, settings)
+        return np.asarray(good)
+
+    def condense(self, reports: SideReports, settings: Settings) -> Any:
+        """Add up the bits, and condense the rest as the mechanism does."""
+        about = np.flatnonzero(reports.bits)
+        inner = None if reports.inner is None else self.inner.condense(reports.inner, settings)
+        return _Condensed(BitSums.of(reports.epsilons[about], reports.bits[about]), inner)
+
+    def aggregate(self, reports: Iterable[Any], settings: Settings) -> Estimate:
+        """Estimate the preference from the reports about it, and the share from the bits."""
+        parts = [one if isinstance(one, _Condensed) else self.condense(one, settings) for one in reports]
+        bits = sum((part.bits for part in parts), BitSums())
+        inner = [part.inner for part in parts if part.inner is not None]
+        topic = self._question.topic
+        if not inner:
+            raise CrowdveilError(f"all reports so far are about {topic}, and none about the preference: wait")
+        estimate = self.inner.aggregate(inner, settings)
+        # Without a bit, nothing is known of the share but that it is one.
+        share = bits.share(settings.equal_votes) if bits.voters else NoisyShare(0.5, 1.0)
+        facts = {**estimate.facts, f"reports_about_{topic}": bits.voters}
+        return self._question.told(replace(estimate, facts=facts), settings, share)
+
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> NoiseDistribution | None:
+        """Return the noise of the mechanism from those voters who report by it."""
+        speaking = np.flatnonzero(np.arange(len(epsilons)) % self._question.one_in != 0)
+        return self.inner.expected_noise(settings, epsilons[speaking] if len(speaking) else epsilons)
