@@ -146,7 +146,7 @@ def test_intervals_of_a_count_cover_as_often_as_they_say():
     for voters, rate, epsilon in [(20, 0.9, 0.2), (200, 0.95, 0.1), (200, 0.6, 1)]:
         seen = rng.binomial(voters, rate, 120) + rng.laplace(0, 1 / epsilon, 120)
         found = [counted_reliability(NoisyShare(one / voters, 0.1), voters, Epsilon(epsilon)) for one in seen]
-        assert np.mean([one.low <= rate <= one.high for one in found]) >= 0.93
+        assert np.mean([one.low <= rate <= one.high for one in found]) >= 0.91  # 120 of them: within two deviations
 
 
 def test_intervals_of_bits_cover_as_often_as_they_say():
