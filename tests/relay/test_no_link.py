@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,10 +38,11 @@ def tapped(url: str) -> Iterator[tuple[str, bytearray]]:
     listening = socket.create_server(("127.0.0.1", 0))
 
     def pump(source: socket.socket, target: socket.socket, note: bool) -> None:
-        while data := source.recv(65536):
-            if note:
-                heard.extend(data)
-            target.sendall(data)
+        with suppress(OSError):  # Whichever side hangs up first ends both directions.
+            while data := source.recv(65536):
+                if note:
+                    heard.extend(data)
+                target.sendall(data)
         target.close()
 
     def accept() -> None:

@@ -26,8 +26,8 @@ from crowdveil.protocol.relay import (
 from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.relay import schema
 from crowdveil.relay.poll import RelayedPoll, check_unchanged
-from crowdveil.service.store.database import Database, alone, connect, migrate
-from crowdveil.service.store.submissions import MOST_LINKS, ROWS_AT_ONCE, Outcome
+from crowdveil.service.store.database import Database, alone, connect, migrate, rows_at_once
+from crowdveil.service.store.submissions import MOST_LINKS, Outcome
 from crowdveil.study.plain_data import canonical_json
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -132,8 +132,8 @@ class RelayStore:
         tokens = [new_token() for _ in range(number)]
         rows = [{"poll": name, "id": report_id(token)} for token in tokens]
         with self.database.writing() as connection:
-            for start in range(0, number, ROWS_AT_ONCE):
-                connection.execute(insert(schema.link), rows[start : start + ROWS_AT_ONCE])
+            for some in rows_at_once(rows):
+                connection.execute(insert(schema.link), some)
         return tokens
 
     # --- Voters
@@ -211,9 +211,9 @@ class RelayStore:
         with self.database.writing() as connection:
             _lock(connection, name)
             ids = sorted(connection.scalars(select(sealed.c.id).where(*of_batch)))
-            if ids:
-                connection.execute(insert(schema.spent), [{"poll": name, "id": id, "withdrawn": False} for id in ids])
-                connection.execute(delete(sealed).where(*of_batch))
+            for some in rows_at_once(ids):
+                connection.execute(insert(schema.spent), [{"poll": name, "id": id, "withdrawn": False} for id in some])
+            connection.execute(delete(sealed).where(*of_batch))
             done = update(table).where(table.c.poll == name, table.c.id == acknowledged.batch)
             connection.execute(done.values(acknowledged=True))
         self.database.forget_deleted(sealed.name)
@@ -289,9 +289,8 @@ def _draw_batch(connection: Connection, name: str, size: int, over: bool) -> str
     chosen = random.SystemRandom().sample(waiting, number)
     id = new_batch_id()
     connection.execute(insert(schema.batch).values(poll=name, id=id, size=len(chosen), acknowledged=False))
-    for start in range(0, len(chosen), ROWS_AT_ONCE):
-        among = sealed.c.id.in_(chosen[start : start + ROWS_AT_ONCE])
-        connection.execute(update(sealed).where(sealed.c.poll == name, among).values(batch=id))
+    for some in rows_at_once(chosen):
+        connection.execute(update(sealed).where(sealed.c.poll == name, sealed.c.id.in_(some)).values(batch=id))
     return id
 
 

@@ -23,11 +23,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
 from crowdveil.service.store import schema
-from crowdveil.service.store.database import Database, alone, connect, migrate
+from crowdveil.service.store.database import ROWS_AT_ONCE, Database, alone, connect, migrate
 from crowdveil.version import VERSION
 
 FORMAT = "crowdveil backup 1"
-ROWS_AT_ONCE = 1000
 TABLES = tuple(table for table in schema.metadata.sorted_tables if table not in (schema.session, schema.sign_in_link))
 
 

@@ -19,7 +19,7 @@ from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.protocol.relay import Acknowledgement, KeyConfiguration, address_fragment, public_key_of
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store import schema
-from crowdveil.service.store.database import Database
+from crowdveil.service.store.database import Database, rows_at_once
 from crowdveil.service.store.polls import Polls
 from crowdveil.service.store.submissions import count_refusals
 from crowdveil.study.plain_data import canonical_json
@@ -27,7 +27,6 @@ from crowdveil.study.plain_data import canonical_json
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-_ROWS_AT_ONCE = 2000
 _SHOWN = 20
 """So many digits of a batch's id are the beginning of its reports' ids."""
 
@@ -130,13 +129,14 @@ class Batches:
             }
             connection.execute(insert(schema.batch).values(poll=poll.name, id=id, **row))
             count_refusals(connection, {(poll.name, reason): times for reason, times in told.items()}, today)
-            if new:
-                rows = [_row(poll, id, place, content, today) for place, content in enumerate(sorted(new.values()))]
+            for some in rows_at_once(list(enumerate(sorted(new.values())))):
+                rows = [_row(poll, id, place, content, today) for place, content in some]
                 connection.execute(insert(schema.report), rows)
-                seen = [{"poll": poll.name, "digest": digest} for digest in sorted(new)]
+            for digests in rows_at_once(sorted(new)):
+                seen = [{"poll": poll.name, "digest": digest} for digest in digests]
                 connection.execute(insert(schema.seen), seen)
-                added = schema.poll.c.participants + len(new)
-                connection.execute(update(schema.poll).where(schema.poll.c.id == poll.name).values(participants=added))
+            added = schema.poll.c.participants + len(new)
+            connection.execute(update(schema.poll).where(schema.poll.c.id == poll.name).values(participants=added))
         return Acknowledgement(id, len(new), dict(told))
 
 
@@ -155,10 +155,9 @@ def _acknowledged(connection: Connection, name: str, id: str) -> Acknowledgement
 def _not_seen(connection: Connection, name: str, opened: Sequence[OpenedReport]) -> dict[str, str]:
     """Return the contents of the reports that came for the first time, by the digest of their sealed bytes."""
     new = {report.digest: report.content for report in opened}
-    digests, table = sorted(new), schema.seen
-    for start in range(0, len(digests), _ROWS_AT_ONCE):
-        among = digests[start : start + _ROWS_AT_ONCE]
-        for digest in connection.scalars(select(table.c.digest).where(table.c.poll == name, table.c.digest.in_(among))):
+    table = schema.seen
+    for some in rows_at_once(sorted(new)):
+        for digest in connection.scalars(select(table.c.digest).where(table.c.poll == name, table.c.digest.in_(some))):
             del new[digest]
     return new
 

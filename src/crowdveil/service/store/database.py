@@ -12,11 +12,11 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from alembic import command
 from alembic.config import Config
@@ -29,10 +29,14 @@ from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from crowdveil.errors import CrowdveilError
 from crowdveil.extras import missing_extra
 
+T = TypeVar("T")
+
 MIGRATIONS = Path(__file__).parent / "migrations"
 PATIENCE_SECONDS = 30
 CONNECTIONS = 16
 """Per process: as many threads may be at the database at once."""
+ROWS_AT_ONCE = 4096
+"""How many rows one statement reads, names or inserts: below every database's limit on parameters."""
 _TURN = int.from_bytes(b"crvl", "big")
 """Names the lock by which two processes that start at once take turns at the tables."""
 
@@ -112,6 +116,12 @@ def connect(address: str) -> Database:
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return Database(engine)
+
+
+def rows_at_once(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Give as many rows as one statement takes, until all are given."""
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        yield rows[start : start + ROWS_AT_ONCE]
 
 
 @contextmanager

@@ -20,11 +20,9 @@ from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.records import dilemmas_between
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store import schema
-from crowdveil.service.store.database import Database
+from crowdveil.service.store.database import ROWS_AT_ONCE, Database, rows_at_once
 from crowdveil.service.store.polls import Polls
 
-ROWS_AT_ONCE = 4096
-"""How many rows one statement reads, names or inserts: below every database's limit on parameters."""
 MOST_LINKS = 100_000
 _CODES = {"left": 1, "right": -1, "neither": 0}
 """Of choices, as ballots have them."""
@@ -162,8 +160,8 @@ class Submissions:
         tokens = [new_token() for _ in range(number)]
         rows = [{"poll": name, "id": report_id(token)} for token in tokens]
         with self.database.writing() as connection:
-            for start in range(0, number, ROWS_AT_ONCE):
-                connection.execute(insert(schema.link), rows[start : start + ROWS_AT_ONCE])
+            for some in rows_at_once(rows):
+                connection.execute(insert(schema.link), some)
         return tokens
 
     def links(self, name: str) -> int:
