@@ -21,7 +21,7 @@ from crowdveil.arguments import check_whole
 from crowdveil.arrays import BoolArray, IntArray, SmallIntArray, ValueArray
 from crowdveil.categories import Categories
 from crowdveil.errors import CrowdveilError
-from crowdveil.records import check_alternatives, check_choices, check_voters, dilemmas_between
+from crowdveil.records import answered_alike, check_alternatives, check_choices, check_voters, dilemmas_between
 from crowdveil.study.study import Study
 from crowdveil.voter_names import DIGEST, as_digests, check_distinct, digest_bytes, join_names
 
@@ -115,6 +115,7 @@ class Ballots:
         right: Any,
         choice: Any,
         *,
+        repeat: Any = None,
         scenario: Sequence[str | None] | None = None,
         about: Mapping[str, Sequence[str | None]] | None = None,
         levels: Mapping[str, Sequence[str]] | None = None,
@@ -122,7 +123,9 @@ class Ballots:
         """Make ballots from a row a record: whose it is, the two alternatives, and which was chosen.
 
         ``left`` and ``right`` hold the features' own values in the study's order. ``choice`` is 1 or True for the
-        left alternative, -1 or False for the right, 0 for neither. ``about`` repeats in each row what the voter said.
+        left alternative, -1 or False for the right, 0 for neither. ``repeat`` is True in the row of each voter's second
+        answer to a dilemma, where the study asks one twice; such a row is no record. ``about`` repeats in each row what
+        the voter said.
         ``levels`` are the public answers to such a question. Where they are not given, those that occur are taken for
         public: that somebody gave a rare one shows in the list of groups.
 
@@ -143,20 +146,31 @@ class Ballots:
         order = np.argsort(codes, kind="stable")
         counts = np.bincount(codes, minlength=len(whose.dictionary)).astype(np.int64)
         offsets = _offsets(counts)
+        again = _check_repeat(study, repeat, records)[order]
+        alike = (
+            answered_alike(offsets, sides[0][order], sides[1][order], choices[order], again) if study.repeat else None
+        )
+        if alike is not None and not alike.all():
+            raise CrowdveilError(
+                f"repeat: voter {whose.dictionary[int(np.argmin(np.abs(alike)))].as_py()!r} must have one second "
+                "answer, to a dilemma that is among the voter's others; leave out voters without it"
+            )
         said = {}
         for question, column in (about or {}).items():
             rows = Categories.encode([column[i] for i in order], (levels or {}).get(question))
             said[question] = rows[offsets[:-1]]
             if not np.array_equal(np.repeat(said[question].codes, counts), rows.codes):
                 raise CrowdveilError(f"about: some voters have more than one answer to {question!r}")
+        order = order[~again]
         return cls(
             study,
-            offsets,
+            _offsets(counts - study.repeat),
             dilemmas_between(study, sides[0], sides[1])[order],
             choices[order],
             whose.dictionary,
             None if scenario is None else Categories.encode([scenario[i] for i in order]),
             said,
+            alike=alike,
         )
 
     @property
@@ -459,6 +473,17 @@ def check_one_record_each(study: Study, voters: int, records: int, confirmed: bo
             f"{voters} voters have {records} records, nearly all of them one each: does the voter column name rows in "
             "place of people? If they are people, confirm it with one_record_each=True (--one-record-each)"
         )
+
+
+def _check_repeat(study: Study, given: Any, records: int) -> BoolArray:
+    """Read which rows are second answers."""
+    if (given is not None) != study.repeat:
+        ask = "asks one dilemma twice: say which rows are" if study.repeat else "asks no dilemma twice: leave out"
+        raise CrowdveilError(f"study {study.name} {ask} second answers, with repeat")
+    repeat = np.zeros(records, bool) if given is None else np.asarray(given)
+    if repeat.dtype != np.bool_ or repeat.shape != (records,):
+        raise CrowdveilError(f"repeat must hold True or False for each of {records} rows, got {repeat.shape}")
+    return repeat
 
 
 def _offsets(counts: IntArray) -> IntArray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.arrays import SmallIntArray, ValueArray
+from crowdveil.arrays import BoolArray, IntArray, SmallIntArray, ValueArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.study import Study
 
@@ -80,3 +80,26 @@ def check_voters(given: Sequence[object]) -> list[str]:
                 f"voters, row {row}: {voter!r} is nobody; every record needs its voter's name or number"
             )
     return [str(voter) for voter in given]
+
+
+def answered_alike(
+    offsets: IntArray, left: ValueArray, right: ValueArray, choices: SmallIntArray, repeat: BoolArray
+) -> SmallIntArray:
+    """Compare each voter's second answer to a dilemma with the first: 1 if they are alike, -1 if not.
+
+    The rows of voter i are those from ``offsets[i]`` to ``offsets[i + 1]``, and ``repeat`` marks second answers. A
+    repeat may be mirrored or not. 0 where a voter has none, or more than one, or one of a dilemma that she has not
+    answered besides.
+    """
+    voters, counts = len(offsets) - 1, np.diff(offsets)
+    whose = np.repeat(np.arange(voters), counts)
+    second, first = np.full(voters, -1), np.full(voters, -1)
+    second[whose[repeat]] = np.flatnonzero(repeat)
+    again = second[whose]
+    mirrored = (left == right[again]).all(axis=1) & (right == left[again]).all(axis=1)
+    same = (left == left[again]).all(axis=1) & (right == right[again]).all(axis=1)
+    found = np.flatnonzero((mirrored | same) & ~repeat)[::-1]
+    first[whose[found]] = found  # of several, the first, which is written last
+    whole = (first >= 0) & (np.bincount(whose[repeat], minlength=voters) == 1)
+    turned = np.where(mirrored[first], -choices[second], choices[second])
+    return np.where(whole, np.where(choices[first] == turned, 1, -1), 0).astype(np.int8)

@@ -263,9 +263,10 @@ class Release:
         if self.relayed is not None:
             delta = f", behind a relay {self.relayed.epsilon:.4g} with delta {self.relayed.delta:g},"
         what = "" if self.exact else ", for experiments: protects nobody"
+        alike = "" if self.reliability is None else f", {self.reliability.share:.0%} answer alike"
         return (
             f"{self.study.title}, {promise.voters} voters, {promise.paradigm.name} at epsilon {epsilon}{delta} "
-            f"by {self.mechanism}{what}"
+            f"by {self.mechanism}{alike}{what}"
         )
 
 

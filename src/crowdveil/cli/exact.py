@@ -42,6 +42,8 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
     from crowdveil.estimation.exact_threshold import exact_threshold
     from crowdveil.estimation.variation import dilemma_variation
     from crowdveil.privacy.mechanisms.algorithm3 import clipped_records
+    from crowdveil.privacy.mechanisms.reliability import answered_alike
+    from crowdveil.privacy.mechanisms.shares import STEPS
 
     with watched_ballots(ballots, "counting", walks=WALKS) as source:
         study = source.study
@@ -54,6 +56,9 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
         if study.indifference is not None:
             neither = sum(int((batch.choices == 0).sum()) for batch in source.batches())
             third = {"share": neither / counted.records, "tau": exact_threshold(source).tau}
+        alike = None
+        if study.repeat:
+            alike = sum(int(answered_alike(batch)[0]) for batch in source.batches()) / (STEPS * counted.voters)
     data = {
         "study": study.name,
         "voters": counted.voters,
@@ -73,6 +78,7 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
             for found in (voters, choices)
         },
         **({} if third is None else {"indifference": third}),
+        **({} if alike is None else {"answered_alike": alike}),
     }
 
     def in_words() -> None:
@@ -89,6 +95,8 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
                 f"\nNeither side was chosen in {third['share']:.1%} of the records (threshold tau {third['tau']:.3f}); "
                 "all other numbers are about the rest."
             )
+        if alike is not None:
+            say(f"\nOf a dilemma that was asked twice, {alike:.1%} of the voters gave the same answer both times.")
         _print_weightings([one.label for one in variation.factors], voters, choices)
         tell("These numbers are exact: they protect nobody. Publish a release instead.")
 

@@ -38,6 +38,7 @@ class Refusal(Enum):
     NO_SINGLE_CHOICE = "no single choice"
     DOUBLED = "doubled"
     UNPAIRED = "unpaired"
+    NO_REPEAT = "a voter without one second answer to one of the dilemmas"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@
     right = "1"             # ... and for the right one
     neither = "2"           # ... and where neither was; such rows are refused without it, unless the study allows them
     scenario = "kind"       # a column with the type of each dilemma
+    repeat = "again"        # a column that says 1 (or yes, true) in the row of a second answer to a dilemma
 
     [features]              # feature = [column of the left alternative, column of the right one]
     years_waiting = ["l_yearsWaiting", "r_yearsWaiting"]
@@ -49,7 +50,7 @@ from crowdveil.study.category import Category
 from crowdveil.study.plain_data import check_keys
 from crowdveil.study.study import Study
 
-_WORDS = ("chosen", "left", "right", "neither", "yes", "no", "scenario")
+_WORDS = ("chosen", "left", "right", "neither", "yes", "no", "scenario", "repeat")
 _ONE_ROW = ("left", "right", "neither")
 _TWO_ROWS = ("yes", "no")
 _SECTIONS = ("features", "levels", "about", "drop")
@@ -76,6 +77,8 @@ class TableMapping:
     no: str = "0"
     scenario: str | None = None
     """The column with the type of each dilemma, if there is one."""
+    repeat: str | None = None
+    """The column that marks second answers, in a study that asks one dilemma twice: ``repeat``, if not told."""
     features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Feature or category -> (column of the left alternative, column of the right one).
 
@@ -91,6 +94,13 @@ class TableMapping:
     def __post_init__(self) -> None:
         if self.neither is None and self.study.indifference is not None and not self.pair:
             object.__setattr__(self, "neither", "neither")
+        if self.repeat is not None and not self.study.repeat:
+            raise CrowdveilError(
+                f"the mapping names the column {self.repeat!r} of second answers, but study {self.study.name} asks no "
+                "dilemma twice: say repeat = true in the study"
+            )
+        if self.study.repeat and self.repeat is None:
+            object.__setattr__(self, "repeat", "repeat")
         names = [attribute.name for attribute in self.study.attributes]
         for unknown in (name for name in self.features if name not in names):
             raise CrowdveilError(
@@ -145,8 +155,8 @@ class TableMapping:
     def needed(self) -> list[str]:
         """All columns that the table must have."""
         values = [column for pair in self.columns.values() for column in pair]
-        scenario = [] if self.scenario is None else [self.scenario]
-        return [*self.voter_columns, *self.pair, self.chosen, *values, *scenario, *self.about.columns, *self.drop]
+        single = [column for column in (self.scenario, self.repeat) if column is not None]
+        return [*self.voter_columns, *self.pair, self.chosen, *values, *single, *self.about.columns, *self.drop]
 
 
 def load_mapping(path: str | Path) -> TableMapping:

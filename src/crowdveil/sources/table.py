@@ -16,11 +16,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from crowdveil.arrays import IntArray, SmallIntArray
 from crowdveil.ballot_file import write_ballots
 from crowdveil.ballots import Ballots
 from crowdveil.categories import Categories
 from crowdveil.files import check_writable
-from crowdveil.records import dilemmas_between
+from crowdveil.records import answered_alike, dilemmas_between
 from crowdveil.sources.about import About, AboutMapping, read_about, voter_name
 from crowdveil.sources.import_report import (
     MOST_REFUSED,
@@ -45,6 +46,7 @@ from crowdveil.study.features import Feature
 from crowdveil.study.study import Study
 
 _SIDES = ("left", "right")
+_YES = ("1", "yes", "true")
 
 
 def read_table(
@@ -113,6 +115,9 @@ def load_table(
     else:
         checks = [_check_rows(batch, mapping) for batch in kept]
     good, refused = (pl.concat(rows) for rows in zip(*checks, strict=True))
+    if mapping.repeat is not None:
+        good, without = _with_repeats(good)
+        refused = pl.concat([refused, without], how="diagonal")
     ballots, notes = _ballots(good, mapping, people)
     refused_rows = pl.concat([table.ragged(), refused], how="diagonal").sort(ROW)
     counts = dict(refused_rows[REASON].value_counts().iter_rows())
@@ -124,7 +129,7 @@ def load_table(
         pairs=ballots.records,
         voters=ballots.voters,
         refused={reason: counts[reason.value] for reason in Refusal if reason.value in counts},
-        dropped=table.rows - len(refused_rows) - ballots.records * (2 if mapping.pair else 1),
+        dropped=table.rows - len(refused_rows) - len(good) * (2 if mapping.pair else 1),
         notes=(*table.notes(), *notes),
     )
     origin = {"imported_from": table.path.name, **report.as_dict()}
@@ -136,9 +141,14 @@ def _ballots(records: pl.DataFrame, mapping: TableMapping, about: About | None) 
     voters = records.select("voter").with_row_index("at").group_by("voter", maintain_order=True).agg(pl.col("at"))
     records = records[voters["at"].explode(empty_as_null=False).to_numpy()]
     counts = voters["at"].list.len().to_numpy()
+    alike = None
+    if mapping.repeat is not None:
+        alike = _alike(records, counts)
+        records, counts = records.filter(~pl.col("repeat")), counts - 1
     left, right = (records.select(f"^{side} .*$").to_numpy() for side in _SIDES)
     dilemmas = dilemmas_between(mapping.study, left, right)
     notes = equal_alternatives_note(int((dilemmas == 0).all(axis=1).sum()), len(dilemmas))
+    notes += [] if alike is None else [f"{len(alike)} second answers tell the reliability of the crowd, and no more"]
     scenarios = None
     if mapping.scenario is not None:
         scenarios = Categories.encode([kind or None for kind in records["scenario"]])
@@ -149,6 +159,7 @@ def _ballots(records: pl.DataFrame, mapping: TableMapping, about: About | None) 
         records["choice"].to_numpy(),
         pa.array(voters["voter"].to_list(), pa.string()),
         scenarios,
+        alike=alike,
     )
     if about is None and mapping.about.questions:
         answers = records.select("voter", pl.col("^about .*$").name.map(lambda name: name.removeprefix("about ")))
@@ -156,6 +167,24 @@ def _ballots(records: pl.DataFrame, mapping: TableMapping, about: About | None) 
     if about is None:
         return ballots, notes
     return about.join(ballots), [*notes, *about.account(ballots.voters, about.missing(ballots))]
+
+
+def _with_repeats(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the records of voters who have one second answer to one of their dilemmas, and the other rows, refused."""
+    ordered = records.with_row_index("at").sort("voter", "at", maintain_order=True)
+    counts = ordered.group_by("voter", maintain_order=True).len()["len"].to_numpy()
+    whole = pl.Series(np.repeat(_alike(ordered, counts) != 0, counts), dtype=pl.Boolean)
+    without = ordered.filter(~whole)
+    rows = pl.concat([without[name].rename(ROW) for name in (ROW, OTHER_ROW) if name in without.columns])
+    refused = rows.to_frame().with_columns(pl.lit(Refusal.NO_REPEAT.value).alias(REASON))
+    return ordered.filter(whole).sort("at").drop("at"), refused
+
+
+def _alike(records: pl.DataFrame, counts: IntArray) -> SmallIntArray:
+    """Compare second answers with the first ones, of records in the order of voters."""
+    left, right = (records.select(f"^{side} .*$").to_numpy() for side in _SIDES)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return answered_alike(offsets, left, right, records["choice"].to_numpy(), records["repeat"].to_numpy())
 
 
 def _to_drop(batch: pl.DataFrame, mapping: TableMapping) -> pl.Series:
@@ -199,6 +228,8 @@ def _check(batch: pl.DataFrame, mapping: TableMapping) -> pl.DataFrame:
             for name, value in _values(mapping, k).items()
         ),
         *([] if mapping.scenario is None else [pl.col(mapping.scenario).alias("scenario")]),
+        *([] if mapping.repeat is None else [_is_repeat(mapping.repeat).alias("repeat"), pl.col(ROW)]),
+        *([OTHER_ROW] if mapping.repeat is not None and OTHER_ROW in batch.columns else []),
         *(pl.col(question.column).alias(f"about {question.name}") for question in mapping.about.questions),
     )
     bounds = [(f"{side} {f.name}", f.low, f.high) for side in _SIDES for f in mapping.study.features]
@@ -214,6 +245,10 @@ def _check(batch: pl.DataFrame, mapping: TableMapping) -> pl.DataFrame:
         ]
     )
     return values.with_columns(reason.alias(REASON))
+
+
+def _is_repeat(column: str) -> pl.Expr:
+    return pl.any_horizontal(says(pl.col(column), word) for word in _YES)
 
 
 def _values(mapping: TableMapping, side: int) -> dict[str, pl.Expr]:

@@ -8,7 +8,7 @@ larger ones than a crowd whose members differ.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -106,7 +106,8 @@ def _preferences(
     counts = np.unique(clusters, return_counts=True)[1]
     # To the estimate, a dilemma is a voter: the answers to it are one draw.
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    ballots = Ballots(study, offsets, dilemmas[order], choices[order].astype(np.int8))
+    once = replace(study, repeat=False)
+    ballots = Ballots(once, offsets, dilemmas[order], choices[order].astype(np.int8))
     found = crowd_preference(ballots, weighting="choices", directions=study.factor_matrix.astype(np.float64))
     quantile = float(stdtrit(max(len(counts) - 1, 1), (1 + CONFIDENCE) / 2))
     return tuple(
