@@ -1,7 +1,9 @@
 """Sealed reports a second: what a relay stores durably, and what it hands over and a host opens, checks and stores.
 
-32 connections on the loopback send sealed reports to a real relay process, each with a token of its own. Then the poll
-closes, and everything is handed over to a real host process. Every acknowledged report must be there in the end, once.
+32 connections on the loopback send sealed reports to a real relay process, each with a token of its own; a second one,
+which answers "stored" where the first waits for its commit, takes turns with it. Then the poll closes, and everything
+is handed over to a real host process, beside which the same reports are only decrypted. Every acknowledged report must
+be there in the end, once.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import statistics
 import sys
 import tempfile
 import time
@@ -44,9 +47,9 @@ from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
-from crowdveil.service.store.store import open_store
+from crowdveil.service.store.store import Store, open_store
 from crowdveil.sources.simulated import simulate_crowd
-from service import CONNECTIONS, load
+from service import CONNECTIONS, Nothing, load
 
 BATCH = 1000
 URL = "http://127.0.0.1:9"
@@ -55,17 +58,26 @@ URL = "http://127.0.0.1:9"
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--seconds", type=float, default=5.0, help="how long voters send")
+    arguments.add_argument("--seconds", type=float, default=1.0, help="how long each round takes")
+    arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--most", type=int, default=20_000, help="how many sealed reports are made beforehand")
     given = arguments.parse_args()
+    rates: dict[str, list[float]] = {"durable": [], "nothing": []}
+    acknowledged = 0
     with tempfile.TemporaryDirectory() as folder:
         bodies = _set_up(folder, given.most)
-        with _process(_run_relay, folder) as port:
-            tokens, seconds = asyncio.run(load(port, bodies, given.seconds, "shuffled", SEALED_TYPE))
+        with _process(_run_relay, folder, "relay") as durable, _process(_run_nothing, folder, "twin") as nothing:
+            for _ in range(given.rounds):
+                for kind, port in (("durable", durable), ("nothing", nothing)):
+                    left = bodies[acknowledged:]
+                    tokens, seconds = asyncio.run(load(port, left, given.seconds, "shuffled", SEALED_TYPE))
+                    rates[kind].append(len(tokens) / seconds)
+                    acknowledged += len(tokens) if kind == "durable" else 0
         with open_store(_address(folder, "host")) as store:
             store.polls.close("shuffled")
+            bare = _decrypted_a_second(store, bodies[:2000])
         with (
-            _process(_run_host, folder) as port,
+            _process(_run_host, folder, "host") as port,
             open_relay_store(_address(folder, "relay")) as relay,
             httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=600) as http,
         ):
@@ -74,11 +86,17 @@ def main() -> None:
             opening = time.perf_counter() - begun
         with open_store(_address(folder, "host")) as store:
             stored = sum(store.batches.sizes("shuffled"))
-    print(f"{CONNECTIONS} connections, {os.cpu_count()} cores")
-    print(f"stored by the relay, durably          {len(tokens) / seconds:8,.0f} sealed reports/s")
-    print(f"handed over, opened, checked, stored  {stored / opening:8,.0f} sealed reports/s, in {batches} batches")
-    print(f"{len(tokens):,} acknowledged, {stored:,} at the host")
-    sys.exit(0 if stored == min(len(tokens), given.most) else 1)
+    durable_rate, nothing_rate = statistics.median(rates["durable"]), statistics.median(rates["nothing"])
+    ratio = statistics.median(a / b for a, b in zip(rates["durable"], rates["nothing"], strict=True))
+    print(f"{CONNECTIONS} connections, {given.rounds} rounds of {given.seconds:g} s each, {os.cpu_count()} cores")
+    print(f"stored by the relay, durably          {durable_rate:8,.0f} sealed reports/s")
+    print(f"the same without a database           {nothing_rate:8,.0f} sealed reports/s")
+    print(f"ratio                                 {ratio:8.2f}")
+    print(f"handed over, opened, checked, stored  {stored / opening:8,.0f} sealed reports/s (batches: {batches})")
+    print(f"only decrypted                        {bare:8,.0f} sealed reports/s")
+    print(f"ratio                                 {stored / opening / bare:8.2f}")
+    print(f"{acknowledged:,} acknowledged, {stored:,} at the host")
+    sys.exit(0 if stored == min(acknowledged, given.most) else 1)
 
 
 def _set_up(folder: str, most: int) -> list[bytes]:
@@ -91,6 +109,8 @@ def _set_up(folder: str, most: int) -> list[bytes]:
         configuration = host.batches.key(poll).configuration
         described = describe_poll(poll, (), State.OPEN, None, describe_relay(configuration, None, None))
         relay.adopt(RelayedPoll.of(read_poll(described), described))
+        with open_relay_store(_address(folder, "twin")) as twin:
+            twin.adopt(RelayedPoll.of(read_poll(described), described))
     return _sealed(poll, configuration, most)
 
 
@@ -103,6 +123,15 @@ def _sealed(poll: HostedPoll, configuration: KeyConfiguration, most: int) -> lis
     return [configuration.seal(reports[number % voters]) for number in range(most)]
 
 
+def _decrypted_a_second(store: Store, sealed: list[bytes]) -> float:
+    status = store.polls.get("shuffled")
+    key = store.batches.key(status.poll)
+    begun = time.perf_counter()
+    for one in sealed:
+        key.configuration.unseal(one, key.private)
+    return len(sealed) / (time.perf_counter() - begun)
+
+
 def _address(folder: str, name: str) -> str:
     return f"sqlite:///{folder}/{name}.sqlite"
 
@@ -112,9 +141,9 @@ def _today() -> date:
 
 
 @contextmanager
-def _process(run: Callable[[str, Pipe], None], folder: str) -> Iterator[int]:
+def _process(run: Callable[[str, Pipe], None], folder: str, database: str) -> Iterator[int]:
     here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=run, args=(folder, there))
+    process = multiprocessing.get_context("spawn").Process(target=run, args=(_address(folder, database), there))
     process.start()
     try:
         yield here.recv()
@@ -123,14 +152,28 @@ def _process(run: Callable[[str, Pipe], None], folder: str) -> Iterator[int]:
         process.join()
 
 
-def _run_relay(folder: str, there: Pipe) -> None:
-    with open_relay_store(_address(folder, "relay")) as store, httpx.Client() as http:
+def _run_relay(address: str, there: Pipe) -> None:
+    _serve_relay(Relay, address, there)
+
+
+class _WithoutDatabase(Relay):
+    """The relay, but for what it stores."""
+
+    commits = Nothing()
+
+
+def _run_nothing(address: str, there: Pipe) -> None:
+    _serve_relay(_WithoutDatabase, address, there)
+
+
+def _serve_relay(kind: type[Relay], address: str, there: Pipe) -> None:
+    with open_relay_store(address) as store, httpx.Client() as http:
         courier = Courier(store, Connection(http), URL, _today)
-        _serve(create_relay_app(Relay(store, courier, Settings(), pause=1e6)), there)
+        _serve(create_relay_app(kind(store, courier, Settings(), pause=1e6)), there)
 
 
-def _run_host(folder: str, there: Pipe) -> None:
-    with open_store(_address(folder, "host")) as store:
+def _run_host(address: str, there: Pipe) -> None:
+    with open_store(address) as store:
         _serve(create_app(Service(store)), there)
 
 

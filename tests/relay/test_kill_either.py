@@ -67,7 +67,9 @@ class Crowd:
                 with self._lock:
                     self.sent[canonical_json(report)] += 1
                     self.acknowledged.append(token)
-                time.sleep(0.05)  # Voters are people: a backlog that is never handed over between two kills tests little.
+                time.sleep(
+                    0.05
+                )  # Voters are people: a backlog that is never handed over between two kills tests little.
 
     def _send(self, client: httpx.Client, sealed: bytes, token: str) -> bool:
         while not self._lost.is_set():
