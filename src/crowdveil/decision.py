@@ -253,7 +253,9 @@ def _third_certainties(release: Release, difference: FloatArray, *, coin: bool) 
     assert unknown is not None
     if _too_few(unknown):
         return 0.0, 0.0
-    margin, bound, even = unknown.margin(difference), unknown.bias_bound(difference), third.even_margin
+    margin = unknown.margin(difference)
+    bound = unknown.bias_bound(difference)
+    even = third.even_margin
     slack = third.even_slope * third.deviation
     wider = math.hypot(slack, unknown.sampling_deviation(difference))
 

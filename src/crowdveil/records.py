@@ -91,7 +91,8 @@ def answered_alike(
     repeat may be mirrored or not. 0 where a voter has none, or more than one, or one of a dilemma that she has not
     answered besides.
     """
-    voters, counts = len(offsets) - 1, np.diff(offsets)
+    voters = len(offsets) - 1
+    counts = np.diff(offsets)
     whose = np.repeat(np.arange(voters), counts)
     second, first = np.full(voters, -1), np.full(voters, -1)
     second[whose[repeat]] = np.flatnonzero(repeat)

@@ -7,6 +7,7 @@ lost gets the same bytes again. Clients that lack one of their checks must be ca
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -176,13 +177,13 @@ CASES: dict[str, Case] = {
 }
 
 
-class Credulous(Client):
+class Credulous(Client, ABC):
     """Takes a part of a poll's description on trust: it is put right before it is checked."""
 
     @staticmethod
+    @abstractmethod
     def put_right(told: Description) -> None:
         """Put something right in a description."""
-        raise NotImplementedError
 
     def _get(self, path: str) -> Any:
         told = super()._get(path)

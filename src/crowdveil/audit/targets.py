@@ -212,7 +212,8 @@ def _effects(promise: EffectsPromise, bug: str | None = None) -> Target:
 
 
 def _effect_counts(name: str, epsilon: Epsilon) -> Central:
-    protected, settings = paradigm(name), _small(3)
+    protected = paradigm(name)
+    settings = _small(3)
     return Central(crowd_counts(protected.unit, settings.study, epsilon), protected, settings, epsilon)
 
 

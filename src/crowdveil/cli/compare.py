@@ -193,7 +193,8 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
 
 
 def _relayed(made: Comparison) -> Table:
-    quality, base = made.order.source.quality, made.order.source.baselines[0].mechanism
+    quality = made.order.source.quality
+    base = made.order.source.baselines[0].mechanism
     title = "\nvldp through a relay: voters protected, nobody trusted, if host and relay keep apart what they know"
     rows = Table(title, "mechanism", "epsilon", "each report", quality, f"of {base} [95 %]", numbers=4)
     for contender in made.shown:

@@ -72,7 +72,8 @@ class Workspace(NamedTuple):
 @compiled
 def new_workspace(records: int, features: int) -> Workspace:
     """A workspace for voters of at most this many records."""
-    n, d = padded(records), features
+    n = padded(records)
+    d = features
     return Workspace(
         np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(d), np.zeros(d),
         np.zeros(d, dtype=np.int64), np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d),

@@ -31,7 +31,8 @@ from crowdveil.estimation.design import AxisSample
 
 _LENGTHS = (1, 2, 3, 4, 6, 9, 13, 20, 40, LONGEST)
 _LEAST_VARIANCE = 1e-12
-_LEAST_KEPT, _MOST_KEPT = 1e-3, 1 - 1e-9
+_LEAST_KEPT = 1e-3
+_MOST_KEPT = 1 - 1e-9
 
 
 @dataclass(frozen=True)

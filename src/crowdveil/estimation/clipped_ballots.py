@@ -244,7 +244,8 @@ class ClippedBallots:
         products x_i . x_j of its dilemmas i != j.
         """
         if n not in self._answered:
-            ways, x = np.array(list(product((1.0, -1.0), repeat=n))), self._sample(n)
+            ways = np.array(list(product((1.0, -1.0), repeat=n)))
+            x = self._sample(n)
             means = np.einsum("wn,bnk->wbk", ways, x) / n
             products = np.matmul(x, x.transpose(0, 2, 1)) * (1 - np.eye(n))
             self._answered[n] = (ways, np.clip(means / self._clip, -1.0, 1.0), products)
@@ -254,7 +255,8 @@ class ClippedBallots:
         self, x: FloatArray, leaning: FloatArray, slopes: FloatArray, norms: FloatArray, tau: float
     ) -> tuple[FloatArray, FloatArray]:
         """Return the mean over ballots, and n times its slope in each leaning, where mean scores are normal."""
-        n, squares = x.shape[1], x * x
+        n = x.shape[1]
+        squares = x * x
         variance = np.einsum("bnk,bn->bk", squares, 1 - leaning**2) / n**2
         if tau > 0:
             shares = slopes / np.sqrt(1 + tau**2 * norms)

@@ -108,7 +108,8 @@ def fit_clipped_means(
         logs = np.array([fit_at(node)[1] for node in nodes.tolist()])
         weights = np.exp(logs - logs.max())
         heavy = np.flatnonzero(weights > _NEGLIGIBLE)
-        first, last = max(heavy[0] - 1, 0), min(heavy[-1] + 1, _NODES - 1)
+        first = max(heavy[0] - 1, 0)
+        last = min(heavy[-1] + 1, _NODES - 1)
         if last - first > _NODES // 2:
             break
         low, high = nodes[first], nodes[last]

@@ -53,7 +53,8 @@ def counts_of_voters(ballots: Ballots) -> tuple[IntArray, IntArray]:
             "in some records neither side was chosen, which the study does not allow: leave them out on import, or "
             "with ballots.decided()"
         )
-    signs, starts = chosen_signs(ballots), ballots.offsets[:-1]
+    signs = chosen_signs(ballots)
+    starts = ballots.offsets[:-1]
     plus = np.add.reduceat(signs > 0, starts, axis=0, dtype=np.int64)
     return plus, np.add.reduceat(signs < 0, starts, axis=0, dtype=np.int64)
 

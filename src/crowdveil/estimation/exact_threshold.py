@@ -47,7 +47,8 @@ def exact_threshold(source: BallotSource, *, weighting: Weighting = "voters") ->
     weight = weight / weight.sum()
 
     def loss(given: FloatArray) -> tuple[float, FloatArray]:
-        beta, tau = given[:-1], float(given[-1])
+        beta = given[:-1]
+        tau = float(given[-1])
         values, slopes, by_tau = _log_shares(dilemmas @ beta, tau, answered)
         gradient = np.concatenate([(weight * slopes) @ dilemmas, [weight @ by_tau]])
         penalty = np.concatenate([_RIDGE * beta, [0.0]])

@@ -81,9 +81,11 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices], factors: int | None = 
     """
     directions = groups[0].chosen.shape[1]
     factors = directions if factors is None else factors
-    deviation, left_out = prior_deviation(factors), directions - factors
+    deviation = prior_deviation(factors)
+    left_out = directions - factors
     prior = np.diag(np.repeat([deviation, rest_deviation(left_out)], [factors, left_out]) ** -2.0)
-    gamma, crowd = np.zeros(directions), _Crowd(groups, DISAGREEMENT, factors)
+    gamma = np.zeros(directions)
+    crowd = _Crowd(groups, DISAGREEMENT, factors)
     for _ in range(_ROUNDS):
         at = crowd.evaluate(gamma)
         told = at.slope @ np.linalg.inv(_invertible(at.coins + at.voters))

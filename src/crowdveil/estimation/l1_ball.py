@@ -267,7 +267,9 @@ def _rank_any(
     width = 1
     while width < records:
         for low in range(0, records, 2 * width):
-            left, middle, high = low, min(low + width, records), min(low + 2 * width, records)
+            left = low
+            middle = min(low + width, records)
+            high = min(low + 2 * width, records)
             right = middle
             for i in range(low, high):
                 if right == high or (left < middle and not _precedes(rows, keys, features, order[right], order[left])):

@@ -59,7 +59,9 @@ class Ratio:
         """
         if not self.known:
             return -1.0, 1.0
-        s, n, square = self.difference, self.pairs, _quantile(confidence) ** 2
+        s = self.difference
+        n = self.pairs
+        square = _quantile(confidence) ** 2
         drawn = n * self.clustering
         leading = n * n - square * (self.pairs_variance - drawn)
         middle = s * n - square * self.covariance
@@ -68,7 +70,8 @@ class Ratio:
         if not (leading > 0 and discriminant >= 0):
             return -1.0, 1.0
         root = math.sqrt(discriminant)
-        low, high = max((middle - root) / leading, -1.0), min((middle + root) / leading, 1.0)
+        low = max((middle - root) / leading, -1.0)
+        high = min((middle + root) / leading, 1.0)
         return (low, high) if low < high else (-1.0, 1.0)
 
 

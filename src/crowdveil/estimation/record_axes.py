@@ -55,6 +55,7 @@ def record_axes(study: Study) -> RecordAxes:
 
 def _cosines(size: int) -> FloatArray:
     """Return the orthogonal matrix of the discrete cosine transform, a column a frequency."""
-    places, frequencies = np.arange(size)[:, None] + 0.5, np.arange(size)
+    places = np.arange(size)[:, None] + 0.5
+    frequencies = np.arange(size)
     waves = np.cos(np.pi / size * places * frequencies)
     return np.asarray(waves / np.linalg.norm(waves, axis=0), np.float64)

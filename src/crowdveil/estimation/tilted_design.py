@@ -76,7 +76,8 @@ def tilted(design: Design, told: FloatArray, covariance: FloatArray) -> TiltedDe
     # As many dilemmas again, each as often as its weight says, to the nearest whole number (systematic sampling).
     rows = np.searchsorted(np.cumsum(weights), (np.arange(len(weights)) + 0.5) / len(weights))
     rows = np.minimum(rows, len(weights) - 1)
-    told_of, prior = fisher @ precision @ fisher, _prior(tilt)
+    told_of = fisher @ precision @ fisher
+    prior = _prior(tilt)
     spread = np.linalg.inv(told_of + prior)
     return TiltedDesign(
         design.differences[rows],

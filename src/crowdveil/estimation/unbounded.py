@@ -51,7 +51,8 @@ def fit_unbounded(differences: NDArray[Any], offsets: IntArray) -> UnboundedFit:
       nothing is known about the voter's preference in the directions that they leave out, and values has none.
     """
     largest_difference(differences, offsets)
-    voters, features = offsets.size - 1, differences.shape[1]
+    voters = offsets.size - 1
+    features = differences.shape[1]
     values = np.full((voters, features), np.nan)
     unique = np.zeros(voters, dtype=np.bool_)
     for i in range(voters):
@@ -124,7 +125,8 @@ def _newton(
         gain = float(step @ gradient)
         if gain <= _GAIN_TOLERANCE:
             return x + step, True
-        move, length = basis @ step, 1.0
+        move = basis @ step
+        length = 1.0
         while derivatives(t + length * move)[0] @ move < -0.5 * gain:
             length /= 2.0
         x = x + length * step

@@ -17,7 +17,7 @@ ALMOST_SURE = 0.95
 """An attacker who may get surer than this of what somebody chose is told of as such."""
 
 
-class Published(Protocol):
+class Publication(Protocol):
     """What was published under a promise: a release of preferences, or effects."""
 
     @property
@@ -114,14 +114,14 @@ def trusted_words(paradigm: Paradigm) -> str:
     return _TRUSTED[paradigm.place].value
 
 
-def noisemaker(release: Published) -> Noisemaker:
+def noisemaker(release: Publication) -> Noisemaker:
     """Return who added the noise: under a distributed paradigm it may have been the holder of the ballots."""
     if "reports_made_by" in release.facts:
         return Noisemaker.HOLDER
     return _TRUSTED[release.guarantee.paradigm.place]
 
 
-def release_title(release: Published) -> str:
+def release_title(release: Publication) -> str:
     """Name a release by what it protects and who is trusted."""
     if not release.exact:
         return f"Experiment with {release.guarantee.paradigm.name.upper()}, nobody protected"
@@ -138,7 +138,7 @@ def mechanism_words(mechanism: str) -> str:
     return ALL[mechanism].words if mechanism in ALL else mechanism
 
 
-def guarantee_sentences(release: Published) -> list[str]:
+def guarantee_sentences(release: Publication) -> list[str]:
     """Tell who is protected, against whom, and what the epsilon means; of an experiment, that nobody is."""
     guarantee = release.guarantee
     if not release.exact:
@@ -251,7 +251,7 @@ def _whose(guarantee: Guarantee) -> str:
     return _WHOSE[guarantee.paradigm.unit]
 
 
-def limit_sentences(release: Published) -> list[str]:
+def limit_sentences(release: Publication) -> list[str]:
     """Tell what the guarantee does not promise, so that nobody relies on it."""
     guarantee = release.guarantee
     together = _ten_together(guarantee)
@@ -287,7 +287,7 @@ def limit_sentences(release: Published) -> list[str]:
     return limits
 
 
-def _what_else(release: Published) -> str:
+def _what_else(release: Publication) -> str:
     """Tell what adds up: releases by somebody who holds the records, but reports where devices made them."""
     if noisemaker(release) is Noisemaker.DEVICES:
         return (
@@ -299,7 +299,7 @@ def _what_else(release: Published) -> str:
     return f"Everything else that is published from the same records. The {added} of several releases add up{kept}."
 
 
-def account_sentence(release: Published) -> str:
+def account_sentence(release: Publication) -> str:
     """Tell where the release was charged, or why it was not."""
     if release.ledger is not None:
         entry = ", ".join(f"{key} {plain(value)}" for key, value in release.ledger.items())

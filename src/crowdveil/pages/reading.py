@@ -87,7 +87,8 @@ def third_answer_sentences(release: Release) -> list[str]:
     third = release.indifference
     if third is None:
         return []
-    share, bar = min(max(third.share, 0.0), 1.0), 1.96 * third.share_deviation
+    share = min(max(third.share, 0.0), 1.0)
+    bar = 1.96 * third.share_deviation
     return [
         f"In about {share:.0%} of their choices (± {100 * bar:.0f} points, with {ERROR_BAR:.0%}) these voters treated "
         f"both sides equally. The threshold tau below which a difference leaves them indifferent is {third.tau:.2f} "

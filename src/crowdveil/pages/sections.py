@@ -295,7 +295,8 @@ def _noise_sentence(release: Release) -> str:
 
 def origin_section(view: ReleaseView, level: int) -> str:
     """Tell where the release comes from, and how to decide from it."""
-    release, guarantee = view.release, view.release.guarantee
+    release = view.release
+    guarantee = view.release.guarantee
     allowed = "" if release.exact else " --allow-experiment"
     pairs = [
         ("Mechanism", f"{code(release.mechanism)}: {text(plain_words.mechanism_words(release.mechanism))}"),

@@ -124,7 +124,8 @@ class Guarantee:
         """Read the guarantee of a release file."""
         largest = Epsilon(data["epsilon"])
         smallest = Epsilon(data.get("smallest_epsilon", data["epsilon"]))
-        norm_bound, voters = float(data["norm_bound"]), int(data["voters"])
+        norm_bound = float(data["norm_bound"])
+        voters = int(data["voters"])
         if "rho" not in data:
             return cls(paradigm(data["paradigm"]), largest, smallest, norm_bound, voters)
         delta = float(data["delta"])

@@ -82,7 +82,8 @@ def even_margin(tau: float) -> float:
 
     if excess(0.0) >= 0:
         return 0.0
-    low, high = 0.0, tau + 1.0
+    low = 0.0
+    high = tau + 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) < 0 else (low, middle)

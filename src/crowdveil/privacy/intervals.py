@@ -19,7 +19,8 @@ def intervals(unknown: Unknown, noise: NoiseDistribution, directions: FloatArray
     rows = []
     for direction in directions:
         width = unknown.half_width(direction, noise.half_width(direction, ERROR_BAR), ERROR_BAR, left_out=left_out)
-        center, range_ = unknown.margin(direction), unknown.whole_range(direction)
+        center = unknown.margin(direction)
+        range_ = unknown.whole_range(direction)
         range_ += unknown.rest_width(direction, ERROR_BAR) if left_out else 0.0
         low, high = np.clip([center - width, center + width], -range_, range_)
         rows.append([low, high] if low < high else [-range_, range_])

@@ -90,7 +90,8 @@ def amplified_epsilon(local_epsilon: float, voters: int, delta: float, *, one_bi
     clones = Clones(local_epsilon, voters, delta * _TAIL, one_bit)
     if clones.delta(0.0) <= delta:
         return 0.0
-    low, high = 0.0, float(local_epsilon)
+    low = 0.0
+    high = float(local_epsilon)
     # `high` always holds: each report promises local_epsilon already, whatever happens to the others.
     while high - low > _PRECISION * high:
         middle = (low + high) / 2
@@ -127,15 +128,18 @@ class Clones:
         side, and every number from 0 to N - 1 is in some block: nothing is cut off. In the middle a block is one
         number (several, when there are too many); all numbers below and above the middle make two blocks.
         """
-        others, share = self.voters - 1, self.share
+        others = self.voters - 1
+        share = self.share
         # Bernstein's inequality: the number of clones is farther from its mean with a probability below the tail.
         rarity = -math.log(self.tail)
         reach = math.sqrt(2 * others * share * (1 - share) * rarity) + 2 / 3 * rarity
-        first, last = max(math.floor(others * share - reach), 0), min(math.ceil(others * share + reach), others)
+        first = max(math.floor(others * share - reach), 0)
+        last = min(math.ceil(others * share + reach), others)
         middle = np.arange(first, last + 1)
         starts = np.arange(0, len(middle), -(-len(middle) // _BLOCKS))
         weights = np.add.reduceat(binom.pmf(middle, others, share), starts)
-        below, above = binom.cdf(first - 1, others, share), binom.sf(last, others, share)
+        below = binom.cdf(first - 1, others, share)
+        above = binom.sf(last, others, share)
         return np.array([0, *middle[starts], last + 1], dtype=float), np.array([below, *weights, above])
 
     def delta(self, epsilon: float) -> float:
@@ -152,7 +156,8 @@ class Clones:
         Every term below carries the relative error that is allowed for on the side that makes the sum larger.
         """
         clones, weights = self.blocks
-        other, factor = 1 / (1 + math.exp(self.local_epsilon)), math.exp(epsilon)
+        other = 1 / (1 + math.exp(self.local_epsilon))
+        factor = math.exp(epsilon)
         edge = factor * other * math.expm1(self.local_epsilon - epsilon)
         # P > e^epsilon Q while the second count stays below this share of c + 1; a count that rounding puts on the
         # wrong side has P = e^epsilon Q up to that rounding.

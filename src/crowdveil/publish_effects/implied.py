@@ -44,7 +44,8 @@ def implied_effects(release: Release) -> Effects:
         kept, sides = dilemmas[shown], signs[shown, k]
         estimate = float((sides * preferred(release, kept)).mean()) if shown.any() else 0.0
         reach = mean_reach(release, kept, sides) if shown.any() else 2.0
-        low, high = max(estimate - reach, -1.0), min(estimate + reach, 1.0)
+        low = max(estimate - reach, -1.0)
+        high = min(estimate + reach, 1.0)
         known = (low, high) != (-1.0, 1.0)
         error = reach / _NORMAL if known else None
         words = f"drawn {contrast}"
@@ -56,7 +57,8 @@ def implied_effects(release: Release) -> Effects:
 
 def preferred(release: Release, dilemmas: FloatArray) -> FloatArray:
     """Return for each dilemma (rows) the share who prefer its first side, less the share who prefer its second."""
-    margins, tau = dilemmas @ _center(release), _threshold(release)[0]
+    margins = dilemmas @ _center(release)
+    tau = _threshold(release)[0]
     return np.asarray(ndtr(margins - tau) - ndtr(-margins - tau), np.float64)
 
 

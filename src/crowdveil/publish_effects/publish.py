@@ -153,7 +153,9 @@ def experimental_effects(ballots: BallotSource, asked: EffectsPreview, seed: int
 
 def _measure(source: BallotSource, asked: EffectsPreview, noise: Noise) -> Callable[[], list[GroupCounts]]:
     """Do what needs no noise; return the rest, which does."""
-    mechanism, settings, epsilon = asked.mechanism, asked.settings, asked.guarantee.epsilon
+    mechanism = asked.mechanism
+    settings = asked.settings
+    epsilon = asked.guarantee.epsilon
     source = completed(source)  # where the study allows a third answer, it counts as half of either
     if isinstance(mechanism, EffectCounts):
         measured = mechanism.measure(source, settings, epsilon)
@@ -193,7 +195,8 @@ def _released(
     ledger: Mapping[str, Any] | None,
     smallest: int,
 ) -> EffectsRelease:
-    paradigm, grouping = asked.guarantee.paradigm, asked.grouping
+    paradigm = asked.guarantee.paradigm
+    grouping = asked.grouping
     facts: dict[str, Any] = {"counts": "voters equally" if paradigm.unit is Unit.VOTER else "pairs equally"}
     if asked.weight_bound != 1.0 or getattr(asked.mechanism, "weights", None) is not None:
         facts["weights"] = f"public, at most {asked.weight_bound:g}"

@@ -106,14 +106,17 @@ class EffectsPreview:
 
         How many pairs there are of each factor is taken from the public law of the study's dilemmas.
         """
-        voters, factors, epsilon = self.guarantee.voters, len(self.contrasts), self.guarantee.epsilon
+        voters = self.guarantee.voters
+        factors = len(self.contrasts)
+        epsilon = self.guarantee.epsilon
         pairs = self.crowd.pairs / self.groups
         match self.mechanism:
             case EffectCounts() as counts:
                 variances = counts.expected_variances(self.crowd)
             case FactorAnswer() as answer:
                 pairs = self.crowd.heard / factors / self.groups
-                spread, gain = np.exp(epsilon.value) + answer.answers - 1, np.expm1(epsilon.value)
+                spread = np.exp(epsilon.value) + answer.answers - 1
+                gain = np.expm1(epsilon.value)
                 said = 2 * voters / factors / spread + pairs * gain / spread
                 variances = said * (spread / gain) ** 2 / pairs**2
             case FactorCounts() as reports:
@@ -150,10 +153,12 @@ def preview_effects(
     public_selection: str | None = None,
 ) -> EffectsPreview:
     """Tell what effects would cost and how wide their intervals would be. Spends nothing and draws no noise."""
-    protected, level = find_paradigm(paradigm), Epsilon(epsilon)
+    protected = find_paradigm(paradigm)
+    level = Epsilon(epsilon)
     request = Request(protected, level, one_record_each=one_record_each, public_selection=public_selection)
     dataset = checked_dataset(ballots, request)
-    study, first = ballots.study, next(iter(ballots.batches()))
+    study = ballots.study
+    first = next(iter(ballots.batches()))
     grouping = None if by is None else find_grouping(first, by, dataset.voters)
     if grouping is not None and protected.unit is not Unit.VOTER:
         _check_sizes(ballots, grouping)

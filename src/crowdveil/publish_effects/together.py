@@ -36,7 +36,8 @@ class Together:
     @property
     def charge(self) -> Charge:
         """The two charges, added up: they are promises about the same people."""
-        one, other = self.preferences.charge, self.effects.charge
+        one = self.preferences.charge
+        other = self.effects.charge
         return replace(one, epsilon=one.epsilon + other.epsilon, purpose=f"{one.purpose} and effects")
 
     def as_dict(self) -> dict[str, Any]:

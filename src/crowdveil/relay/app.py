@@ -155,7 +155,8 @@ def _routes(relay: Relay) -> APIRouter:
     def get_poll(poll: str) -> dict[str, Any]:
         """Tell the key configuration of a poll, for devices to compare with the host's."""
         status = store.status(poll)
-        configuration, state = status.poll.configuration, status.state(relay.today())
+        configuration = status.poll.configuration
+        state = status.state(relay.today())
         rest = store.waiting(poll) if state is State.CLOSED else 0
         return {
             "configuration": configuration.as_dict(),
@@ -168,7 +169,8 @@ def _routes(relay: Relay) -> APIRouter:
     @routes.put("/api/polls/{poll}/report", status_code=201, responses=stored, openapi_extra=body)
     async def put_report(poll: str, request: Request, token: Token = None) -> Response:
         """Send a sealed report."""
-        id, sealed = id_of_token(token), await request.body()
+        id = id_of_token(token)
+        sealed = await request.body()
         if len(sealed) != SEALED_LENGTH:
             raise Refusal(Reason.WRONG_SIZE, f"a sealed report has {SEALED_LENGTH} bytes, got {len(sealed)}")
         if store.cached(poll) is None:

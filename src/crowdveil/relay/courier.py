@@ -73,7 +73,8 @@ class Courier:
         return True
 
     def _tell_rest(self, name: str) -> None:
-        waiting, size = self.store.waiting(name), self.store.status(name).poll.configuration.batch
+        waiting = self.store.waiting(name)
+        size = self.store.status(name).poll.configuration.batch
         if 0 < waiting < size:
             told = {"poll": name, "reports": waiting, "batch": size}
             LOG.warning("too few reports for a batch: they are never handed over", extra={"told": told})

@@ -190,7 +190,8 @@ class RelayStore:
 
         A batch that was put together and not acknowledged comes first, the same reports under the same id.
         """
-        poll, table = self.known(name), schema.batch
+        poll = self.known(name)
+        table = schema.batch
         with self.database.writing() as connection:
             closed = _lock(connection, name).closed
             open_batch = select(table.c.id).where(table.c.poll == name, table.c.acknowledged.is_(False))
@@ -240,7 +241,8 @@ def open_relay_store(address: str) -> Iterator[RelayStore]:
 
 def _put(connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], today: date) -> list[Outcome]:
     """Store what may be stored of one poll, inside a transaction that locks it."""
-    locked, ids = _lock(connection, poll.name), [row.id for row in rows]
+    locked = _lock(connection, poll.name)
+    ids = [row.id for row in rows]
     stored = {row.id: bytes(row.body) for row in connection.execute(_among(schema.sealed, poll.name, ids, "body"))}
     spent = {row.id: row.withdrawn for row in connection.execute(_among(schema.spent, poll.name, ids, "withdrawn"))}
     links = poll.entry is Entry.LINKS

@@ -24,7 +24,8 @@ def add_pages(app: FastAPI, service: Service) -> None:
     """Add the pages, which OpenAPI does not describe."""
     routes = APIRouter(include_in_schema=False)
     page = voters_page()
-    html, etag = page.html, f'"{page.digest}"'
+    html = page.html
+    etag = f'"{page.digest}"'
 
     @routes.get("/p/{poll}", response_model=None)
     def without_slash(poll: str) -> Response:

@@ -56,7 +56,8 @@ class HostedPoll(Poll):
 
     def _longest_report(self) -> dict[str, Any]:
         """Return a report that no other of this poll is longer than."""
-        epsilon, directions = self.levels[0].epsilon, public_design(self.study).directions
+        epsilon = self.levels[0].epsilon
+        directions = public_design(self.study).directions
         bits = np.zeros((1, directions), np.int64)
         bits[0, -bits_to_report(directions, epsilon) :] = -1
         epsilons = Epsilons.same(epsilon, 1)

@@ -64,7 +64,8 @@ def preview_release(store: Store, name: str, epsilon: Epsilon | None = None) -> 
         epsilons = _epsilons(store, poll)
         noise = distributed(poll.mechanism, poll.study).expected_noise(poll.settings, epsilons)
         return ReleasePreview(name, len(epsilons), poll.mechanism, NOTHING, None, noise)
-    spend, account = _spending(poll, epsilon), store.releases.account(name)
+    spend = _spending(poll, epsilon)
+    account = store.releases.account(name)
     prepared = preview_request(store.submissions.crowd(name), _request(poll, spend))
     remaining = None if account is None else account.remaining
     return ReleasePreview(

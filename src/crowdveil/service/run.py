@@ -76,7 +76,8 @@ def serve(settings: Settings, tell: Callable[[int], None]) -> None:
 
 def worker_app() -> FastAPI:
     """Build the application of one worker process."""
-    settings, open_things = read_settings({}), ExitStack()
+    settings = read_settings({})
+    open_things = ExitStack()
     atexit.register(open_things.close)
     return create_app(Service(open_things.enter_context(open_store(settings.database_address)), settings))
 

@@ -50,7 +50,7 @@ def synthetic_crowd(voters: int, records: int, features: int, rng: np.random.Gen
 
 
 @dataclass(frozen=True)
-class Answered:
+class Responses:
     """What some voters were shown, in raw values, a row a dilemma, and which side they chose."""
 
     study: Study
@@ -85,17 +85,17 @@ def simulate_crowd(
     alike: float | None = None,
 ) -> Iterator[Ballots]:
     """Draw a crowd of any size around the study's own lean: beta_i ~ N(lean, spread^2 I), block by block."""
-    return (answered.ballots() for answered in simulate_answers(find_study(study), voters, rng, spread, tau, alike))
+    return (responses.ballots() for responses in simulate_responses(find_study(study), voters, rng, spread, tau, alike))
 
 
-def simulate_answers(
+def simulate_responses(
     study: Study,
     voters: int,
     rng: np.random.Generator,
     spread: float = 0.3,
     tau: float = TAU,
     alike: float | None = None,
-) -> Iterator[Answered]:
+) -> Iterator[Responses]:
     """Draw the same crowd with everything that it was shown. ``tau`` is for studies that allow a third answer.
 
     ``alike`` is for studies that ask one dilemma twice: the probability of answering it alike; None: by the model.
@@ -115,7 +115,7 @@ def simulate_answers(
         )
     lean = np.array([f.lean for f in study.features])
 
-    def blocks() -> Iterator[Answered]:
+    def blocks() -> Iterator[Responses]:
         for start in range(0, voters, VOTERS_PER_BLOCK):
             (child,) = rng.spawn(1)
             size = (min(VOTERS_PER_BLOCK, voters - start), study.dimension)
@@ -126,7 +126,7 @@ def simulate_answers(
 
 def _vote(
     study: Study, preferences: FloatArray, rng: np.random.Generator, tau: float = TAU, alike: float | None = None
-) -> Answered:
+) -> Responses:
     """Let voters with these preferences answer dilemmas of the study."""
     voters, dimension = preferences.shape
     left, right, types = draw_typed(study, voters, rng)
@@ -137,7 +137,7 @@ def _vote(
     felt = worth.reshape(-1) + rng.standard_normal(len(differences))
     neither = None if study.indifference is None else np.abs(felt) <= tau
     again = _answered_alike(worth[:, :, 0], felt, 0.0 if neither is None else tau, rng, alike) if study.repeat else None
-    return Answered(study, left, right, felt > 0, scenarios, neither, again)
+    return Responses(study, left, right, felt > 0, scenarios, neither, again)
 
 
 def _answered_alike(
@@ -147,7 +147,8 @@ def _answered_alike(
     voters, dilemmas = worth.shape
     if share is not None:
         return np.asarray(rng.random(voters) < share)
-    everyone, asked = np.arange(voters), rng.integers(dilemmas, size=voters)
+    everyone = np.arange(voters)
+    asked = rng.integers(dilemmas, size=voters)
     again = worth[everyone, asked] + rng.standard_normal(voters)
     return np.asarray(_answer(again, tau) == _answer(felt.reshape(worth.shape)[everyone, asked], tau))
 

@@ -25,7 +25,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
 from crowdveil.sources.import_report import Refusal
 from crowdveil.sources.moral_machine.layout import COLUMNS, GREEN, RED
-from crowdveil.sources.simulated import Answered, simulate_answers
+from crowdveil.sources.simulated import Responses, simulate_responses
 from crowdveil.study.study import Study
 
 _MOST_BYTES_PER_ROW = 400
@@ -128,12 +128,12 @@ def write_public_layout(
     before = 0
     with replacing(path) as unfinished, _open(unfinished, path.suffix == ".gz") as file:
         file.write(_HEADER)
-        for answered in simulate_answers(study, voters, rng):
-            dilemmas = len(answered.chose_left)
+        for responses in simulate_responses(study, voters, rng):
+            dilemmas = len(responses.chose_left)
             # Seeded by the block alone: the crowd's own generator must not notice whether its answers are spoilt.
             dirt, order = _spoil(dilemmas, dirty, np.random.default_rng([before, dilemmas]))
             for start in range(0, dilemmas, _DILEMMAS_PER_BLOCK):
-                text, written = _write_dilemmas(answered, dirt, order[start : start + _DILEMMAS_PER_BLOCK], before)
+                text, written = _write_dilemmas(responses, dirt, order[start : start + _DILEMMAS_PER_BLOCK], before)
                 file.write(text)
                 rows += written
             keeps = np.isin(dirt, _KEEP_THE_PAIR)
@@ -158,16 +158,16 @@ def _spoil(dilemmas: int, dirty: float, rng: np.random.Generator) -> tuple[Small
 
 
 def _write_dilemmas(
-    answered: Answered, dirt: SmallIntArray, order: IntArray, first_voter: int
+    responses: Responses, dirt: SmallIntArray, order: IntArray, first_voter: int
 ) -> tuple[memoryview, int]:
     out = np.empty(len(order) * _MOST_ROWS_PER_DILEMMA * _MOST_BYTES_PER_ROW, np.uint8)
     size, rows = _write_rows(
-        answered.left,
-        answered.right,
-        answered.chose_left,
+        responses.left,
+        responses.right,
+        responses.chose_left,
         dirt,
         order,
-        answered.study.drawing.dilemmas,
+        responses.study.drawing.dilemmas,
         first_voter,
         out,
     )

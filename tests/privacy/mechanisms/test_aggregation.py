@@ -247,6 +247,6 @@ def test_the_spread_of_what_is_felt_is_that_of_the_mean(law, share):
     samples = law.rvs((count, runs), random_state=rng)
     weights = np.full(count, 1 / count)
     pulled = winsorised(samples, weights, np.ones(samples.shape, bool), share)
-    told = np.sqrt(np.mean(pulled.felt.var(axis=0))) / np.sqrt(count)
+    told = np.sqrt(np.mean(pulled.pseudo_values.var(axis=0))) / np.sqrt(count)
     assert told == pytest.approx((weights @ pulled.values).std(), rel=0.12)
     assert np.sqrt(np.mean(pulled.values.var(axis=0) / count)) < told

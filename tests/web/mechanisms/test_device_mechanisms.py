@@ -20,7 +20,7 @@ from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports
-from crowdveil.sources.simulated import simulate_answers
+from crowdveil.sources.simulated import simulate_responses
 from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.factors import Factor
 from crowdveil.study.study import Drawing, Feature, Study
@@ -151,7 +151,7 @@ def test_fits_are_those_of_python(node):
     rng = np.random.default_rng(7)
     cases = []
     for name in ("moral-machine", "kidney", "synthetic-30"):
-        ballots = next(simulate_answers(load_study(name), 40, rng)).ballots()
+        ballots = next(simulate_responses(load_study(name), 40, rng)).ballots()
         cases += [(ballots[i : i + 1].differences.astype(float), 2.0) for i in range(40)]
     cases += [(np.round(rng.standard_normal((n, 30)) * 2), bound) for n in (1, 20, 200) for bound in (0.5, 2.0, 20.0)]
     given = [{"records": records.tolist(), "norm_bound": bound} for records, bound in cases]
@@ -191,7 +191,7 @@ def poll_of(study, mechanism):
 def crowd_of(name):
     """A study, its voters' ballots, and what each of their devices knows."""
     study = load_study(name)
-    answered = next(simulate_answers(study, VOTERS, np.random.default_rng(3)))
+    answered = next(simulate_responses(study, VOTERS, np.random.default_rng(3)))
     each = study.drawing.dilemmas
     voters = [
         {

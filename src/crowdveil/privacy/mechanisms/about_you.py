@@ -65,7 +65,8 @@ def corrected_shares(reported: Sequence[int], epsilon: Epsilon | None) -> list[O
     carried back through this line, covers the coin tosses and the draw of people. Without an epsilon nothing was
     tossed. A share is kept within 0 and 1.
     """
-    total, options = sum(reported), len(reported)
+    total = sum(reported)
+    options = len(reported)
     if total == 0:
         return [OptionShare(0.0, 0.0, 1.0)] * options
     floor, gain = 0.0, 1.0

@@ -9,7 +9,8 @@ for each level: memory for a level, not for a voter.
 A report with unbounded noise may be any number, so one liar could send a huge one. Two controls limit liars: reports
 that honest devices practically never send are refused (``within_reach``), and, where asked for, the most extreme share
 of the reports at each end of each coordinate is pulled in to where the others end (a Winsorised mean). Honest noise is
-symmetric, so pulling in both ends alike leaves the mean where it is; the price is a different variance (``PulledIn``).
+symmetric, so pulling in both ends alike leaves the mean where it is; the price is a different variance
+(``Winsorisation``).
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ class LevelSums:
 
     def spread(self, weights: FloatArray, scales: FloatArray | float = 1.0) -> Spread:
         """Estimate the covariance of that mean from the reports' spread around it (``spread_of``, from sums)."""
-        mean, voters = self.mean(weights, scales), int(self.counts.sum())
+        mean = self.mean(weights, scales)
+        voters = int(self.counts.sum())
         covariance = np.zeros((len(mean), len(mean)))
         for level, weight, scale in zip(
             sorted(self._sums), weights, np.broadcast_to(scales, weights.shape), strict=True
@@ -151,11 +153,11 @@ def within_reach(values: IntArray, largest: IntArray, sensitivity: int, epsilons
 
 
 @dataclass(frozen=True)
-class PulledIn:
+class Winsorisation:
     """Numbers of which the lowest and the highest were pulled in, for a mean that few liars can move."""
 
     values: FloatArray
-    felt: FloatArray
+    pseudo_values: FloatArray
     """Numbers with the spread of that mean: one beyond an end moves the end itself, by share / density there.
 
     (The influence function of a Winsorised mean, Huber 1981, section 3.3.) The density is told from the distance
@@ -163,9 +165,9 @@ class PulledIn:
     """
 
 
-def winsorised(estimates: FloatArray, weights: FloatArray, reported: BoolArray, share: float) -> PulledIn:
+def winsorised(estimates: FloatArray, weights: FloatArray, reported: BoolArray, share: float) -> Winsorisation:
     """Pull the lowest and highest ``share`` (by weight) of the reported numbers of each coordinate in."""
-    values, felt = estimates.copy(), estimates.copy()
+    values, pseudo_values = estimates.copy(), estimates.copy()
     for k in range(estimates.shape[1]):
         rows = np.flatnonzero(reported[:, k])
         order = rows[np.argsort(estimates[rows, k], kind="stable")]
@@ -178,5 +180,5 @@ def winsorised(estimates: FloatArray, weights: FloatArray, reported: BoolArray, 
         near = np.interp([share / 2, 1.5 * share, 1 - 1.5 * share, 1 - share / 2], middle, estimates[order, k])
         values[rows, k] = np.clip(estimates[rows, k], low, high)
         below, above = estimates[rows, k] < low, estimates[rows, k] > high
-        felt[rows, k] = values[rows, k] - below * (near[1] - near[0]) + above * (near[3] - near[2])
-    return PulledIn(values, felt)
+        pseudo_values[rows, k] = values[rows, k] - below * (near[1] - near[0]) + above * (near[3] - near[2])
+    return Winsorisation(values, pseudo_values)

@@ -108,4 +108,4 @@ def _robust(batches: list[Reports], settings: Settings) -> Estimate:
     epsilons = Epsilons.joined(batch.epsilons for batch in batches)
     weights = influence(_variances(settings, epsilons.micro), settings.equal_votes)
     pulled = winsorised(values, weights, np.ones(values.shape, bool), settings.robust)
-    return Estimate(weights @ pulled.values, spread_of(pulled.felt, weights), {"robust": settings.robust})
+    return Estimate(weights @ pulled.values, spread_of(pulled.pseudo_values, weights), {"robust": settings.robust})

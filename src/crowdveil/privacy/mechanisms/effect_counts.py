@@ -299,7 +299,8 @@ class EffectCounts:
             share = float((shares**2).sum() / max(shares.sum(), 1e-12))
         ratios = []
         for one in sums:
-            found, scatter = one.ratio, 1.0
+            found = one.ratio
+            scatter = 1.0
             if one.square is not None and found.known:
                 left = one.square - found.estimate**2 * found.pairs + math.sqrt(one.variance)
                 scatter = _within(left, found.pairs * (1 - found.estimate**2), 1 / dilemmas, 1.0)
@@ -315,7 +316,8 @@ class EffectCounts:
         for k, one in enumerate(sums):
             if of_pairs is not None:
                 counted, having, pair_squares, pairs = of_pairs[:, k].tolist()
-                found, heard = one.ratio_of(counted / WEIGHT_STEPS), having / WEIGHT_STEPS
+                found = one.ratio_of(counted / WEIGHT_STEPS)
+                heard = having / WEIGHT_STEPS
                 size = pair_squares / max(pairs, 1)
             else:
                 found = one.ratio

@@ -61,10 +61,12 @@ class _FisherScoring:
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
         """Add up what the first step looks at. Later ones look at the crowd again."""
         design = self._dilemmas(source, settings)
-        units, squared_lengths = source.voters, 0
+        units = source.voters
+        squared_lengths = 0
         if not self.by_voter:
             counted = measured(source, _squared_lengths)
-            units, squared_lengths = counted.records, int(counted.total[0])
+            units = counted.records
+            squared_lengths = int(counted.total[0])
         plan = self._plan(design, units, settings, loss)
         first = partial(first_sums, design.basis, plan.first_clip(settings.study), self.by_voter, *plan.bought)
         return replace(measured(source, first), source=source, squared_lengths=squared_lengths, design=design)
@@ -77,14 +79,17 @@ class _FisherScoring:
         records = 0 if self.by_voter else measurement.records
         units = Units(self.by_voter, measurement.voters, records, measurement.squared_lengths)
         plan = self._plan(design, units.count, settings, loss)
-        dimension, scale = len(measurement.total), _scale(units, plan.epsilons[0])
+        dimension = len(measurement.total)
+        scale = _scale(units, plan.epsilons[0])
         seen = _noisy_mean(measurement, units, plan.epsilons[0], noise)
         guess = self._guess(seen, units, design, settings, plan)
         if plan.rest:
             guess, design = guess.widened(design), design.whole
         for number, epsilon in enumerate(plan.epsilons[1:], start=2):
-            k, spread = design.directions, plan.spread and number == len(plan.epsilons)
-            dimension, scale = k * (2 if spread else 1), _scale(units, epsilon)
+            k = design.directions
+            spread = plan.spread and number == len(plan.epsilons)
+            dimension = k * (2 if spread else 1)
+            scale = _scale(units, epsilon)
             variance = cube_variance(scale, 1.0, dimension)
             step = guess.step(math.sqrt(variance))
             sums = measured(source, partial(step_sums, design.basis, step, self.by_voter, spread))
@@ -117,7 +122,8 @@ class _FisherScoring:
         plan = self._plan(design, units, settings, loss)
         scatter = voter_clip(settings.study.drawing.dilemmas) ** 2 if self.by_voter else None
         design = design.whole if plan.rest else design
-        zero, sample = np.zeros(design.directions), design.sample.head(_EXPECTED_ON)
+        zero = np.zeros(design.directions)
+        sample = design.sample.head(_EXPECTED_ON)
         if len(plan.epsilons) > 1:
             dimension = design.directions * (2 if plan.spread else 1)
             noise = math.sqrt(cube_variance(2 / (units * plan.epsilons[-1].value), 1.0, dimension))

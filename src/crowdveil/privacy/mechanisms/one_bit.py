@@ -159,7 +159,8 @@ class OneBit:
         directions = public_design(settings.study).directions
         of_length = noise.uniform(LENGTH_ONE_IN, ballots.voters, 1)[:, 0] == 0
         orders = random_orders(ballots.voters, directions, noise)
-        sizes, scores = _sizes(directions, epsilons), voter_scores(ballots)
+        sizes = _sizes(directions, epsilons)
+        scores = voter_scores(ballots)
         clip = public_clip(settings.study)
         bits = np.zeros_like(scores)
         for size in np.unique(sizes).tolist():
@@ -264,7 +265,8 @@ class _Heard:
 def _heard(sums: LevelSums, design: Design, settings: Settings) -> _Heard:
     """Take weighted means of the bits: those of a voter count by what her epsilon makes them worth."""
     k = design.directions
-    kinds, epsilons = sums.levels[:, 0], Epsilons(np.ascontiguousarray(sums.levels[:, 1]))
+    kinds = sums.levels[:, 0]
+    epsilons = Epsilons(np.ascontiguousarray(sums.levels[:, 1]))
     sizes = _sizes(k, epsilons)
     tanh = np.tanh(epsilons.split(sizes).values / 2)
     weights = sums.weights(k / (sizes * tanh**2), settings.equal_votes) / sizes
@@ -276,7 +278,8 @@ def _heard(sums: LevelSums, design: Design, settings: Settings) -> _Heard:
     variances = np.where(heard, sums.mean(direction**2 / tanh**2)[k:] / spoken**2, _UNHEARD)
     together = np.where(heard, sums.mean(direction**2 * (sizes - 1))[k:] / spoken**2, _UNHEARD)
 
-    told, told_variance = 0.5, _UNHEARD
+    told = 0.5
+    told_variance = _UNHEARD
     if (length > 0).any():
         counted = float(sums.mean(length)[k:].sum())
         told = (1 + float(sums.mean(length / tanh)[:k].sum()) / counted) / 2

@@ -51,7 +51,8 @@ class ChoiceReports:
 
         Every voter has as many. A float is taken by its bits: even the sign of a zero is something that leaves.
         """
-        voters, dilemmas = len(self.epsilons), self.dilemmas
+        voters = len(self.epsilons)
+        dilemmas = self.dilemmas
         bits = dilemmas.view(np.int64) if dilemmas.dtype == np.float64 else dilemmas.astype(np.int64)
         public = [self.epsilons.micro, np.diff(self.offsets), bits.reshape(voters, -1)]
         return np.column_stack([*public, self.choices.reshape(voters, -1)])
@@ -248,9 +249,11 @@ def _pooled(batches: list[ChoiceReports], settings: Settings, facts: Mapping[str
     told = float(np.concatenate([np.diff(batch.offsets) for batch in batches]) @ np.tanh(epsilons / 2) ** 2)
     design = factors.whole if told >= TELLING * factors.whole.directions else factors
     weights = influence(1 / np.tanh(epsilons / 2) ** 2, settings.equal_votes)
-    groups, start = [], 0
+    groups = []
+    start = 0
     for batch in batches:
-        stop, counts = start + len(batch.epsilons), np.diff(batch.offsets)
+        stop = start + len(batch.epsilons)
+        counts = np.diff(batch.offsets)
         groups.append(
             FlippedChoices(
                 chosen=(batch.dilemmas @ design.basis) * batch.choices[:, None],

@@ -133,12 +133,14 @@ class ScoreRelease:
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ScoreReports:
         """Score each voter, choose the coordinates, add the noise."""
         axes = record_axes(settings.study)
-        blocks, exact = _blocks(axes, settings), record_scores(ballots)
+        blocks = _blocks(axes, settings)
+        exact = record_scores(ballots)
         about = np.zeros(ballots.voters, np.int64)
         if not settings.drawn:
             about = _SUBJECTS[noise.uniform(len(_SUBJECTS), ballots.voters, 1)[:, 0]]
             exact = np.hstack([exact, record_moments(ballots, np.flatnonzero(about))])
-        reported, values = np.zeros(exact.shape, bool), np.zeros_like(exact)
+        reported = np.zeros(exact.shape, bool)
+        values = np.zeros_like(exact)
         for subject, block in enumerate(blocks):
             speaking = np.flatnonzero(about == subject)
             sizes = coordinates_to_report(axes, ballots.counts[speaking], epsilons[speaking], len(block))
@@ -153,7 +155,8 @@ class ScoreRelease:
 
     def acceptable(self, reports: ScoreReports, settings: Settings) -> BoolArray:
         """Refuse a wrong number of coordinates, and scores further out than noise reaches."""
-        axes, largest = record_axes(settings.study), reports.counts * RECORD_CLIP
+        axes = record_axes(settings.study)
+        largest = reports.counts * RECORD_CLIP
         known = np.zeros(len(reports.counts), bool)
         for block in _blocks(axes, settings):
             expected = coordinates_to_report(axes, reports.counts, reports.epsilons, len(block))
@@ -169,7 +172,8 @@ class ScoreRelease:
 
     def aggregate(self, reports: Iterable[ScoreReports | LevelSums], settings: Settings) -> Estimate:
         """Take the mean score of a record along each axis, and find the preference that explains them."""
-        axes, batches = record_axes(settings.study), list(reports)
+        axes = record_axes(settings.study)
+        batches = list(reports)
         design = axes.design
         if settings.robust:
             pulled, pulled_felt = _pulled_in(unsummed(batches), settings, axes)
@@ -319,7 +323,7 @@ def _pulled_in(batches: list[ScoreReports], settings: Settings, axes: RecordAxes
     def reports(means: FloatArray) -> ScoreReports:
         return ScoreReports(epsilons, counts, reported, np.rint(means * counts[:, None]).astype(np.int64))
 
-    return reports(pulled.values), reports(pulled.felt)
+    return reports(pulled.values), reports(pulled.pseudo_values)
 
 
 def coordinates_to_report(axes: RecordAxes, counts: IntArray, epsilons: Epsilons, most: int | None = None) -> IntArray:

@@ -76,7 +76,8 @@ class Plan:
     @classmethod
     def of(cls, design: Design, units: int, epsilon: Epsilon, *, by_voter: bool, design_known: bool) -> Plan:
         """Choose by how loud the crowd is."""
-        directions, left_out = design.directions, design.rest.shape[1]
+        directions = design.directions
+        left_out = design.rest.shape[1]
         loudness = units * epsilon.value / directions
         half = epsilon.micro // 2
         several = loudness >= _LOUD and half >= LEAST_MICRO  # no step with less than any may

@@ -137,7 +137,8 @@ class WithSideBits:
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> SideReports:
         """Draw what each report is about; then say the bit, or let the mechanism report."""
         about = noise.uniform(self._question.one_in, ballots.voters, 1)[:, 0] == 0
-        bits, inner = np.zeros(ballots.voters, np.int64), None
+        bits = np.zeros(ballots.voters, np.int64)
+        inner = None
         asked, others = np.flatnonzero(about), np.flatnonzero(~about)
         if len(asked):
             bits[asked] = self._question.bits(ballots.take(asked), epsilons[asked], noise)

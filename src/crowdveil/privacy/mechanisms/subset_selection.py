@@ -91,7 +91,9 @@ class SubsetSelection:
 
     def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
         """Average the unbiased estimates, each by what its epsilon makes it worth."""
-        d, bound, sums = settings.study.dimension, settings.norm_bound, all_sums(reports, _sums)
+        d = settings.study.dimension
+        bound = settings.norm_bound
+        sums = all_sums(reports, _sums)
         levels = Epsilons(sums.levels[:, 0]).values.tolist()
         gains = np.array([_gain(d, epsilon) for epsilon in levels]) * bound
         variances = np.array([mean_squared_error(d, epsilon) for epsilon in levels]) * bound**2 / d

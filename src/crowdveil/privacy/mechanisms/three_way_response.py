@@ -80,10 +80,13 @@ class ThreeWayResponse:
 
     def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
         """Fit one preference to everybody's completed answers; the share of neither tells the threshold."""
-        design, batches = public_design(settings.study), unsummed(reports)
+        design = public_design(settings.study)
+        batches = unsummed(reports)
         epsilons = Epsilons.joined(batch.epsilons for batch in batches).values
         weights = influence(1 / _right(epsilons) ** 2, settings.equal_votes)
-        groups, shares, start = [], [], 0
+        groups = []
+        shares = []
+        start = 0
         for batch in batches:
             voters = slice(start, start + len(batch.epsilons))
             groups.append(_completed(batch, design.basis, epsilons[voters], weights[voters]))

@@ -208,7 +208,8 @@ class _Errors:
 
     def doubts(self, crowd: _Typical) -> FloatArray:
         """Return the mean bound along every axis: a part of how far the last step goes, which is about normal."""
-        k, left_out = crowd.design.directions, crowd.design.rest.shape[1]
+        k = crowd.design.directions
+        left_out = crowd.design.rest.shape[1]
         sizes = np.repeat([crowd.deviation**2, rest_deviation(left_out) ** 2], [k, left_out])
         before = sizes
         if self.first_look is not None:
@@ -235,12 +236,14 @@ def _errors(name: str, study: Study, voters: int, answers: int, epsilon: Epsilon
     if name in CENTRAL:
         return _central_errors(CENTRAL[name], settings, voters, answers, epsilon)
     design = public_design(study)
-    axes, usual = design.directions, study.drawing.dilemmas
+    axes = design.directions
+    usual = study.drawing.dilemmas
     if name == "randomised-response":
         # At indifference, a choice of which a part is left tells its square of the probit's 2 / pi along each axis.
         left = math.tanh(epsilon.value / 2) if study.indifference is None else 1 - 3 / (math.exp(epsilon.value) + 2)
         told = voters * answers * left**2
-        rest_known, sampling = told >= TELLING * design.whole.directions, np.eye(axes) * DISAGREEMENT**2 / voters
+        rest_known = told >= TELLING * design.whole.directions
+        sampling = np.eye(axes) * DISAGREEMENT**2 / voters
         noise = np.eye(design.whole.directions if rest_known else axes) * math.pi / (2 * told)
         return _Errors(
             noise if rest_known else _among_all(noise, design),
@@ -276,8 +279,10 @@ def _kept(clip: float, answers: int) -> float:
 
 
 def _central_errors(mechanism: Any, settings: Settings, voters: int, answers: int, epsilon: Epsilon) -> _Errors:
-    study, design = settings.study, public_design(settings.study)
-    usual, by_voter = study.drawing.dilemmas, mechanism.by_voter
+    study = settings.study
+    design = public_design(settings.study)
+    usual = study.drawing.dilemmas
+    by_voter = mechanism.by_voter
     units = Units(by_voter, voters, 0 if by_voter else voters * answers, voters * answers**2)
     plan = Plan.of(design, units.count, epsilon, by_voter=by_voter, design_known=mechanism.design_known)
     law: CubeNoise = mechanism.expected_noise(settings, voters if by_voter else max(units.count // usual, 1), epsilon)
@@ -290,12 +295,17 @@ def _central_errors(mechanism: Any, settings: Settings, voters: int, answers: in
     # Later steps clip by how loud voters are; the first one by how loud they would be with whole ballots.
     if len(plan.epsilons) == 1:
         longer = _kept(first_clip, usual) / kept if by_voter else 1.0
-        spread, doubt, clip, first_look = min(1.0, 1 / first_clip**2), 0.0, first_doubt, None
+        spread = min(1.0, 1 / first_clip**2)
+        doubt = 0.0
+        clip = first_doubt
+        first_look = None
     else:
         scatter = loudness(1 / answers) if by_voter else None
         longer = voter_clip(answers) / voter_clip(usual) if by_voter else 1.0
         deviations = clip_in_deviations(math.sqrt(variance), scatter, design.directions)
-        spread, doubt, clip = 1 / (deviations**2 * (scatter or 1.0)), STEP_DOUBT, clip_doubt(deviations)
+        spread = 1 / (deviations**2 * (scatter or 1.0))
+        doubt = STEP_DOUBT
+        clip = clip_doubt(deviations)
         first_look = math.pi / 2 * (first_clip * plan.first_noise / kept) ** 2
     alike = SCORE_DISAGREEMENT**2 if plan.spread else most_alike(design.directions)
     sampling = float(units.sampling(np.array([spread]), 1 / answers, alike)[0])
@@ -342,7 +352,8 @@ def _bars(study: Study, crowd: _Typical, errors: _Errors) -> dict[str, float | N
 
 def _predicted(crowd: _Typical, errors: _Errors) -> float:
     """Return the share of answers that agree with the shrunk estimate, over dilemmas and crowds."""
-    k, x = crowd.design.directions, crowd.along
+    k = crowd.design.directions
+    x = crowd.along
     error = errors.of_all_steps(crowd)
     prior = prior_deviation(k) ** 2 * np.eye(k)
     shrinks = np.linalg.solve(prior + error, prior).T
@@ -357,8 +368,10 @@ def _predicted(crowd: _Typical, errors: _Errors) -> float:
 
 def _decided(crowd: _Typical, errors: _Errors, certainty: float) -> float:
     """Return the share of dilemmas that are decided as the crowd would, each by the release of another crowd."""
-    rng, k = np.random.default_rng(_SEED), crowd.design.directions
-    noise, x = errors.noise[:k, :k], crowd.along
+    rng = np.random.default_rng(_SEED)
+    k = crowd.design.directions
+    noise = errors.noise[:k, :k]
+    x = crowd.along
     gamma = rng.normal(0.0, crowd.deviation, x.shape)
     center = gamma + rng.multivariate_normal(np.zeros(k), noise, len(x), method="eigh")
     margin = (center * x).sum(axis=1) * np.sign((gamma * x).sum(axis=1))

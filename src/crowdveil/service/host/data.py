@@ -34,7 +34,8 @@ def data_page(request: HostRequest) -> Response:
 
 def download(request: HostRequest) -> Response:
     """Send all reports or ballots of a poll as a file."""
-    poll, wanted = request.poll_status().poll, request.path("file")
+    poll = request.poll_status().poll
+    wanted = request.path("file")
     kind = "reports" if poll.distributed else "ballots"
     beside = {f"{kind}-codebook.csv": "text/csv", f"{kind}-labels.R": "text/plain", f"{kind}-labels.sps": "text/plain"}
     tables = {f"{kind}.{ending}": ending for ending in _WRITERS}
@@ -47,7 +48,8 @@ def download(request: HostRequest) -> Response:
     if wanted in tables:
         write, media = _WRITERS[tables[wanted]]
         return attachment(write(table), f"{poll.name}-{wanted}", media)
-    variables, file = codebook(poll, table.columns), f"{poll.name}-{kind}.csv"
+    variables = codebook(poll, table.columns)
+    file = f"{poll.name}-{kind}.csv"
     if wanted.endswith(".csv"):
         return attachment(write_codebook(variables), f"{poll.name}-{wanted}", beside[wanted])
     write_labels = write_r if wanted.endswith(".R") else write_spss

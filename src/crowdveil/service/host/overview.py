@@ -111,7 +111,8 @@ class Live:
 
 def live(request: HostRequest, status: PollStatus) -> Live:
     """Gather what changes."""
-    poll, participation = status.poll, request.store.submissions
+    poll = status.poll
+    participation = request.store.submissions
     counted = participation.by_day(poll.name)
     days = without_gaps(_days(poll, counted))
     refused: Counter[str] = Counter()

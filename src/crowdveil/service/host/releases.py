@@ -199,7 +199,8 @@ def compare(first: Release, second: Release) -> list[FeatureChange]:
         for value, bar in ((a, a_bar), (b, b_bar))
         for sign in (-1, 1)
     ]
-    low, high = min(0.0, *ends), max(0.0, *ends)
+    low = min(0.0, *ends)
+    high = max(0.0, *ends)
     scale = (PAIR_WIDTH - 2 * PAIR_MARGIN) / (high - low or 1.0)
     made = [FeatureChange(*row, _picture(row[1:], low, scale)) for row in rows]
     return sorted(made, key=lambda row: -abs(row.change))

@@ -21,7 +21,8 @@ def sign_in_page(request: HostRequest) -> Response:
 
 def sign_in(request: HostRequest) -> Response:
     """Sign in with a one-time link or with the password. Wrong ones are counted, and after a few the visitor waits."""
-    attempts, now = request.pages.attempts, request.pages.now()
+    attempts = request.pages.attempts
+    now = request.pages.now()
     wait = attempts.wait(request.address, now)
     if wait:
         minutes = -(-wait // 60)

@@ -63,7 +63,8 @@ class RequestLog:
         if scope["type"] != "http" or not REQUESTS.isEnabledFor(logging.INFO):
             await self._app(scope, receive, send)
             return
-        begun, status = time.perf_counter(), 500
+        begun = time.perf_counter()
+        status = 500
 
         async def note(message: Message) -> None:
             nonlocal status

@@ -32,7 +32,8 @@ class Buckets:
 
     def take(self, address: str) -> int:
         """Take a token: 0 if there was one, else the seconds until there is."""
-        now, key = self._clock(), self._hashed(address)
+        now = self._clock()
+        key = self._hashed(address)
         tokens, then = self._levels.pop(key, (self._size, now))
         tokens = min(self._size, tokens + (now - then) * self._per_second)
         self._levels[key] = (tokens - 1 if tokens >= 1 else tokens, now)

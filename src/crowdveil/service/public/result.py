@@ -143,7 +143,9 @@ def _features(release: Release, said: dict[str, dict[str, dict[str, str]]]) -> t
     places = decimals(readings(release))
     rows = []
     for k in np.argsort(-release.parameter):
-        feature, value, bar = release.study.features[k], float(release.parameter[k]), float(release.error_bars[k])
+        feature = release.study.features[k]
+        value = float(release.parameter[k])
+        bar = float(release.error_bars[k])
         lean = "unclear" if not abs(value) > bar else "more" if value > 0 else "less"
         label = one_line(said["features"][feature.name]["label"])
         rows.append(FeatureRow(label, signed(value, places), f"± {bar:.{places}f}", lean))

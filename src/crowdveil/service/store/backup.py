@@ -92,7 +92,8 @@ def _write(connection: Connection, file: IO[str]) -> Backup:
     tables = _version(connection)
     if tables is None:
         raise CrowdveilError("the database has no tables of crowdveil in it: there is nothing to back up")
-    digest, counted = hashlib.sha256(), {}
+    digest = hashlib.sha256()
+    counted = {}
 
     def line(value: Any) -> None:
         said = _line(value)
@@ -136,7 +137,8 @@ def destroy_in_backup(path: Path, today: date) -> int:
     destroyed = sum(is_due for _, is_due in _with_dues(path, today))
     if not destroyed:
         return 0
-    digest, counted = hashlib.sha256(), {table.name: 0 for table in TABLES}
+    digest = hashlib.sha256()
+    counted = {table.name: 0 for table in TABLES}
     with replacing(path) as unfinished:
         unfinished.chmod(0o600)
         with gzip.open(unfinished, "wt", encoding="utf-8", newline="\n") as file:

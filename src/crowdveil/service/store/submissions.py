@@ -221,7 +221,8 @@ class Submissions:
 
     def crowd(self, name: str, tell: Callable[[int], None] | None = None) -> Ballots:
         """Return the ballots of a central poll as they are at one moment, as columns; ``tell`` hears how many."""
-        poll, parts = self.polls.known(name), []
+        poll = self.polls.known(name)
+        parts = []
         for batch in self.ballots(name):
             parts.append(_columns(batch, poll))
             if tell is not None:
