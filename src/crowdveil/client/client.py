@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -19,7 +20,7 @@ import httpx
 from crowdveil.client.connection import FIRST_PAUSE, Connection
 from crowdveil.decision import DEFAULT_CERTAINTY, Alternatives
 from crowdveil.errors import CrowdveilError, Reason, Refusal
-from crowdveil.protocol.ballot import read_session
+from crowdveil.protocol.ballot import Repeat, mirrored, read_session, repeatable
 from crowdveil.protocol.decisions import CURRENT, RemoteDecision, read_decision
 from crowdveil.protocol.polls import Poll, PollSummary, State
 from crowdveil.protocol.relay import SEALED_TYPE, check_fingerprint
@@ -158,15 +159,22 @@ class Client:
         about: Mapping[str, str] | None = None,
         token: str | None = None,
     ) -> Submission:
-        """Answer a session's dilemmas without sending anything: the first half of ``vote``."""
+        """Answer a session's dilemmas without sending anything: the first half of ``vote``.
+
+        Where the study asks one dilemma twice, this machine draws which, and asks it again with its sides swapped.
+        """
         from crowdveil.client.voting import make_submission
         from crowdveil.privacy.noise.bulk_noise import BulkNoise
 
         self._compare_with_relay(poll)
         dilemmas = self.session(poll)
         choices = [choose(dilemma) for dilemma in dilemmas]
+        repeat = None
+        if poll.study.repeat:
+            place = secrets.randbelow(repeatable(poll.study))
+            repeat = Repeat(place, choose(mirrored(dilemmas[place])))
         return make_submission(
-            poll, dilemmas, choices, poll.level(level), about or {}, token or new_token(), BulkNoise()
+            poll, dilemmas, choices, poll.level(level), about or {}, token or new_token(), BulkNoise(), repeat
         )
 
     def send(self, submission: Submission) -> VoterReceipt:

@@ -19,7 +19,7 @@ from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import distributed
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.protocol.ballot import answers, check_about, write_ballot
+from crowdveil.protocol.ballot import Repeat, answers, check_about, write_ballot
 from crowdveil.protocol.description import check_mechanism
 from crowdveil.protocol.polls import Level, Poll
 from crowdveil.protocol.relay import configuration_of
@@ -41,16 +41,24 @@ def make_submission(
     about: Mapping[str, str],
     token: str,
     noise: Noise,
+    repeat: Repeat | None = None,
 ) -> Submission:
-    """Turn choices into what is sent. In a distributed poll the noise is drawn here, and the choices end here."""
+    """Turn choices into what is sent. In a distributed poll the noise is drawn here, and the choices end here.
+
+    ``repeat`` is the second answer to a dilemma, where the study asks one twice.
+    """
     check_about(about, poll)
-    for choice in choices:
+    if (repeat is not None) != poll.study.repeat:
+        how_many = "one second answer" if poll.study.repeat else "no second answer"
+        raise CrowdveilError(f"a ballot of study {poll.study.name} has {how_many}")
+    for choice in [*choices, *([] if repeat is None else [repeat.chosen])]:
         if choice not in answers(poll.study):
             allowed = " or ".join(map(repr, answers(poll.study)))
             raise CrowdveilError(f"a voter chose {choice!r}: choose {allowed}")
     if not poll.distributed:
-        return Submission(poll.name, Kind.BALLOT, token, _bytes(write_ballot(poll.study, dilemmas, choices, about)))
-    report = make_report(poll, dilemmas, choices, level, noise)
+        ballot = write_ballot(poll.study, dilemmas, choices, about, repeat)
+        return Submission(poll.name, Kind.BALLOT, token, _bytes(ballot))
+    report = make_report(poll, dilemmas, choices, level, noise, repeat)
     if poll.relay is not None:
         sealed = configuration_of(poll).seal(report)
         return Submission(poll.name, Kind.SEALED, token, sealed, poll.relay.url)
@@ -59,7 +67,12 @@ def make_submission(
 
 
 def make_report(
-    poll: Poll, dilemmas: Sequence[Dilemma], choices: Sequence[str], level: Level, noise: Noise
+    poll: Poll,
+    dilemmas: Sequence[Dilemma],
+    choices: Sequence[str],
+    level: Level,
+    noise: Noise,
+    repeat: Repeat | None = None,
 ) -> dict[str, Any]:
     """Make a report with the mechanism that the poll names.
 
@@ -69,7 +82,10 @@ def make_report(
     check_mechanism(poll)
     shown = np.array([poll.study.difference(*dilemma.alternatives) for dilemma in dilemmas])
     codes = np.array([_CODES[choice] for choice in choices], np.int8)
-    ballots = Ballots(poll.study, np.array([0, len(codes)]), shown, codes)
+    alike = None
+    if repeat is not None:  # its sides were swapped
+        alike = np.array([1 if codes[repeat.place] == -_CODES[repeat.chosen] else -1], np.int8)
+    ballots = Ballots(poll.study, np.array([0, len(codes)]), shown, codes, alike=alike)
     epsilons = Epsilons.same(level.epsilon, 1)
     settings = Settings(poll.study, poll.study.norm_bound, drawn=True)
     batch = distributed(poll.mechanism, poll.study).report(ballots, settings, epsilons, noise)

@@ -6,6 +6,7 @@ A ballot travels in central polls only, to a host whom its voter trusts. Both si
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,31 @@ FORMAT = "crowdveil ballot 1"
 SIDES = ("left", "right")
 NEITHER = "neither"
 """The choice of those who would treat both sides equally, in a study that allows it."""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """The second answer to a dilemma, in a study that asks one twice."""
+
+    place: int
+    """Of the dilemma among those of the session, from 0."""
+    chosen: str
+    """The side that was chosen as it was then shown, mirrored; or neither."""
+
+
+def repeatable(study: Study) -> int:
+    """Return how many dilemmas may be asked again: the first half of them, so that the repeat is some way off.
+
+    The voter's own device draws which, each with the same probability and without asking anybody, and asks it once
+    more after the last dilemma, with its sides swapped. A server never shows a dilemma twice.
+    """
+    return -(-study.drawing.dilemmas // 2)
+
+
+def mirrored(dilemma: Dilemma) -> Dilemma:
+    """Swap the sides of a dilemma."""
+    left, right = dilemma.alternatives
+    return Dilemma((replace(right, name=left.name), replace(left, name=right.name)))
 
 
 def answers(study: Study) -> tuple[str, ...]:
@@ -69,10 +95,19 @@ def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
 
 
 def write_ballot(
-    study: Study, dilemmas: Sequence[Dilemma], choices: Sequence[str], about: Mapping[str, str]
+    study: Study,
+    dilemmas: Sequence[Dilemma],
+    choices: Sequence[str],
+    about: Mapping[str, str],
+    repeat: Repeat | None = None,
 ) -> dict[str, Any]:
     """Write what was chosen in which dilemma, exactly, for a host who is trusted with it."""
-    records = [{**_sides(dilemma), "chosen": choice} for dilemma, choice in zip(dilemmas, choices, strict=True)]
+    records: list[dict[str, Any]] = [
+        {**_sides(dilemma), "chosen": choice} for dilemma, choice in zip(dilemmas, choices, strict=True)
+    ]
+    if repeat is not None:
+        again = _sides(mirrored(dilemmas[repeat.place]))
+        records.append({**again, "chosen": repeat.chosen, "repeats": repeat.place})
     return {"format": FORMAT, "study": study.fingerprint, "records": records, "about": dict(about)}
 
 
@@ -83,13 +118,24 @@ def check_ballot(body: Mapping[str, Any], study: Study) -> None:
     if body["study"] != study.fingerprint:
         raise Refusal(Reason.WRONG_STUDY, f"the ballot is about another study than {study.name}: load it again")
     records = body["records"]
-    most = study.drawing.dilemmas
+    least, most = 1 + study.repeat, study.answers
     if not isinstance(records, list):
         raise Refusal(Reason.MALFORMED, "records must be a list")
-    if not 1 <= len(records) <= most:
-        raise Refusal(Reason.WRONG_SIZE, f"a ballot of this study has 1 to {most} records, got {len(records)}")
+    if not least <= len(records) <= most:
+        raise Refusal(Reason.WRONG_SIZE, f"a ballot of this study has {least} to {most} records, got {len(records)}")
+    if study.repeat:
+        *records, again = records
+        _check_repeat(again, records, study)
     for record in records:
         _check_record(record, study)
+
+
+def split_repeat(records: Sequence[Mapping[str, Any]]) -> tuple[Sequence[Mapping[str, Any]], bool | None]:
+    """Take the second answer from a ballot's records, and tell whether it is like the first; None if there is none."""
+    if "repeats" not in records[-1]:
+        return records, None
+    first, second = records[records[-1]["repeats"]]["chosen"], records[-1]["chosen"]
+    return records[:-1], (first == second) if NEITHER in (first, second) else first != second
 
 
 def check_about(given: Any, poll: Poll) -> None:
@@ -122,6 +168,19 @@ def _check_record(record: Any, study: Study) -> None:
             _check_value(value, feature)
         if wrong := study.first_without_level(np.array([record[side]], np.float64)):
             raise Refusal(Reason.OUT_OF_RANGE, f"{wrong[1].name} must be exactly one of its levels")
+
+
+def _check_repeat(again: Any, records: Sequence[Any], study: Study) -> None:
+    """Refuse a second answer that is not to one of the first half of the dilemmas, with its sides swapped."""
+    if not isinstance(again, dict) or "repeats" not in again:
+        raise Refusal(Reason.MALFORMED, "the last record of this study must be a second answer, with repeats")
+    place = again["repeats"]
+    if type(place) is not int or not 0 <= place < min(repeatable(study), len(records)):
+        raise Refusal(Reason.OUT_OF_RANGE, f"repeats must be the place of one of the first {repeatable(study)} records")
+    _check_record({key: value for key, value in again.items() if key != "repeats"}, study)
+    first = records[place]
+    if not isinstance(first, dict) or (again["left"], again["right"]) != (first.get("right"), first.get("left")):
+        raise Refusal(Reason.MALFORMED, "the dilemma that is asked twice must have its sides swapped the second time")
 
 
 def _check_value(value: Any, feature: Feature) -> None:

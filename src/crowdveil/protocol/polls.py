@@ -202,6 +202,10 @@ class Poll:
             raise CrowdveilError(
                 f"poll {self.name}: a relay carries no third answer, which study {self.study.name} allows"
             )
+        if self.study.repeat:
+            raise CrowdveilError(
+                f"poll {self.name}: a relay carries no report on a repeat, which study {self.study.name} asks for"
+            )
         if self.questions:
             raise CrowdveilError(
                 f"poll {self.name}: about-you questions would mark a report behind a relay: leave them out"

@@ -178,6 +178,7 @@ class ReportBody(Model):
     choices: list[Literal[1, 0, -1]] | None = None
     preference: dict[str, Any] | None = None
     indifferent: Literal[1, -1] | None = None
+    alike: Literal[1, -1] | None = None
     kind: Literal["direction", "length"] | None = None
     axes: list[int] | None = None
     bits: list[Literal[1, -1]] | None = None
@@ -190,6 +191,7 @@ class BallotRecord(Model):
     left: list[float]
     right: list[float]
     chosen: Literal["left", "right", "neither"]
+    repeats: int | None = Field(None, description="Of a second answer: the place of the record that it repeats.")
 
 
 class BallotBody(Model):

@@ -14,6 +14,7 @@ from crowdveil.protocol.ballot import answers
 from crowdveil.service.poll import HostedPoll
 from crowdveil.study.category import Category
 
+_BIT = {"1": "yes", "-1": "no"}
 SIDES = {"left": "Left outcome", "right": "Right outcome"}
 
 
@@ -90,6 +91,9 @@ def _variables(poll: HostedPoll) -> list[Variable]:
         Variable("epsilon", "Epsilon: the level of privacy that the voter chose", "number"),
         Variable("records", "How many records the report is of", "number"),
         Variable("chosen", "Which outcome the voter chose", "text", {one: one for one in answers(poll.study)}),
+        Variable("repeat", "Whether it is the second answer to a dilemma, mirrored", "number", {"0": "no", "1": "yes"}),
+        Variable("alike", "Whether a dilemma was answered alike twice, perhaps turned over", "number", _BIT),
+        Variable("indifferent", "Whether neither side was chosen, perhaps turned over", "number", _BIT),
     ]
     for side, words in SIDES.items():
         for one in poll.study.attributes:

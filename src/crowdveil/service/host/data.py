@@ -91,11 +91,17 @@ _THE_SAME_IN_ALL = ("format", "study", "mechanism", "epsilon_micro")
 
 
 def _columns_of(name: str, part: Any) -> Iterator[tuple[str, Any]]:
-    """Take a part of a report apart: each number of a list is a column of its own, counted from 1."""
+    """Take a part of a report apart: each number of a list is a column of its own, counted from 1.
+
+    Of a report that is of one of two kinds, the part that is of the other kind has no columns.
+    """
     if isinstance(part, list):
         for place, one in enumerate(part, 1):
             yield from _columns_of(f"{name}_{place}", one)
-    else:
+    elif isinstance(part, dict):
+        for key, one in part.items():
+            yield from _columns_of(key, one)
+    elif part is not None:
         yield name, part
 
 
@@ -112,7 +118,8 @@ def _kind(values: list[Any]) -> Any:
 def _ballot_columns(poll: HostedPoll) -> dict[str, Any]:
     kinds = {a.name: pl.String if isinstance(a, Category) else pl.Float64 for a in poll.study.attributes}
     sides = {f"{side}_{name}": kind for side in ("left", "right") for name, kind in kinds.items()}
-    return {"voter": pl.String, "day": pl.Date, "chosen": pl.String, **sides, **_about(poll)}
+    again = {"repeat": pl.Int8} if poll.study.repeat else {}
+    return {"voter": pl.String, "day": pl.Date, "chosen": pl.String, **again, **sides, **_about(poll)}
 
 
 def _ballot_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
@@ -125,7 +132,8 @@ def _ballot_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
                     for side in ("left", "right")
                     for name, value in poll.study.plain_values([float(v) for v in record[side]]).items()
                 }
-                yield {"voter": one.id, "day": one.day, "chosen": record["chosen"], **sides, **about}
+                again = {"repeat": int("repeats" in record)} if poll.study.repeat else {}
+                yield {"voter": one.id, "day": one.day, "chosen": record["chosen"], **again, **sides, **about}
 
 
 def _csv(table: pl.DataFrame) -> bytes:

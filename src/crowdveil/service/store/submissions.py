@@ -15,6 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from crowdveil.ballots import Ballots, concatenate
 from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.protocol.ballot import split_repeat
 from crowdveil.protocol.polls import Entry, State
 from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.records import dilemmas_between
@@ -65,7 +66,10 @@ class StoredBallot:
 
     id: str
     records: Sequence[Mapping[str, Any]]
-    """{"left": [...], "right": [...], "chosen": "left" | "right" | "neither"}, in the features' raw values."""
+    """{"left": [...], "right": [...], "chosen": "left" | "right" | "neither"}, in the features' raw values.
+
+    Where the study asks one dilemma twice, the last is the second answer, with "repeats": the place of the first.
+    """
     about: Mapping[str, str]
     day: date
 
@@ -314,9 +318,11 @@ def _batches(connection: Connection, table: Table, poll: HostedPoll) -> Iterator
 
 
 def _columns(batch: Sequence[StoredBallot], poll: HostedPoll) -> Ballots:
-    records = [record for ballot in batch for record in ballot.records]
+    split = [split_repeat(ballot.records) for ballot in batch]
+    records = [record for answered, _ in split for record in answered]
     left = np.array([record["left"] for record in records], np.float64)
     right = np.array([record["right"] for record in records], np.float64)
     choices = np.array([_CODES[record["chosen"]] for record in records], np.int8)
-    offsets = np.concatenate([[0], np.cumsum([len(ballot.records) for ballot in batch])]).astype(np.int64)
-    return Ballots(poll.study, offsets, dilemmas_between(poll.study, left, right), choices)
+    offsets = np.concatenate([[0], np.cumsum([len(answered) for answered, _ in split])]).astype(np.int64)
+    alike = np.array([1 if same else -1 for _, same in split], np.int8) if poll.study.repeat else None
+    return Ballots(poll.study, offsets, dilemmas_between(poll.study, left, right), choices, alike=alike)
