@@ -1,6 +1,7 @@
 """crowdveil release --by and --effects: a file for each group, one budget for two things, and nothing is lost."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,24 +51,51 @@ def test_each_group_gets_a_release_that_its_own_people_pay_for(folder):
     assert not (folder / "s-reds.json").exists()
 
 
-def test_where_voters_are_protected_groups_must_be_declared_public(folder):
-    order = (
-        "--paradigm",
-        "vlcp",
-        "--epsilon",
-        "1",
-        "--by",
-        "team",
-        "--experiment-seed",
-        "1",
-        "--out",
-        folder / "r.json",
-    )
-    refused(crowdveil("release", folder / "crowd.parquet", *order), "what she said of herself included")
-    made = answer("release", folder / "crowd.parquet", *order, "--public-groups")
+@pytest.mark.parametrize("paradigm", ["vlcp", "vldp"])
+def test_where_voters_are_protected_one_charge_pays_for_all_groups_and_hides_who_is_in_which(folder, paradigm):
+    order = ("--paradigm", paradigm, "--epsilon", "1.5", "--by", "team", "--ledger", folder / "ledger")
+    seen = answer("release", folder / "crowd.parquet", *order, "--dry-run")
+    assert seen["groups"] == ["reds", "blues"]
+    assert ("what_is_left" in seen) == (paradigm == "vldp")
+    made = answer("release", folder / "crowd.parquet", *order, "--out", folder / "r.json")
+    for label, path in made["releases"].items():
+        written = json.loads(Path(path).read_text())
+        assert written["facts"]["group"] == label
+        assert written["guarantee"]["voters"] == 200, "the promise is to everybody; the size of a group is noisy"
+        assert "who is in which group is protected" in written["facts"]["groups_protected"]
+    (account,) = answer("ledger", "show", folder / "ledger")["accounts"]
+    assert [entry["purpose"].split()[1] for entry in account["entries"]] == [written["mechanism"]]
+    answer("page", *made["releases"].values(), "--out", folder / "groups.html")
+    page = (folder / "groups.html").read_text()
+    assert "Who belongs to which group is protected, too" in page
+    assert ("That leaves little" in page) == (paradigm == "vldp")
+    again = crowdveil("release", folder / "crowd.parquet", *order, "--out", folder / "s.json")
+    refused(again, "0.5 of 2")
+    assert not (folder / "s-reds.json").exists()
+
+
+def test_groups_that_are_declared_public_are_released_one_by_one(folder):
+    order = ("--paradigm", "vlcp", "--epsilon", "1", "--by", "team", "--experiment-seed", "1", "--public-groups")
+    made = answer("release", folder / "crowd.parquet", *order, "--out", folder / "r.json")
     written = json.loads((folder / "r-reds.json").read_text())
     assert "declared public" in written["facts"]["groups_not_protected"]
+    assert written["guarantee"]["voters"] == 100
     assert len(made["differences"]) == len(STUDY.factors)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--epsilon", "0.1"), "a group needs about 566 to be told from none"),
+        (("--epsilon", "1", "--mechanism", "paper"), "have a mechanism of their own"),
+        (("--epsilon", "1", "--smallest", "-1"), "a whole number of voters, 0 or more"),
+        (("--epsilon", "1", "--smallest", "5", "--public-groups"), "where groups are public, leave it out"),
+    ],
+)
+def test_what_secret_groups_cannot_be_is_told_and_nothing_is_spent(folder, given, said):
+    order = ("--paradigm", "vlcp", "--by", "team", "--ledger", folder / "ledger", "--out", folder / "r.json")
+    refused(crowdveil("release", folder / "crowd.parquet", *order, *given), said)
+    assert not answer("ledger", "show", folder / "ledger")["accounts"]
 
 
 def test_one_epsilon_makes_preferences_and_effects_and_the_split_is_shown_first(folder):

@@ -1,6 +1,6 @@
 """How often intervals of effects, and of differences between groups, hold what is true of simulated people.
 
-`python -m tests.statistics.effect_coverage` prints the table of the documentation.
+`python tests/statistics/effect_coverage.py` measures the whole sweep, into docs/sweeps.md.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 from scipy.special import ndtr
+from tables import write_table
 
 from crowdveil.ballots import Ballots
 from crowdveil.categories import Categories
@@ -21,6 +22,8 @@ from crowdveil.study.drawing import draw_typed
 
 STUDY = load_study("moral-machine")
 GROUPS = ("one", "other")
+CELLS = ((0.3, 400), (1, 100), (1, 400), (1, 3000), (3, 400))
+HEADER = ("paradigm", "ε", "voters", "groups differ", "crowds", "effects", "differences", "told though none is")
 LEAN = np.array([feature.lean for feature in STUDY.features])
 SPREAD = 0.3
 """Of the voters' own preferences: one person's answers are alike."""
@@ -34,6 +37,8 @@ class Coverage:
     differences: float
     false_findings: float
     """Of factors in which the groups do not differ, the share in which a difference was told."""
+    findings: int
+    """How many differences were told."""
     intervals: int
 
 
@@ -84,7 +89,7 @@ def truth(differ, voters=10_000):
 def coverage(paradigm, epsilon, voters, crowds, *, differ=True, seed=1):
     """Release the effects of simulated crowds by group, and count."""
     true = truth(differ)
-    held, apart, told, flat = [], [], [], 0
+    held, apart, told = [], [], []
     for number in range(crowds):
         rng = np.random.default_rng([seed, number])
         made = effects_for_experiments(people(voters, rng, differ), paradigm, epsilon=epsilon, seed=number, by="group")
@@ -93,17 +98,23 @@ def coverage(paradigm, epsilon, voters, crowds, *, differ=True, seed=1):
         for k, one in enumerate(made.effects.differences):
             gap = true[0, k] - true[1, k]
             apart.append(one.low <= gap <= one.high)
-            if not differ:
-                flat += 1
-                told.append(one.told_apart)
-    return Coverage(float(np.mean(held)), float(np.mean(apart)), sum(told) / max(flat, 1), len(held))
+            told.append(one.told_apart)
+    false = 0.0 if differ else float(np.mean(told))
+    return Coverage(float(np.mean(held)), float(np.mean(apart)), false, sum(told), len(held))
+
+
+def measure(paradigm, epsilon, voters, *, differ):
+    """Measure a cell of the sweep, and write its row into the docs."""
+    crowds = 200 if voters < 1000 else 60
+    found = coverage(paradigm, epsilon, voters, crowds, differ=differ, seed=2)
+    shares = (f"{found.effects:.3f}", f"{found.differences:.3f}", "" if differ else f"{found.false_findings:.3f}")
+    row = (paradigm, epsilon, voters, "yes" if differ else "no", crowds, *shares)
+    write_table("sweeps.md", "effects", HEADER, [row], "make test-slow", keys=4)
+    return found
 
 
 if __name__ == "__main__":
-    print("| paradigm | epsilon | voters | effects | differences |\n|---|---|---|---|---|")
     for paradigm in PARADIGMS:
-        for epsilon, voters in ((0.3, 400), (1, 400), (1, 3000), (3, 400)):
-            found = coverage(paradigm, epsilon, voters, 60)
-            print(
-                f"| {paradigm} | {epsilon} | {voters:,} | {found.effects:.3f} | {found.differences:.3f} |", flush=True
-            )
+        for epsilon, voters in CELLS:
+            for differ in (True, False):
+                print(paradigm, epsilon, voters, differ, measure(paradigm, epsilon, voters, differ=differ), flush=True)

@@ -19,7 +19,8 @@ from crowdveil.ballots import Ballots
 from crowdveil.categories import CODE, Categories
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, Grouping, PublicCrowd
+from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, PublicCrowd
+from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.silent_noise import ReplayedNoise

@@ -12,6 +12,13 @@ import numpy as np
 from crowdveil.arrays import IntArray
 from crowdveil.audit.effects import EffectsPromise, crowd_counts, moves_group, moves_scenario
 from crowdveil.audit.float_grid import LastBits
+from crowdveil.audit.groups import (
+    GroupBitsPromise,
+    GroupScoresPromise,
+    group_bits,
+    group_scores,
+    report_group_as_it_is,
+)
 from crowdveil.audit.later_step import LaterStep
 from crowdveil.audit.neighbours import Effort, Neighbours, on_two_axes, turned, worst_neighbours
 from crowdveil.audit.promises import AboutYouPromise, GaussianPromise, PurePromise, ShuffledPromise
@@ -124,6 +131,8 @@ def promises(epsilon: Epsilon) -> list[Target]:
         *(_pure(_effect_counts(name, epsilon)) for name in ("vlcp", "rlcp", "alcp")),
         _effects(moves_group(epsilon)),
         _effects(moves_scenario(epsilon)),
+        _groups(group_scores(epsilon)),
+        _groups(group_bits(epsilon)),
         _pure(Distributed(FactorAnswer(), paradigm("vldp"), _small(3), epsilon), neighbours=_opposed),
         _pure(Distributed(FactorCounts(), paradigm("rldp"), _small(3), epsilon)),
         *(_third_answer(kind, epsilon) for kind in _THIRD),
@@ -175,6 +184,9 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
         _pure(_effect_counts("rlcp", epsilon), NoisePerCoordinate, bug="sensitivity per coordinate"),
         _effects(moves_group(epsilon).with_sensitivity(STEPS), "the group that is entered forgotten"),
         _effects(moves_scenario(epsilon).with_sensitivity(STEPS), "the scenario that is entered forgotten"),
+        _groups(replace(group_scores(epsilon), noise=TooLittleNoise(2)), "the group that is entered forgotten"),
+        _groups(replace(group_scores(epsilon), counts_hidden=False), "exact numbers of voters"),
+        _groups(replace(group_bits(epsilon), report=report_group_as_it_is), "the group is sent as it is"),
         _pure(
             factor_answer,
             lambda: WrongOdds(keep_odds(3), keep_odds(2)),
@@ -208,6 +220,10 @@ def _pure(
 
 
 def _effects(promise: EffectsPromise, bug: str | None = None) -> Target:
+    return Target(promise.name, lambda effort: promise, bug)
+
+
+def _groups(promise: GroupScoresPromise | GroupBitsPromise, bug: str | None = None) -> Target:
     return Target(promise.name, lambda effort: promise, bug)
 
 

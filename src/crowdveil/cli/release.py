@@ -104,6 +104,13 @@ def release(
             "--public-groups", help="Declare that everybody may know who is in which group.", rich_help_panel=PARTS
         ),
     ] = False,
+    smallest: Annotated[
+        int,
+        typer.Option(
+            help="With secret groups (vlcp, vldp): merge those that a noisy count says to have fewer voters.",
+            rich_help_panel=PARTS,
+        ),
+    ] = 0,
     effects_path: Annotated[
         Path | None,
         typer.Option(
@@ -134,8 +141,9 @@ def release(
 
     For many releases of the same crowd see `crowdveil plan repeat`, then `crowdveil ledger create --delta` and `--rho`.
 
-    With --by, each group is released to a file of its own, and what differs between them is shown; with --effects, one
-    epsilon makes preferences and effects, and --dry-run shows the split.
+    With --by, each group is released to a file of its own, and what differs between them is shown. Where voters are
+    protected (vlcp, vldp), so is who is in which group. With --effects, one epsilon makes preferences and effects, and
+    --dry-run shows the split.
 
     The noise is exact and from the operating system. The ledger is charged before the noise is drawn; a release that
     the budget does not cover is refused.
@@ -178,6 +186,7 @@ def release(
                 request,
                 by,
                 public_groups=public_groups,
+                smallest=smallest,
                 account=account,
                 out_path=out_path,
                 experiment_seed=experiment_seed,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from crowdveil.ballots import BallotSource
     from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.publish_effects.together import Together
+    from crowdveil.publish_groups.protected import GroupsPreview, MadeGroups
     from crowdveil.releases import Release
     from crowdveil.request import Request
 
@@ -24,6 +25,7 @@ def release_by_group(
     by: str,
     *,
     public_groups: bool,
+    smallest: int,
     account: Ledger | None,
     out_path: Path | None,
     experiment_seed: int | None,
@@ -31,28 +33,95 @@ def release_by_group(
     as_json: bool,
 ) -> None:
     """Make and write a release for each group, and show what differs between them."""
-    from crowdveil.publish_groups import experiment_groups, group_paths, groups_of, release_groups
+    from crowdveil.privacy.guarantee import Unit
 
-    groups = groups_of(source, by, request, public_groups=public_groups)
+    if not dry_run and out_path is None:
+        raise CrowdveilError("say where to write the releases: --out release.json (or look first with --dry-run)")
+    if not dry_run and experiment_seed is None and account is None:
+        raise CrowdveilError("releases must be charged to a ledger: give --ledger L")
+    if request.paradigm.unit is Unit.VOTER and not public_groups:
+        made = _secret_groups(source, request, by, smallest, account, out_path, experiment_seed, dry_run, as_json)
+    else:
+        if smallest:
+            raise CrowdveilError("--smallest merges groups by noisy counts: where groups are public, leave it out")
+        made = _public_groups(source, request, by, account, experiment_seed, dry_run, as_json)
+    if made is None or out_path is None:
+        return
+    from crowdveil.publish_groups.differences import group_paths
+
+    paths = group_paths(out_path, list(made.releases))
+    made.save(paths)
+    show(_plain(made.releases, paths), as_json, lambda: _print_groups(by, made.releases, paths))
+    if experiment_seed is not None:
+        tell("Experiment: made with floating-point noise, these releases protect nobody.")
+
+
+def _secret_groups(
+    source: BallotSource,
+    request: Request,
+    by: str,
+    smallest: int,
+    account: Ledger | None,
+    out_path: Path | None,
+    experiment_seed: int | None,
+    dry_run: bool,
+    as_json: bool,
+) -> MadeGroups | None:
+    from crowdveil.privacy.mechanisms.grouping import OTHERS
+    from crowdveil.publish_groups.differences import group_paths
+    from crowdveil.publish_groups.protected import charged_groups, experiment_protected_groups, preview_groups
+
+    asked = preview_groups(source, by, request)
+    if dry_run:
+        data = asked.as_dict()
+        if account is not None:
+            data["budget"] = account.preview(asked.charge).as_dict()
+        show(data, as_json, lambda: _say_secret_dry_run(asked, account))
+        return None
+    if out_path is not None:
+        group_paths(out_path, [*asked.grouping.labels, OTHERS])  # refused before anything is spent
+    if experiment_seed is not None:
+        return experiment_protected_groups(source, asked, experiment_seed, smallest)
+    assert account is not None  # checked before
+    return charged_groups(source, asked, account, smallest)
+
+
+def _say_secret_dry_run(asked: GroupsPreview, account: Ledger | None) -> None:
+    say(f"Nothing was spent. {asked.mechanism.name} would charge epsilon {asked.guarantee.epsilon}, once for all.")
+    if account is not None:
+        fits = account.preview(asked.charge)
+        short = "." if fits.fits else f", which is {fits.missing} too little."
+        say(f"Remaining: {fits.remaining} of {fits.budget}{short}")
+    say(f"Groups by {asked.grouping.question}: {', '.join(asked.grouping.labels)}. Who is in which stays secret.")
+    if asked.what_is_left is not None:
+        say(f"As everybody's device hides the group, too, {asked.what_is_left}.")
+    say(
+        f"Noise would move a preference of a group by up to {asked.expected_error_bar:.3f} (95 %), if all are as large."
+    )
+
+
+def _public_groups(
+    source: BallotSource,
+    request: Request,
+    by: str,
+    account: Ledger | None,
+    experiment_seed: int | None,
+    dry_run: bool,
+    as_json: bool,
+) -> MadeGroups | None:
+    from crowdveil.publish_groups.protected import MadeGroups
+    from crowdveil.publish_groups.public import experiment_groups, groups_of, release_groups
+
+    groups = groups_of(source, by, request)
     if dry_run:
         sizes = {label: group.voters for label, group in groups.items()}
         data = {"dry_run": True, "by": by, "groups": sizes, "epsilon": str(request.epsilon)}
         show(data, as_json, lambda: _say_dry_run(by, sizes, request))
-        return
-    if out_path is None:
-        raise CrowdveilError("say where to write the releases: --out release.json (or look first with --dry-run)")
-    paths = group_paths(out_path, list(groups))
+        return None
     if experiment_seed is not None:
-        made = experiment_groups(groups, request, experiment_seed)
-    elif account is not None:
-        made = release_groups(groups, request, account)
-    else:
-        raise CrowdveilError("releases must be charged to a ledger: give --ledger L")
-    for label, release in made.items():
-        release.save(paths[label])
-    show(_plain(made, paths), as_json, lambda: _print_groups(by, made, paths))
-    if experiment_seed is not None:
-        tell("Experiment: made with floating-point noise, these releases protect nobody.")
+        return MadeGroups(experiment_groups(groups, request, experiment_seed))
+    assert account is not None  # checked before
+    return MadeGroups(release_groups(groups, request, account))
 
 
 def _say_dry_run(by: str, sizes: Mapping[str, int], request: Request) -> None:
@@ -64,7 +133,7 @@ def _say_dry_run(by: str, sizes: Mapping[str, int], request: Request) -> None:
 def _plain(made: Mapping[str, Release], paths: Mapping[str, Path]) -> dict[str, object]:
     from dataclasses import asdict
 
-    from crowdveil.publish_groups import preference_differences
+    from crowdveil.publish_groups.differences import preference_differences
 
     return {
         "releases": {label: str(path) for label, path in paths.items()},
@@ -74,7 +143,7 @@ def _plain(made: Mapping[str, Release], paths: Mapping[str, Path]) -> dict[str, 
 
 
 def _print_groups(by: str, made: Mapping[str, Release], paths: Mapping[str, Path]) -> None:
-    from crowdveil.publish_groups import preference_differences
+    from crowdveil.publish_groups.differences import preference_differences
 
     first = next(iter(made.values()))
     rows = Table(f"Preferences by {by}", "factor", "from -", "to +", *made, numbers=len(made))
@@ -89,7 +158,13 @@ def _print_groups(by: str, made: Mapping[str, Release], paths: Mapping[str, Path
         differences.add(titles[one.factor], f"{one.group} less {one.other}", f"{one.estimate:+.3f}", interval, told)
     differences.print()
     say("Told: from noise and chance, all differences judged together (at most 5 % of those told are none).")
-    say(f"Who belongs to which group is not protected: {first.facts['groups_not_protected']}.")
+    if "groups_not_protected" in first.facts:
+        say(f"Who belongs to which group is not protected: {first.facts['groups_not_protected']}.")
+    else:
+        sizes = ", ".join(f"{label} about {release.facts['group_voters']:,}" for label, release in made.items())
+        say(f"Who belongs to which group is protected, too. Voters, by noisy counts: {sizes}.")
+        if "what_is_left" in first.facts:
+            say(f"That leaves little: {first.facts['what_is_left']}.")
     say(f"\nWrote {', '.join(map(str, paths.values()))}. Next: crowdveil page {' '.join(map(str, paths.values()))}")
 
 

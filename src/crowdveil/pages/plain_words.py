@@ -151,6 +151,7 @@ def guarantee_sentences(release: Publication) -> list[str]:
         *(_relayed(release.facts["relayed"]) if "relayed" in release.facts else ()),
         *(_selected(release.facts["selected_by"]) if "selected_by" in release.facts else ()),
         *(_grouped(release.facts["groups_not_protected"]) if "groups_not_protected" in release.facts else ()),
+        *(_secret_groups(release.facts) if "groups_protected" in release.facts else ()),
     ]
 
 
@@ -169,6 +170,14 @@ def _selected(label: str) -> Iterator[str]:
 
 def _grouped(why: str) -> Iterator[str]:
     yield f"Who belongs to which group is not protected: {why}."
+
+
+def _secret_groups(facts: Mapping[str, Any]) -> Iterator[str]:
+    yield "Who belongs to which group is protected, too, as a part of what a voter said."
+    if "group_voters" in facts:
+        yield f"This group, “{facts['group']}”, has about {facts['group_voters']:,} voters, by a noisy count."
+    if "what_is_left" in facts:
+        yield f"That leaves little: {facts['what_is_left']}."
 
 
 def _experiment(guarantee: Guarantee) -> str:

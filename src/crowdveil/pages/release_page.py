@@ -16,7 +16,7 @@ from crowdveil.pages import plain_words
 from crowdveil.pages.markup import definitions, table, text
 from crowdveil.pages.sections import EXPERIMENT, ReleaseView, sections
 from crowdveil.privacy.intervals import ERROR_BAR
-from crowdveil.publish_groups import preference_differences
+from crowdveil.publish_groups.differences import preference_differences
 from crowdveil.releases import Release
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -114,7 +114,7 @@ def _opening(heading: str, releases: Sequence[Release]) -> str:
 
 
 def _numbers(releases: Sequence[Release]) -> list[tuple[str, str]]:
-    voters = dict.fromkeys(f"{release.guarantee.voters:,}" for release in releases)
+    voters = dict.fromkeys(_voters(release) for release in releases)
     features = dict.fromkeys(str(release.study.dimension) for release in releases)
     numbers = [("voters", " / ".join(voters)), ("features", " / ".join(features))]
     if len(releases) > 1:
@@ -123,6 +123,12 @@ def _numbers(releases: Sequence[Release]) -> list[tuple[str, str]]:
     best = plain_words.guess_text(promised.epsilon.value, promised.delta)
     guess = f"50% → {best}" if releases[0].exact else "not limited"
     return [*numbers, ("epsilon", text(_epsilons(releases[0]))), ("an outsider’s best guess", guess)]
+
+
+def _voters(release: Release) -> str:
+    """Return how many voters a release is of: of a group that is secret, by its noisy count."""
+    counted = release.facts.get("group_voters")
+    return f"{release.guarantee.voters:,}" if counted is None else f"about {counted:,}"
 
 
 def _comparison(shown: Sequence[ReleaseView]) -> str:

@@ -27,8 +27,9 @@ from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, GroupCounts, Grouping
+from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, GroupCounts
 from crowdveil.privacy.mechanisms.effect_reports import EffectReporter
+from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
@@ -134,7 +135,7 @@ def charged_effects(ballots: BallotSource, asked: EffectsPreview, ledger: Ledger
     """Make effects with exact noise, charged before it is drawn."""
     if not hasattr(ledger, "charge"):
         raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
-    _check_smallest(smallest)
+    check_smallest(smallest)
     noise: Noise = OpenDPNoise() if asked.guarantee.paradigm.place is Place.CENTRAL else BulkNoise()
     draw = _measure(ballots, asked, noise)
     entry = ledger.charge(asked.charge)
@@ -146,7 +147,7 @@ def experimental_effects(ballots: BallotSource, asked: EffectsPreview, seed: int
     """Make effects with seeded floating-point noise, which protects nobody."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise CrowdveilError(f"the seed is {seed!r}: use a whole number, 0 or more")
-    _check_smallest(smallest)
+    check_smallest(smallest)
     noise = FloatNoiseForExperiments(seed)
     return _released(asked, _measure(ballots, asked, noise)(), noise, None, smallest)
 
@@ -229,6 +230,7 @@ def _released(
     )
 
 
-def _check_smallest(smallest: int) -> None:
+def check_smallest(smallest: int) -> None:
+    """Refuse what is no number of voters below which groups are merged."""
     if isinstance(smallest, bool) or not isinstance(smallest, int) or smallest < 0:
         raise CrowdveilError(f"the smallest group is {smallest!r}: use a whole number of voters, 0 or more")

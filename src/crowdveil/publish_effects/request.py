@@ -19,8 +19,9 @@ from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.charge import Charge, Crowd
-from crowdveil.privacy.mechanisms.effect_counts import WEIGHT_STEPS, EffectCounts, Grouping, PublicCrowd
+from crowdveil.privacy.mechanisms.effect_counts import WEIGHT_STEPS, EffectCounts, PublicCrowd
 from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts, FlippedChoices
+from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.request import Request, check_selection, checked_dataset
 from crowdveil.study.study import Study

@@ -8,10 +8,8 @@ from itertools import combinations
 from crowdveil.effect_release import Effect, Effects, GroupDifference, GroupEffects
 from crowdveil.estimation.ratios import Ratio, difference, told_apart
 from crowdveil.privacy.mechanisms.effect_counts import GroupCounts
+from crowdveil.privacy.mechanisms.grouping import OTHERS
 from crowdveil.study.study import Study
-
-OTHERS = "all others"
-"""The group into which small ones are merged."""
 
 
 def effects_of(

@@ -9,7 +9,8 @@ from crowdveil.ballots import Ballots
 from crowdveil.categories import Categories
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.mechanisms.effect_counts import STEPS, EffectCounts, Grouping, PublicCrowd
+from crowdveil.privacy.mechanisms.effect_counts import STEPS, EffectCounts, PublicCrowd
+from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.noise.silent_noise import SilentNoise
 from crowdveil.study.bundled import load_study

@@ -9,8 +9,8 @@ import pytest
 from crowdveil.ballots import Ballots
 from crowdveil.categories import Categories
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.effect_counts import Grouping
 from crowdveil.privacy.mechanisms.effect_reports import COUNT_STEPS, FactorAnswer, FactorCounts, FlippedChoices
+from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments

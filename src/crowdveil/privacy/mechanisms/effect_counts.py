@@ -21,6 +21,7 @@ from crowdveil.estimation.effects import counts_of_voters
 from crowdveil.estimation.ratios import Ratio
 from crowdveil.privacy.epsilon import LEAST, LEAST_MICRO, Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Unit
+from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings
 from crowdveil.privacy.mechanisms.scores import cube_variance
 from crowdveil.privacy.noise.distribution import Spread
@@ -38,18 +39,6 @@ _SQUARE_REACH = 4
 """By less than this a record moves the square of her voter's sum, over the number of its terms."""
 _LENGTHS = 6
 """Public tallies of a group where records are protected: voters, weights, and of lengths L: L, L^2, u L, u^2 L."""
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """What voters are grouped by: a question about themselves, and its public levels."""
-
-    question: str
-    labels: tuple[str, ...]
-
-    def codes(self, ballots: Ballots) -> IntArray:
-        """Return the group of each voter, -1 where it is not known."""
-        return ballots.about[self.question].codes.astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from crowdveil.estimation.effects import counts_of_voters, pair_signs
 from crowdveil.estimation.ratios import Ratio
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
-from crowdveil.privacy.mechanisms.effect_counts import GroupCounts, Grouping
+from crowdveil.privacy.mechanisms.effect_counts import GroupCounts
+from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse
 from crowdveil.privacy.mechanisms.scores import cube_variance

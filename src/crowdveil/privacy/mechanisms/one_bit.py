@@ -38,7 +38,7 @@ There the clipped mean of many records tells 96 % of what its sign would, which 
 still tells how far it is from zero.
 """
 
-_UNHEARD = 1e6
+UNHEARD = 1e6
 """Variance of a mean in [-1, 1] along an axis that nobody reported."""
 _MODEL_DOUBT = 0.1
 """How far, relative to its size, a preference may be off because mean scores are not quite normal."""
@@ -167,7 +167,7 @@ class OneBit:
             rows = np.flatnonzero(sizes == size)
             chosen = (rows[:, None], orders[rows, :size])
             counts = ballots.counts[rows]
-            drawn = _uniform_below(2 * clip * counts, size, noise)
+            drawn = uniform_below(2 * clip * counts, size, noise)
             exact = exact_bits(scores[chosen], counts, clip, of_length[rows], drawn)
             turned = noise.tosses(FLIP, epsilons[rows].split(sizes[rows]), size)
             bits[chosen] = np.where(turned, -exact, exact)
@@ -187,7 +187,7 @@ class OneBit:
     def aggregate(self, reports: Iterable[BitReports | LevelSums], settings: Settings) -> Estimate:
         """Average the bits of each kind along each axis, and find the preference behind them."""
         design = public_design(settings.study)
-        return _estimate(_heard(all_sums(reports, _sums), design, settings), design, settings)
+        return estimate_heard(_heard(all_sums(reports, _sums), design, settings), design, settings)
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> Coins:
         """Return the noise around the estimate of an indifferent crowd of whole ballots, heard alike on all axes."""
@@ -196,8 +196,8 @@ class OneBit:
         sizes = _sizes(k, epsilons)
         told = float((sizes * np.tanh(epsilons.values / (2 * sizes)) ** 2).sum()) * (1 - 1 / LENGTH_ONE_IN) / k
         errors = np.eye(k) / told
-        fit = _ballots(settings.study).fit_whole(np.zeros(k), errors)
-        return _carried(design, fit, errors)
+        fit = whole_ballots(settings.study).fit_whole(np.zeros(k), errors)
+        return carried_coins(design, fit, errors)
 
 
 def public_clip(study: Study) -> int:
@@ -223,7 +223,7 @@ def exact_bits(scores: IntArray, counts: IntArray, clip: int, of_length: BoolArr
     return np.where(np.where(of_length[:, None], length, direction), 1, -1)
 
 
-def _uniform_below(bounds: IntArray, columns: int, noise: Noise) -> IntArray:
+def uniform_below(bounds: IntArray, columns: int, noise: Noise) -> IntArray:
     """Draw uniform integers below each row's bound."""
     drawn = np.empty((len(bounds), columns), np.int64)
     for bound in np.unique(bounds).tolist():
@@ -246,7 +246,7 @@ def _sums(reports: BitReports) -> LevelSums:
 
 
 @dataclass(frozen=True)
-class _Heard:
+class Heard:
     """What reports tell of the crowd, corrected for the flips."""
 
     means: FloatArray
@@ -262,7 +262,7 @@ class _Heard:
     sizes: list[int]
 
 
-def _heard(sums: LevelSums, design: Design, settings: Settings) -> _Heard:
+def _heard(sums: LevelSums, design: Design, settings: Settings) -> Heard:
     """Take weighted means of the bits: those of a voter count by what her epsilon makes them worth."""
     k = design.directions
     kinds = sums.levels[:, 0]
@@ -275,11 +275,11 @@ def _heard(sums: LevelSums, design: Design, settings: Settings) -> _Heard:
     said, spoken = sums.mean(direction / tanh)[:k], sums.mean(direction)[k:]
     heard = spoken > 0
     spoken = np.where(heard, spoken, 1.0)
-    variances = np.where(heard, sums.mean(direction**2 / tanh**2)[k:] / spoken**2, _UNHEARD)
-    together = np.where(heard, sums.mean(direction**2 * (sizes - 1))[k:] / spoken**2, _UNHEARD)
+    variances = np.where(heard, sums.mean(direction**2 / tanh**2)[k:] / spoken**2, UNHEARD)
+    together = np.where(heard, sums.mean(direction**2 * (sizes - 1))[k:] / spoken**2, UNHEARD)
 
     told = 0.5
-    told_variance = _UNHEARD
+    told_variance = UNHEARD
     if (length > 0).any():
         counted = float(sums.mean(length)[k:].sum())
         told = (1 + float(sums.mean(length / tanh)[:k].sum()) / counted) / 2
@@ -287,19 +287,19 @@ def _heard(sums: LevelSums, design: Design, settings: Settings) -> _Heard:
         told_variance = float(sums.mean(length**2 * (1 / tanh**2 + sizes - 1))[k:].sum()) / (4 * counted**2)
     voters = int(sums.counts.sum())
     means = np.where(heard, said / spoken, 0.0)
-    return _Heard(means, variances, together, told, told_variance, voters, sorted(set(sizes.tolist())))
+    return Heard(means, variances, together, told, told_variance, voters, sorted(set(sizes.tolist())))
 
 
-def _estimate(heard: _Heard, design: Design, settings: Settings) -> Estimate:
+def estimate_heard(heard: Heard, design: Design, settings: Settings) -> Estimate:
     """Fit the preference, and tell apart what is not known of it."""
     errors = np.diag(heard.variances)
-    fit = _ballots(settings.study).fit(heard.means, errors, heard.told, heard.told_variance)
+    fit = whole_ballots(settings.study).fit(heard.means, errors, heard.told, heard.told_variance)
     doubt = _MODEL_DOUBT if settings.drawn else _DESIGN_DOUBT
     # A clipped mean score is at most 1 in size, so the mean of N voters' has a variance of at most 1 / N.
     sampling = fit.gain @ np.diag(1 / heard.voters + heard.together) @ fit.gain.T + fit.stretch
     return Estimate(
         design.basis @ fit.mean,
-        _carried(design, fit, errors),
+        carried_coins(design, fit, errors),
         {"bits_per_report": heard.sizes, "of": design.directions},
         unknown_along(
             design,
@@ -312,7 +312,8 @@ def _estimate(heard: _Heard, design: Design, settings: Settings) -> Estimate:
     )
 
 
-def _ballots(study: Study) -> ClippedBallots:
+def whole_ballots(study: Study) -> ClippedBallots:
+    """Return how clipped mean scores follow a preference in this study."""
     return clipped_ballots(study, public_clip(study) / GRID)
 
 
@@ -325,7 +326,7 @@ def _aside(fit: BallotFit) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(np.diag(across @ fit.stretch @ across), 0.0)), np.float64)
 
 
-def _carried(design: Design, fit: BallotFit, errors: FloatArray) -> Coins:
+def carried_coins(design: Design, fit: BallotFit, errors: FloatArray) -> Coins:
     """Carry the coins' variances from the clipped means to the features."""
     carried = design.basis @ fit.gain
     return Coins(tuple(map(tuple, (carried @ errors @ carried.T).tolist())))

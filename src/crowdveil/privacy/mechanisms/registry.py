@@ -18,6 +18,9 @@ from crowdveil.privacy.mechanisms.effect_counts import EffectCounts
 from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
+from crowdveil.privacy.mechanisms.group_bits import GroupBits
+from crowdveil.privacy.mechanisms.group_scores import GroupScores
+from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.indifference import (
     REPORTS_ONE_IN,
     CentralIndifference,
@@ -69,11 +72,15 @@ PURE: Mapping[str, Mechanism] = {
     if name in DISTRIBUTED or CENTRAL[name].takes is Loss.EPSILON
 }
 """Those of them that take an epsilon."""
+GROUPS: Mapping[str, Mechanism] = {
+    one.name: one for one in (GroupScores(Grouping("", ())), GroupBits(Grouping("", ())))
+}
+"""Those that release the preferences of groups, where it is secret who is in which."""
 EFFECTS: Mapping[str, Mechanism] = {
     one.name: one for one in (EffectCounts(Unit.VOTER, ()), FactorAnswer(), FactorCounts())
 }
 """Those that release effects; those with randomised response are read from its reports."""
-ALL: Mapping[str, Mechanism] = {**MECHANISMS, **EFFECTS, AboutYou.name: AboutYou()}
+ALL: Mapping[str, Mechanism] = {**MECHANISMS, **GROUPS, **EFFECTS, AboutYou.name: AboutYou()}
 """Whatever makes a promise to voters."""
 
 THREE_ANSWERS = tuple(

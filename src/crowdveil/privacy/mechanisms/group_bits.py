@@ -1,0 +1,190 @@
+"""Preferences of groups (VLDP): one bit of each voter with her group in it, by randomised response."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.ballots import Ballots
+from crowdveil.estimation.design import public_design
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.about_you import AboutYou
+from crowdveil.privacy.mechanisms.grouping import (
+    GroupEstimate,
+    Grouping,
+    NoisyGroup,
+    fewest_voters,
+    groups_by_counts,
+    less_sure_of_size,
+)
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.one_bit import (
+    LENGTH_ONE_IN,
+    UNHEARD,
+    Heard,
+    Kind,
+    carried_coins,
+    estimate_heard,
+    exact_bits,
+    public_clip,
+    uniform_below,
+    whole_ballots,
+)
+from crowdveil.privacy.mechanisms.scores import voter_scores
+from crowdveil.privacy.noise.distribution import Coins
+from crowdveil.privacy.noise.source import Noise
+
+_DIRECTION, _LENGTH = range(len(Kind))
+
+
+@dataclass(frozen=True)
+class GroupBitReports:
+    """Reports of devices: a kind, an axis, and one of 1 + 2 G answers."""
+
+    epsilons: Epsilons
+    kinds: IntArray
+    axes: IntArray
+    said: IntArray
+    of: int
+    """How many axes there are."""
+
+    def rows(self) -> IntArray:
+        """Lay out all that leaves, bit for bit, a row a voter: public columns, a mask of the answers, the answers."""
+        mask = (self.axes[:, None] == np.arange(self.of)).astype(np.int64)
+        return np.column_stack([self.epsilons.micro, self.kinds, mask, mask * self.said[:, None]])
+
+
+@dataclass(frozen=True)
+class GroupBits:
+    """The bit of ``OneBit`` along one axis, together with the voter's group, as one of 1 + 2 G answers.
+
+    The device draws a kind and an axis without looking, and tosses the exact bit there as ``OneBit`` does. It reports
+    the group and the bit together, or that the group is not known, by ``AboutYou``.
+
+    Theorem. The report is epsilon-differentially private for VLDP: for everything that a voter answered, and for what
+    she said of herself, all of it together.
+
+    Proof. The kind and the axis are drawn without looking. Given them, and given the tosses that make the exact bits of
+    two voters, each of the 1 + 2 G answers is at most e^epsilon times as likely for one as for the other
+    (``AboutYou``); so it is on average over the tosses.
+    """
+
+    grouping: Grouping
+
+    name = "group-bits"
+    title = "One bit of each voter's mean score along a random axis with her group, by randomised response"
+    words = "coin tosses, by which each voter's device may report another group and another bit than the true ones"
+    paradigms = ("vldp",)
+    papers = ()
+    options = ()
+
+    @property
+    def answers(self) -> int:
+        """How many answers there are to report."""
+        return 1 + 2 * len(self.grouping.labels)
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> GroupBitReports:
+        """Draw kinds, axes and exact bits, and report them with the group."""
+        directions, clip = public_design(settings.study).directions, public_clip(settings.study)
+        of_length = noise.uniform(LENGTH_ONE_IN, ballots.voters, 1)[:, 0] == 0
+        axes = noise.uniform(directions, ballots.voters, 1)[:, 0]
+        scores = voter_scores(ballots)[np.arange(ballots.voters), axes]
+        drawn = uniform_below(2 * clip * ballots.counts, 1, noise)
+        bits = exact_bits(scores[:, None], ballots.counts, clip, of_length, drawn)[:, 0]
+        codes = self.grouping.codes(ballots)
+        truths = np.where(codes >= 0, 1 + 2 * codes + (bits < 0), 0)
+        said = AboutYou().report(truths, self.answers, epsilons, noise)
+        return GroupBitReports(epsilons, np.where(of_length, _LENGTH, _DIRECTION), axes, said, directions)
+
+    def tally(self, reports: GroupBitReports, settings: Settings) -> FloatArray:
+        """Count the answers of each kind along each axis."""
+        places = (reports.kinds * reports.of + reports.axes) * self.answers + reports.said
+        counts = np.bincount(places, minlength=len(Kind) * reports.of * self.answers)
+        return counts.reshape(len(Kind), reports.of, self.answers).astype(np.float64)
+
+    def estimates(
+        self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon, smallest: int = 0
+    ) -> list[GroupEstimate]:
+        """Correct the counts for the coin tosses, merge what is small by them, and find the preference of each group.
+
+        An answer that x of N voters hold is reported by g x + N / (e^epsilon + C - 1) of them on average, with g =
+        (e^epsilon - 1) / (e^epsilon + C - 1) and C answers. The counts of N reports are multinomial, whatever voters
+        hold and however they were drawn.
+        """
+        counts = reduce(np.add, tallies)
+        total = float(counts.sum())
+        said = counts.sum(axis=(0, 1))[1:].reshape(-1, 2).sum(axis=1)
+        floor, gain = self._odds(epsilon)
+        sizes = (said - 2 * floor * total) / gain
+        deviations = np.sqrt(said * (1 - said / total)) / gain
+        found = groups_by_counts(self.grouping.labels, sizes.tolist(), deviations.tolist(), smallest)
+        return [self._estimate(group, counts, settings, gain) for group in found]
+
+    def _estimate(self, group: NoisyGroup, counts: FloatArray, settings: Settings, gain: float) -> GroupEstimate:
+        total = float(counts.sum())
+        share = group.voters / total
+        plus, minus = (counts[:, :, 1 + side :: 2][:, :, list(group.members)].sum(axis=2) for side in (0, 1))
+        reports = counts.sum(axis=2)
+        told, told_variance = _mean(plus[_LENGTH].sum(), minus[_LENGTH].sum(), reports[_LENGTH].sum(), share, gain)
+        three = zip(*(counted[_DIRECTION].tolist() for counted in (plus, minus, reports)), strict=True)
+        along = [_mean(more, less, said, share, gain) for more, less, said in three]
+        means, variances = np.array(along).T
+        heard = Heard(
+            means,
+            variances,
+            np.zeros_like(means),
+            (1 + told) / 2,
+            told_variance / 4,
+            max(round(group.voters), 1),
+            [1],
+        )
+        found = estimate_heard(heard, public_design(settings.study), settings)
+        return GroupEstimate(group, less_sure_of_size(found, settings.study, group.deviation / group.voters))
+
+    def _odds(self, epsilon: Epsilon) -> tuple[float, float]:
+        """Return how often an answer is reported that nobody holds, and how much oftener if everybody does."""
+        spread = math.exp(epsilon.value) + self.answers - 1
+        return 1 / spread, math.expm1(epsilon.value) / spread
+
+    def count_deviation(self, voters: int, epsilon: Epsilon) -> float:
+        """Return the deviation of the number of voters of a group, of several of the same size."""
+        floor, gain = self._odds(epsilon)
+        said = gain / len(self.grouping.labels) + 2 * floor
+        return math.sqrt(voters * said * (1 - said)) / gain
+
+    def fewest(self, voters: int, epsilon: Epsilon) -> float:
+        """Return how many of so many voters a group needs to be told from none."""
+        return fewest_voters(self.count_deviation(voters, epsilon))
+
+    def worth(self, epsilon: Epsilon) -> float:
+        """Return as which part of its size a group counts, against one whose members are known.
+
+        There a bit is turned over with probability 1 / (1 + e^epsilon), and its mean has the variance
+        1 / (n tanh(epsilon / 2)^2) for n voters; here, for n of N voters, it is N (g n / N + 2 / (e^epsilon + C - 1)) /
+        (g n)^2.
+        """
+        floor, gain = self._odds(epsilon)
+        share = 1 / len(self.grouping.labels)
+        return share * gain**2 / ((gain * share + 2 * floor) * math.tanh(epsilon.value / 2) ** 2)
+
+    def expected_noise(self, settings: Settings, voters: int, epsilon: Epsilon) -> Coins:
+        """Return the noise of one of several groups of the same size, around the estimate of an indifferent crowd."""
+        design = public_design(settings.study)
+        k = design.directions
+        group = voters / len(self.grouping.labels) * self.worth(epsilon) * math.tanh(epsilon.value / 2) ** 2
+        errors = np.eye(k) * k / (group * (1 - 1 / LENGTH_ONE_IN))
+        return carried_coins(design, whole_ballots(settings.study).fit_whole(np.zeros(k), errors), errors)
+
+
+def _mean(plus: float, minus: float, reports: float, share: float, gain: float) -> tuple[float, float]:
+    """Return the mean bit of a share of those who reported, and the variance of that."""
+    if not reports > 0:
+        return 0.0, UNHEARD
+    voters = reports * share
+    variance = (plus + minus - (plus - minus) ** 2 / reports) / (gain * voters) ** 2
+    return (plus - minus) / (gain * voters), max(variance, 1 / voters**2)
