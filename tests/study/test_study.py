@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -166,6 +167,7 @@ def test_a_definition_that_does_not_fit_is_refused_by_name(
 
 def test_an_alternative_is_put_in_order_and_unmentioned_features_are_0() -> None:
     assert TOY.alternative({"age": 30}, "A") == Alternative("A", (0.0, 30.0))
+    assert TOY.alternative({"age": np.float32(30), "people": np.int8(2)}, "A") == Alternative("A", (2.0, 30.0))
 
 
 @pytest.mark.parametrize(
@@ -176,6 +178,7 @@ def test_an_alternative_is_put_in_order_and_unmentioned_features_are_0() -> None
         ({"people": math.nan, "age": 30}, "got nan"),
         ({"people": "1", "age": 30}, "got '1'"),
         ({"people": True, "age": 30}, "got True"),
+        ({"people": None, "age": 30}, "people must be a number from 0 to 5, got None"),
         ({"poeple": 1, "age": 30}, "has no feature 'poeple'; did you mean people"),
         ({"zzz": 1, "age": 30}, "it has: people, age"),
     ],

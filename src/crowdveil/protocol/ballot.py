@@ -70,8 +70,6 @@ def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
         ]
     except (KeyError, TypeError, ValueError) as error:
         raise CrowdveilError(f"the server's dilemmas cannot be read: {type(error).__name__} {error}") from None
-    if any(value is None for pair in shown for values in pair for value in values.values()):
-        raise CrowdveilError("the server's dilemmas cannot be read: a value is missing; do not vote in this poll")
     if len(shown) != study.drawing.dilemmas:
         raise CrowdveilError(
             f"the server drew {len(shown)} dilemmas, a ballot of study {study.name} has {study.drawing.dilemmas}; "

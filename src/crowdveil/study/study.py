@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from reprlib import repr as shortened
 from typing import Any
 
@@ -269,7 +270,9 @@ class Study:
                 close = difflib.get_close_matches(str(given), known, n=3)
                 hint = f"did you mean {' or '.join(close)}?" if close else f"it has: {', '.join(known)}"
                 raise CrowdveilError(f"alternative {name!r}: study {self.name} has no feature {given!r}; {hint}")
-        values = tuple(self._value(f, said.get(f.name), name) for f in self.features)
+        values = tuple(
+            _value(f, said[f.name], name) if f.name in said else _default_value(f, name) for f in self.features
+        )
         for category, columns in zip(self.categories, self.level_columns, strict=True):
             levels = [values[column] for column in columns]
             if any(levels) and sorted(levels)[-2:] != [0, 1]:
@@ -285,21 +288,6 @@ class Study:
                 f"got {shortened(given)}"
             )
         return {feature: int(k == position) for k, feature in enumerate(category.feature_names)}
-
-    def _value(self, feature: Feature, given: Any, name: str) -> float:
-        if given is None:
-            if feature.default is None:
-                raise CrowdveilError(
-                    f"alternative {name!r}: feature {feature.name} is missing "
-                    f"(a number from {feature.low:g} to {feature.high:g})"
-                )
-            return feature.default
-        if isinstance(given, bool) or not isinstance(given, int | float) or not feature.low <= given <= feature.high:
-            raise CrowdveilError(
-                f"alternative {name!r}: feature {feature.name} must be a number from "
-                f"{feature.low:g} to {feature.high:g}, got {shortened(given)}"
-            )
-        return float(given)
 
     def plain_values(self, values: Sequence[float]) -> dict[str, float | str]:
         """Return an alternative's values as people write them: numbers of features, words of categories."""
@@ -435,3 +423,23 @@ def _join(phrases: Sequence[str]) -> str:
 def _is_text(given: str) -> bool:
     """Whether a string can be written down: half of a surrogate pair cannot."""
     return given.encode(errors="replace").decode() == given
+
+
+def _value(feature: Feature, given: Any, name: str) -> float:
+    """Check the value of a feature that was given for an alternative; numbers of NumPy are numbers."""
+    if isinstance(given, bool) or not isinstance(given, Real) or not feature.low <= float(given) <= feature.high:
+        raise CrowdveilError(
+            f"alternative {name!r}: feature {feature.name} must be a number from "
+            f"{feature.low:g} to {feature.high:g}, got {shortened(given)}"
+        )
+    return float(given)
+
+
+def _default_value(feature: Feature, name: str) -> float:
+    """Return what a feature counts as that is not mentioned."""
+    if feature.default is None:
+        raise CrowdveilError(
+            f"alternative {name!r}: feature {feature.name} is missing "
+            f"(a number from {feature.low:g} to {feature.high:g})"
+        )
+    return feature.default
