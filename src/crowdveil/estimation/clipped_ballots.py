@@ -14,19 +14,13 @@ taken as normal:
     centre      mean of x_i l_i,   l_i = 2 Phi(r_i b . x_i) - 1,
     variance    mean of x_i^2 (1 - l_i^2) / n  +  sum of x_i x_j s_i s_j tau^2 x_i . x_j / n^2 over all pairs i != j.
 
-For each length that ballots may have, the most probable b
-under its prior is found by Gauss-Newton, and from it the pooled probit. Lengths are mixed by how probable they are: a
-priori, half that ballots are whole, and half that they are of any told length; times the likelihood of what was told.
-
-How much voters differ hardly matters for ballots of a dozen records, and more than all else for ballots of hundreds: on
-which side a voter is who answered everything depends on b / tau only. So tau is half, once, twice or four times
-DISAGREEMENT, each as probable as the next, and how far their estimates are apart is told as doubt.
+What many crowds show at once (``shown_by``) is averaged over fewer ballots, and tells the spread of voters of one mind
+from that of indifferent ones by a common factor: enough where crowds are only weighed (``likely_crowds``).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 
@@ -36,9 +30,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.clipped_means import ClippedNormal
 from crowdveil.estimation.design import public_design
-from crowdveil.estimation.disagreement import DISAGREEMENT, reach
-from crowdveil.estimation.pooled_probit import pooled_probit
-from crowdveil.estimation.prior import prior_deviation
+from crowdveil.estimation.disagreement import reach
 from crowdveil.study.study import Study
 
 LONGEST = 16
@@ -48,20 +40,10 @@ _RECORDS = 13_000
 """In the ballots of a length that are averaged over: enough for two per cent of what is expected."""
 _BALLOTS = 200
 """Ballots of a length, at least."""
-_DILEMMAS = 5000
+DILEMMAS = 5000
 """Dilemmas over which a pooled probit is taken."""
-_WHOLE = 0.5
-"""Prior probability that all ballots are whole."""
-_PARTS = 4
-"""Lengths that stand for those which are probable otherwise, each as probable as the next."""
-_OTHER_PARTS = (0.5, 2.0, 4.0)
-_STEPS = 400
-_KNOWN = 1e-9
-"""Variance of what is known."""
-_ROUNDS = 30
-_SETTLED = 1e-3
-_NEGLIGIBLE = 0.01
-"""Lengths of less probability are left out."""
+_SHORT_BALLOTS, _LONG_BALLOTS = 400, 150
+"""Ballots over which many crowds are averaged at once."""
 _LEAST_VARIANCE = 1e-12
 _LEAST_CHANCE = 1e-12
 _SEED = 20_190_608
@@ -75,24 +57,6 @@ def told_length(records: IntArray) -> tuple[IntArray, IntArray]:
     """
     n = np.minimum(records, LONGEST)
     return 22 * (n - 1), 15 * (n + 6)
-
-
-@dataclass(frozen=True)
-class BallotFit:
-    """The preference along the axes that explains clipped means, and what is not known of it."""
-
-    mean: FloatArray
-    """Posterior mean of the pooled probit, over all lengths."""
-    covariance: FloatArray
-    """Posterior covariance, over all lengths and disagreements."""
-    center: FloatArray
-    """The estimate without a prior, linear in what was seen: its error is the gain times theirs."""
-    gain: FloatArray
-    """The derivative of the center in the clipped means."""
-    stretch: FloatArray
-    """Covariance of the center over what is not known of lengths."""
-    doubt: FloatArray
-    """How far the center may be off along each axis because voters differ more or less than assumed."""
 
 
 class ClippedBallots:
@@ -109,12 +73,13 @@ class ClippedBallots:
         self._clip = clip
         self._samples: dict[int, FloatArray] = {}
         self._answered: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
-        self._dilemmas = design.along[:_DILEMMAS]
+        self.dilemmas = design.along[:DILEMMAS]
+        """Along the axes: those over which a pooled probit is taken."""
 
     @property
     def directions(self) -> int:
         """The number of axes."""
-        return int(self._dilemmas.shape[1])
+        return int(self.dilemmas.shape[1])
 
     @cached_property
     def _lengths(self) -> tuple[FloatArray, IntArray]:
@@ -125,73 +90,34 @@ class ClippedBallots:
             lengths[-1] = self._whole
         return above / below, lengths
 
-    def fit(self, observed: FloatArray, covariance: FloatArray, told: float, told_variance: float) -> BallotFit:
-        """Fit to clipped means with errors of this covariance, and to the mean told length with its variance."""
-        nodes, weights = self._probable(told, told_variance)
-        precision = np.asarray(np.linalg.inv(covariance), np.float64)
-        found: list[_Fit] = []
-        start = np.zeros(len(observed))
-        for node in nodes.tolist():
-            found.append(self._fit(node, DISAGREEMENT, observed, precision, start))
-            start = found[-1].common
-        usual = self._fit(float(weights @ nodes), DISAGREEMENT, observed, precision, start)
-        others = [
-            self._fit(float(weights @ nodes), part * DISAGREEMENT, observed, precision, usual.common)
-            for part in _OTHER_PARTS
-        ]
-        crowds = [usual, *others]
-        center = np.mean([crowd.center for crowd in crowds], axis=0)
-        by_length = weights @ np.array([fit.mean for fit in found])
-        among_lengths = np.array([fit.mean - by_length for fit in found])
-        by_crowd = np.mean([crowd.mean for crowd in crowds], axis=0)
-        among_crowds = np.array([crowd.mean - by_crowd for crowd in crowds])
-        apart = np.array([fit.center - usual.center for fit in found])
-        within = np.einsum("i,ijk->jk", weights, np.array([fit.covariance for fit in found]))
-        covariance = within + (among_lengths.T * weights) @ among_lengths + among_crowds.T @ among_crowds / len(crowds)
-        return BallotFit(
-            mean=np.asarray(by_length + by_crowd - usual.mean, np.float64),
-            covariance=np.asarray(covariance, np.float64),
-            center=np.asarray(center, np.float64),
-            gain=np.asarray(np.mean([crowd.gain for crowd in crowds], axis=0), np.float64),
-            stretch=np.asarray((apart.T * weights) @ apart, np.float64),
-            doubt=np.asarray(np.max([np.abs(crowd.center - center) for crowd in crowds], axis=0), np.float64),
-        )
-
-    def fit_whole(self, observed: FloatArray, covariance: FloatArray) -> BallotFit:
-        """Fit to clipped means of voters of whom it is known that their ballots are whole."""
-        return self.fit(observed, covariance, self._whole_told, _KNOWN)
-
     @property
-    def _whole_told(self) -> float:
+    def whole_told(self) -> float:
+        """The told fraction of a whole ballot."""
         fractions, lengths = self._lengths
         return float(fractions[np.searchsorted(lengths, self._whole)])
 
     def shown(self, common: FloatArray, told: float, tau: float) -> tuple[FloatArray, FloatArray]:
         """Return the mean of the clipped along each axis, of crowds with such ballots, and its derivative in b."""
-        fractions, lengths = self._lengths
-        above = int(np.clip(np.searchsorted(fractions, told), 1, len(fractions) - 1))
-        part = (told - fractions[above - 1]) / (fractions[above] - fractions[above - 1])
         mean, slope = np.zeros(len(common)), np.zeros((len(common), len(common)))
-        for place, weight in ((above - 1, 1 - part), (above, part)):
-            if weight > 0:
-                one_mean, one_slope = self._of_length(int(lengths[place]), common, tau)
-                mean, slope = mean + weight * one_mean, slope + weight * one_slope
+        for length, weight in self._mixture(told):
+            one_mean, one_slope = self._of_length(length, common, tau)
+            mean, slope = mean + weight * one_mean, slope + weight * one_slope
         return mean, slope
 
-    def _probable(self, told: float, variance: float) -> tuple[FloatArray, FloatArray]:
-        """Return told lengths that stand for all probable ones, and their weights."""
-        whole = self._whole_told
-        any_length = (np.arange(_STEPS) + 0.5) / _STEPS
-        surprise = (any_length - told) ** 2 / (2 * variance)
-        likelihood = np.exp(surprise.min() - surprise)
-        # How much more likely whole ballots are than the most likely length, in logarithms lest either vanish.
-        log_odds = float(surprise.min()) - (whole - told) ** 2 / (2 * variance) - math.log(likelihood.mean())
-        chance = 1 / (1 + (1 - _WHOLE) / _WHOLE * math.exp(min(-log_odds, 700.0)))
-        passed = (np.cumsum(likelihood) - likelihood / 2) / likelihood.sum()
-        parts = np.interp((np.arange(_PARTS) + 0.5) / _PARTS, passed, any_length)
-        nodes, weights = np.array([whole, *parts]), np.array([chance, *[(1 - chance) / _PARTS] * _PARTS])
-        kept = weights >= _NEGLIGIBLE
-        return nodes[kept], weights[kept] / weights[kept].sum()
+    def shown_by(self, crowds: FloatArray, told: float, tau: float) -> FloatArray:
+        """Return the means that many crowds show (rows of b), about."""
+        mean = np.zeros(crowds.shape)
+        for length, weight in self._mixture(told):
+            mean += weight * (self._few_by if length <= FEW else self._many_by)(length, crowds, tau)
+        return mean
+
+    def _mixture(self, told: float) -> list[tuple[int, float]]:
+        """Return the two lengths that a told one is between, and how much of either it is."""
+        fractions, lengths = self._lengths
+        above = int(np.clip(np.searchsorted(fractions, told), 1, len(fractions) - 1))
+        part = float((told - fractions[above - 1]) / (fractions[above] - fractions[above - 1]))
+        both = ((int(lengths[above - 1]), 1 - part), (int(lengths[above]), part))
+        return [(length, weight) for length, weight in both if weight > 0]
 
     def _sample(self, n: int) -> FloatArray:
         """Return ballots of n dilemmas."""
@@ -268,42 +194,38 @@ class ClippedBallots:
         parts = law.slope[:, None, :] * x - law.bend[:, None, :] * squares * (leaning * (2 / n))[:, :, None]
         return law.mean.mean(axis=0), parts
 
-    def _fit(self, told: float, tau: float, observed: FloatArray, precision: FloatArray, start: FloatArray) -> _Fit:
-        deviation = prior_deviation(len(observed))
-        prior = np.eye(len(observed)) / deviation**2
-        common = start
-        for _ in range(_ROUNDS):
-            expected, slope = self.shown(common, told, tau)
-            downhill = slope.T @ precision @ (observed - expected) - prior @ common
-            step = np.linalg.solve(slope.T @ precision @ slope + prior, downhill)
-            # The prior keeps the top within a few units: a longer step follows a slope that does not last.
-            step = step / max(1.0, float(np.abs(step).max()) / deviation)
-            common = common + step
-            if np.abs(step).max() <= _SETTLED:
-                break
-        _, slope = self.shown(common, told, tau)
-        spread = np.linalg.inv(slope.T @ precision @ slope + prior)
-        pooled, carried = pooled_probit(self._dilemmas, common, tau)
-        # The unshrunk estimate is a line through a point that is nearer to zero the more is noise: were it the most
-        # probable preference itself, noise would bend the line.
-        point = common - spread @ prior @ common
-        expected, slope = self.shown(point, told, tau)
-        passed, turned = pooled_probit(self._dilemmas, point, tau)
-        gain = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
-        center = passed + gain @ (observed - expected)
-        return _Fit(common, pooled, np.asarray(carried @ spread @ carried.T, np.float64), center, gain)
+    def _leanings(self, x: FloatArray, crowds: FloatArray, tau: float) -> tuple[FloatArray, FloatArray]:
+        """Return the leaning in each dilemma of ballots (ballot, dilemma, crowd), and its slope in the margin."""
+        rows = x.reshape(-1, x.shape[2])
+        margins = ((rows * reach(rows, tau)[:, None]) @ crowds.T).reshape(*x.shape[:2], len(crowds))
+        return 2 * ndtr(margins) - 1, np.exp(-0.5 * margins**2) * math.sqrt(2 / math.pi)
 
+    def _few_by(self, n: int, crowds: FloatArray, tau: float) -> FloatArray:
+        ways, clipped, products = self._ways(n)
+        x = self._sample(n)[:_SHORT_BALLOTS]
+        leaning, slopes = self._leanings(x, crowds, tau)
+        shares = tau * slopes / np.sqrt(1 + tau**2 * np.square(x).sum(axis=2))[:, :, None]
+        mean = np.zeros(crowds.shape)
+        for way, scores in zip(ways, clipped, strict=True):
+            each = np.maximum((1 + way[:, None] * leaning) / 2, _LEAST_CHANCE)
+            signed = way[:, None] * shares / (2 * each)
+            together = (signed * np.matmul(products[: len(x)], signed)).sum(axis=1) / 2
+            mean += (each.prod(axis=1) * (1 + together)).T @ scores[: len(x)]
+        return mean / len(x)
 
-@dataclass(frozen=True)
-class _Fit:
-    """The most probable preference at one told length and one disagreement."""
-
-    common: FloatArray
-    """b, of which the mean is the pooled probit."""
-    mean: FloatArray
-    covariance: FloatArray
-    center: FloatArray
-    gain: FloatArray
+    def _many_by(self, n: int, crowds: FloatArray, tau: float) -> FloatArray:
+        x = self._sample(n)[:_LONG_BALLOTS]
+        leaning, slopes = self._leanings(x, crowds, tau)
+        squares, turned = x * x, x.transpose(0, 2, 1)
+        norms = squares.sum(axis=2)
+        indifferent = 2 / math.pi / (1 + tau**2 * norms)
+        together = np.square(np.matmul(turned * np.sqrt(indifferent)[:, None, :], x)).sum(axis=2)
+        alone = np.einsum("bnk,bn->bk", squares, indifferent * norms)
+        differing = tau**2 * np.maximum(together - alone, 0.0) / n**2
+        fainter = slopes.mean(axis=(0, 1)) ** 2 * (math.pi / 2)
+        variance = np.matmul(squares.transpose(0, 2, 1), 1 - leaning**2) / n**2 + differing[:, :, None] * fainter
+        law = ClippedNormal(np.matmul(turned, leaning) / n, variance + _LEAST_VARIANCE, self._clip)
+        return np.asarray(law.mean.mean(axis=0).T, np.float64)
 
 
 @lru_cache(maxsize=8)

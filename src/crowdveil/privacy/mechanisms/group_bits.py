@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots
+from crowdveil.estimation.ballot_fit import fit_whole
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
@@ -178,7 +179,7 @@ class GroupBits:
         k = design.directions
         group = voters / len(self.grouping.labels) * self.worth(epsilon) * math.tanh(epsilon.value / 2) ** 2
         errors = np.eye(k) * k / (group * (1 - 1 / LENGTH_ONE_IN))
-        return carried_coins(design, whole_ballots(settings.study).fit_whole(np.zeros(k), errors), errors)
+        return carried_coins(design, fit_whole(whole_ballots(settings.study), np.zeros(k), errors), errors)
 
 
 def _mean(plus: float, minus: float, reports: float, share: float, gain: float) -> tuple[float, float]:

@@ -14,7 +14,8 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
-from crowdveil.estimation.clipped_ballots import BallotFit, ClippedBallots, clipped_ballots, told_length
+from crowdveil.estimation.ballot_fit import BallotFit, fit_ballots, fit_whole
+from crowdveil.estimation.clipped_ballots import ClippedBallots, clipped_ballots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import GRID, Design, public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
@@ -196,7 +197,7 @@ class OneBit:
         sizes = _sizes(k, epsilons)
         told = float((sizes * np.tanh(epsilons.values / (2 * sizes)) ** 2).sum()) * (1 - 1 / LENGTH_ONE_IN) / k
         errors = np.eye(k) / told
-        fit = whole_ballots(settings.study).fit_whole(np.zeros(k), errors)
+        fit = fit_whole(whole_ballots(settings.study), np.zeros(k), errors)
         return carried_coins(design, fit, errors)
 
 
@@ -293,7 +294,7 @@ def _heard(sums: LevelSums, design: Design, settings: Settings) -> Heard:
 def estimate_heard(heard: Heard, design: Design, settings: Settings) -> Estimate:
     """Fit the preference, and tell apart what is not known of it."""
     errors = np.diag(heard.variances)
-    fit = whole_ballots(settings.study).fit(heard.means, errors, heard.told, heard.told_variance)
+    fit = fit_ballots(whole_ballots(settings.study), heard.means, errors, heard.told, heard.told_variance)
     doubt = _MODEL_DOUBT if settings.drawn else _DESIGN_DOUBT
     # A clipped mean score is at most 1 in size, so the mean of N voters' has a variance of at most 1 / N.
     sampling = fit.gain @ np.diag(1 / heard.voters + heard.together) @ fit.gain.T + fit.stretch

@@ -1,0 +1,54 @@
+"""The posterior of a crowd: against a law that is known in closed form, and where ballots say only on which side."""
+
+import math
+
+import numpy as np
+import pytest
+
+from crowdveil.estimation.clipped_ballots import ClippedBallots
+from crowdveil.estimation.likely_crowds import likely_crowds
+from crowdveil.estimation.margin_sizes import MARGINS, deviations, normal_posterior
+from crowdveil.study.bundled import synthetic_study
+
+
+def test_an_estimate_with_normal_errors_has_the_posterior_of_a_mixture_of_normal_laws():
+    """Along one axis, by adding up over a fine line."""
+    center, error = 0.7, 0.5
+    line = np.linspace(-12, 12, 200_001)
+    prior = sum(np.exp(-0.5 * (line / s) ** 2) / s for s in MARGINS)
+    density = prior * np.exp(-0.5 * ((line - center) / error) ** 2)
+    density /= density.sum()
+    mean, covariance = normal_posterior(np.array([center]), np.array([[error**2]]))
+    assert mean[0] == pytest.approx(density @ line, abs=1e-6)
+    assert covariance[0, 0] == pytest.approx(density @ (line - density @ line) ** 2, abs=1e-6)
+
+
+class Straight:
+    """Ballots in which a crowd shows half of its preference, however long they are and however voters differ."""
+
+    dilemmas = np.random.default_rng(1).normal(0.0, 0.01, (500, 3))
+    """So short that the pooled probit is the preference itself."""
+
+    def shown_by(self, crowds, told, tau):
+        return crowds / 2
+
+
+def test_crowds_that_show_a_part_of_their_preference_have_the_normal_posterior():
+    seen, variance = np.array([0.4, -0.2, 0.0]), 0.09
+    found = likely_crowds(Straight(), [(0.4, 0.5), (0.6, 0.5)], [0.0], seen, np.full(3, variance))
+    mean, covariance = normal_posterior(2 * seen, np.eye(3) * 4 * variance)
+    assert found.effective > 100
+    assert found.mean == pytest.approx(mean, abs=0.05)
+    assert np.diag(found.covariance) == pytest.approx(np.diag(covariance), rel=0.2)
+
+
+def test_where_ballots_say_only_on_which_side_a_voter_is_the_prior_says_how_far():
+    """With hundreds of answers that all lean to one side, the least preference is not the likeliest size of it."""
+    ballots = ClippedBallots(synthetic_study(2, 100), 0.03)
+    seen = np.array([1.0, 0.0])
+    found = likely_crowds(ballots, [(1.0, 1.0)], [0.15], seen, np.array([0.05, 0.05]))
+    sizes = np.linspace(0, 2, 21)
+    least = sizes[(ballots.shown_by(np.outer(sizes, [1.0, 0.0]), 1.0, 0.15)[:, 0] > 0.9).argmax()]
+    sides = [size * math.sqrt(2 / math.pi) for size in deviations(2)]
+    assert found.mean[0] > 2 * least
+    assert min(sides) < found.mean[0] < max(sides)
