@@ -126,10 +126,11 @@ def survive(kills: int, host_address: str, relay_address: str, folder: Path, see
     chance = random.Random(seed)
     try:
         # From the first batch on the host has the relay's key, and needs no answer from it when all is counted.
-        while not TAKEN.search((folder / "host.log").read_text()):
-            crowd.wait_for_more(1)
+        wait_for_batch(crowd, folder / "host.log")
         for number in range(kills):
             crowd.wait_for_more(BATCH)
+            if chance.random() < 0.5:  # Otherwise both are still busy with what the last kill left behind.
+                wait_for_batch(crowd, folder / "host.log")
             time.sleep(chance.random() * 0.2)
             victim = (host, relay)[number % 2]
             victim.kill()
@@ -142,6 +143,13 @@ def survive(kills: int, host_address: str, relay_address: str, folder: Path, see
         relay.kill()
         host.kill()
     return check(crowd, host_address, relay_address, host_port, host_url, relay_url, folder)
+
+
+def wait_for_batch(crowd: Crowd, log: Path) -> None:
+    """Wait until the host has taken one more batch, while voters go on."""
+    before = len(TAKEN.findall(log.read_text()))
+    while len(TAKEN.findall(log.read_text())) == before:
+        crowd.wait_for_more(1)
 
 
 def check(
