@@ -54,6 +54,14 @@ def test_a_third_answers_reports_are_of_both_kinds_and_such_that_the_service_tak
     takes_all(vectors)
 
 
+@pytest.mark.parametrize(("name", "mechanisms"), [("repeats", set(DISTRIBUTED)), ("repeats-of-three", None)])
+def test_reports_on_a_repeat_are_of_both_kinds_and_such_that_the_service_takes(name, mechanisms):
+    vectors = load(name)
+    assert mechanisms in (None, {case["mechanism"] for case in vectors["cases"]})
+    assert {json.loads(case["report"])["alike"] for case in vectors["cases"]} == {1, -1, None}
+    takes_all(vectors)
+
+
 def takes_all(vectors):
     for case in vectors["cases"]:
         study = Study.from_dict(vectors["polls"][case["mechanism"]]["study"])

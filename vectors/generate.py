@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from vectors.scripted_reports import scripted_reports, third_answer
+from vectors.scripted_reports import repeats, repeats_of_three, scripted_reports, third_answer
 
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.clipped_ballots import told_length
@@ -246,6 +246,8 @@ VECTORS = (
     report_ids,
     scripted_reports,
     third_answer,
+    repeats,
+    repeats_of_three,
 )
 
 

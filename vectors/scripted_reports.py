@@ -38,6 +38,10 @@ STUDY = Study(
 )
 THIRD_ANSWER = replace(STUDY, name="third-answer", indifference="Toss a coin")
 """The same, where neither side need be chosen."""
+REPEATED = replace(STUDY, name="repeated", repeat=True)
+"""The same, where one dilemma is asked twice."""
+REPEATED_THIRD = replace(THIRD_ANSWER, name="repeated-third", repeat=True)
+"""Both."""
 TRUTH = "old"
 OPTIONS = ("young", "old", "in between")
 QUESTIONS = [{"id": "age", "options": [{"id": option} for option in OPTIONS]}]
@@ -92,10 +96,7 @@ def third_answer() -> dict[str, Any]:
     choices that coins have completed; randomised response is among three answers.
     """
     dilemmas, choices, ballots = _session()
-    indifferent = [choice if place % 3 else "neither" for place, choice in enumerate(choices)]
-    shown = np.array([(np.array(d["left"]) - np.array(d["right"])) / STUDY.units for d in dilemmas])
-    codes = np.array([{"left": 1, "right": -1, "neither": 0}[choice] for choice in indifferent], np.int8)
-    third = Ballots(THIRD_ANSWER, ballots.offsets, shown, codes)
+    indifferent, third = _indifferent(THIRD_ANSWER, dilemmas, choices, ballots)
     carrying = [mechanism for mechanism in DISTRIBUTED if mechanism in THREE_ANSWERS]
     cases = [
         _case(mechanism, epsilon, f"third answer {number} {mechanism} {epsilon.micro}", third)
@@ -110,6 +111,56 @@ def third_answer() -> dict[str, Any]:
         "about": {"age": TRUTH},
         "cases": cases,
     }
+
+
+def repeats() -> dict[str, Any]:
+    """The same for a study that asks one dilemma twice, mirrored: some reports say whether it was answered alike."""
+    dilemmas, choices, ballots = _session()
+    turned = "right" if choices[2] == "left" else "left"
+    alike = replace(ballots, study=REPEATED, alike=np.array([1], np.int8))
+    cases = [
+        _case(mechanism, EPSILONS[0], f"repeat {number} {mechanism}", alike)
+        for mechanism in DISTRIBUTED
+        for number in range(5)
+    ]
+    return {
+        "polls": {mechanism: poll(mechanism, REPEATED) for mechanism in DISTRIBUTED},
+        "dilemmas": dilemmas,
+        "choices": choices,
+        "repeat": {"place": 2, "chosen": turned},
+        "about": {"age": TRUTH},
+        "cases": cases,
+    }
+
+
+def repeats_of_three() -> dict[str, Any]:
+    """The same where neither side need be chosen: the second answer is a side, the first was neither."""
+    dilemmas, choices, ballots = _session()
+    indifferent, third = _indifferent(REPEATED_THIRD, dilemmas, choices, ballots, np.array([-1], np.int8))
+    carrying = [mechanism for mechanism in DISTRIBUTED if mechanism in THREE_ANSWERS]
+    cases = [
+        _case(mechanism, EPSILONS[0], f"repeat of three {number} {mechanism}", third)
+        for mechanism in carrying
+        for number in range(8)
+    ]
+    return {
+        "polls": {mechanism: poll(mechanism, REPEATED_THIRD) for mechanism in carrying},
+        "dilemmas": dilemmas,
+        "choices": indifferent,
+        "repeat": {"place": 3, "chosen": "left"},
+        "about": {"age": TRUTH},
+        "cases": cases,
+    }
+
+
+def _indifferent(
+    study: Study, dilemmas: list[dict[str, Any]], choices: list[str], ballots: Ballots, alike: Any = None
+) -> tuple[list[str], Ballots]:
+    """Let every third choice be neither."""
+    indifferent = [choice if place % 3 else "neither" for place, choice in enumerate(choices)]
+    shown = np.array([(np.array(d["left"]) - np.array(d["right"])) / STUDY.units for d in dilemmas])
+    codes = np.array([{"left": 1, "right": -1, "neither": 0}[choice] for choice in indifferent], np.int8)
+    return indifferent, Ballots(study, ballots.offsets, shown, codes, alike=alike)
 
 
 def _case(mechanism: str, epsilon: Epsilon, seed: str, ballots: Ballots) -> dict[str, Any]:
@@ -143,6 +194,6 @@ def _session() -> tuple[list[dict[str, Any]], list[str], Ballots]:
 
 def _text(body: dict[str, Any]) -> str:
     """JSON as JavaScript writes it: a whole number has no point."""
-    for dilemma in body.get("dilemmas", []):
+    for dilemma in (body.get("preference") or body).get("dilemmas", []):
         dilemma[:] = [int(value) if value == int(value) else value for value in dilemma]
     return json.dumps(body, separators=(",", ":"))

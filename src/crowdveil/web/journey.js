@@ -19,7 +19,8 @@
  * @property {boolean} restarted whether a change of the poll has sent the voter back to the start
  * @property {Step} step
  * @property {number | null} epsilon_micro the chosen level
- * @property {import("./mechanisms/study.js").Dilemma[]} dilemmas
+ * @property {import("./mechanisms/study.js").Dilemma[]} dilemmas in a study that asks one twice, that one again at the end
+ * @property {number | null} repeat the place of the dilemma that the last one repeats, with its sides swapped
  * @property {(Choice | null)[]} choices
  * @property {number} place which dilemma is shown
  * @property {Record<string, string>} about
@@ -30,6 +31,8 @@
  * @property {Receipt | null} receipt
  * @property {boolean} withdrawn
  */
+
+import { mirrored } from "./mechanisms/reliability.js";
 
 /**
  * @param {Poll} poll
@@ -45,6 +48,7 @@ export function newState(poll, promise, token) {
     step: "welcome",
     epsilon_micro: poll.levels.length === 1 ? poll.levels[0].epsilon_micro : null,
     dilemmas: [],
+    repeat: null,
     choices: [],
     place: 0,
     about: {},
@@ -140,12 +144,19 @@ export function changed(state, change) {
   return { ...state, ...change, body: null, ciphertext: null };
 }
 
-/** @param {State} state @returns {Choice[]} one choice for each dilemma */
-export function choicesOf(state) {
-  return state.choices.map((choice) => {
+/**
+ * What was answered: the dilemmas, a choice for each, and the second answer to one of them, if one was asked twice.
+ * @param {State} state
+ * @returns {{dilemmas: State["dilemmas"], choices: Choice[], repeat: import("./mechanisms/reliability.js").Repeat | null}}
+ */
+export function answered({ dilemmas, choices, repeat }) {
+  const chosen = choices.map((choice) => {
     if (choice === null) throw new Error("a dilemma is left open");
     return choice;
   });
+  if (repeat === null || chosen.length === 0) return { dilemmas, choices: chosen, repeat: null };
+  const again = { place: repeat, chosen: /** @type {Choice} */ (chosen.at(-1)) };
+  return { dilemmas: dilemmas.slice(0, -1), choices: chosen.slice(0, -1), repeat: again };
 }
 
 /**
@@ -155,7 +166,7 @@ export function choicesOf(state) {
  * @returns {State}
  */
 export function delivered(state, receipt) {
-  return { ...state, step: "done", dilemmas: [], choices: [], about: {}, body: null, ciphertext: null, receipt };
+  return { ...state, step: "done", dilemmas: [], repeat: null, choices: [], about: {}, body: null, ciphertext: null, receipt };
 }
 
 /** @param {State} state @returns {State} */
@@ -170,8 +181,9 @@ export function withdrawn(state) {
  * @param {State} state
  */
 export function ballotText(fingerprint, poll, state) {
-  const choices = choicesOf(state);
-  const records = state.dilemmas.map(({ left, right }, i) => ({ left, right, chosen: choices[i] }));
+  const { dilemmas, choices, repeat } = answered(state);
+  const records = dilemmas.map(({ left, right }, i) => ({ left, right, chosen: choices[i] }));
+  const again = repeat ? [{ ...mirrored(dilemmas[repeat.place]), chosen: repeat.chosen, repeats: repeat.place }] : [];
   const about = poll.questions.length > 0 ? { about: state.about } : {};
-  return JSON.stringify({ format: "crowdveil ballot 1", study: fingerprint, records, ...about });
+  return JSON.stringify({ format: "crowdveil ballot 1", study: fingerprint, records: [...records, ...again], ...about });
 }

@@ -4,6 +4,7 @@ import { deliver, getSession, put, refusalWords, withdraw } from "./api.js";
 import { countChoices } from "./counting.js";
 import * as journey from "./journey.js";
 import { h } from "./markup.js";
+import { drawRepeat, mirrored } from "./mechanisms/reliability.js";
 import { makeReport, newToken, reportId } from "./mechanisms/report.js";
 import { fingerprint } from "./mechanisms/study.js";
 import { systemRandom } from "./mechanisms/random.js";
@@ -191,8 +192,10 @@ export class Page {
     this.main.setAttribute("aria-busy", "true");
     try {
       const drawn = checkedSession(this.poll.study, (await getSession(this.poll.id)).dilemmas);
-      const choices = drawn.map(() => null);
-      return this.update({ ...this.state, dilemmas: drawn, choices, place: 0, restarted: false });
+      const repeat = this.poll.study.repeat ? drawRepeat(drawn.length, systemRandom()) : null;
+      const dilemmas = repeat === null ? drawn : [...drawn, mirrored(drawn[repeat])];
+      const choices = dilemmas.map(() => null);
+      return this.update({ ...this.state, dilemmas, repeat, choices, place: 0, restarted: false });
     } catch (refusal) {
       this.problem(refusal);
       return false;
@@ -203,11 +206,12 @@ export class Page {
 
   /** The exact text to send: made once, and stored with its token before anybody sees it. @returns {string} */
   makeBody() {
-    const { dilemmas, epsilon_micro: epsilon, about, body, token } = this.state;
+    const { epsilon_micro: epsilon, about, body, token } = this.state;
     if (body !== null) return body;
+    const { dilemmas, choices, repeat } = journey.answered(this.state);
     const made = isCentral(this.poll)
       ? journey.ballotText(fingerprint(this.poll.study), this.poll, this.state)
-      : makeReport(this.poll, dilemmas, journey.choicesOf(this.state), Number(epsilon), about, systemRandom());
+      : makeReport(this.poll, dilemmas, choices, Number(epsilon), about, systemRandom(), repeat);
     this.update({ ...this.state, body: made, token: token ?? newToken(systemRandom()) });
     return made;
   }
@@ -223,10 +227,10 @@ export class Page {
   }
 
   async #deliver() {
-    const { token, body, dilemmas, epsilon_micro } = this.state;
+    const { token, body, epsilon_micro } = this.state;
     if (token === null || body === null || epsilon_micro === null) throw new Error("there is nothing to send");
     const id = reportId(token);
-    const choices = journey.choicesOf(this.state);
+    const { dilemmas, choices } = journey.answered(this.state);
     if (!this.state.sealed && !this.update({ ...this.state, sealed: true })) return;
     if (this.store.submission() === null) this.store.writeSubmission({ promise: this.promise, id, day: today() });
     const attempt = this.poll.relay ? await this.#sealed(token, body) : this.#open(token, body);

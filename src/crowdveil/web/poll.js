@@ -19,8 +19,8 @@ import { checkRelay } from "./relay/configuration.js";
 const UNITS = ["voter", "record", "choice"];
 const PLACES = ["central", "distributed"];
 const STUDY_FIELDS = [
-  "name", "title", "question", "indifference", "norm_bound", "record_norm", "parts", "drawing", "features", "categories",
-  "factors",
+  "name", "title", "question", "indifference", "repeat", "norm_bound", "record_norm", "parts", "drawing", "features",
+  "categories", "factors",
 ];
 const FEATURE_FIELDS = ["name", "label", "low", "high", "unit", "levels", "words", "part", "lean", "icon"];
 const CATEGORY_FIELDS = ["name", "label", "levels"];
@@ -50,6 +50,7 @@ export function checkedPoll(described) {
     demand(place === "distributed" || epsilons.length === 1, "a central poll has one level");
     if (place === "distributed" && questions.length > 0) checkedEpsilon(described.about_epsilon_micro);
     if (described.relay) checkRelay(described, demand);
+    demand(!(described.relay && study.repeat), "a relay carries no report on a repeat");
     positive("the norm bound", described.method.norm_bound);
     positive("the record bound", described.method.record_bound);
     checkStudy(study);
@@ -67,6 +68,7 @@ function checkStudy(study) {
   onlyFields(study, STUDY_FIELDS, "a study");
   const { features, categories = [], factors = [], drawing, indifference = "neither" } = study;
   demand(typeof indifference === "string" && indifference.trim() !== "", "the third answer has no words");
+  demand([undefined, true].includes(study.repeat), "a dilemma is asked twice or it is not");
   demand(Array.isArray(features) && features.length > 0, "a study needs features");
   const names = features.map((/** @type {any} */ { name }) => name);
   demand(new Set(names).size === names.length, "two features have one name");
@@ -75,6 +77,7 @@ function checkStudy(study) {
     Number.isInteger(dilemmas) && dilemmas >= 1 && dilemmas <= MOST_DILEMMAS,
     `${dilemmas} dilemmas are not 1 to ${MOST_DILEMMAS}`,
   );
+  demand(!study.repeat || dilemmas >= 2, "one dilemma cannot be asked again, some way off");
   for (const feature of features) {
     onlyFields(feature, FEATURE_FIELDS, "a feature");
     const { name, low, high, levels = [] } = feature;
@@ -144,7 +147,7 @@ export function checkedSession(study, dilemmas) {
 
 /**
  * Whether a dilemma comes twice, in either order, in a study that has enough of them. Many reports of one choice tell
- * it by majority.
+ * it by majority. The one repeat that a study may declare is never among them: this device draws and asks it.
  * @param {Study} study
  * @param {Dilemma[]} dilemmas
  */

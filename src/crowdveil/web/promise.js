@@ -1,6 +1,7 @@
 /** What an epsilon means, in numbers that a person can picture. */
 
 import { MECHANISMS } from "./mechanisms/report.js";
+import { answersOf } from "./mechanisms/study.js";
 
 /**
  * @typedef {import("./mechanisms/study.js").Poll} Poll
@@ -50,7 +51,7 @@ export function rightOf100With(epsilon, delta) {
  * @param {Language} language
  */
 export function together(poll, epsilon, language) {
-  const count = poll.study.drawing.dilemmas;
+  const count = answersOf(poll.study);
   const whole = !isCentral(poll) && MECHANISMS[poll.mechanism].wholeVoter;
   const all = whole ? epsilon : count * epsilon;
   const epsilonWords = language.number(all, { maximumFractionDigits: 6 });

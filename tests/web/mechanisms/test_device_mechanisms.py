@@ -81,6 +81,17 @@ MISTAKES = {
     "lengths where it is loud": ("one-bit.js", "noise.below(LENGTH_ONE_IN) === 0", "scores[0] > count * design.clip"),
     "lengths of other ballots": ("one-bit.js", "22 * (n - 1)", "22 * n"),
     "scores of another sign": ("one-bit.js", "drawn < score + count * clip", "drawn < count * clip - score"),
+    "a second answer that is not turned over": (
+        "reliability.js",
+        "same === noise.toss(FLIP, epsilon) ? -1 : 1",
+        "same ? 1 : -1",
+    ),
+    "a bit where answers differ": ("reliability.js", "noise.below(ONE_IN) === 0", "!same"),
+    "the same side taken for the same outcome": (
+        "reliability.js",
+        "? first === chosen : first !== chosen",
+        "? first === chosen : first === chosen",
+    ),
     "zeros too often": ("noise.js", "(q << (bits + 1n))", "(q << bits)"),
     "noise of one sign": ("noise.js", "(negative ? -size : size)", "size"),
     "a tail that ends at once": ("noise.js", "while (toss(random, this.#coins[TAIL]))", "while (false)"),

@@ -60,6 +60,8 @@ OTHER_POLLS = {
     "synthetic": {"study": "synthetic-4", "paradigm": "vldp", **LEVEL},
     "coin": {"study": "kidney", "paradigm": "aldp", **LEVEL},
     "central-coin": {"paradigm": "vlcp"},
+    "twice": {"study": "kidney", "paradigm": "aldp", "mechanism": "randomised-response", **LEVEL},
+    "central-twice": {"study": "kidney", "paradigm": "rlcp"},
     "by-link": {"paradigm": "rldp", "entry": "links", **LEVEL},
     "released": {"paradigm": "rldp", "mechanism": "score", **LEVEL},
     "closed": {"paradigm": "rldp", **LEVEL},
@@ -77,6 +79,8 @@ def service(tmp_path_factory):
                 study["drawing"]["dilemmas"] = DILEMMAS
             if name.endswith("coin"):
                 study["indifference"] = "Treat them equally: toss a coin"
+            if name.endswith("twice"):
+                study["repeat"] = True
             store.polls.add(poll_from_dict({**given, "name": name, "study": study}))
         store.polls.close("closed")
         store.releases.put("released", crowds_release(store.polls.known("released")), date(2026, 1, 2), None)

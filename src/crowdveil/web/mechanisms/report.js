@@ -17,6 +17,7 @@ import { oneChoice } from "./one-choice.js";
 import { systemRandom } from "./random.js";
 import { randomisedResponse } from "./randomised-response.js";
 import { checkedEpsilon, positive, recordsOf, row } from "./records.js";
+import { alike, withReliability } from "./reliability.js";
 import { score } from "./score.js";
 import { sha256 } from "./sha256.js";
 import { fingerprint } from "./study.js";
@@ -84,9 +85,10 @@ export function carries(name, { indifference }) {
  * @param {number} epsilonMicro one of the poll's levels
  * @param {Record<string, string> | null} about true option ids by question id
  * @param {import("./random.js").Random} random
+ * @param {import("./reliability.js").Repeat | null} repeat the second answer to a dilemma, where the study asks one twice
  * @returns {string}
  */
-export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, random = systemRandom()) {
+export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, random = systemRandom(), repeat = null) {
   if (!Object.hasOwn(MECHANISMS, poll.mechanism)) throw new RangeError(`no report is made by ${poll.mechanism}`);
   const noise = new Noise(random);
   if (!carries(poll.mechanism, poll.study)) throw new RangeError(`${poll.mechanism} does not carry all answers`);
@@ -105,10 +107,14 @@ export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, 
       size: (most) => sizeOf(poll.levels, epsilon, most),
     });
   };
-  const payload =
+  const answered = () =>
     !three || mechanism === randomisedResponse
       ? report(checked.map((choice) => (choice === "neither" ? "left" : choice)))
       : withIndifference(checked, epsilon, noise, report);
+  if ((repeat !== null) !== (poll.study.repeat === true)) throw new RangeError("a repeat is answered where it is asked");
+  const payload = repeat
+    ? withReliability(alike(checked, checkedRepeat(three, repeat)), epsilon, noise, answered)
+    : answered();
   const { questions, about_epsilon_micro: aboutEpsilon } = poll;
   return jsonText({
     format: FORMAT,
@@ -130,6 +136,12 @@ function checkedChoices(three, choices) {
     if (!allowed.includes(choice)) throw new RangeError(`an answer is ${allowed.join(" or ")}, not ${choice}`);
   }
   return choices;
+}
+
+/** @param {boolean} three @param {import("./reliability.js").Repeat} repeat */
+function checkedRepeat(three, repeat) {
+  checkedChoices(three, [repeat.chosen]);
+  return repeat;
 }
 
 /** @param {import("./random.js").Random} random @returns {string} a ballot token: 16 random bytes in base64url */

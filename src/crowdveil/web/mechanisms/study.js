@@ -28,6 +28,7 @@
  * @property {string} title
  * @property {string} question
  * @property {string} [indifference] the words of the third answer, in studies that allow it
+ * @property {boolean} [repeat] whether one dilemma is asked a second time, mirrored
  * @property {number} norm_bound
  * @property {number} [record_norm]
  * @property {string[]} [parts]
@@ -66,6 +67,9 @@
  */
 
 import { sha256 } from "./sha256.js";
+
+/** The number of answers of a whole ballot: one to each dilemma, and one to a repeat. @param {Study} study */
+export const answersOf = ({ drawing, repeat }) => drawing.dilemmas + (repeat ? 1 : 0);
 
 /** The numbers of a study that Python holds as floats, and so writes with a point or an exponent. */
 const FLOATS = ["norm_bound", "record_norm", "low", "high", "unit", "levels", "lean"];

@@ -4,6 +4,7 @@
  */
 
 import { h } from "../markup.js";
+import { answersOf } from "../mechanisms/study.js";
 import { guesses, guessLegend, wayOfAnswer } from "../protection-picture.js";
 import { epsilonOf, isCentral, odds, protectedKey, rightOf100, together } from "../promise.js";
 import { relayedGuess, throughRelay } from "../relay/words.js";
@@ -20,7 +21,7 @@ const SECONDS_A_DILEMMA = 15;
 export function welcome(page) {
   const { poll, words, language } = page;
   const say = language.say.bind(language);
-  const dilemmas = poll.study.drawing.dilemmas;
+  const dilemmas = answersOf(poll.study);
   const seen = isCentral(poll) ? "central" : "distributed";
   const agreed = h("input", { type: "checkbox", id: "agree", required: true });
   const missing = h("p", { class: "missing", id: "missing", role: "alert" });
@@ -51,7 +52,12 @@ export function welcome(page) {
     h(
       "ul",
       { class: "three" },
-      h("li", {}, say("what_you_do", { dilemmas, minutes: Math.max(1, Math.ceil((dilemmas * SECONDS_A_DILEMMA) / 60)) })),
+      h(
+        "li",
+        {},
+        say("what_you_do", { dilemmas, minutes: Math.max(1, Math.ceil((dilemmas * SECONDS_A_DILEMMA) / 60)) }),
+        poll.study.repeat ? ` ${say("asked_twice")}` : null,
+      ),
       h("li", {}, poll.relay ? say("short_relayed") : say(`short_${seen}`)),
       h("li", {}, poll.relay ? relayedGuess(poll, language) : guessWords(poll, language)),
     ),

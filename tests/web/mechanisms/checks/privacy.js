@@ -15,7 +15,7 @@ const EPSILON = 1_000_000;
 export async function checkPrivacy(base) {
   const js = await load(base);
   const failures = new Failures();
-  for (const check of [subset, choices, few, bits, about, preference, coefficients, linear, scores, hostileServer]) {
+  for (const check of [subset, choices, few, bits, about, preference, coefficients, linear, scores, reliability, hostileServer]) {
     try {
       check(js, failures);
     } catch (error) {
@@ -51,6 +51,32 @@ function subset(js, failures) {
       const wanted = preferences[d][i].map((count) => `${gain.times(new Fraction(BigInt(count), 4n))}`);
       failures.same(`${name}: mean`, meanOf(law).map(String), wanted);
     });
+  }
+}
+
+/**
+ * A dilemma asked twice: the bit is e^epsilon-private for whatever was answered, reached; one report in ten is the bit,
+ * and the mechanism's own is as it was.
+ * @param {Modules} js
+ * @param {Failures} failures
+ */
+function reliability(js, failures) {
+  const law = (/** @type {boolean} */ same) =>
+    lawOf((noise) => js.withReliability(same, EPSILON, noise, () => ({ report: "its own" })));
+  const bits = [true, false].map((same) => lawOf((noise) => js.alikeBit(same, EPSILON, noise)));
+  failures.same("reliability: worst ratio", `${worstRatio(bits)}`, `${expOf(EPSILON)}`);
+  failures.same("reliability: worst ratio of reports", `${worstRatio([law(true), law(false)])}`, `${expOf(EPSILON)}`);
+  for (const same of [true, false]) {
+    failures.same("reliability: sum", `${total(law(same))}`, "1/1");
+    const own = [...law(same)].find(([text]) => text.includes("its own"));
+    failures.same("reliability: nine in ten", `${own?.[1]}`, "9/10");
+  }
+  const answers = ["left", "right", "neither"];
+  for (const first of answers) {
+    for (const chosen of answers) {
+      const turned = { left: "right", right: "left", neither: "neither" }[first];
+      failures.same(`alike: ${first}, then ${chosen}`, js.alike(["left", first], { place: 1, chosen }), chosen === turned);
+    }
   }
 }
 

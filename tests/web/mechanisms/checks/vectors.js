@@ -120,14 +120,16 @@ const CHECKS = {
 
   "scripted-reports": checkReports,
   "third-answer": checkReports,
+  repeats: checkReports,
+  "repeats-of-three": checkReports,
 };
 
 /** @param {any} vector @param {import("./modules.js").Modules} js @param {Failures} failures */
 function checkReports(vector, js, failures) {
   for (const { mechanism, epsilon_micro: micro, seed, report } of vector.cases) {
     const random = scriptedRandom(seed, js);
-    const { polls, dilemmas, choices, about } = vector;
-    const made = js.makeReport(polls[mechanism], dilemmas, choices, micro, about, random);
+    const { polls, dilemmas, choices, about, repeat = null } = vector;
+    const made = js.makeReport(polls[mechanism], dilemmas, choices, micro, about, random, repeat);
     failures.same(`report ${seed}`, made, report);
   }
 }
