@@ -56,7 +56,8 @@ class BallotFit:
     stretch: FloatArray
     """Covariance of the center over what is not known of lengths."""
     doubt: FloatArray
-    """How far the center may be off along each axis because voters differ more or less than assumed."""
+    """How far the center may be off along each axis because voters differ more or less than assumed, and because it is
+    a line in what was seen."""
 
 
 def fit_ballots(
@@ -85,7 +86,7 @@ def fit_ballots(
         center=np.asarray(center, np.float64),
         gain=np.asarray(np.mean([crowd.gain for crowd in crowds], axis=0), np.float64),
         stretch=np.asarray((apart.T * weights) @ apart, np.float64),
-        doubt=np.asarray(np.max([np.abs(crowd.center - center) for crowd in crowds], axis=0), np.float64),
+        doubt=np.asarray(np.max([np.abs(crowd.center - center) for crowd in crowds], axis=0) + usual.bent, np.float64),
     )
 
 
@@ -117,6 +118,9 @@ class _Line:
     """The most probable b."""
     center: FloatArray
     gain: FloatArray
+    """How noise moves the estimate, as the slope at the most probable b carries it."""
+    bent: FloatArray
+    """How far the line misses the most probable preference, along each axis."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +151,15 @@ class _Lines:
         point = common - spread @ prior @ common
         expected, slope = self.ballots.shown(point, told, tau)
         passed, turned = pooled_probit(self.ballots.dilemmas, point, tau)
-        gain = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
-        return _Line(common, passed + gain @ (self.observed - expected), gain)
+        line = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
+        shown, slope = self.ballots.shown(common, told, tau)
+        pooled, carried = pooled_probit(self.ballots.dilemmas, common, tau)
+        return _Line(
+            common,
+            passed + line @ (self.observed - expected),
+            np.asarray(np.linalg.solve(slope.T, carried.T).T, np.float64),
+            np.abs(pooled - passed - line @ (shown - expected)),
+        )
 
 
 def _mixed(

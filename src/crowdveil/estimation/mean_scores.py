@@ -6,7 +6,10 @@ wanted is the pooled probit: the gamma whose Phi(gamma . x) comes nearest to P i
 differ, so P is no probit itself, but P(x) = Phi(r b . x) with an r that is less for longer dilemmas (``disagreement``).
 Clipping plays long dilemmas down, in which voters are least of one mind: the probit that explains the clipped scores is
 larger than the pooled one. So b is fitted to the scores, by Gauss-Newton with the prior of ``prior``, and then gamma
-to P. Two things are not told by the scores, and bounded:
+to P. The unshrunk estimate is a line in the scores. Its point is nearer to zero than the most probable preference, so
+that noise does not bend it; how far it misses that preference, were that the crowd's, is a bound on what the line does
+to it, and noise is carried as far as the scores' slope at that preference does. Two more things are not told by the
+scores, and bounded:
 
 - How much voters differ.
 - The dilemmas, where they were not drawn by the study's generator (``tilted_design``): what is not known of their tilt.
@@ -64,7 +67,7 @@ def fit_mean_scores(
         usual.covariance + told + untold + np.diag(apart**2) / 4,
         usual.center,
         usual.gain,
-        apart + TILT_REACH * np.sqrt(np.diag(untold)),
+        apart + usual.bent + TILT_REACH * np.sqrt(np.diag(untold)),
         told,
     )
 
@@ -77,8 +80,10 @@ class _Fit:
     covariance: FloatArray
     center: FloatArray
     gain: FloatArray
+    bent: FloatArray
+    """How far the line through the center misses the most probable preference, along each axis."""
     seen: FloatArray
-    """The margin of each dilemma at which center and gain are taken."""
+    """The margin of each dilemma at which the line is taken."""
 
 
 class _Crowd:
@@ -104,20 +109,22 @@ class _Crowd:
             if np.abs(step).max() <= _SETTLED:
                 break
         pooled, carried = pooled_probit(self._along, common, self._tau)
-        _, slope = self._expected(common)
+        shown, slope = self._expected(common)
         spread = np.linalg.inv(slope.T @ precision @ slope + prior)
+        gain = np.asarray(np.linalg.solve(slope.T, carried.T).T, np.float64)
         # The unshrunk estimate is a line through a point that is nearer to zero the more is noise: were it the most
         # probable preference itself, noise would bend the line.
         point = common - spread @ prior @ common
         passed, turned = pooled_probit(self._along, point, self._tau)
         expected, slope = self._expected(point)
-        gain = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
+        line = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
         return _Fit(
             common=common,
             mean=pooled,
             covariance=carried @ spread @ carried.T,
-            center=passed + gain @ (scores - expected),
+            center=passed + line @ (scores - expected),
             gain=gain,
+            bent=np.abs(pooled - passed - line @ (shown - expected)),
             seen=self._seen @ point,
         )
 
