@@ -42,9 +42,16 @@ REPEATED = replace(STUDY, name="repeated", repeat=True)
 """The same, where one dilemma is asked twice."""
 REPEATED_THIRD = replace(THIRD_ANSWER, name="repeated-third", repeat=True)
 """Both."""
-TRUTH = "old"
-OPTIONS = ("young", "old", "in between")
-QUESTIONS = [{"id": "age", "options": [{"id": option} for option in OPTIONS]}]
+SINGLE, SEVERAL = ("young", "old", "in between"), ("bus", "train", "bicycle", "on foot")
+QUESTIONS = [
+    {"id": "age", "options": [{"id": option} for option in SINGLE]},
+    {"id": "travel", "kind": "several", "options": [{"id": option} for option in SEVERAL]},
+    {"id": "height", "kind": "number", "low": 140, "high": 219, "step": 10},
+    {"id": "check", "kind": "scale", "low": 1, "high": 3, "expected": 2},
+    {"id": "trust", "kind": "scale", "low": -2, "high": 2},
+]
+"""One of each kind that noise can protect, and an attention check, of which nothing is sent."""
+ABOUT = {"age": "old", "travel": ["on foot", "train"], "height": 178, "check": 3, "trust": -1}
 ABOUT_EPSILON = Epsilon("0.7")
 EPSILONS = (Epsilon(1), Epsilon(6))
 
@@ -86,7 +93,7 @@ def scripted_reports() -> dict[str, Any]:
         "polls": {mechanism: poll(mechanism, STUDY) for mechanism in DISTRIBUTED},
         "dilemmas": dilemmas,
         "choices": choices,
-        "about": {"age": TRUTH},
+        "about": ABOUT,
         "cases": cases,
     }
 
@@ -108,7 +115,7 @@ def third_answer() -> dict[str, Any]:
         "polls": {mechanism: poll(mechanism, THIRD_ANSWER) for mechanism in carrying},
         "dilemmas": dilemmas,
         "choices": indifferent,
-        "about": {"age": TRUTH},
+        "about": ABOUT,
         "cases": cases,
     }
 
@@ -128,7 +135,7 @@ def repeats() -> dict[str, Any]:
         "dilemmas": dilemmas,
         "choices": choices,
         "repeat": {"place": 2, "chosen": turned},
-        "about": {"age": TRUTH},
+        "about": ABOUT,
         "cases": cases,
     }
 
@@ -148,7 +155,7 @@ def repeats_of_three() -> dict[str, Any]:
         "dilemmas": dilemmas,
         "choices": indifferent,
         "repeat": {"place": 3, "chosen": "left"},
-        "about": {"age": TRUTH},
+        "about": ABOUT,
         "cases": cases,
     }
 
@@ -167,10 +174,23 @@ def _case(mechanism: str, epsilon: Epsilon, seed: str, ballots: Ballots) -> dict
     study, noise, epsilons = ballots.study, ScriptedNoise(seed), Epsilons.same(epsilon, 1)
     made = distributed(mechanism, study).report(ballots, Settings(study, study.norm_bound, drawn=True), epsilons, noise)
     (body,) = write_reports(mechanism, study, epsilons, made)
-    truth = np.array([OPTIONS.index(TRUTH)])
-    (option,) = AboutYou().report(truth, len(OPTIONS), Epsilons.same(ABOUT_EPSILON, 1), noise)
-    body["about"] = {"age": OPTIONS[option]}
+    body["about"] = _about(noise)
     return {"mechanism": mechanism, "epsilon_micro": epsilon.micro, "seed": seed, "report": _text(body)}
+
+
+def _about(noise: ScriptedNoise) -> dict[str, Any]:
+    """What is reported of ABOUT: the height of 178 is in the range that begins with 170."""
+    mechanism, epsilons = AboutYou(), Epsilons.same(ABOUT_EPSILON, 1)
+    (age,) = mechanism.report(np.array([1]), len(SINGLE), epsilons, noise)
+    (asked,), (said,) = mechanism.report_several(np.array([[False, True, False, True]]), epsilons, noise)
+    (height,) = mechanism.report(np.array([3]), 8, epsilons, noise)
+    (trust,) = mechanism.report(np.array([1]), 5, epsilons, noise)
+    return {
+        "age": SINGLE[age],
+        "travel": {SEVERAL[asked]: bool(said)},
+        "height": 140 + 10 * int(height),
+        "trust": int(trust) - 2,
+    }
 
 
 def _session() -> tuple[list[dict[str, Any]], list[str], Ballots]:

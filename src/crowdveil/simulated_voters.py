@@ -20,6 +20,7 @@ from crowdveil.client import Client, Poll, Refusal
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.ballot import NEITHER
 from crowdveil.protocol.polls import Entry, State
+from crowdveil.protocol.questions import Answer, Question, QuestionKind
 from crowdveil.sources.simulated import TAU
 from crowdveil.study.study import Dilemma
 
@@ -83,11 +84,18 @@ class SimulatedVoter:
         """Choose a level of privacy at random."""
         return self.poll.levels[int(self.rng.integers(len(self.poll.levels)))].name
 
-    def about(self) -> dict[str, str]:
+    def about(self) -> dict[str, Answer]:
         """Answer the about-you questions at random."""
-        return {
-            question: options[int(self.rng.integers(len(options)))] for question, options in self.poll.options.items()
-        }
+        return {question.id: self._answer(question) for question in self.poll.sent_questions}
+
+    def _answer(self, question: Question) -> Answer:
+        levels = question.levels
+        match question.kind:
+            case QuestionKind.TEXT:
+                return "A simulated voter."
+            case QuestionKind.SEVERAL:
+                return [str(level) for level in levels if self.rng.random() < 0.5]
+        return levels[int(self.rng.integers(len(levels)))]
 
 
 def find_poll(client: Client, wanted: str | None) -> Poll:

@@ -10,7 +10,7 @@ from laws_of_reports import flipped_law
 
 from crowdveil.audit.laws import gaussian_fit
 from crowdveil.audit.neighbours import Effort, worst_neighbours
-from crowdveil.audit.promises import AboutYouPromise, GaussianPromise, ShuffledPromise
+from crowdveil.audit.promises import AboutYouPromise, GaussianPromise, SeveralPromise, ShuffledPromise
 from crowdveil.audit.sabotage import WrongOdds
 from crowdveil.audit.setups import Central
 from crowdveil.audit.trial import Point, Verdict, put_on_trial
@@ -115,3 +115,13 @@ def test_what_voters_say_of_themselves_is_attacked_up_to_its_epsilon(options):
     assert honest.evidence.judged <= 1
     careless = WrongOdds(keep_odds(options), Odds(1, 0, 1, 0))
     assert put_on_trial(AboutYouPromise(options, ONE, careless), DRAWS, "always true").evidence.shown > 6
+
+
+@pytest.mark.parametrize("options", [2, 9])
+def test_what_voters_tick_is_attacked_up_to_its_epsilon(options):
+    """A tick is told e^epsilon : 1; an option that is drawn among those that were ticked gives them away."""
+    honest = put_on_trial(SeveralPromise(options, ONE, BulkNoise()), DRAWS)
+    assert honest.verdict in (Verdict.TIGHT, Verdict.HOLDS)
+    assert honest.evidence.judged <= 1
+    careless = SeveralPromise(options, ONE, BulkNoise(), careless=True)
+    assert put_on_trial(careless, DRAWS, "ticked only").evidence.shown > 6

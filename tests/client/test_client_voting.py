@@ -239,13 +239,13 @@ class Scripted(BulkNoise):
 def test_about_you_answers_keep_the_odds(described, epsilon):
     poll = read_poll({**described, "about_epsilon_micro": Epsilon(epsilon).micro})
     kept = Scripted(True, 0)
-    assert _perturbed(poll, "age", "middle", kept) == "middle"
+    assert _perturbed(poll, poll.questions[0], "middle", kept) == "middle"
     (odds, (micro,)), others = kept.asked
     assert others == 2
     (floor,) = Coin(odds, micro).floors(40)
     factor = math.exp(float(epsilon))
     assert floor / 2**40 == pytest.approx(factor / (factor + 2), abs=2**-39)
-    reported = [_perturbed(poll, "age", "middle", Scripted(False, number)) for number in range(2)]
+    reported = [_perturbed(poll, poll.questions[0], "middle", Scripted(False, number)) for number in range(2)]
     assert reported == ["young", "old"]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
+from tests.kinds_of_question import NOISY, TEXT
 from tests.service.voters import ballot, poll, report_row, reports
 
 from crowdveil.protocol.submission import new_token, report_id
@@ -174,6 +175,17 @@ def test_about_you(client: TestClient, service: Service) -> None:
         "{'age': 'old'}",
         "{}",
     ]
+
+
+def test_answers_of_every_kind_are_stored_as_they_were_sent(client: TestClient, service: Service) -> None:
+    service.store.polls.add(asking(paradigm="vlcp", about_epsilon=None, questions=[*NOISY, TEXT]))
+    about = {"travel": ["bus", "bike"], "years": 28, "trust": 4, "why": 'So\n"it" is, ☃'}
+    body = {**ballot(service.store.polls.known("p"), 3), "about": about}
+    BallotBody.model_validate_json(json.dumps(body))
+    assert put(client, "ballot", body).status_code == 201
+    assert [one.about for one in next(service.store.submissions.ballots("p"))] == [about]
+    told = put(client, "ballot", {**body, "about": {"trust": 4}}).json()["error"]
+    assert (told["reason"], told["message"]) == ("wrong-about", "question years has to be answered")
 
 
 def test_links_closing_and_withdrawing(client: TestClient, service: Service) -> None:

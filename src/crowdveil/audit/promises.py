@@ -317,3 +317,51 @@ class AboutYouPromise:
     def same_release(self) -> bool:
         """Return True: the rows are all that leaves."""
         return True
+
+
+@dataclass(frozen=True)
+class SeveralPromise:
+    """A voter's ticks at several options: only the first of them, or all others."""
+
+    options: int
+    epsilon: Epsilon
+    noise: Noise
+    careless: bool = False
+    """Whether the device draws its option among those that were ticked, as it must not."""
+
+    name = AboutYou.name
+    paradigm = ""
+    neighbours = "one set of ticks, and its opposite: they differ in whatever option is drawn"
+    reach = None
+
+    @property
+    def remark(self) -> str:
+        """The number of options."""
+        return f"{self.options} options to tick"
+
+    @property
+    def promised(self) -> Sequence[Point]:
+        """The epsilon."""
+        return [Point(self.epsilon.value)]
+
+    def sample(self, left: bool, draws: int) -> Rows:
+        """Report the ticks again and again."""
+        ticked = np.zeros((draws, self.options), np.bool_)
+        ticked[:, 0] = True
+        if not left:
+            ticked = ~ticked
+        asked, said = AboutYou().report_several(ticked, Epsilons.same(self.epsilon, draws), self.noise)
+        if self.careless:
+            asked = np.argmax(ticked, axis=1)
+        return np.column_stack([asked * 2 + said])
+
+    def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
+        """Return none: how often each report comes says everything, and is learned."""
+        return []
+
+    def noise_p_value(self, rows: Rows) -> None:
+        """Return None: no noise is added."""
+
+    def same_release(self) -> bool:
+        """Return True: the rows are all that leaves."""
+        return True

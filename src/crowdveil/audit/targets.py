@@ -21,7 +21,7 @@ from crowdveil.audit.groups import (
 )
 from crowdveil.audit.later_step import LaterStep
 from crowdveil.audit.neighbours import Effort, Neighbours, on_two_axes, turned, worst_neighbours
-from crowdveil.audit.promises import AboutYouPromise, GaussianPromise, PurePromise, ShuffledPromise
+from crowdveil.audit.promises import AboutYouPromise, GaussianPromise, PurePromise, SeveralPromise, ShuffledPromise
 from crowdveil.audit.relayed_view import HostsView, RelaysView, keep_order, without_padding
 from crowdveil.audit.sabotage import (
     LoudestAxis,
@@ -128,6 +128,7 @@ def promises(epsilon: Epsilon) -> list[Target]:
         _pure(_one_choice(epsilon, "all choices"), neighbours=_all_turned),
         _pure(_one_choice(TWO_CHOICES, "all choices, two sent"), neighbours=_all_turned),
         _about_you(epsilon),
+        _several(epsilon),
         *(_pure(_effect_counts(name, epsilon)) for name in ("vlcp", "rlcp", "alcp")),
         _effects(moves_group(epsilon)),
         _effects(moves_scenario(epsilon)),
@@ -181,6 +182,7 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
         _pure(signed_zeros, neighbours=_one_turned, bug="a zero keeps its sign"),
         _pure(two_sent, WholeBudgetForEach, _all_turned, "epsilon not split"),
         _about_you(epsilon, lambda: WrongOdds(keep_odds(OPTIONS), keep_odds(2)), "odds of two options for three"),
+        _several(epsilon, careless=True, bug="an option drawn among those that were ticked"),
         _pure(_effect_counts("rlcp", epsilon), NoisePerCoordinate, bug="sensitivity per coordinate"),
         _effects(moves_group(epsilon).with_sensitivity(STEPS), "the group that is entered forgotten"),
         _effects(moves_scenario(epsilon).with_sensitivity(STEPS), "the scenario that is entered forgotten"),
@@ -253,6 +255,10 @@ def _relayed(view: HostsView | RelaysView, bug: str | None = None) -> Target:
 
 def _hosts_view() -> HostsView:
     return HostsView(_small(2), SHUFFLED_SIGNS, RELAYED_VOTERS, RELAYED_VOTERS)
+
+
+def _several(epsilon: Epsilon, *, careless: bool = False, bug: str | None = None) -> Target:
+    return Target(AboutYou.name, lambda effort: SeveralPromise(OPTIONS, epsilon, BulkNoise(), careless), bug)
 
 
 def _about_you(epsilon: Epsilon, noise: Callable[[], Noise] = BulkNoise, bug: str | None = None) -> Target:

@@ -23,6 +23,7 @@ from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.ballot import Repeat, mirrored, read_session, repeatable
 from crowdveil.protocol.decisions import CURRENT, RemoteDecision, read_decision
 from crowdveil.protocol.polls import Poll, PollSummary, State
+from crowdveil.protocol.questions import Answer
 from crowdveil.protocol.relay import SEALED_TYPE, check_fingerprint
 from crowdveil.protocol.submission import Receipt, Status, Submission, new_token
 from crowdveil.releases import Release, release_from_dict
@@ -140,13 +141,14 @@ class Client:
         choose: Choose,
         level: str | None = None,
         *,
-        about: Mapping[str, str] | None = None,
+        about: Mapping[str, Answer] | None = None,
         token: str | None = None,
     ) -> VoterReceipt:
         """Answer a session's dilemmas and send what comes of it.
 
         In a distributed poll the choices do not leave this machine: exact noise is added here, for the level of privacy
-        (by name; None takes the most private one). ``token`` is that of a voter's link, where the poll has links.
+        (by name; None takes the most private one). ``about`` answers questions by their id: an option's id, a list of
+        them, a whole number or a text. ``token`` is that of a voter's link, where the poll has links.
         """
         return self.send(self.submission(poll, choose, level, about=about, token=token))
 
@@ -156,7 +158,7 @@ class Client:
         choose: Choose,
         level: str | None = None,
         *,
-        about: Mapping[str, str] | None = None,
+        about: Mapping[str, Answer] | None = None,
         token: str | None = None,
     ) -> Submission:
         """Answer a session's dilemmas without sending anything: the first half of ``vote``.

@@ -19,9 +19,10 @@ from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import distributed
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.protocol.ballot import Repeat, answers, check_about, write_ballot
+from crowdveil.protocol.ballot import Repeat, answers, exact_answers, write_ballot
 from crowdveil.protocol.description import check_mechanism
 from crowdveil.protocol.polls import Level, Poll
+from crowdveil.protocol.questions import Answer, Question
 from crowdveil.protocol.relay import configuration_of
 from crowdveil.protocol.report import write_reports
 from crowdveil.protocol.submission import Kind, Submission
@@ -38,7 +39,7 @@ def make_submission(
     dilemmas: Sequence[Dilemma],
     choices: Sequence[str],
     level: Level,
-    about: Mapping[str, str],
+    about: Mapping[str, Answer],
     token: str,
     noise: Noise,
     repeat: Repeat | None = None,
@@ -47,7 +48,7 @@ def make_submission(
 
     ``repeat`` is the second answer to a dilemma, where the study asks one twice.
     """
-    check_about(about, poll)
+    exact = exact_answers(about, poll)
     if (repeat is not None) != poll.study.repeat:
         how_many = "one second answer" if poll.study.repeat else "no second answer"
         raise CrowdveilError(f"a ballot of study {poll.study.name} has {how_many}")
@@ -56,13 +57,13 @@ def make_submission(
             allowed = " or ".join(map(repr, answers(poll.study)))
             raise CrowdveilError(f"a voter chose {choice!r}: choose {allowed}")
     if not poll.distributed:
-        ballot = write_ballot(poll.study, dilemmas, choices, about, repeat)
+        ballot = write_ballot(poll.study, dilemmas, choices, exact, repeat)
         return Submission(poll.name, Kind.BALLOT, token, _bytes(ballot))
     report = make_report(poll, dilemmas, choices, level, noise, repeat)
     if poll.relay is not None:
         sealed = configuration_of(poll).seal(report)
         return Submission(poll.name, Kind.SEALED, token, sealed, poll.relay.url)
-    noisy = {question: _perturbed(poll, question, option, noise) for question, option in about.items()}
+    noisy = {q.id: _perturbed(poll, q, exact[q.id], noise) for q in poll.sent_questions if q.id in exact}
     return Submission(poll.name, Kind.REPORT, token, _bytes({**report, **({"about": noisy} if noisy else {})}))
 
 
@@ -92,13 +93,20 @@ def make_report(
     return write_reports(poll.mechanism, poll.study, epsilons, batch)[0]
 
 
-def _perturbed(poll: Poll, question: str, option: str, noise: Noise) -> str:
-    """Report an option in place of the true one, by the about-you mechanism."""
+def _perturbed(poll: Poll, question: Question, truth: Answer, noise: Noise) -> Answer:
+    """Report something in place of the true answer, by the about-you mechanism."""
     if poll.about_epsilon is None:
         raise CrowdveilError(f"poll {poll.name} names no epsilon for its about-you questions: leave them out")
-    options = poll.options[question]
-    truth = np.array([options.index(option)])
-    return options[int(AboutYou().report(truth, len(options), Epsilons.same(poll.about_epsilon, 1), noise)[0])]
+    epsilons: Epsilons = Epsilons.same(poll.about_epsilon, 1)
+    levels: list[str | int] = [*question.levels]
+    if isinstance(truth, list):
+        ticks = np.array([[level in truth for level in levels]])
+        (asked,), (said,) = AboutYou().report_several(ticks, epsilons, noise)
+        return {str(levels[int(asked)]): bool(said)}
+    (reported,) = AboutYou().report(
+        np.array([[level == truth for level in levels].index(True)]), len(levels), epsilons, noise
+    )
+    return levels[int(reported)]
 
 
 def _bytes(data: Mapping[str, Any]) -> bytes:

@@ -5,17 +5,20 @@ A ballot travels in central polls only, to a host whom its voter trusts. Both si
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import Poll
+from crowdveil.protocol.questions import Answer, Question
 from crowdveil.study.drawing import count_repeats, has_plenty, never_shown
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Dilemma, Study
+
+T = TypeVar("T")
 
 FORMAT = "crowdveil ballot 1"
 SIDES = ("left", "right")
@@ -96,7 +99,7 @@ def write_ballot(
     study: Study,
     dilemmas: Sequence[Dilemma],
     choices: Sequence[str],
-    about: Mapping[str, str],
+    about: Mapping[str, Answer],
     repeat: Repeat | None = None,
 ) -> dict[str, Any]:
     """Write what was chosen in which dilemma, exactly, for a host who is trusted with it."""
@@ -136,18 +139,34 @@ def split_repeat(records: Sequence[Mapping[str, Any]]) -> tuple[Sequence[Mapping
     return records[:-1], (first == second) if NEITHER in (first, second) else first != second
 
 
+def exact_answers(given: Mapping[str, Any], poll: Poll) -> dict[str, Answer]:
+    """Return what leaves a device of its voter's answers about herself, before noise; refuse what is no answer."""
+    return {question.id: _told(question, question.exact, answer) for question, answer in _asked(given, poll)}
+
+
 def check_about(given: Any, poll: Poll) -> None:
-    """Refuse answers to about-you questions that the poll does not ask. All of them are optional."""
-    asked = poll.options
+    """Refuse answers to about-you questions that no honest device of this poll sends."""
+    for question, answer in _asked(given, poll):
+        _told(question, question.check_noisy if poll.distributed else question.check_exact, answer)
+
+
+def _asked(given: Any, poll: Poll) -> list[tuple[Question, Any]]:
+    """Return each answer with its question, if all are asked and none is missing that has to be answered."""
+    asked = {question.id: question for question in poll.sent_questions}
     if not isinstance(given, Mapping) or any(name not in asked for name in given):
         known = ", ".join(asked) or "none"
         raise Refusal(Reason.WRONG_ABOUT, f"about must be an object with some of the poll's questions: {known}")
-    for name, option in given.items():
-        if option not in asked[name]:
-            raise Refusal(
-                Reason.WRONG_ABOUT,
-                f"the answer to question {name} must be one of {', '.join(asked[name])}, got {option!r}",
-            )
+    for question in asked.values():
+        if question.required and question.id not in given:
+            raise Refusal(Reason.WRONG_ABOUT, f"question {question.id} has to be answered")
+    return [(asked[name], answer) for name, answer in given.items()]
+
+
+def _told(question: Question, check: Callable[[Any], T], answer: Any) -> T:
+    try:
+        return check(answer)
+    except ValueError as error:
+        raise Refusal(Reason.WRONG_ABOUT, f"the answer to question {question.id} {error}") from None
 
 
 def _sides(dilemma: Dilemma) -> dict[str, list[float]]:

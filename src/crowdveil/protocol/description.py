@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,8 @@ from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, check_answers
 from crowdveil.privacy.planning.relay import relayed_bits
 from crowdveil.privacy.relayed import RelayedPromise
-from crowdveil.protocol.polls import Entry, Level, Option, Poll, Question, State
+from crowdveil.protocol.polls import Entry, Level, Poll, State
+from crowdveil.protocol.questions import Attention, Question
 from crowdveil.protocol.relay import read_relay, relay_terms
 from crowdveil.study.study import Study
 
@@ -81,11 +82,13 @@ def _terms(poll: Poll) -> dict[str, Any]:
         ],
         "scene": "road" if study.drawing.method == "moral-machine" else "cards",
         "entry": poll.entry.value,
-        "questions": [question.as_dict() for question in poll.questions],
+        "questions": [question.as_dict(expected=poll.distributed) for question in poll.questions],
+        "attention": None if poll.attention is None else asdict(poll.attention),
         "about_epsilon_micro": None if poll.about_epsilon is None else poll.about_epsilon.micro,
         "budget": None if poll.budget is None else {"epsilon_micro": poll.budget.micro},
         "contact": poll.contact,
         "consent": dict(poll.consent) or None,
+        "minimum_age": poll.minimum_age,
         "closes_on": None if poll.closes_on is None else poll.closes_on.isoformat(),
         "destroy_on": None if poll.destroy_on is None else poll.destroy_on.isoformat(),
         "return_url": poll.return_url,
@@ -158,15 +161,10 @@ def _read(data: Mapping[str, Any]) -> Poll:
         destroy_on=None if destroy_on is None else date.fromisoformat(destroy_on),
         return_url=data["return_url"],
         contact=data["contact"],
+        minimum_age=data["minimum_age"],
         consent=dict(data["consent"] or {}),
-        questions=tuple(
-            Question(
-                question["id"],
-                dict(question["text"]),
-                tuple(Option(option["id"], dict(option["text"])) for option in question["options"]),
-            )
-            for question in data["questions"]
-        ),
+        questions=tuple(map(Question.from_dict, data["questions"])),
+        attention=None if data["attention"] is None else Attention(**data["attention"]),
         about_epsilon=None if about is None else Epsilon.of_millionths(about),
     )
     return poll if data["relay"] is None else replace(poll, relay=read_relay(poll, data["relay"]))

@@ -6,27 +6,24 @@ A poll never changes once it is made: it is what voters agreed to. (A host can c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Paradigm, Place
 from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM, SMALLEST_BATCH, check_terms
+from crowdveil.protocol.questions import MOST_NOISY_LEVELS, Attention, Question, QuestionKind, Texts
 from crowdveil.study.study import Study
 
 LARGEST_BATCH = 100_000
 """Of the least size of a batch: what is handed over at once is less than twice that."""
 _RELAY = re.compile(r"https://[^\s<>\"/?#]+|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
+OLDEST = 120
 MOST_DILEMMAS = 1000
 """More than anybody answers; a device refuses to be shown more."""
-
-Texts = Mapping[str, str]
-"""Language -> text."""
 
 
 class Entry(StrEnum):
@@ -71,36 +68,6 @@ class Level:
 
     name: str
     epsilon: Epsilon
-
-
-@dataclass(frozen=True)
-class Option:
-    """One answer to choose from."""
-
-    id: str
-    text: Texts
-
-
-@dataclass(frozen=True)
-class Question:
-    """An about-you question. Nobody has to answer it."""
-
-    id: str
-    text: Texts
-    options: tuple[Option, ...]
-
-    def __post_init__(self) -> None:
-        ids = [option.id for option in self.options]
-        if len(ids) < 2 or len(set(ids)) < len(ids):
-            raise CrowdveilError(f"question {self.id!r} needs two or more options with different ids, got {ids}")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the question as plain data."""
-        return {
-            "id": self.id,
-            "text": dict(self.text),
-            "options": [{"id": option.id, "text": dict(option.text)} for option in self.options],
-        }
 
 
 @dataclass(frozen=True)
@@ -149,6 +116,10 @@ class Poll:
     questions: tuple[Question, ...] = ()
     about_epsilon: Epsilon | None = None
     """Distributed: what each answer to a question is protected with on the device."""
+    attention: Attention | None = None
+    """What voters are told of attention checks; None: there are none."""
+    minimum_age: int | None = None
+    """What voters declare to be at least; None: nothing is asked."""
     relay: RelayTerms | None = None
     """Who passes the reports on, shuffled and without their senders; None: devices send to the host."""
 
@@ -172,19 +143,45 @@ class Poll:
             raise CrowdveilError(
                 f"poll {self.name}: return_url must start with https:// or http://, got {self.return_url!r}"
             )
-        ids = [question.id for question in self.questions]
-        if len(set(ids)) < len(ids):
-            raise CrowdveilError(f"poll {self.name}: two questions have the same id: {', '.join(ids)}")
-        if bool(self.questions and self.distributed) != (self.about_epsilon is not None):
-            raise CrowdveilError(
-                f"poll {self.name}: about_epsilon protects the questions of a distributed poll; "
-                "give it there, and leave it out elsewhere"
-            )
-
+        self._check_questions()
+        if self.minimum_age is not None and not 1 <= self.minimum_age <= OLDEST:
+            raise CrowdveilError(f"poll {self.name}: minimum_age must be from 1 to {OLDEST}, got {self.minimum_age}")
         if self.destroy_on is not None and self.distributed:
             raise CrowdveilError(f"poll {self.name}: destroy_on is for central polls; this one has no exact answers")
         if self.relay is not None:
             self._check_relay()
+
+    def _check_questions(self) -> None:
+        ids = [question.id for question in self.questions]
+        if len(set(ids)) < len(ids):
+            raise CrowdveilError(f"poll {self.name}: two questions have the same id: {', '.join(ids)}")
+        if bool(self.sent_questions and self.distributed) != (self.about_epsilon is not None):
+            raise CrowdveilError(
+                f"poll {self.name}: about_epsilon protects the questions of a distributed poll; "
+                "give it there, and leave it out elsewhere"
+            )
+        for question in self.questions if self.distributed else ():
+            if question.kind is QuestionKind.TEXT:
+                raise CrowdveilError(
+                    f"poll {self.name}: question {question.id!r} asks for free text, which no noise can protect: "
+                    "ask it in a central poll (vlcp, rlcp, alcp), or offer options"
+                )
+            if question.kind is QuestionKind.NUMBER and len(question.levels) > MOST_NOISY_LEVELS:
+                raise CrowdveilError(
+                    f"poll {self.name}: question {question.id!r} has {len(question.levels):,} ranges, and coin tosses "
+                    f"among more than {MOST_NOISY_LEVELS} tell nothing: give a larger step, like 10"
+                )
+        checks = sum(question.expected is not None for question in self.questions)
+        told = 0 if self.attention is None else self.attention.checks
+        if self.distributed and (told != checks or (self.attention is not None and self.attention.left_out)):
+            raise CrowdveilError(
+                f"poll {self.name}: attention checks of a distributed poll are judged on the device and nothing about "
+                "them is sent: nobody can be left out for them"
+            )
+        if not checks <= told <= len(self.questions):
+            raise CrowdveilError(
+                f"poll {self.name} tells of {told} attention checks and has {len(self.questions)} questions"
+            )
 
     def _check_relay(self) -> None:
         """Refuse a relay where reports could tell their senders apart, or where no theorem covers them."""
@@ -206,7 +203,7 @@ class Poll:
             raise CrowdveilError(
                 f"poll {self.name}: a relay carries no report on a repeat, which study {self.study.name} asks for"
             )
-        if self.questions:
+        if self.sent_questions:
             raise CrowdveilError(
                 f"poll {self.name}: about-you questions would mark a report behind a relay: leave them out"
             )
@@ -225,9 +222,11 @@ class Poll:
         return None if self.distributed else self.levels[0].epsilon
 
     @property
-    def options(self) -> dict[str, tuple[str, ...]]:
-        """The about-you questions: the options of each, by their ids."""
-        return {question.id: tuple(option.id for option in question.options) for question in self.questions}
+    def sent_questions(self) -> tuple[Question, ...]:
+        """The questions whose answers leave the device: in a distributed poll, attention checks do not."""
+        if not self.distributed:
+            return self.questions
+        return tuple(question for question in self.questions if question.expected is None)
 
     def level(self, name: str | None) -> Level:
         """Find a level by its name; None takes the most private one."""

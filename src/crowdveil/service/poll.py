@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -17,6 +18,7 @@ from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, bits_to_report
 from crowdveil.privacy.mechanisms.registry import mechanism_name
 from crowdveil.protocol.polls import Level, Opening, Poll, State
+from crowdveil.protocol.questions import Answer
 from crowdveil.protocol.relay import padded
 from crowdveil.protocol.report import Terms, write_reports
 from crowdveil.study.translations import Translation
@@ -46,6 +48,9 @@ class HostedPoll(Poll):
             raise CrowdveilError(f"poll {self.name}: the quota must be 1 or more, got {self.quota}")
         if self.opens_on and self.closes_on and not self.opens_on <= self.closes_on:
             raise CrowdveilError(f"poll {self.name}: it closes on {self.closes_on}, before it opens on {self.opens_on}")
+        checks = sum(question.expected is not None for question in self.questions)
+        if checks != (0 if self.attention is None else self.attention.checks):
+            raise CrowdveilError(f"poll {self.name}: voters are to be told of its {checks} attention checks")
         if self.relay is not None and self.completion_code is not None:
             raise CrowdveilError(
                 f"poll {self.name}: a completion code comes from the host, who does not know who took part behind a "
@@ -73,6 +78,11 @@ class HostedPoll(Poll):
     def terms(self) -> Terms:
         """The terms that reports have to keep to."""
         return Terms(self.mechanism, self.settings, frozenset(level.epsilon for level in self.levels))
+
+    def failed_checks(self, about: Mapping[str, Answer]) -> int:
+        """Count the attention checks that somebody with these answers has failed; central polls only."""
+        checks = (question for question in self.questions if question.expected is not None)
+        return sum(not question.passed(about.get(question.id)) for question in checks)
 
     def state(self, today: date, closed_by_host: bool, participants: int, pilot: bool = False) -> State:
         """Return whether submissions are taken today. Who tries a poll out needs to heed neither dates nor quota."""

@@ -14,7 +14,8 @@ from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import mechanism_name
 from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST
-from crowdveil.protocol.polls import Entry, Level, Option, Question, RelayTerms, Texts
+from crowdveil.protocol.polls import Entry, Level, RelayTerms
+from crowdveil.protocol.questions import Attention, Option, Question, QuestionKind, Texts
 from crowdveil.service.poll import HostedPoll, expected_epsilons
 from crowdveil.study.bundled import load_study
 from crowdveil.study.plain_data import number
@@ -25,6 +26,8 @@ DEFAULT_LEVELS = {"strong": "0.5", "balanced": "1", "light": "2"}
 DEFAULT_BUDGET = "1"
 BUDGET_LEVEL = "total"
 """The name of a central poll's only level."""
+COUNTED, LEFT_OUT = "counted", "left-out"
+"""What becomes of voters who fail an attention check: the rule that a poll declares before it opens."""
 
 _KNOWN = (
     "name",
@@ -42,8 +45,10 @@ _KNOWN = (
     "completion_code",
     "contact",
     "consent",
+    "minimum_age",
     "questions",
     "about_epsilon",
+    "failed_checks",
     "translations",
     "relay",
     "batch",
@@ -93,6 +98,7 @@ def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Hoste
     if quota is not None and type(quota) is not int:
         raise CrowdveilError(f"{where}: quota must be a whole number, got {quota!r}")
     about = data.get("about_epsilon")
+    questions = tuple(_question(given, where) for given in _list(data, "questions", where))
     return HostedPoll(
         name=_text(data, "name", where) or "",
         study=study,
@@ -108,7 +114,9 @@ def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Hoste
         completion_code=_text(data, "completion_code", where),
         contact=_text(data, "contact", where),
         consent=_texts(data.get("consent", {}), f"{where}, consent"),
-        questions=tuple(_question(given, where) for given in _list(data, "questions", where)),
+        minimum_age=_whole(data, "minimum_age", where),
+        questions=questions,
+        attention=_attention(data, questions, where),
         about_epsilon=None if about is None else Epsilon(about),
         translations=_translations(data, study, beside, where),
         relay=_relay(data, where),
@@ -127,7 +135,9 @@ def poll_as_dict(poll: HostedPoll) -> dict[str, Any]:
         "completion_code": poll.completion_code,
         "contact": poll.contact,
         "consent": dict(poll.consent),
-        "questions": [question.as_dict() for question in poll.questions],
+        "minimum_age": poll.minimum_age,
+        "questions": [_question_as_dict(question) for question in poll.questions],
+        "failed_checks": poll.attention and poll.attention.left_out and LEFT_OUT,
         "about_epsilon": poll.about_epsilon and str(poll.about_epsilon),
         "translations": [_translation_as_dict(translation) for translation in poll.translations],
         **({} if poll.relay is None else _relay_as_dict(poll.relay)),
@@ -199,14 +209,61 @@ def _relay_as_dict(relay: RelayTerms) -> dict[str, Any]:
 
 
 def _question(given: Any, where: str) -> Question:
-    if not isinstance(given, Mapping) or set(given) != {"id", "text", "options"}:
-        raise CrowdveilError(f"{where}: a question is a table with id, text and options, got {given!r}")
+    if not isinstance(given, Mapping) or not {"id", "text"} <= set(given):
+        raise CrowdveilError(f"{where}: a question is a table with id, text and what its kind needs, got {given!r}")
+    where = f"{where}, question {given['id']!r}"
+    known = ("id", "text", "kind", "required", "options", "low", "high", "step", "ends", "expected")
+    if unknown := sorted(set(given) - set(known)):
+        raise CrowdveilError(f"{where}: unknown setting {unknown[0]!r}; known are {', '.join(known)}")
+    kind = given.get("kind", QuestionKind.SINGLE.value)
+    if kind not in list(QuestionKind):
+        raise CrowdveilError(f"{where}: kind must be one of {', '.join(QuestionKind)}, got {kind!r}")
     options = []
     for option in _list(given, "options", where):
         if not isinstance(option, Mapping) or set(option) != {"id", "text"}:
-            raise CrowdveilError(f"{where}, question {given['id']!r}: an option has id and text, got {option!r}")
+            raise CrowdveilError(f"{where}: an option has id and text, got {option!r}")
         options.append(Option(_id(option["id"], where), _texts(option["text"], where)))
-    return Question(_id(given["id"], where), _texts(given["text"], where), tuple(options))
+    ends = _list(given, "ends", where)
+    if ends and len(ends) != 2:
+        raise CrowdveilError(f"{where}: ends are two texts, of the lowest and of the highest point, got {ends!r}")
+    required = given.get("required", False)
+    if not isinstance(required, bool):
+        raise CrowdveilError(f"{where}: required must be true or false, got {required!r}")
+    return Question(
+        id=_id(given["id"], where),
+        text=_texts(given["text"], where),
+        options=tuple(options),
+        kind=QuestionKind(kind),
+        required=required,
+        low=_whole(given, "low", where),
+        high=_whole(given, "high", where),
+        step=1 if "step" not in given else _whole(given, "step", where) or 0,
+        ends=(_texts(ends[0], where), _texts(ends[1], where)) if ends else None,
+        expected=given.get("expected"),
+    )
+
+
+def _question_as_dict(question: Question) -> dict[str, Any]:
+    """Write a question with what is not as it comes."""
+    usual = {"kind": QuestionKind.SINGLE.value, "required": False, "options": [], "step": 1}
+    return {key: value for key, value in question.as_dict().items() if value is not None and value != usual.get(key)}
+
+
+def _attention(data: Mapping[str, Any], questions: tuple[Question, ...], where: str) -> Attention | None:
+    rule = _text(data, "failed_checks", where)
+    checks = sum(question.expected is not None for question in questions)
+    if rule not in (None, COUNTED, LEFT_OUT):
+        raise CrowdveilError(f"{where}: failed_checks must be {COUNTED!r} or {LEFT_OUT!r}, got {rule!r}")
+    if rule is not None and not checks:
+        raise CrowdveilError(f"{where}: failed_checks needs a question with expected = ..., and there is none")
+    return Attention(checks, rule == LEFT_OUT) if checks else None
+
+
+def _whole(data: Mapping[str, Any], key: str, where: str) -> int | None:
+    value = data.get(key)
+    if value is not None and type(value) is not int:
+        raise CrowdveilError(f"{where}: {key} must be a whole number, got {value!r}")
+    return value
 
 
 def _translations(data: Mapping[str, Any], study: Study, beside: Path | None, where: str) -> tuple[Translation, ...]:

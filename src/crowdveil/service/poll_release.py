@@ -95,7 +95,8 @@ def make_release(
 
 
 def _request(poll: HostedPoll, epsilon: Epsilon) -> Request:
-    return Request(poll.paradigm, epsilon, poll.mechanism)
+    rule = "attention checks passed" if poll.attention is not None and poll.attention.left_out else None
+    return Request(poll.paradigm, epsilon, poll.mechanism, public_selection=rule)
 
 
 def _spending(poll: HostedPoll, epsilon: Epsilon | None) -> Epsilon:

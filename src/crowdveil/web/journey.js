@@ -23,7 +23,7 @@
  * @property {number | null} repeat the place of the dilemma that the last one repeats, with its sides swapped
  * @property {(Choice | null)[]} choices
  * @property {number} place which dilemma is shown
- * @property {Record<string, string>} about
+ * @property {Record<string, import("./mechanisms/study.js").Answer>} about as they were given
  * @property {string | null} token
  * @property {string | null} body the exact text to send: made once, and never again after it was first sent
  * @property {string | null} [ciphertext] behind a relay: the body, encrypted once and never again
@@ -32,6 +32,7 @@
  * @property {boolean} withdrawn
  */
 
+import { exactAnswer } from "./mechanisms/about.js";
 import { mirrored } from "./mechanisms/reliability.js";
 
 /**
@@ -184,6 +185,8 @@ export function ballotText(fingerprint, poll, state) {
   const { dilemmas, choices, repeat } = answered(state);
   const records = dilemmas.map(({ left, right }, i) => ({ left, right, chosen: choices[i] }));
   const again = repeat ? [{ ...mirrored(dilemmas[repeat.place]), chosen: repeat.chosen, repeats: repeat.place }] : [];
-  const about = poll.questions.length > 0 ? { about: state.about } : {};
-  return JSON.stringify({ format: "crowdveil ballot 1", study: fingerprint, records: [...records, ...again], ...about });
+  const said = poll.questions.filter(({ id }) => Object.hasOwn(state.about, id));
+  const about = Object.fromEntries(said.map((question) => [question.id, exactAnswer(question, state.about[question.id])]));
+  const asked = poll.questions.length > 0 ? { about } : {};
+  return JSON.stringify({ format: "crowdveil ballot 1", study: fingerprint, records: [...records, ...again], ...asked });
 }

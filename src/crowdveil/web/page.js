@@ -81,10 +81,11 @@ export class Page {
   speak(language, words) {
     this.language = language;
     this.words = words;
-    const ticks = [...this.main.querySelectorAll("input")].map((input) => input.checked);
+    const inputs = () => [.../** @type {NodeListOf<HTMLInputElement>} */ (this.main.querySelectorAll("input, textarea"))];
+    const filled = inputs().map(({ checked, value }) => ({ checked, value }));
     const folds = [...this.main.querySelectorAll("details")].map((details) => details.open);
     this.show();
-    this.main.querySelectorAll("input").forEach((input, i) => (input.checked = ticks[i] ?? input.checked));
+    inputs().forEach((input, i) => Object.assign(input, filled[i]));
     this.main.querySelectorAll("details").forEach((details, i) => (details.open = folds[i] ?? details.open));
   }
 

@@ -5,6 +5,7 @@
  * on this device keeps, if its study is the one that its fingerprint names, and if its dilemmas are those of its study.
  */
 
+import { exactAnswer, isCheck } from "./mechanisms/about.js";
 import { checkedEpsilon, positive, row } from "./mechanisms/records.js";
 import { MECHANISMS, carries } from "./mechanisms/report.js";
 import { canonicalJson, digest, fingerprint, levelsOf } from "./mechanisms/study.js";
@@ -25,6 +26,8 @@ const STUDY_FIELDS = [
 const FEATURE_FIELDS = ["name", "label", "low", "high", "unit", "levels", "words", "part", "lean", "icon"];
 const CATEGORY_FIELDS = ["name", "label", "levels"];
 const FACTOR_FIELDS = ["name", "title", "poles", "weights", "scenario"];
+const QUESTION_FIELDS = ["id", "kind", "text", "required", "options", "low", "high", "step", "ends", "expected"];
+const KINDS = ["single", "several", "number", "scale", "text"];
 const LARGEST_WEIGHT = 1000;
 const MOST_DILEMMAS = 1000;
 
@@ -48,7 +51,12 @@ export function checkedPoll(described) {
     const epsilons = levels.map((/** @type {any} */ level) => checkedEpsilon(level.epsilon_micro));
     demand(epsilons.length > 0 && new Set(epsilons).size === epsilons.length, "the levels must differ");
     demand(place === "distributed" || epsilons.length === 1, "a central poll has one level");
-    if (place === "distributed" && questions.length > 0) checkedEpsilon(described.about_epsilon_micro);
+    for (const question of questions) checkQuestion(question, place);
+    const asked = questions.filter((/** @type {any} */ question) => !isCheck(question));
+    if (place === "distributed" && asked.length > 0) checkedEpsilon(described.about_epsilon_micro);
+    const checks = place === "distributed" ? questions.length - asked.length : (described.attention?.checks ?? 0);
+    demand((described.attention?.checks ?? 0) === checks && checks <= questions.length, "the attention checks are not told of");
+    demand(place === "central" || !described.attention?.left_out, "nobody is left out for a check that the device judges");
     if (described.relay) checkRelay(described, demand);
     demand(!(described.relay && study.repeat), "a relay carries no report on a repeat");
     positive("the norm bound", described.method.norm_bound);
@@ -61,6 +69,21 @@ export function checkedPoll(described) {
     demand(fingerprint(study) === described.study_fingerprint, "the study is not the one that its fingerprint names");
     return described;
   });
+}
+
+/** @param {any} question @param {string} place */
+function checkQuestion(question, place) {
+  const { id, kind, options, low, high, step } = question;
+  onlyFields(question, QUESTION_FIELDS, "a question");
+  demand(typeof id === "string" && KINDS.includes(kind), `question ${id} is of no known kind`);
+  demand(place === "central" || kind !== "text", `question ${id}: no noise protects a free text`);
+  const numbers = kind === "number" || kind === "scale";
+  const whole = [low, high, step].every(Number.isInteger) && low < high && step >= 1;
+  demand(numbers ? whole && options.length === 0 : low === null && high === null, `question ${id} has no range`);
+  const ids = options.map((/** @type {any} */ option) => option.id);
+  demand(new Set(ids).size === ids.length, `question ${id} has an option twice`);
+  demand(ids.length >= 2 || numbers || kind === "text", `question ${id} has no options`);
+  if (isCheck(question)) exactAnswer(question, question.expected);
 }
 
 /** @param {any} study */
@@ -168,10 +191,12 @@ function repeats({ features, categories = [], drawing }, dilemmas) {
  */
 export function promiseOf(poll) {
   const { id, place, unit, mechanism, levels, method, study, questions, about_epsilon_micro: about, consent } = poll;
+  const attention = poll.attention ? { attention: poll.attention } : {};
+  const age = poll.minimum_age ? { minimum_age: poll.minimum_age } : {};
   const relay = poll.relay ? { relay: poll.relay.fingerprint } : {};
   const destroyed = poll.destroy_on ? { destroy_on: poll.destroy_on } : {};
-  const promised = { id, place, unit, mechanism, levels, method, study, questions, about, consent, ...relay, ...destroyed };
-  return digest(canonicalJson(promised));
+  const promised = { id, place, unit, mechanism, levels, method, study, questions, about, consent };
+  return digest(canonicalJson({ ...promised, ...relay, ...destroyed, ...attention, ...age }));
 }
 
 /**

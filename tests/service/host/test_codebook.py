@@ -2,9 +2,15 @@
 
 import csv
 import io
+import json
 import re
 from html import unescape
 
+import polars as pl
+from tests.kinds_of_question import CHECK, NOISY, TEXT
+from tests.service.voters import ballot
+
+from crowdveil.protocol.submission import new_token
 from crowdveil.service.poll_file import poll_from_dict
 
 ODD = {"id": "odd", "text": 'It\'s "odd"?', "options": [{"id": "a", "text": "yes, it's"}, {"id": "b", "text": "no"}]}
@@ -13,6 +19,14 @@ ODD = {"id": "odd", "text": 'It\'s "odd"?', "options": [{"id": "a", "text": "yes
 def codebook_of(site, poll, kind):
     text = site.get(f"/host/polls/{poll}/data/{kind}-codebook.csv").text
     return {row["column"]: row for row in csv.DictReader(io.StringIO(text))}
+
+
+def cast(site, poll, about):
+    """Send a ballot with these answers to about-you questions."""
+    body = {**ballot(site.store.polls.known(poll), 2), "about": about}
+    headers = {"Crowdveil-Ballot": new_token()}
+    sent = site.browser.put(f"/api/polls/{poll}/ballot", content=json.dumps(body), headers=headers)
+    assert sent.status_code == 201, sent.text
 
 
 def header_of(site, poll, kind):
@@ -44,6 +58,51 @@ def test_noise_on_answers_about_voters_is_told(hosted):
     spss = hosted.get("/host/polls/noisy/data/reports-labels.sps").text
     assert "/about_odd 'It''s \"odd\"?'" in spss
     assert "'a' 'yes, it''s' 'b' 'no'" in spss
+
+
+def test_answers_of_every_kind_have_columns_that_say_what_they_are(hosted):
+    asked = {"name": "kinds", "study": "fairness", "paradigm": "rlcp", "questions": [*NOISY, TEXT, CHECK]}
+    hosted.store.polls.add(poll_from_dict(asked))
+    cast(hosted, "kinds", {"travel": ["foot"], "years": 28, "trust": 5, "why": "=1+1", "blue": "blue"})
+    cast(hosted, "kinds", {"travel": [], "years": 88})
+    rows = list(csv.DictReader(io.StringIO(hosted.get("/host/polls/kinds/data/ballots.csv").text)))
+    told = ("ticked_travel.bus", "ticked_travel.foot", "about_years", "about_trust", "about_why", "failed_checks")
+    assert sorted({tuple(row[name] for name in told) for row in rows}) == [
+        ("0", "0", "88", "", "", "1"),
+        ("0", "1", "28", "5", "'=1+1", "0"),
+    ]
+    table = pl.read_parquet(io.BytesIO(hosted.get("/host/polls/kinds/data/ballots.parquet").content))
+    assert "=1+1" in table["about_why"].to_list()
+    assert (table.schema["about_years"], table.schema["ticked_travel.foot"]) == (pl.Int64, pl.Int8)
+    book = codebook_of(hosted, "kinds", "ballots")
+    assert list(book) == header_of(hosted, "kinds", "ballots")
+    assert (book["ticked_travel.foot"]["label"], book["ticked_travel.foot"]["values"]) == (
+        "How do you travel?: On foot",
+        "0 = no; 1 = yes",
+    )
+    assert book["about_years"]["note"] == "from 18 to 97, the first of a range of 10"
+    assert book["about_trust"]["values"] == "1 = never; 5 = any day"
+    r = hosted.get("/host/polls/kinds/data/ballots-labels.R").text
+    assert 'attr(data[["about_trust"]], "labels") <- c("never" = 1, "any day" = 5)' in r
+    assert 'data[["ticked_travel.foot"]] <- factor(' in r
+    spss = hosted.get("/host/polls/kinds/data/ballots-labels.sps").text
+    assert "/about_trust 1 'never' 5 'any day'" in spss
+    assert "/ticked_travel.foot 0 'no' 1 'yes'" in spss
+    assert "    about_why A4000" in spss
+
+
+def test_of_several_noisy_answers_the_option_and_its_tick_have_a_column_each(hosted):
+    asked = {"name": "ticks", "study": "fairness", "paradigm": "rldp", "questions": NOISY, "about_epsilon": 1}
+    hosted.store.polls.add(poll_from_dict(asked))
+    hosted.vote("ticks", 5)
+    rows = list(csv.DictReader(io.StringIO(hosted.get("/host/polls/ticks/data/reports.csv").text)))
+    assert {row["about_travel"] for row in rows} <= {"bus", "foot", "bike"}
+    assert {row["ticked_travel"] for row in rows} <= {"0", "1"}
+    assert all(int(row["about_years"]) in range(18, 98, 10) for row in rows)
+    book = codebook_of(hosted, "ticks", "reports")
+    assert list(book) == header_of(hosted, "ticks", "reports")
+    assert book["about_travel"]["note"] == "the device draws one option at random, and reports on that one only"
+    assert book["ticked_travel"]["note"] == "replaced at random on the device, epsilon 1"
 
 
 def test_names_are_such_as_spss_takes(shared_hosted):

@@ -3,11 +3,17 @@
 import json
 import math
 import re
+from datetime import date
 
 import pytest
+from tests.kinds_of_question import CHECK, NOISY, TEXT
+from tests.service.voters import ballot
 
-from crowdveil.service.host.about_tally import about_tallies
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.protocol.submission import new_token
+from crowdveil.service.host.about_tally import about_tallies, attention_tally
 from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll_release import make_release
 
 
 def token_of(page):
@@ -76,6 +82,65 @@ def test_the_making_of_a_release_is_told_line_by_line(hosted):
     again = json.loads(hosted.post("/host/polls/trusted/release/progress", fields).text)
     assert "made in the meantime" in again["wrong"]
     assert str(hosted.store.releases.account("trusted").spent) == "1"
+
+
+def test_answers_of_every_kind_are_tallied(hosted):
+    """By hand: of 40 who ticked, 10 by bus; ages 28 and 88, 30 and 10 of them, have the mean 43."""
+    asked = {"study": "kidney", "questions": [*NOISY, TEXT, CHECK], "failed_checks": "left-out"}
+    hosted.store.polls.add(poll_from_dict({"name": "kinds", "paradigm": "vlcp", **asked}))
+    poll = hosted.store.polls.known("kinds")
+    counted = [
+        ({"travel": ["bus", "foot"], "years": 28, "trust": 5, "blue": "blue"}, 10),
+        ({"travel": [], "years": 28, "blue": "red"}, 20),
+        ({"travel": ["foot"], "years": 88, "why": "So."}, 10),
+    ]
+    travel, years, trust, why, _ = about_tallies(poll, counted)
+    assert [(words, share.share) for words, share in travel.options] == [
+        ("By bus", 0.25),
+        ("On foot", 0.5),
+        ("By bicycle", 0),
+    ]
+    assert years.mean.mean == 43
+    assert [words for words, _ in years.options][:2] == ["18 to 27", "28 to 37"]
+    assert [words for words, _ in trust.options] == ["1 (never)", "2", "3", "4", "5 (any day)"]
+    assert (why.answered, why.words) == (10, True)
+    tally = attention_tally(poll, counted)
+    assert (tally.passed, tally.voters, tally.left_out) == (10, 40, True)
+    page = hosted.get("/host/polls/kinds").text
+    assert "Releases leave the others out, as the poll declared before it opened" in page
+    assert "Why?" in page
+
+
+def test_ticks_that_came_through_coins_are_corrected_for_each_option(hosted):
+    """Of 20 reports about the bus 15 say yes: (0.75 - 0.269) / 0.462 = 104 %, cut off at 100 %."""
+    asked = {"name": "ticks", "study": "kidney", "paradigm": "vldp", "questions": [NOISY[0]], "about_epsilon": 1}
+    poll = poll_from_dict(asked)
+    counted = [({"travel": {"bus": True}}, 15), ({"travel": {"bus": False}}, 5), ({"travel": {"foot": True}}, 8)]
+    counted.append(({"travel": {"foot": False}}, 12))
+    (tally,) = about_tallies(poll, counted)
+    shares = [share.share for _, share in tally.options]
+    assert shares[0] == 1
+    assert shares[1] == pytest.approx((0.4 - 1 / (1 + math.e)) / math.tanh(0.5), abs=1e-6)
+    assert tally.options[2][1].high == 1
+
+
+def test_releases_leave_out_who_failed_a_check_only_where_the_poll_declared_it(hosted):
+    """Six of ten pass; the release of the poll that declared it is of six voters and says so, the other of all."""
+    for name, rule in (("strict", "left-out"), ("lenient", "counted")):
+        asked = {"study": "kidney", "paradigm": "vlcp", "questions": [CHECK], "failed_checks": rule}
+        hosted.store.polls.add(poll_from_dict({"name": name, **asked}))
+        known = hosted.store.polls.known(name)
+        for voter in range(10):
+            body = {**ballot(known, 3), "about": {"blue": "blue" if voter < 6 else "red"}}
+            headers = {"Crowdveil-Ballot": new_token()}
+            sent = hosted.browser.put(f"/api/polls/{name}/ballot", content=json.dumps(body), headers=headers)
+            assert sent.status_code == 201
+    made = {
+        name: make_release(hosted.store, name, date(2026, 3, 1), Epsilon(1)).read() for name in ("strict", "lenient")
+    }
+    assert {name: release.guarantee.voters for name, release in made.items()} == {"strict": 6, "lenient": 10}
+    assert made["strict"].facts["selected_by"] == "attention checks passed"
+    assert "selected_by" not in made["lenient"].facts
 
 
 def test_what_voters_said_of_themselves_is_tallied_and_corrected(hosted):

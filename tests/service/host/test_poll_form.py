@@ -60,7 +60,7 @@ def test_a_form_says_what_a_file_says():
     assert poll.name == "who-gets-the-last-parking-space"
     assert (str(poll.budget), poll.quota, str(poll.destroy_on)) == ("2", 50, "2027-01-31")
     assert dict(poll.consent) == {"en": "Run by us.", "ar": "نحن"}
-    assert poll.options == {"q1": ("under-40", "40-or-over")}
+    assert {question.id: question.levels for question in poll.questions} == {"q1": ("under-40", "40-or-over")}
     assert poll.study.drawing.dilemmas == 12
 
 

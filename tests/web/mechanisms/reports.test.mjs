@@ -41,12 +41,22 @@ test("a report is JSON with its fields in order, and whole numbers of any size",
   const text = make("algorithm-2", { epsilon: 100 });
   assert.match(text, /^\{"format":"crowdveil report 1","study":"[0-9a-f]{64}","mechanism":"algorithm-2"/);
   assert.match(text, /"mechanism":"algorithm-2","epsilon_micro":100,"values"/);
-  assert.match(text, /"values":\[-?\d+,-?\d+,-?\d+,-?\d+\],"about":\{"age":"(young|old|in between)"\}\}$/);
+  assert.match(text, /"values":\[-?\d+,-?\d+,-?\d+,-?\d+\],"about":\{"age":"(young|old|in between)","travel":\{"[a-z ]+":(true|false)\},"height":\d+,"trust":-?\d\}\}$/);
   assert.deepEqual(Object.keys(JSON.parse(make("score"))).slice(4), ["records", "coordinates", "values", "about"]);
 });
 
 test("the noise is new every time", () => {
   assert.notEqual(make("algorithm-2"), make("algorithm-2"));
+});
+
+test("nothing of an attention check is sent", () => {
+  assert.equal("check" in about, true);
+  assert.equal("check" in JSON.parse(make("score")).about, false);
+});
+
+test("a poll with nothing but checks needs no epsilon for them, and says nothing about the voter", () => {
+  const questions = [{ id: "check", kind: "scale", low: 1, high: 3, expected: 2 }];
+  assert.equal("about" in JSON.parse(make("score", { poll: { questions, about_epsilon_micro: null } })), false);
 });
 
 test("without questions there is nothing about the voter", () => {
@@ -106,6 +116,11 @@ const REFUSED = {
   "a short dilemma": ["score", { dilemmas: beside([1]) }],
   "an infinite dilemma": ["score", { dilemmas: beside(endless) }],
   "an option that there is not": ["score", { about: { age: "none" } }],
+  "a height out of its range": ["score", { about: { height: 220 } }],
+  "half a point": ["score", { about: { trust: 0.5 } }],
+  "ticks that are no list": ["score", { about: { travel: "bus" } }],
+  "a tick that there is not": ["score", { about: { travel: ["boat"] } }],
+  "a free text": ["score", { about: { age: "words" }, poll: { questions: [{ id: "age", kind: "text", options: [] }] } }],
   "questions without an epsilon": ["score", { poll: { about_epsilon_micro: null } }],
 };
 

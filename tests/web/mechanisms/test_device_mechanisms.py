@@ -69,6 +69,13 @@ MISTAKES = {
     "a corner too often among the signs": ("subset-selection.js", "BigInt(2 * dimension) - k]", "0n]"),
     "one sign too many": ("subset-selection.js", "among ? size - 1 : size", "size"),
     "options kept too often": ("about.js", "BigInt(count - 1)]", "BigInt(count - 2)]"),
+    "a tick that is always true": ("about.js", "ticks[asked] === kept", "ticks[asked]"),
+    "an option drawn among those that were ticked": (
+        "about.js",
+        "const asked = noise.below(ticks.length);",
+        "const asked = ticks.indexOf(true) < 0 ? noise.below(ticks.length) : ticks.indexOf(true);",
+    ),
+    "a check that is sent": ("about.js", "expected !== null", "expected === 0"),
     "an option that is never another": ("about.js", "other < truth ? other : other + 1", "other"),
     "an epsilon spent on every answer": ("one-choice.js", "Math.floor(epsilon / k)", "epsilon"),
     "an epsilon spent on every bit": ("one-bit.js", "Math.floor(epsilon / m)", "epsilon"),

@@ -7,6 +7,7 @@ from datetime import date
 import numpy as np
 import pytest
 import uvicorn
+from tests.kinds_of_question import CHECK, NOISY, TEXT
 from tests.web.page.devices import Devices
 
 from crowdveil.gather import release_from_reports
@@ -55,6 +56,14 @@ OTHER_POLLS = {
         "consent": {"en": "We are the Institute.\n\nWe keep the answers for a year."},
         "contact": "host@example.org",
     },
+    "central-kinds": {
+        "paradigm": "rlcp",
+        "study": "kidney",
+        "questions": [*NOISY, TEXT, CHECK],
+        "failed_checks": "left-out",
+        "minimum_age": 18,
+    },
+    "kinds": {"paradigm": "rldp", "study": "kidney", "questions": [*NOISY, CHECK], "about_epsilon": "1", **LEVEL},
     "kidney": {"study": "kidney", "paradigm": "rldp", **LEVEL},
     "fairness": {"study": "fairness", "paradigm": "vldp", **LEVEL},
     "synthetic": {"study": "synthetic-4", "paradigm": "vldp", **LEVEL},

@@ -72,6 +72,7 @@ def test_every_key_that_the_page_asks_for_is_there_and_no_other():
         "picture_": ("central", "distributed"),
         "bet_": ("central", "distributed"),
         "agree_": ("central", "distributed"),
+        "questions_": ("central", "distributed"),
         "short_": ("central", "distributed"),
         "way_": ("central_1", "distributed_1"),
         "how_": ("stays_hits", "swerves_hits", "stays_barrier", "swerves_barrier"),

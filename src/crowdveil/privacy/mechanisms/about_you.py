@@ -1,4 +1,4 @@
-"""Voters' answers about themselves: randomised response over the options of each question."""
+"""Voters' answers about themselves: randomised response over what can be answered to each question."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.arrays import IntArray
+from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.estimation.ratios import Ratio
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.source import Noise
+
+_TWO_SIDED_95 = 1.959964
 
 
 class AboutYou:
@@ -23,8 +25,21 @@ class AboutYou:
     Proof. The true option is reported with probability e^epsilon / (e^epsilon + k - 1), each other one with probability
     1 / (e^epsilon + k - 1). So for two answers, the probabilities of an option differ by a factor of e^epsilon at most.
 
-    Each question has this epsilon by itself, beside that of the report on dilemmas. Whether a question was answered at
-    all is not hidden.
+    A number in a range and a point of a scale are options like others: their order plays no part in what is reported.
+
+    Theorem (several answers). Where any number of k options may be ticked, one of the k is drawn, each as likely and
+    whatever was ticked; reported are that option, and whether it was ticked, by randomised response among two. What is
+    reported is epsilon-differentially private for the whole set of options that were ticked.
+
+    Proof. Let S and T be two sets. An option j is drawn with probability 1 / k under both. Given j, the bit is the true
+    one with probability e^epsilon / (e^epsilon + 1), so that its probabilities under S and T are equal where both agree
+    on j, and differ by a factor of e^epsilon at most where they do not. So do their products with 1 / k.
+
+    That one option has the whole epsilon. All k with epsilon / k each would tell less of every option as long as
+    epsilon is below 3, for then tanh(epsilon / 2)^2 / k > tanh(epsilon / (2 k))^2 for every k.
+
+    Each question has this epsilon by itself, beside that of the report on dilemmas: n answers together have n epsilon.
+    Whether a question was answered at all is not hidden.
     """
 
     name = "about-you"
@@ -42,6 +57,13 @@ class AboutYou:
         other = noise.uniform(options - 1, len(truths), 1)[:, 0]
         return np.where(kept, truths, other + (other >= truths))
 
+    def report_several(self, ticked: BoolArray, epsilons: Epsilons, noise: Noise) -> tuple[IntArray, BoolArray]:
+        """Report one option for each voter and whether it was ticked, given a row of ticks for each."""
+        voters, options = ticked.shape
+        asked = noise.uniform(options, voters, 1)[:, 0]
+        kept = noise.tosses(keep_odds(2), epsilons, 1)[:, 0]
+        return asked, ticked[np.arange(voters), asked] == kept
+
 
 def keep_odds(options: int) -> Odds:
     """Return the odds of the true option: 1 / (1 + (k - 1) q), with q = e^-epsilon."""
@@ -55,6 +77,33 @@ class OptionShare:
     share: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class MeanAnswer:
+    """The mean of a number or of points on a scale, with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def corrected_mean(levels: Sequence[int], reported: Sequence[int], epsilon: Epsilon | None) -> MeanAnswer | None:
+    """Return the mean of the levels that people hold, given how often each was reported; None for fewer than two.
+
+    With g as in ``corrected_shares``, a reported level has the mean g mu + (1 - g) m, where m is the mean of all
+    levels: so mu is the line back, and its standard error that of the reports over g.
+    """
+    values, times = np.array(levels, np.float64), np.array(reported, np.float64)
+    total = times.sum()
+    if total < 2:
+        return None
+    gain = 1.0 if epsilon is None else math.expm1(epsilon.value) / (math.exp(epsilon.value) + len(levels) - 1)
+    said = float(times @ values) / total
+    variance = float(times @ (values - said) ** 2) / (total - 1)
+    mean = (said - (1 - gain) * float(values.mean())) / gain
+    half = _TWO_SIDED_95 * math.sqrt(variance / total) / gain
+    return MeanAnswer(mean, mean - half, mean + half)
 
 
 def corrected_shares(reported: Sequence[int], epsilon: Epsilon | None) -> list[OptionShare]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from crowdveil.privacy.guarantee import Place, Unit
 from crowdveil.protocol.decisions import ALTERNATIVES_SCHEMA
 from crowdveil.protocol.polls import Entry, PollSummary, State
+from crowdveil.protocol.questions import QuestionKind
 
 MICRO = Field(description="In millionths.")
 BY_VALUE = Field(strict=False)
@@ -66,8 +67,24 @@ class QuestionText(Model):
     """An about-you question."""
 
     id: str
+    kind: Annotated[QuestionKind, BY_VALUE]
     text: dict[str, str] = Field(description="By language.")
-    options: list[OptionText]
+    required: bool
+    options: list[OptionText] = Field(description="Of kinds single and several.")
+    low: int | None = Field(description="Of kinds number and scale, like high.")
+    high: int | None
+    step: int = Field(description="Of a number only the range of so many numbers leaves the device.")
+    ends: list[dict[str, str]] | None = Field(description="The words of a scale's lowest and highest point.")
+    expected: str | int | list[str] | None = Field(
+        description="What passes an attention check; only in distributed polls, where the device judges it."
+    )
+
+
+class AttentionChecks(Model):
+    """What voters are told of attention checks."""
+
+    checks: int
+    left_out: bool = Field(description="Whether releases leave out whoever failed one.")
 
 
 class Budget(Model):
@@ -105,9 +122,11 @@ class PollDescription(Model):
     entry: Annotated[Entry, BY_VALUE]
     questions: list[QuestionText]
     about_epsilon_micro: int | None
+    attention: AttentionChecks | None
     budget: Budget | None
     contact: str | None
     consent: dict[str, str] | None = Field(description="By language.")
+    minimum_age: int | None = Field(description="What voters declare to be at least.")
     closes_on: Day | None
     destroy_on: Day | None = Field(description="Central polls: the day on which the exact answers are destroyed.")
     pilot: bool = Field(description="Whether it is being tried out, and what is sent never counts.")
@@ -182,7 +201,7 @@ class ReportBody(Model):
     kind: Literal["direction", "length"] | None = None
     axes: list[int] | None = None
     bits: list[Literal[1, -1]] | None = None
-    about: dict[str, str] | None = None
+    about: dict[str, str | int | dict[str, bool]] | None = None
 
 
 class BallotRecord(Model):
@@ -200,7 +219,7 @@ class BallotBody(Model):
     format: Literal["crowdveil ballot 1"]
     study: Hex64
     records: Annotated[list[BallotRecord], Field(min_length=1)]
-    about: dict[str, str] = {}
+    about: dict[str, str | int | list[str]] = {}
 
 
 class Participation(Model):

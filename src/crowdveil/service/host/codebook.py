@@ -5,16 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from crowdveil.pages.plain_words import mechanism_words
 from crowdveil.pages.reading import one_line
 from crowdveil.protocol.ballot import answers
+from crowdveil.protocol.questions import MOST_LETTERS, Question, QuestionKind, host_words
 from crowdveil.service.poll import HostedPoll
 from crowdveil.study.category import Category
 
 _BIT = {"1": "yes", "-1": "no"}
+FAILED_CHECKS = "failed_checks"
+TICKED = "ticked_"
+"""How the columns of single ticks begin."""
+_YES_NO = {"0": "no", "1": "yes"}
 SIDES = {"left": "Left outcome", "right": "Right outcome"}
 
 
@@ -27,7 +33,12 @@ class Variable:
     kind: str
     """text, number or date."""
     values: dict[str, str] = field(default_factory=dict)
+    """Of all values; a value that is not among them is missing."""
     note: str = ""
+    ends: dict[int, str] = field(default_factory=dict)
+    """What the lowest and the highest of many numbers mean."""
+    width: int = 255
+    """Of a text, in bytes."""
 
 
 def codebook(poll: HostedPoll, columns: Iterable[str]) -> list[Variable]:
@@ -42,7 +53,7 @@ def write_codebook(variables: Sequence[Variable]) -> str:
     rows = csv.writer(text)
     rows.writerow(["column", "label", "type", "values", "note"])
     for one in variables:
-        values = "; ".join(f"{value} = {meaning}" for value, meaning in one.values.items())
+        values = "; ".join(f"{value} = {meaning}" for value, meaning in [*one.values.items(), *one.ends.items()])
         rows.writerow([one.name, one.label, one.kind, values, one.note])
     return text.getvalue()
 
@@ -61,21 +72,23 @@ def write_r(variables: Sequence[Variable], file: str) -> str:
             levels = ", ".join(map(_quoted, one.values))
             labels = ", ".join(map(_quoted, one.values.values()))
             lines.append(f"{column} <- factor({column}, levels = c({levels}), labels = c({labels}))")
+        if one.ends:
+            meanings = ", ".join(f"{_quoted(words)} = {value}" for value, words in one.ends.items())
+            lines.append(f'attr({column}, "labels") <- c({meanings})')
         lines.append(f'attr({column}, "label") <- {_quoted(one.label)}')
     return "\n".join(lines) + "\n"
 
 
 def write_spss(variables: Sequence[Variable], file: str) -> str:
     """Write SPSS syntax that reads the CSV beside it, with labels. SPSS has no - in names: there is _ in its place."""
-    formats = {"text": "A255", "number": "F17.8", "date": "SDATE10"}
-    names = [re.sub(r"[^A-Za-z0-9_]", "_", one.name) for one in variables]
-    fields = "\n".join(f"    {name} {formats[one.kind]}" for name, one in zip(names, variables, strict=True))
-    labels = "\n".join(f"  /{name} {_single(one.label)}" for name, one in zip(names, variables, strict=True))
-    coded = [(name, one) for name, one in zip(names, variables, strict=True) if one.values]
-    meanings = "\n".join(
-        f"  /{name} " + " ".join(f"{_single(value)} {_single(words)}" for value, words in one.values.items())
-        for name, one in coded
+    formats = {"number": "F17.8", "date": "SDATE10"}
+    names = [re.sub(r"[^A-Za-z0-9_.]", "_", one.name) for one in variables]
+    fields = "\n".join(
+        f"    {name} {formats.get(one.kind, f'A{one.width}')}" for name, one in zip(names, variables, strict=True)
     )
+    labels = "\n".join(f"  /{name} {_single(one.label)}" for name, one in zip(names, variables, strict=True))
+    coded = [(name, one) for name, one in zip(names, variables, strict=True) if one.values or one.ends]
+    meanings = "\n".join(f"  /{name} {_value_labels(one)}" for name, one in coded)
     syntax = (
         f"GET DATA /TYPE=TXT /FILE={_single(file)} /ENCODING='UTF8' /DELIMITERS=',' /QUALIFIER='\"' /FIRSTCASE=2\n"
         f"  /VARIABLES=\n{fields}.\nVARIABLE LABELS\n{labels}.\n"
@@ -103,12 +116,64 @@ def _variables(poll: HostedPoll) -> list[Variable]:
             else:
                 note = f"from {one.low:g} to {one.high:g}, unit {one.unit:g}"
                 made.append(Variable(f"{side}_{one.name}", label, "number", note=note))
-    for question in poll.questions:
-        text = one_line(next(iter(question.text.values())))
-        options = {option.id: one_line(next(iter(option.text.values()))) for option in question.options}
-        noisy = "" if poll.about_epsilon is None else f"replaced at random on the device, epsilon {poll.about_epsilon}"
-        made.append(Variable(f"about_{question.id}", text, "text", options, noisy))
+    for question in poll.sent_questions:
+        made.extend(_about(poll, question))
+    if poll.attention is not None:
+        rule = "releases leave out whoever failed one" if poll.attention.left_out else "releases count everybody"
+        made.append(Variable(FAILED_CHECKS, "Attention checks that the voter did not pass", "number", note=rule))
     return made
+
+
+def about_columns(poll: HostedPoll, question: Question) -> list[str]:
+    """Return the columns of an about-you question."""
+    if question.kind is not QuestionKind.SEVERAL:
+        return [f"about_{question.id}"]
+    if poll.distributed:
+        return [f"about_{question.id}", f"{TICKED}{question.id}"]
+    return [f"{TICKED}{question.id}.{option.id}" for option in question.options]
+
+
+def _about(poll: HostedPoll, question: Question) -> list[Variable]:
+    names = about_columns(poll, question)
+    text = _words(question.text)
+    options = {option.id: _words(option.text) for option in question.options}
+    note = "" if poll.about_epsilon is None else f"replaced at random on the device, epsilon {poll.about_epsilon}"
+    match question.kind:
+        case QuestionKind.SEVERAL if poll.distributed:
+            chance = "the device draws one option at random, and reports on that one only"
+            return [
+                Variable(names[0], f"{text}: the option that is reported on", "text", options, chance),
+                Variable(names[1], f"{text}: whether it was ticked", "number", dict(_YES_NO), note),
+            ]
+        case QuestionKind.SEVERAL:
+            labels = zip(names, options.values(), strict=True)
+            return [Variable(name, f"{text}: {option}", "number", dict(_YES_NO)) for name, option in labels]
+        case QuestionKind.TEXT:
+            guard = "in CSV, ' stands before a text that a spreadsheet would run as a formula"
+            return [Variable(names[0], text, "text", note=guard, width=4 * MOST_LETTERS)]
+        case QuestionKind.NUMBER | QuestionKind.SCALE:
+            reach = f"from {question.low} to {question.high}"
+            ranges = "" if question.step == 1 else f", the first of a range of {question.step}"
+            ends = {} if question.ends is None else dict(zip(_ends(question), map(_words, question.ends), strict=True))
+            noted = "; ".join(filter(None, [reach + ranges, note]))
+            return [Variable(names[0], text, "number", note=noted, ends=ends)]
+    return [Variable(names[0], text, "text", options, note)]
+
+
+def _ends(question: Question) -> tuple[int, int]:
+    levels = [level for level in question.levels if isinstance(level, int)]
+    return levels[0], levels[-1]
+
+
+def _words(texts: Mapping[str, str]) -> str:
+    return one_line(host_words(texts))
+
+
+def _value_labels(one: Variable) -> str:
+    shown = one.values if one.kind != "number" else {}
+    plain: dict[Any, str] = {**one.ends, **(one.values if one.kind == "number" else {})}
+    texts = [f"{_single(value)} {_single(words)}" for value, words in shown.items()]
+    return " ".join([*texts, *(f"{value} {_single(words)}" for value, words in plain.items())])
 
 
 def _part_of_report(poll: HostedPoll, name: str) -> Variable:

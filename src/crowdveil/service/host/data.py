@@ -8,7 +8,7 @@ SPSS.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -16,7 +16,16 @@ from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.service.host.codebook import codebook, write_codebook, write_r, write_spss
+from crowdveil.protocol.questions import WITH_NUMBERS, Answer, QuestionKind
+from crowdveil.service.host.codebook import (
+    FAILED_CHECKS,
+    TICKED,
+    about_columns,
+    codebook,
+    write_codebook,
+    write_r,
+    write_spss,
+)
 from crowdveil.service.host.request import HostRequest, Missing
 from crowdveil.service.host.voters import attachment
 from crowdveil.service.poll import HostedPoll
@@ -47,7 +56,7 @@ def download(request: HostRequest) -> Response:
     request.remarks.append(wanted)
     if wanted in tables:
         write, media = _WRITERS[tables[wanted]]
-        return attachment(write(table), f"{poll.name}-{wanted}", media)
+        return attachment(write(table, poll), f"{poll.name}-{wanted}", media)
     variables = codebook(poll, table.columns)
     file = f"{poll.name}-{kind}.csv"
     if wanted.endswith(".csv"):
@@ -67,7 +76,28 @@ def table_of(store: Store, poll: HostedPoll) -> pl.DataFrame:
 
 
 def _about(poll: HostedPoll) -> dict[str, Any]:
-    return {f"about_{question.id}": pl.String for question in poll.questions}
+    columns: dict[str, Any] = {}
+    for question in poll.sent_questions:
+        kind = pl.Int64 if question.kind in WITH_NUMBERS else pl.String
+        columns |= {name: pl.Int8 if name.startswith(TICKED) else kind for name in about_columns(poll, question)}
+    return columns if poll.attention is None or poll.distributed else {**columns, FAILED_CHECKS: pl.Int64}
+
+
+def _about_values(poll: HostedPoll, about: Mapping[str, Answer]) -> Row:
+    """Return the columns of what one voter said of herself."""
+    row: Row = {}
+    for question in poll.sent_questions:
+        answer = about.get(question.id)
+        if question.kind is not QuestionKind.SEVERAL:
+            row[f"about_{question.id}"] = answer
+        elif isinstance(answer, dict):
+            ((option, ticked),) = answer.items()
+            row |= {f"about_{question.id}": option, f"{TICKED}{question.id}": int(ticked)}
+        elif isinstance(answer, list):
+            row |= {f"{TICKED}{question.id}.{option.id}": int(option.id in answer) for option in question.options}
+    if poll.attention is not None and not poll.distributed:
+        row[FAILED_CHECKS] = poll.failed_checks(about)
+    return row
 
 
 def _report_columns(poll: HostedPoll) -> dict[str, Any]:
@@ -82,7 +112,7 @@ def _report_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
                 "report": one.id,
                 "day": one.day,
                 "epsilon": str(Epsilon.of_millionths(one.body["epsilon_micro"])),
-                **{f"about_{question.id}": one.about.get(question.id) for question in poll.questions},
+                **_about_values(poll, one.about),
                 **{name: value for key, part in body.items() for name, value in _columns_of(key, part)},
             }
 
@@ -125,7 +155,7 @@ def _ballot_columns(poll: HostedPoll) -> dict[str, Any]:
 def _ballot_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
     for batch in store.submissions.ballots(poll.name):
         for one in batch:
-            about = {f"about_{question.id}": one.about.get(question.id) for question in poll.questions}
+            about = _about_values(poll, one.about)
             for record in one.records:
                 sides = {
                     f"{side}_{name}": value
@@ -136,17 +166,21 @@ def _ballot_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
                 yield {"voter": one.id, "day": one.day, "chosen": record["chosen"], **again, **sides, **about}
 
 
-def _csv(table: pl.DataFrame) -> bytes:
-    return table.write_csv().encode()
+def _csv(table: pl.DataFrame, poll: HostedPoll) -> bytes:
+    """Write a table as CSV; a free text that a spreadsheet would run as a formula has an apostrophe in front."""
+    texts = [f"about_{question.id}" for question in poll.questions if question.kind is QuestionKind.TEXT]
+    risky = r"^[=+\-@\t\r]"
+    kept = [pl.when(pl.col(t).str.contains(risky)).then("'" + pl.col(t)).otherwise(pl.col(t)).alias(t) for t in texts]
+    return table.with_columns(kept).write_csv().encode()
 
 
-def _parquet(table: pl.DataFrame) -> bytes:
+def _parquet(table: pl.DataFrame, poll: HostedPoll) -> bytes:
     written = io.BytesIO()
     table.write_parquet(written)
     return written.getvalue()
 
 
-_WRITERS: dict[str, tuple[Callable[[pl.DataFrame], bytes], str]] = {
+_WRITERS: dict[str, tuple[Callable[[pl.DataFrame, HostedPoll], bytes], str]] = {
     "csv": (_csv, "text/csv"),
     "parquet": (_parquet, "application/vnd.apache.parquet"),
 }

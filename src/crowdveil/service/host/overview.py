@@ -14,7 +14,7 @@ from crowdveil.privacy.amount import NOTHING, Amount
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.description import relayed_promise
 from crowdveil.protocol.polls import Level, State
-from crowdveil.service.host.about_tally import about_tallies
+from crowdveil.service.host.about_tally import about_tallies, attention_tally
 from crowdveil.service.host.chart import Day, participation_chart, without_gaps
 from crowdveil.service.host.request import HostRequest
 from crowdveil.service.poll import HostedPoll
@@ -140,6 +140,7 @@ def poll_page(request: HostRequest) -> Response:
     """Show one poll."""
     status = request.poll_status()
     paradigm = status.poll.paradigm
+    said = request.store.submissions.about_counts(status.poll.name)
     return request.show(
         "poll.html",
         status=status,
@@ -148,7 +149,8 @@ def poll_page(request: HostRequest) -> Response:
         pilots=request.store.submissions.pilots(status.poll.name),
         live=live(request, status),
         result=_result(request, status),
-        tallies=about_tallies(status.poll, request.store.submissions.about_counts(status.poll.name)),
+        tallies=about_tallies(status.poll, said),
+        attention=attention_tally(status.poll, said),
         account=request.store.releases.account(status.poll.name),
         batches=request.store.batches.sizes(status.poll.name),
         relayed=None if status.poll.relay is None else relayed_promise(status.poll),

@@ -17,6 +17,7 @@ from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.ballot import split_repeat
 from crowdveil.protocol.polls import Entry, State
+from crowdveil.protocol.questions import Answer
 from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.records import dilemmas_between
 from crowdveil.service.poll import HostedPoll
@@ -56,7 +57,7 @@ class StoredReport:
     id: str
     body: Mapping[str, Any]
     """As ``crowdveil.protocol.report`` has it."""
-    about: Mapping[str, str]
+    about: Mapping[str, Answer]
     day: date
 
 
@@ -70,7 +71,7 @@ class StoredBallot:
 
     Where the study asks one dilemma twice, the last is the second answer, with "repeats": the place of the first.
     """
-    about: Mapping[str, str]
+    about: Mapping[str, Answer]
     day: date
 
 
@@ -185,7 +186,7 @@ class Submissions:
             rows = connection.execute(counted).all()
         return [DayCount(row[0], Epsilon.of_millionths(row[1]) if poll.distributed else None, row[-1]) for row in rows]
 
-    def about_counts(self, name: str) -> list[tuple[Mapping[str, str], int]]:
+    def about_counts(self, name: str) -> list[tuple[Mapping[str, Answer], int]]:
         """Count what voters said of themselves, as stored: each combination of answers, and how often it came."""
         table = schema.report if self.polls.known(name).distributed else schema.ballot
         counts = (table.c.poll == name, table.c.pilot.is_(False))
@@ -224,10 +225,17 @@ class Submissions:
                 yield [StoredBallot(row.id, json.loads(row.records), json.loads(row.about), row.day) for row in rows]
 
     def crowd(self, name: str, tell: Callable[[int], None] | None = None) -> Ballots:
-        """Return the ballots of a central poll as they are at one moment, as columns; ``tell`` hears how many."""
-        poll = self.polls.known(name)
-        parts = []
+        """Return the ballots of a central poll as they are at one moment, as columns; ``tell`` hears how many.
+
+        Where the poll declared before it opened that failed attention checks leave a voter out, they do. That looks at
+        answers to about-you questions only, so it is the same for neighbours, who differ in choices.
+        """
+        poll, parts = self.polls.known(name), []
         for batch in self.ballots(name):
+            if poll.attention is not None and poll.attention.left_out:
+                batch = [ballot for ballot in batch if not poll.failed_checks(ballot.about)]
+            if not batch:
+                continue
             parts.append(_columns(batch, poll))
             if tell is not None:
                 tell(sum(map(len, parts)))

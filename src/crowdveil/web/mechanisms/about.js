@@ -1,34 +1,82 @@
 /**
- * What voters say about themselves, perturbed: k-ary randomised response over the options of each question.
+ * What voters say about themselves, perturbed: k-ary randomised response over all that can be answered to a question.
  *
  * Theorem. What is reported of a question is epsilon-differentially private.
  * Proof. The true option is kept with probability e^epsilon / (e^epsilon + k - 1), each other one is reported with
- * probability 1 / (e^epsilon + k - 1). Two true options differ by e^epsilon at most.
+ * probability 1 / (e^epsilon + k - 1). Two true options differ by e^epsilon at most. A point of a scale and the range
+ * that a number is in are options like others.
+ *
+ * Theorem (several answers). One of the k options is drawn, whatever was ticked; reported are that option and whether it
+ * was ticked, kept with probability e^epsilon / (e^epsilon + 1). This is epsilon-differentially private for all ticks.
+ * Proof. The option is drawn with probability 1 / k under any two sets of ticks; given it, the bit's probabilities
+ * differ by e^epsilon at most.
  *
  * Each question has its own epsilon, beside that of the answers. Whether a question was answered at all is not hidden.
+ * An attention check is judged on the device: nothing of it is ever reported.
  */
 
 import { checkedEpsilon } from "./records.js";
 
-/** @typedef {import("./noise.js").Noise} Noise */
+/**
+ * @typedef {import("./noise.js").Noise} Noise
+ * @typedef {import("./study.js").Question} Question
+ * @typedef {import("./study.js").Answer} Answer
+ */
 
 /**
- * @param {{id: string, options: {id: string}[]}[]} questions
- * @param {Record<string, string>} answers the true option of each question that was answered
+ * @param {Question[]} questions
+ * @param {Record<string, Answer>} answers the true answer to each question that was answered
  * @param {number | null} micro epsilon in millionths
  * @param {Noise} noise
- * @returns {Record<string, string>}
+ * @returns {Record<string, string | number | Record<string, boolean>>}
  */
 export function perturbedAbout(questions, answers, micro, noise) {
   const epsilon = checkedEpsilon(micro);
-  const answered = questions.filter((question) => Object.hasOwn(answers, question.id));
+  const answered = questions.filter((question) => !isCheck(question) && Object.hasOwn(answers, question.id));
   return Object.fromEntries(
-    answered.map(({ id, options }) => {
-      const truth = options.findIndex((option) => option.id === answers[id]);
-      if (truth < 0) throw new RangeError(`question ${id} has no option ${answers[id]}`);
-      return [id, options[perturbedOption(truth, options.length, epsilon, noise)].id];
+    answered.map((question) => {
+      const levels = levelsOfQuestion(question);
+      const truth = exactAnswer(question, answers[question.id]);
+      if (levels.length === 0) throw new RangeError(`question ${question.id} has no levels: no noise protects it`);
+      if (Array.isArray(truth)) {
+        const [asked, said] = perturbedTicks(levels.map((level) => truth.includes(String(level))), epsilon, noise);
+        return [question.id, { [levels[asked]]: said }];
+      }
+      return [question.id, levels[perturbedOption(levels.indexOf(truth), levels.length, epsilon, noise)]];
     }),
   );
+}
+
+/** Whether the device judges a question's answer and keeps it to itself. @param {Question} question */
+export const isCheck = ({ expected = null }) => expected !== null;
+
+/**
+ * All that can be reported of a question, in order: options by id, or the first number of each range.
+ * @param {Question} question
+ * @returns {(string | number)[]}
+ */
+export function levelsOfQuestion({ options = [], low = null, high = null, step = 1 }) {
+  if (low === null || high === null) return options.map(({ id }) => id);
+  return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, k) => low + k * step);
+}
+
+/**
+ * What leaves the device of an answer, without noise: of a number, the first number of the range that it is in.
+ * @param {Question} question
+ * @param {Answer} given
+ * @returns {string | number | string[]}
+ */
+export function exactAnswer(question, given) {
+  const { id, kind = "single", low = null, high = null, step = 1 } = question;
+  const levels = levelsOfQuestion(question);
+  if (kind === "single" && typeof given === "string" && levels.includes(given)) return given;
+  if (kind === "text" && typeof given === "string" && given.trim() !== "") return given;
+  if (kind === "several" && Array.isArray(given) && given.every((option) => levels.includes(option))) {
+    return levels.map(String).filter((option) => given.includes(option));
+  }
+  const number = (kind === "number" || kind === "scale") && typeof given === "number" && Number.isInteger(given);
+  if (number && low !== null && high !== null && given >= low && given <= high) return given - ((given - low) % step);
+  throw new RangeError(`question ${id} has no answer ${JSON.stringify(given)}`);
 }
 
 /**
@@ -43,6 +91,18 @@ export function perturbedOption(truth, count, epsilon, noise) {
   const kept = noise.toss(keepOdds(count), epsilon);
   const other = noise.below(count - 1);
   return kept ? truth : otherOption(truth, other);
+}
+
+/**
+ * @param {boolean[]} ticks of each option
+ * @param {number} epsilon
+ * @param {Noise} noise
+ * @returns {[number, boolean]} the option that is reported on, and whether it was ticked
+ */
+export function perturbedTicks(ticks, epsilon, noise) {
+  const asked = noise.below(ticks.length);
+  const kept = noise.toss(keepOdds(2), epsilon);
+  return [asked, ticks[asked] === kept];
 }
 
 /** Number the options without the true one. @param {number} truth @param {number} other @returns {number} */

@@ -6,7 +6,7 @@
  * computed here: one that is only handed back could be a mark by which a server knows its visitor again.
  */
 
-import { perturbedAbout } from "./about.js";
+import { isCheck, perturbedAbout } from "./about.js";
 import { algorithm2 } from "./algorithm-2.js";
 import { algorithm3Choices } from "./algorithm-3-choices.js";
 import { algorithm3 } from "./algorithm-3.js";
@@ -83,7 +83,7 @@ export function carries(name, { indifference }) {
  * @param {import("./study.js").Dilemma[]} dilemmas of the session, in raw values
  * @param {import("./study.js").Choice[]} choices one for each dilemma
  * @param {number} epsilonMicro one of the poll's levels
- * @param {Record<string, string> | null} about true option ids by question id
+ * @param {Record<string, import("./study.js").Answer> | null} about the true answers by question id
  * @param {import("./random.js").Random} random
  * @param {import("./reliability.js").Repeat | null} repeat the second answer to a dilemma, where the study asks one twice
  * @returns {string}
@@ -115,14 +115,14 @@ export function makeReport(poll, dilemmas, choices, epsilonMicro, about = null, 
   const payload = repeat
     ? withReliability(alike(checked, checkedRepeat(three, repeat)), epsilon, noise, answered)
     : answered();
-  const { questions, about_epsilon_micro: aboutEpsilon } = poll;
+  const questions = poll.questions.filter((question) => !isCheck(question));
   return jsonText({
     format: FORMAT,
     study: fingerprint(poll.study),
     mechanism: poll.mechanism,
     epsilon_micro: epsilon,
     ...payload,
-    ...(questions.length > 0 && { about: perturbedAbout(questions, about ?? {}, aboutEpsilon, noise) }),
+    ...(questions.length > 0 && { about: perturbedAbout(questions, about ?? {}, poll.about_epsilon_micro, noise) }),
   });
 }
 

@@ -39,7 +39,19 @@
  *
  * @typedef {{name: string, title: string, poles: [string, string], weights: Record<string, number>}} Factor
  *
- * @typedef {{id: string, text: Texts, options: {id: string, text: Texts}[]}} Question
+ * @typedef {object} Question
+ * @property {string} id
+ * @property {"single" | "several" | "number" | "scale" | "text"} kind
+ * @property {Texts} text
+ * @property {boolean} required
+ * @property {{id: string, text: Texts}[]} options of single and several
+ * @property {number | null} low of number and scale
+ * @property {number | null} high
+ * @property {number} step of a number, only the range of so many numbers leaves the device
+ * @property {[Texts, Texts] | null} ends the words of a scale's lowest and highest point
+ * @property {Answer | null} expected of an attention check that the device judges
+ *
+ * @typedef {string | number | string[]} Answer an option or a text, a number, or the options that were ticked
  * @typedef {{name: string, epsilon_micro: number, size: number | null}} Level
  *
  * @typedef {object} Poll
@@ -60,6 +72,8 @@
  * @property {"open" | "links"} entry
  * @property {Question[]} questions
  * @property {number | null} about_epsilon_micro
+ * @property {{checks: number, left_out: boolean} | null} attention what is told of attention checks
+ * @property {number | null} minimum_age
  * @property {string | null} contact
  * @property {Texts | null} consent
  * @property {import("../relay/configuration.js").Relay | null} relay who passes reports on to the host, if somebody does

@@ -22,6 +22,7 @@
  * @property {{epsilon: number}} promise what is promised whatever arrives
  */
 
+import { isCheck } from "../mechanisms/about.js";
 import { canonicalJson, digest } from "../mechanisms/study.js";
 
 const FORMAT = "crowdveil key configuration 1";
@@ -44,7 +45,7 @@ export const infoOf = (configuration) => INFO + canonicalJson(configuration);
 export function checkRelay(poll, demand) {
   const { configuration, fingerprint, promise } = /** @type {Relay} */ (poll.relay);
   demand(poll.place === "distributed" && poll.unit === "voter", "a relay carries reports that protect whole voters");
-  demand(poll.levels.length === 1 && poll.questions.length === 0, "behind a relay all reports are alike");
+  demand(poll.levels.length === 1 && poll.questions.every(isCheck), "behind a relay all reports are alike");
   demand(`${Object.keys(configuration).sort()}` === `${FIELDS}`, "the relay's key configuration has other fields");
   const { format, suite, length, study, mechanism, batch } = configuration;
   demand(format === FORMAT && suite === SUITE && length === LENGTH, "the relay's key is of another kind");

@@ -1,55 +1,71 @@
-/** About you: only if the poll asks, and every question can be left open. */
+/** About you: only if the poll asks. Every question can be left open that the host has not marked. */
 
 import { changed } from "../journey.js";
 import { actions, h } from "../markup.js";
+import { exactAnswer, isCheck } from "../mechanisms/about.js";
 import { epsilonOf, isCentral, odds } from "../promise.js";
+import { questionField } from "./question-field.js";
+
+/**
+ * @typedef {import("../mechanisms/study.js").Poll} Poll
+ * @typedef {import("../language.js").Language} Language
+ */
 
 /** @param {import("../page.js").Page} page */
 export function about(page) {
   const { poll, language, state } = page;
   const say = language.say.bind(language);
+  const fields = poll.questions.map((question) => questionField(question, state.about[question.id], isCentral(poll), language));
+  const hint = h("p", { class: "missing", role: "alert" });
+  let hinted = false;
   const submit = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
-    const form = /** @type {HTMLFormElement} */ (event.target);
-    const given = [...new FormData(form)].filter(([, option]) => option !== "");
-    const about = Object.fromEntries(given.map(([question, option]) => [question, String(option)]));
+    const wrong = fields.filter((field) => !field.check());
+    if (wrong.length > 0) return wrong[0].focus();
+    const given = fields.map((field) => [field.question.id, field.read()]).filter(([, answer]) => answer !== null);
+    const about = Object.fromEntries(given);
+    const missed = isCentral(poll) ? undefined : fields.find(({ question }) => isCheck(question) && !passed(question, about[question.id]));
+    if (missed && !hinted) {
+      hinted = true;
+      hint.textContent = say("check_missed");
+      return missed.focus();
+    }
     if (page.update(changed(page.state, { about }))) page.next();
+    return undefined;
   };
-  const note = isCentral(poll)
-    ? say("about_central")
-    : say("about_distributed", { odds: odds(epsilonOf(Number(poll.about_epsilon_micro)), language) });
   return h(
     "section",
     { class: "page" },
     h("h1", { tabindex: "-1" }, say("about_title")),
-    h("p", { class: "lead" }, note),
+    h("p", { class: "lead" }, leadWords(poll, language)),
     h(
       "form",
-      { onsubmit: submit },
-      poll.questions.map((question) => fieldset(question, state.about[question.id], language)),
+      { class: "about", onsubmit: submit, novalidate: true },
+      fields.map((field) => field.element),
+      hint,
       actions(page),
     ),
   );
 }
 
+/** What becomes of the answers, and what protects them, all together too. @param {Poll} poll @param {Language} language */
+function leadWords(poll, language) {
+  const skip = language.say(poll.questions.some(({ required }) => required) ? "about_required" : "about_skip");
+  if (isCentral(poll)) return `${skip} ${language.say("about_central")}`;
+  const count = poll.questions.filter((question) => !isCheck(question)).length;
+  if (count === 0) return skip;
+  const epsilon = epsilonOf(Number(poll.about_epsilon_micro));
+  const each = language.say("about_distributed", { odds: odds(epsilon, language) });
+  if (count === 1) return `${skip} ${each}`;
+  const all = { count, odds: odds(count * epsilon, language), epsilon: language.number(count * epsilon, { maximumFractionDigits: 6 }) };
+  return `${skip} ${each} ${language.say("about_together", all)}`;
+}
+
 /**
  * @param {import("../mechanisms/study.js").Question} question
- * @param {string | undefined} given
- * @param {import("../language.js").Language} language
+ * @param {import("../mechanisms/study.js").Answer | undefined} answer
  */
-function fieldset(question, given, language) {
-  const option = (/** @type {string} */ id, /** @type {string} */ text) =>
-    h(
-      "label",
-      { class: "option" },
-      h("input", { type: "radio", name: question.id, value: id, checked: id === (given ?? "") }),
-      h("span", {}, text),
-    );
-  return h(
-    "fieldset",
-    {},
-    h("legend", {}, language.among(question.text)),
-    question.options.map(({ id, text }) => option(id, language.among(text))),
-    option("", language.say("rather_not")),
-  );
+function passed(question, answer) {
+  if (answer === undefined || question.expected === null) return false;
+  return JSON.stringify(exactAnswer(question, answer)) === JSON.stringify(exactAnswer(question, question.expected));
 }

@@ -67,7 +67,7 @@ export function welcome(page) {
     h(
       "form",
       { class: "consent", novalidate: true, onsubmit: begin },
-      h("label", { class: "check", for: "agree" }, agreed, h("span", {}, say(`agree_${seen}`))),
+      h("label", { class: "check", for: "agree" }, agreed, h("span", {}, agreement(poll, language))),
       missing,
       h("button", { class: "primary", type: "submit" }, say("start")),
     ),
@@ -90,6 +90,18 @@ export function welcome(page) {
       poll.contact ? h("p", { class: "note" }, say("contact", { contact: poll.contact })) : null,
     ),
   );
+}
+
+/** What a voter declares by ticking the box. @param {Poll} poll @param {Language} language */
+function agreement(poll, language) {
+  const age = poll.minimum_age ? language.say("agree_age", { age: language.number(poll.minimum_age) }) : "";
+  return [language.say("agree_read"), age, language.say(`agree_${poll.place}`)].filter(Boolean).join(" ");
+}
+
+/** @param {Poll} poll */
+function attentionKeys({ place, attention }) {
+  if (!attention) return [];
+  return [place === "distributed" ? "attention_device" : attention.left_out ? "attention_left_out" : "attention_counted"];
 }
 
 /**
@@ -127,7 +139,8 @@ function promises(poll, say) {
   const keys = isCentral(poll)
     ? ["central_collected", "central_published", "central_deleted"]
     : ["distributed_stays", "distributed_sent", "distributed_published"];
-  const asked = poll.questions.length > 0 ? [isCentral(poll) ? "questions_central" : "questions_distributed"] : [];
+  const asked = poll.questions.length > 0 ? [`questions_${poll.place}`, ...attentionKeys(poll)] : [];
+  if (poll.questions.some(({ required }) => required)) asked.push("questions_required");
   return h(
     "ul",
     { class: "promise" },

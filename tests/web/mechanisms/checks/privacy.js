@@ -15,7 +15,7 @@ const EPSILON = 1_000_000;
 export async function checkPrivacy(base) {
   const js = await load(base);
   const failures = new Failures();
-  for (const check of [subset, choices, few, bits, about, preference, coefficients, linear, scores, reliability, hostileServer]) {
+  for (const check of [subset, choices, few, bits, about, ticks, preference, coefficients, linear, scores, reliability, hostileServer]) {
     try {
       check(js, failures);
     } catch (error) {
@@ -154,6 +154,23 @@ function about(js, failures) {
       }
     });
   }
+}
+
+/**
+ * Any two sets of ticks: e^epsilon, reached; each option is drawn as often, and its tick kept with 3 to 1.
+ * @param {Modules} js
+ * @param {Failures} failures
+ */
+function ticks(js, failures) {
+  const sets = [...Array(8).keys()].map((set) => [0, 1, 2].map((k) => Boolean(set & (1 << k))));
+  const laws = sets.map((ticked) => lawOf((noise) => js.perturbedTicks(ticked, EPSILON, noise)));
+  failures.same("several: worst ratio", `${worstRatio(laws)}`, `${expOf(EPSILON)}`);
+  laws.forEach((law, set) => {
+    for (const k of [0, 1, 2]) {
+      const wanted = new Fraction(sets[set][k] ? 3n : 1n, 12n);
+      failures.same(`several: ${sets[set]} as ${k}`, `${law.get(JSON.stringify([k, true]))}`, `${wanted}`);
+    }
+  });
 }
 
 /**
