@@ -37,7 +37,18 @@ from crowdveil.audit.sabotage import (
     WrongOdds,
 )
 from crowdveil.audit.setups import Central, Distributed, Forked, Setup, can_fork
-from crowdveil.audit.third_answer import ThirdAnswerPromise, answer, bit, share
+from crowdveil.audit.side_answers import (
+    SideAnswerPromise,
+    alike_bit,
+    alike_count,
+    alike_or_not,
+    answer_among_three,
+    bit_where_answers_differ,
+    indifference_bit,
+    indifferent_share,
+    neither_or_a_side,
+    report_on_a_repeat,
+)
 from crowdveil.audit.trial import Subject
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
@@ -137,6 +148,7 @@ def promises(epsilon: Epsilon) -> list[Target]:
         _pure(Distributed(FactorAnswer(), paradigm("vldp"), _small(3), epsilon), neighbours=_opposed),
         _pure(Distributed(FactorCounts(), paradigm("rldp"), _small(3), epsilon)),
         *(_third_answer(kind, epsilon) for kind in _THIRD),
+        *(_repeat(kind, epsilon) for kind in _REPEAT),
         _gaussian(epsilon),
         _shuffled(_one_sign()),
         _shuffled(ShuffledPromise(_small(2), SHUFFLED_SIGNS, SHUFFLED_VOTERS, others=(0, -1))),
@@ -201,6 +213,9 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
             "answer", epsilon, lambda: WrongOdds(keep_odds(3), keep_odds(2)), "odds of two answers for three"
         ),
         _third_answer("share", epsilon, lambda: TooLittleNoise(2), "half the noise of a share"),
+        _repeat("bit", epsilon, lambda: WrongOdds(FLIP, Odds(0, 0, 1, 0)), "a second answer never turned over"),
+        _repeat("telling kind", epsilon, bug="said where answers differ"),
+        _repeat("count", epsilon, lambda: TooLittleNoise(2), "half the noise of a count"),
         _gaussian(epsilon, TooNarrow, "deviation halved"),
         _shuffled(replace(_one_sign(), claimed_voters=10 * SHUFFLED_VOTERS), "bound of a larger crowd"),
         _shuffled(replace(_one_sign(), forget_delta=True), "delta forgotten"),
@@ -265,8 +280,15 @@ def _about_you(epsilon: Epsilon, noise: Callable[[], Noise] = BulkNoise, bug: st
     return Target(AboutYou.name, lambda effort: AboutYouPromise(OPTIONS, epsilon, noise()), bug)
 
 
-_THIRD = {"bit": (OneBit.name, "vldp", bit), "answer": (RandomisedResponse.name, "aldp", answer)} | {
-    "share": (VoterScore.name, "vlcp", share)
+_THIRD = {
+    "bit": (OneBit.name, "vldp", indifference_bit),
+    "answer": (RandomisedResponse.name, "aldp", answer_among_three),
+    "share": (VoterScore.name, "vlcp", indifferent_share),
+}
+_REPEAT = {
+    "bit": (OneBit.name, "vldp", alike_bit),
+    "report": (RandomisedResponse.name, "aldp", report_on_a_repeat),
+    "count": (VoterScore.name, "vlcp", alike_count),
 }
 
 
@@ -278,9 +300,23 @@ def _third_answer(
     remark = f"third answer, {kind}"
 
     def subject(effort: Effort) -> Subject:
-        return ThirdAnswerPromise(name, protects, remark, settings, epsilon, noise(), report)
+        apart = "neither against a side: nothing is further apart"
+        return SideAnswerPromise(name, protects, remark, apart, settings, epsilon, noise(), neither_or_a_side, report)
 
-    return Target(name, subject, bug, slow=kind == "share")
+    return Target(name, subject, bug)
+
+
+def _repeat(kind: str, epsilon: Epsilon, noise: Callable[[], Noise] = BulkNoise, bug: str | None = None) -> Target:
+    telling = RandomisedResponse.name, "aldp", bit_where_answers_differ
+    name, protects, report = _REPEAT.get(kind, telling)
+    settings = replace(_small(2), study=replace(_small(2).study, repeat=True))
+    remark = f"asked twice, {kind}"
+
+    def subject(effort: Effort) -> Subject:
+        apart = "alike against not: there is nothing else"
+        return SideAnswerPromise(name, protects, remark, apart, settings, epsilon, noise(), alike_or_not, report)
+
+    return Target(name, subject, bug)
 
 
 def _last_bits(promise: LastBits, bug: str | None = None) -> Target:

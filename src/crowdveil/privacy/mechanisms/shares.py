@@ -65,10 +65,14 @@ def indifferent_by_record(ballots: Ballots) -> IntArray:
     return np.array([STEPS * int(np.count_nonzero(ballots.choices == 0))], np.int64)
 
 
+def noisy_totals(total: int, epsilon: Epsilon, noise: Noise, times: int = 1) -> IntArray:
+    """Add noise to a sum of steps, so many times anew: the only place where it enters."""
+    return total + noise.cube(STEPS, Epsilons.same(epsilon, times), 1)[:, 0]
+
+
 def noisy_share(total: int, units: int, voters: int, epsilon: Epsilon, noise: Noise) -> NoisyShare:
     """Add the noise, and divide. Over the draw of voters, a mean of their shares varies by at most s (1 - s) / N."""
-    drawn = int(noise.cube(STEPS, Epsilons.same(epsilon, 1), 1)[0, 0])
-    share = (total + drawn) / (STEPS * units)
+    share = int(noisy_totals(total, epsilon, noise)[0]) / (STEPS * units)
     return NoisyShare(share, float(np.sqrt(2 / (units * epsilon.value) ** 2 + _sampling(share, voters))))
 
 
