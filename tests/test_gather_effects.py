@@ -5,7 +5,8 @@ import pytest
 
 import crowdveil as cv
 from crowdveil.ballots import Ballots
-from crowdveil.gather_effects import ReportedGroups, effects_from_reports
+from crowdveil.gather_effects.choices import effects_from_reports
+from crowdveil.gather_effects.reported_groups import ReportedGroups
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings

@@ -26,8 +26,8 @@ from crowdveil.evaluation.alignment.align import align as align
 from crowdveil.evaluation.scorecard.evaluate import Evaluation as Evaluation
 from crowdveil.evaluation.scorecard.evaluate import evaluate as evaluate
 from crowdveil.gather import release_from_reports as release_from_reports
-from crowdveil.gather_effects import ReportedGroups as ReportedGroups
-from crowdveil.gather_effects import effects_from_reports as effects_from_reports
+from crowdveil.gather_effects.choices import effects_from_reports as effects_from_reports
+from crowdveil.gather_effects.reported_groups import ReportedGroups as ReportedGroups
 from crowdveil.privacy.epsilon import Epsilon as Epsilon
 from crowdveil.privacy.epsilon import Epsilons as Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS as PARADIGMS

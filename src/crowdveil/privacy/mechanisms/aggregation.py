@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TypeVar
@@ -61,6 +61,8 @@ class LevelSums:
     """Sums of reports (vectors) and of their squares (matrices), by level."""
 
     _sums: dict[tuple[int, ...], tuple[int, FloatArray, FloatArray]] = field(default_factory=dict)
+    _factors: tuple[float, ...] = ()
+    """Where several sums are mixed: by how much the reports of each count, above 1 or below 0 too."""
 
     @classmethod
     def of(cls, levels: IntArray, values: FloatArray) -> LevelSums:
@@ -73,7 +75,15 @@ class LevelSums:
         squares = "vj,vk->jk"
         return cls({level: (len(rows), rows.sum(axis=0), np.einsum(squares, rows, rows)) for level, rows in rows_of})
 
+    @classmethod
+    def mixed(cls, parts: Sequence[LevelSums], factors: Sequence[float]) -> LevelSums:
+        """Return sums in which the reports of each part count so many times. They have the levels of the parts."""
+        numbered = {(*level, n): sums for n, part in enumerate(parts) for level, sums in part._sums.items()}
+        return cls(numbered, tuple(factors))
+
     def __add__(self, other: LevelSums) -> LevelSums:
+        if not (self._sums and other._sums):
+            return self if self._sums else other
         both = dict(self._sums)
         for level, (count, total, square) in other._sums.items():
             here = both.get(level, (0, 0.0, 0.0))
@@ -82,12 +92,31 @@ class LevelSums:
 
     def only(self, first: int) -> LevelSums:
         """Return the sums of levels that begin with this number: reports of another kind may hold other things."""
-        return LevelSums({level: sums for level, sums in self._sums.items() if level[0] == first})
+        return LevelSums({level: sums for level, sums in self._sums.items() if level[0] == first}, self._factors)
 
     @property
     def levels(self) -> IntArray:
         """The levels, a row each, in order."""
-        return np.array(sorted(self._sums), np.int64)
+        levels = np.array(sorted(self._sums), np.int64)
+        return levels[:, :-1] if self._factors else levels
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether several sums are mixed."""
+        return bool(self._factors)
+
+    @property
+    def mixture(self) -> FloatArray:
+        """By how much the reports of each level count beside their weights: 1 where nothing is mixed."""
+        if not self._factors:
+            return np.ones(len(self._sums))
+        return np.array([self._factors[level[-1]] for level in sorted(self._sums)])
+
+    @property
+    def voters(self) -> float:
+        """The number of reports; where they are mixed, of how many a mean would vary as much."""
+        counted = self.counts @ self.mixture
+        return float(counted**2 / (self.counts @ self.mixture**2))
 
     @property
     def counts(self) -> IntArray:
@@ -97,7 +126,7 @@ class LevelSums:
     def weights(self, variances: FloatArray, equal_votes: bool) -> FloatArray:
         """Return how much a report of each level counts, given its variance (``influence``)."""
         each = influence(np.repeat(variances, self.counts), equal_votes)
-        return np.asarray(each[np.cumsum(self.counts) - 1])
+        return np.asarray(each[np.cumsum(self.counts) - 1] * self.mixture)
 
     def mean(self, weights: FloatArray, scales: FloatArray | float = 1.0) -> FloatArray:
         """Return the weighted mean of all reports, those of a level multiplied by its scale."""

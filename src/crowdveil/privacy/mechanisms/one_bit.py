@@ -259,7 +259,7 @@ class Heard:
     told: float
     """The mean of what stands for the lengths of ballots."""
     told_variance: float
-    voters: int
+    voters: float
     sizes: list[int]
 
 
@@ -276,19 +276,20 @@ def _heard(sums: LevelSums, design: Design, settings: Settings) -> Heard:
     said, spoken = sums.mean(direction / tanh)[:k], sums.mean(direction)[k:]
     heard = spoken > 0
     spoken = np.where(heard, spoken, 1.0)
+    means = np.where(heard, said / spoken, 0.0)
     variances = np.where(heard, sums.mean(direction**2 / tanh**2)[k:] / spoken**2, UNHEARD)
+    if sums.is_mixed:  # Others than the voters in question may differ from them by up to twice their mean.
+        variances += np.where(heard, sums.mean(direction**2)[k:] / spoken**2, 0.0) * 3 * np.minimum(means**2, 1.0)
     together = np.where(heard, sums.mean(direction**2 * (sizes - 1))[k:] / spoken**2, UNHEARD)
 
     told = 0.5
     told_variance = UNHEARD
-    if (length > 0).any():
-        counted = float(sums.mean(length)[k:].sum())
+    counted = float(sums.mean(length)[k:].sum())
+    if counted > 0:
         told = (1 + float(sums.mean(length / tanh)[:k].sum()) / counted) / 2
         # A voter's bits have coins of their own, and may otherwise say all the same.
         told_variance = float(sums.mean(length**2 * (1 / tanh**2 + sizes - 1))[k:].sum()) / (4 * counted**2)
-    voters = int(sums.counts.sum())
-    means = np.where(heard, said / spoken, 0.0)
-    return Heard(means, variances, together, told, told_variance, voters, sorted(set(sizes.tolist())))
+    return Heard(means, variances, together, told, told_variance, sums.voters, sorted(set(sizes.tolist())))
 
 
 def estimate_heard(heard: Heard, design: Design, settings: Settings) -> Estimate:

@@ -291,7 +291,7 @@ def _record_means(sums: LevelSums, felt: LevelSums, settings: Settings, axes: Re
     total, spoken_for = np.split(sums.mean(weights), 2)
     k = len(total)
     times = np.rint(sums.mean(1 / (RECORD_CLIP * counts))[k:])
-    heard = times > 0
+    heard = (times > 0) & (spoken_for > 0)
     about = np.where(heard, spoken_for, 1.0)
     scores = np.where(heard, total / about, 0.0)
     residual = np.hstack([np.eye(k), -np.diag(scores)])

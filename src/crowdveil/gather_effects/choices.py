@@ -1,7 +1,7 @@
 """From the reports of a poll to effects, by group if voters were asked about themselves. There is nothing to charge.
 
 Reports of choices after coin tosses (``randomised-response``) name their public dilemmas, so effects can be read from
-them. Reports of other mechanisms hold scores or bits along axes: their releases show the effects that they imply.
+them. Reports of other mechanisms hold scores or bits along axes, which tell a preference (``preferences``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from crowdveil.estimation.effect_moments import (
 from crowdveil.estimation.effects import contrasts
 from crowdveil.estimation.ratios import Ratio
 from crowdveil.gather import REPORTS_MADE_ON, SAMPLER
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.gather_effects.reported_groups import ReportedGroups
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import Guarantee, paradigm
 from crowdveil.privacy.mechanisms.effect_counts import GroupCounts
 from crowdveil.privacy.mechanisms.effect_reports import FlippedReports, flipped_moments
@@ -38,23 +39,6 @@ from crowdveil.protocol.report import Terms
 from crowdveil.publish_effects.results import effects_of
 from crowdveil.request import FEWEST_VOTERS
 from crowdveil.version import VERSION
-
-
-@dataclass(frozen=True)
-class ReportedGroups:
-    """A question that voters answered through randomised response: its options, and the epsilon of each answer."""
-
-    question: str
-    options: tuple[str, ...]
-    epsilon: Epsilon
-
-    @property
-    def correction(self) -> FloatArray:
-        """The inverse of the probabilities with which an option (columns) is reported as another (rows)."""
-        count = len(self.options)
-        spread = np.exp(self.epsilon.value) + count - 1
-        reported = np.full((count, count), 1 / spread) + np.eye(count) * (np.expm1(self.epsilon.value) / spread)
-        return np.asarray(np.linalg.inv(reported), np.float64)
 
 
 def effects_from_reports(
