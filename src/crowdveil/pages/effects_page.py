@@ -34,7 +34,7 @@ def effects_page(release: EffectsRelease) -> str:
 <p class="question">“{text(release.study.question)}”</p>
 {definitions(numbers, "numbers")}
 </header>"""
-    parts = [effects_section(effects), _groups_section(effects), _promise_section(release), _origin_section(release)]
+    parts = [effects_section(effects), groups_section(effects), promise_section(release), _origin_section(release)]
     return document(release.study.title, "\n".join([header, *parts]))
 
 
@@ -74,7 +74,8 @@ of voters. A cross: not known.</figcaption>
 </section>"""
 
 
-def _groups_section(effects: Effects) -> str:
+def groups_section(effects: Effects) -> str:
+    """Show what differs between groups, and where they agree; nothing where there are none."""
     if effects.question is None or len(effects.groups) < 2:
         return ""
     verdicts = [f"{factor.title}: {said}." for factor, said in effects.verdicts()]
@@ -104,7 +105,8 @@ def _difference_row(effects: Effects, one: GroupDifference) -> list[str]:
     ]
 
 
-def _promise_section(release: EffectsRelease) -> str:
+def promise_section(release: EffectsRelease) -> str:
+    """Show what is promised to the voters, and what is not."""
     sentences = paragraphs(plain_words.guarantee_sentences(release))
     words = plain_words.mechanism_words(release.mechanism)
     noise = paragraphs([f"The noise: {words}. Drawn with: {release.sampler}.", plain_words.account_sentence(release)])

@@ -26,6 +26,7 @@ from crowdveil.estimation.effects import contrasts, scenario_labels
 from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
+from crowdveil.privacy.ledger.charge import ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, GroupCounts
 from crowdveil.privacy.mechanisms.effect_reports import EffectReporter
@@ -131,8 +132,10 @@ def publish_effects(
     return made
 
 
-def charged_effects(ballots: BallotSource, asked: EffectsPreview, ledger: Ledger, smallest: int = 0) -> EffectsRelease:
-    """Make effects with exact noise, charged before it is drawn."""
+def charged_effects(
+    ballots: BallotSource, asked: EffectsPreview, ledger: ChargeableLedger, smallest: int = 0
+) -> EffectsRelease:
+    """Make effects with exact noise, charged before it is drawn; a ledger file hears when they are saved."""
     if not hasattr(ledger, "charge"):
         raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
     check_smallest(smallest)
@@ -140,7 +143,7 @@ def charged_effects(ballots: BallotSource, asked: EffectsPreview, ledger: Ledger
     draw = _measure(ballots, asked, noise)
     entry = ledger.charge(asked.charge)
     made = _released(asked, draw(), noise, {"id": entry.ledger, "entry": entry.id}, smallest)
-    return replace(made, on_save=partial(ledger.deliver, entry.id))
+    return replace(made, on_save=partial(ledger.deliver, entry.id)) if isinstance(ledger, Ledger) else made
 
 
 def experimental_effects(ballots: BallotSource, asked: EffectsPreview, seed: int, smallest: int = 0) -> EffectsRelease:

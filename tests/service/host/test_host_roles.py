@@ -45,7 +45,7 @@ EVERYWHERE = [page for page in PAGES if page.path != "/sign-in"]
 
 
 def address(page):
-    return "/host" + page.path.format(poll="trusted", file="ballots.csv", release="none")
+    return "/host" + page.path.format(poll="trusted", file="ballots.csv", release="none", effects="none")
 
 
 @pytest.fixture(scope="module")

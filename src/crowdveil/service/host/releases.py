@@ -18,6 +18,7 @@ from crowdveil.service.host.progress import told_line_by_line
 from crowdveil.service.host.request import PLACE, HostRequest, Missing, minute
 from crowdveil.service.host.voters import attachment
 from crowdveil.service.poll import HostedPoll
+from crowdveil.service.poll_effects import why_not
 from crowdveil.service.poll_release import Tell, make_release, preview_release
 from crowdveil.service.store.audit_log import LogEntry
 from crowdveil.service.store.releases import StoredRelease
@@ -32,6 +33,7 @@ def releases_page(request: HostRequest) -> Response:
     """List a poll's releases and what they cost, with the form for a new one."""
     status = request.poll_status()
     name = status.poll.name
+    effects = [(stored, stored.read()) for stored in request.store.effects.all(name)]
     return request.show(
         "releases.html",
         poll=status.poll,
@@ -39,6 +41,10 @@ def releases_page(request: HostRequest) -> Response:
         status=status,
         made=[(stored, stored.read(), _made_at(stored)) for stored in request.store.releases.all(name)],
         account=request.store.releases.account(name),
+        effects=effects,
+        effect_ids={stored.id for stored, _ in effects},
+        without_effects=why_not(status.poll, grouped=False),
+        without_groups=why_not(status.poll, grouped=True),
     )
 
 
@@ -53,7 +59,7 @@ def preview(request: HostRequest) -> Response:
         tab="releases",
         epsilon=epsilon,
         preview=previewed,
-        spent=_spent(request, poll),
+        spent=spent_so_far(request, poll),
         account=request.store.releases.account(poll.name),
         mechanism=mechanism_words(poll.mechanism),
         error_bar=expected_error_bar_sentence(previewed.noise, poll.settings.robust),
@@ -84,7 +90,7 @@ def _make(request: HostRequest, tell: Tell | None) -> StoredRelease:
     poll = request.poll_status().poll
     epsilon = _epsilon(poll, request.form.get("epsilon", ""))
     with request.pages.one_release:
-        if request.form.get("spent", "") != _spent(request, poll):
+        if request.form.get("spent", "") != spent_so_far(request, poll):
             raise CrowdveilError(
                 f"another release of poll {poll.name} was made in the meantime, and this one was not: "
                 "see the list of releases, and look again at what a new one would cost"
@@ -265,7 +271,7 @@ def _epsilon(poll: HostedPoll, given: str) -> Epsilon | None:
     return None if poll.distributed else Epsilon(given.strip())
 
 
-def _spent(request: HostRequest, poll: HostedPoll) -> str:
+def spent_so_far(request: HostRequest, poll: HostedPoll) -> str:
     """Return what has been spent so far, by which a form knows whether it is still the newest."""
     account = request.store.releases.account(poll.name)
     return "" if account is None else str(account.spent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.routing import Route
 
-from crowdveil.service.host import data, editor, hosts, keeping, overview, releases, sign_in, voters
+from crowdveil.service.host import data, editor, effects, hosts, keeping, overview, releases, sign_in, voters
 from crowdveil.service.host.request import PLACE, HostPages, Page, respond_with
 from crowdveil.service.service import Service
 from crowdveil.service.static_files import static_route
@@ -58,6 +58,11 @@ PAGES = (
     Page("GET", "/polls/{poll}/compare", releases.compare_page, VIEWER),
     Page("GET", "/releases/{release}", releases.release_page, VIEWER),
     Page("GET", "/releases/{release}/file", releases.release_file, VIEWER),
+    Page("POST", "/polls/{poll}/effects/preview", effects.preview, ANALYST),
+    Page("POST", "/polls/{poll}/effects", effects.make, ANALYST, "made effects"),
+    Page("POST", "/polls/{poll}/effects/progress", effects.make_with_progress, ANALYST),
+    Page("GET", "/effects/{effects}", effects.effects_page, VIEWER),
+    Page("GET", "/effects/{effects}/{file}", effects.effects_file, VIEWER),
 )
 """Every page and every action, with the least role that it takes."""
 _STATIC = {

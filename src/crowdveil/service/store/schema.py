@@ -191,6 +191,16 @@ release = Table(
     Column("note", Text, nullable=False, doc="For the host's own use; may be empty."),
 )
 
+effects = Table(
+    "effects",
+    metadata,
+    Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    Column("id", String(64), nullable=False, unique=True, doc="The checksum of the file of effects."),
+    Column("poll", String(40), ForeignKey("poll.id"), nullable=False),
+    Column("made_on", Date, nullable=False),
+    Column("file", Text, nullable=False, doc="The file of effects, JSON."),
+)
+
 charge = Table(
     "charge",
     metadata,
@@ -200,7 +210,7 @@ charge = Table(
     Column("unit", String(10), nullable=False),
     Column("purpose", Text, nullable=False),
     Column("charged_on", Date, nullable=False),
-    Column("release", String(64), doc="Set when the release that was paid for is stored."),
+    Column("release", String(64), doc="Set when the release, or the effects, that were paid for are stored."),
     CheckConstraint("cost_micro > 0", "cost"),
     sqlite_with_rowid=False,
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from crowdveil.service.store.audit_log import AuditLog
 from crowdveil.service.store.batches import Batches
 from crowdveil.service.store.database import Database, alone, connect, migrate
+from crowdveil.service.store.effects import EffectFiles
 from crowdveil.service.store.hosts import Hosts
 from crowdveil.service.store.polls import Polls
 from crowdveil.service.store.releases import Releases
@@ -24,6 +25,7 @@ class Store:
     polls: Polls
     submissions: Submissions
     releases: Releases
+    effects: EffectFiles
     hosts: Hosts
     audit_log: AuditLog
     steps: Steps
@@ -46,6 +48,7 @@ def open_store(address: str) -> Iterator[Store]:
                 polls,
                 Submissions(database, polls),
                 Releases(database),
+                EffectFiles(database),
                 Hosts(database),
                 AuditLog(database),
                 Steps(database),

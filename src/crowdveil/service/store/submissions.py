@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, Select, Table, bindparam, delete, func, 
 from sqlalchemy.dialects import postgresql, sqlite
 
 from crowdveil.ballots import Ballots, concatenate
+from crowdveil.categories import Categories
 from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.ballot import split_repeat
@@ -333,4 +334,8 @@ def _columns(batch: Sequence[StoredBallot], poll: HostedPoll) -> Ballots:
     choices = np.array([_CODES[record["chosen"]] for record in records], np.int8)
     offsets = np.concatenate([[0], np.cumsum([len(answered) for answered, _ in split])]).astype(np.int64)
     alike = np.array([1 if same else -1 for _, same in split], np.int8) if poll.study.repeat else None
-    return Ballots(poll.study, offsets, dilemmas_between(poll.study, left, right), choices, alike=alike)
+    about = {
+        question: Categories.encode([ballot.about.get(question) for ballot in batch], options)
+        for question, options in poll.options.items()
+    }
+    return Ballots(poll.study, offsets, dilemmas_between(poll.study, left, right), choices, about=about, alike=alike)

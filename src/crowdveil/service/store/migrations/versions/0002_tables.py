@@ -150,6 +150,17 @@ def upgrade() -> None:
         sa.UniqueConstraint("id", name="uq_release_id"),
     )
     op.create_table(
+        "effects",
+        sa.Column("number", _NUMBER, autoincrement=True, nullable=False),
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("poll", sa.String(40), nullable=False),
+        sa.Column("made_on", sa.Date(), nullable=False),
+        sa.Column("file", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["poll"], ["poll.id"], name="fk_effects_poll"),
+        sa.PrimaryKeyConstraint("number", name="pk_effects"),
+        sa.UniqueConstraint("id", name="uq_effects_id"),
+    )
+    op.create_table(
         "report",
         sa.Column("poll", sa.String(40), nullable=False),
         sa.Column("id", sa.String(32), nullable=False),
