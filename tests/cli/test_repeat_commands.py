@@ -28,7 +28,7 @@ def test_one_charge_buys_preference_and_reliability_and_the_split_is_shown_first
     order = ("release", folder / "crowd.parquet", "--paradigm", "rlcp", "--epsilon", "2", "--ledger", folder / "ledger")
     assert answer(*order, "--dry-run")["split"] == {"preference": 1.8, "reliability": 0.2}
     said = crowdveil(*order, "--dry-run").stdout
-    assert "epsilon 1.8 for the preference; epsilon 0.2 for the reliability." in said
+    assert "Of epsilon: 1.8 for the preference and 0.2 for the reliability." in said
     told = crowdveil(*order, "--out", folder / "release.json").stdout
     assert "answer it alike" in told
     (account,) = answer("ledger", "show", folder / "ledger")["accounts"]

@@ -303,9 +303,8 @@ def _level(
 
 
 def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> None:
-    from crowdveil.pages.reading import expected_error_bar_sentence
+    from crowdveil.pages.reading import expected_error_bar_sentence, split_sentences
     from crowdveil.privacy.ledger.statement import Measure
-    from crowdveil.privacy.mechanisms.registry import CENTRAL
 
     data = prepared.as_dict()
     guarantee = prepared.guarantee
@@ -319,9 +318,8 @@ def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> N
             delta = f" and delta {guarantee.delta:g}" if guarantee.delta else ""
             charge = f"rho {fits.requested}, for {charge}{delta}"
         say(f"Nothing was spent. {prepared.mechanism} would charge {charge}.")
-        if len(prepared.split) > 1:
-            of = "epsilon" if prepared.mechanism in CENTRAL else "of the reports, a share of"
-            say("; ".join(f"{of} {part:g} for the {name}" for name, part in prepared.split.items()) + ".")
+        for sentence in split_sentences(prepared.split, guarantee.paradigm.place):
+            say(sentence)
         if account is not None:
             say(
                 f"Remaining: {fits.remaining} of {fits.budget}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.decision import stated_margins
+from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, NoiseDistribution, Spread
 from crowdveil.releases import Release
@@ -106,6 +107,18 @@ def reliability_sentences(release: Release) -> list[str]:
         f"answer it alike ({found.low:.0%} to {found.high:.0%}, with {ERROR_BAR:.0%}, over noise and the draw of the "
         "voters); who tosses a coin each time does so by half. The second answer counts nowhere else."
     ]
+
+
+def split_sentences(split: Mapping[str, float], place: Place) -> list[str]:
+    """Tell what a budget, or the reports of devices, are split into; nothing where all of it is for one thing."""
+    if len(split) < 2:
+        return []
+    *first, last = (
+        f"{part:g} for the {thing}" if place is Place.CENTRAL else f"{part:.0%} about the {thing}"
+        for thing, part in split.items()
+    )
+    what = "Of epsilon" if place is Place.CENTRAL else "Of the reports"
+    return [f"{what}: {', '.join(first)} and {last}."]
 
 
 def error_bar_sentence(release: Release, features: int) -> str:

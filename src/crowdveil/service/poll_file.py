@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from crowdveil.protocol.polls import Entry, Level, RelayTerms
 from crowdveil.protocol.questions import Attention, Option, Question, QuestionKind, Texts
 from crowdveil.service.poll import HostedPoll, expected_epsilons
 from crowdveil.study.bundled import load_study
-from crowdveil.study.plain_data import number
+from crowdveil.study.plain_data import need, number
 from crowdveil.study.study import Study
 from crowdveil.study.translations import Translation, load_translation, read_translation
 
@@ -32,6 +33,7 @@ COUNTED, LEFT_OUT = "counted", "left-out"
 _KNOWN = (
     "name",
     "study",
+    "repeat",
     "paradigm",
     "mechanism",
     "levels",
@@ -89,6 +91,8 @@ def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> Hoste
     if unknown:
         raise CrowdveilError(f"{where}: unknown setting {unknown[0]!r}; known are {', '.join(sorted(_KNOWN))}")
     study = _study(data.get("study"), beside, where)
+    if "repeat" in data:
+        study = replace(study, repeat=need(data, "repeat", bool, where))
     paradigm = find_paradigm(_text(data, "paradigm", where) or "rldp")
     levels = _levels(data, paradigm.place, where)
     entry = _text(data, "entry", where) or Entry.OPEN.value

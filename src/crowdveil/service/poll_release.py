@@ -18,7 +18,7 @@ from crowdveil.gather import release_from_reports
 from crowdveil.privacy.amount import NOTHING, Amount
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.intervals import ERROR_BAR
-from crowdveil.privacy.mechanisms.registry import distributed
+from crowdveil.privacy.mechanisms.registry import budget_parts, distributed
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.protocol.description import relayed_promise
 from crowdveil.publish import charged_release
@@ -45,6 +45,8 @@ class ReleasePreview:
     """The rest of a central poll's budget before it."""
     noise: NoiseDistribution | None
     """The noise that the society would carry, where it is known beforehand."""
+    split: Mapping[str, float]
+    """The parts of a central epsilon, or of the reports, and what each of them buys."""
 
     @property
     def affordable(self) -> bool:
@@ -63,13 +65,20 @@ def preview_release(store: Store, name: str, epsilon: Epsilon | None = None) -> 
     if poll.distributed:
         epsilons = _epsilons(store, poll)
         noise = distributed(poll.mechanism, poll.study).expected_noise(poll.settings, epsilons)
-        return ReleasePreview(name, len(epsilons), poll.mechanism, NOTHING, None, noise)
+        split = budget_parts(poll.mechanism, poll.study, None)
+        return ReleasePreview(name, len(epsilons), poll.mechanism, NOTHING, None, noise, split)
     spend = _spending(poll, epsilon)
     account = store.releases.account(name)
     prepared = preview_request(store.submissions.crowd(name), _request(poll, spend))
     remaining = None if account is None else account.remaining
     return ReleasePreview(
-        name, prepared.dataset.voters, poll.mechanism, Amount.of(str(spend)), remaining, prepared.expected_noise
+        name,
+        prepared.dataset.voters,
+        poll.mechanism,
+        Amount.of(str(spend)),
+        remaining,
+        prepared.expected_noise,
+        prepared.split,
     )
 
 

@@ -65,11 +65,22 @@ def test_a_form_says_what_a_file_says():
 
 
 def test_a_form_and_its_file_come_from_each_other():
-    for form in (PARKING, {**empty_form(), "name": "x"}, {**empty_form(), "study": "kidney", "entry": "links"}):
+    twice = [{**empty_form(), "study": "kidney", "repeat": "yes"}, {**PARKING, "repeat": "yes"}]
+    for form in (PARKING, {**empty_form(), "name": "x"}, {**empty_form(), "study": "kidney", "entry": "links"}, *twice):
         data = poll_as_dict(poll_from_dict(data_of_form(form)))
         again = form_of_data(data)
         assert again is not None
         assert poll_as_dict(poll_from_dict(data_of_form(again))) == data
+
+
+def test_a_poll_of_any_study_may_ask_one_dilemma_twice():
+    for study in ("kidney", tomllib.loads(FILE)["study"]):
+        assert poll_from_dict({"name": "x", "study": study, "repeat": True}).study.repeat
+    with pytest.raises(CrowdveilError, match="'repeat' must be a bool"):
+        poll_from_dict({"name": "x", "study": "kidney", "repeat": "yes"})
+    form = form_of_data({"name": "x", "study": "kidney", "repeat": True, "paradigm": "vlcp", "budget": "1"})
+    assert (form["study"], form["repeat"]) == ("kidney", "yes")
+    assert data_of_form(form)["repeat"] is True
 
 
 def test_what_the_form_has_no_field_for_is_left_to_the_file():

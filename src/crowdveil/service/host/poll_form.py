@@ -48,6 +48,8 @@ def data_of_form(form: Mapping[str, str]) -> dict[str, Any]:
     central = PARADIGMS[paradigm].place is Place.CENTRAL
     data: dict[str, Any] = {"study": _study(given), "paradigm": paradigm}
     data |= {name: given[name] for name in _PLAIN if given.get(name)}
+    if given.get("repeat"):
+        data["repeat"] = True
     data.setdefault("name", _slug(_title(data["study"])))
     data |= {"budget": given.get("budget") or DEFAULT_BUDGET} if central else {"levels": _levels(given)}
     if given.get("quota"):
@@ -76,7 +78,7 @@ def form_of_data(data: Mapping[str, Any]) -> Fields | None:
         fields[f"q{k}_options"] = "\n".join(option["text"].get("en", "") for option in question["options"])
     if "about_epsilon" in data:
         fields["about_epsilon"] = str(data["about_epsilon"])
-    fields |= _study_fields(data["study"])
+    fields |= _study_fields(data["study"]) | ({"repeat": "yes"} if data.get("repeat") else {})
     try:
         same = _without_ids(poll_as_dict(poll_from_dict(data_of_form(fields)))) == _without_ids(
             poll_as_dict(poll_from_dict(data))
@@ -125,6 +127,8 @@ def _study(given: Mapping[str, str]) -> str | dict[str, Any]:
 def _study_fields(study: Any) -> Fields:
     if isinstance(study, str):
         return {"study": study}
+    if study.get("repeat"):
+        return {**_study_fields({key: value for key, value in study.items() if key != "repeat"}), "repeat": "yes"}
     for name in BUNDLED:
         if load_study(name).as_dict() == study:
             return {"study": name}

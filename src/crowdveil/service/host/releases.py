@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import mechanism_words
-from crowdveil.pages.reading import decimals, expected_error_bar_sentence, one_line, readings
+from crowdveil.pages.reading import decimals, expected_error_bar_sentence, one_line, readings, split_sentences
 from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.releases import Release
@@ -63,6 +63,7 @@ def preview(request: HostRequest) -> Response:
         account=request.store.releases.account(poll.name),
         mechanism=mechanism_words(poll.mechanism),
         error_bar=expected_error_bar_sentence(previewed.noise, poll.settings.robust),
+        split=split_sentences(previewed.split, poll.paradigm.place),
     )
 
 

@@ -67,6 +67,8 @@ class Result:
     respects: tuple[Respect, ...]
     """The clearest first."""
     features: tuple[FeatureRow, ...]
+    alike: str | None
+    """How many people answer alike, where one dilemma was asked twice."""
     promises: tuple[str, ...]
 
     @property
@@ -86,6 +88,7 @@ def read_result(release: Release, words: Words, added: Sequence[Translation] = (
         shares=release.unknown is not None,
         respects=tuple(respects),
         features=_features(release, said),
+        alike=_alike(release, words),
         promises=tuple(_promises(release, words)),
     )
 
@@ -150,6 +153,14 @@ def _features(release: Release, said: dict[str, dict[str, dict[str, str]]]) -> t
         label = one_line(said["features"][feature.name]["label"])
         rows.append(FeatureRow(label, signed(value, places), f"± {bar:.{places}f}", lean))
     return tuple(rows)
+
+
+def _alike(release: Release, words: Words) -> str | None:
+    found = release.reliability
+    if found is None:
+        return None
+    ends = {"low": math.floor(100 * found.low), "high": math.ceil(100 * found.high)}
+    return words("asked_twice", share=round(100 * found.share), **ends)
 
 
 def _promises(release: Release, words: Words) -> list[str]:
