@@ -223,8 +223,10 @@ def open_ballots(path: str | Path) -> BallotFile:
 
 
 def read_ballots(path: str | Path) -> Ballots:
-    """Read a ballot file, or a folder of ballot files, into memory."""
-    return open_ballots(path).load()
+    """Read a ballot file, or a folder of ballot files, into memory, and check that nobody is in it twice."""
+    ballots = _open(path_of(path, "the ballot file")).load()
+    check_distinct(None if ballots.names is None else pa.chunked_array([ballots.names]), str(path))
+    return ballots
 
 
 def _open(path: Path) -> BallotFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from functools import cache
 from importlib import resources
 from os import PathLike
 
@@ -25,8 +26,7 @@ def load_study(reference: str | PathLike[str]) -> Study:
     if synthetic := _SYNTHETIC.fullmatch(reference):
         return synthetic_study(int(synthetic[1] or 10))
     if reference in BUNDLED:
-        text = resources.files(__name__).joinpath(f"{reference}.toml").read_text(encoding="utf-8")
-        return Study.from_dict(tomllib.loads(text))
+        return _bundled(reference)
     if not path.is_file():
         raise CrowdveilError(
             f"there is no study {reference!r}: give one of {', '.join(BUNDLED)}, "
@@ -41,6 +41,13 @@ def load_study(reference: str | PathLike[str]) -> Study:
 def find_study(given: str | PathLike[str] | Study) -> Study:
     """Take a study as it is, or find it as ``load_study`` does."""
     return given if isinstance(given, Study) else load_study(given)
+
+
+@cache
+def _bundled(name: str) -> Study:
+    """Read a bundled study, once: nothing can change it."""
+    text = resources.files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return Study.from_dict(tomllib.loads(text))
 
 
 def synthetic_study(features: int, dilemmas: int = 50) -> Study:
