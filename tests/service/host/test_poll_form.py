@@ -8,6 +8,7 @@ import pytest
 from crowdveil.errors import CrowdveilError
 from crowdveil.service.host.poll_form import data_of_form, empty_form, form_of_data
 from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
+from crowdveil.study.translations import languages, words
 
 PARKING = {
     **empty_form(),
@@ -28,6 +29,48 @@ PARKING = {
     "consent_ar": "نحن",
     "q0_text": "How old are you?",
     "q0_options": "under 40\n40 or over",
+}
+KINDS = {
+    **PARKING,
+    "minimum_age": "18",
+    "q0_kind": "single",
+    "q0_expected": "40 or over",
+    "q1_text": "How do you travel?",
+    "q1_kind": "several",
+    "q1_options": "By bus\nOn foot",
+    "q1_required": "yes",
+    "q2_text": "How old?",
+    "q2_kind": "number",
+    "q2_low": "18",
+    "q2_high": "97",
+    "q2_step": "10",
+    "q3_text": "Do you like it?",
+    "q3_kind": "scale",
+    "q3_low": "-2",
+    "q3_high": "2",
+    "q3_options": "not at all\nvery much",
+    "q4_text": "Why?",
+    "q4_kind": "text",
+    "failed_checks": "left-out",
+    "t_fr_title": "Qui prend la dernière place ?",
+    "t_fr_question": "Qui doit l’avoir ?",
+    "t_fr_f0_label": "minutes d’attente",
+    "t_fr_f1_label": "véhicule",
+    "t_fr_f1_values": "voiture, camionnette, moto",
+    "t_fr_q1_text": "Comment voyagez-vous ?",
+    "t_fr_q1_options": "En bus\nÀ pied",
+    "t_fr_q3_options": "pas du tout\nbeaucoup",
+}
+RELAYED = {
+    **{name: value for name, value in empty_form().items() if not name.startswith("level")},
+    "study": "kidney",
+    "paradigm": "vldp",
+    "level0_name": "shuffled",
+    "level0_epsilon": "3",
+    "relay": "https://relay.example",
+    "batch": "1500",
+    "delta": "1e-6",
+    "honest": "0.8",
 }
 FILE = """
 name = "parking"
@@ -66,7 +109,8 @@ def test_a_form_says_what_a_file_says():
 
 def test_a_form_and_its_file_come_from_each_other():
     twice = [{**empty_form(), "study": "kidney", "repeat": "yes"}, {**PARKING, "repeat": "yes"}]
-    for form in (PARKING, {**empty_form(), "name": "x"}, {**empty_form(), "study": "kidney", "entry": "links"}, *twice):
+    plain = [{**empty_form(), "name": "x"}, {**empty_form(), "study": "kidney", "entry": "links"}]
+    for form in (PARKING, KINDS, RELAYED, *plain, *twice):
         data = poll_as_dict(poll_from_dict(data_of_form(form)))
         again = form_of_data(data)
         assert again is not None
@@ -81,6 +125,37 @@ def test_a_poll_of_any_study_may_ask_one_dilemma_twice():
     form = form_of_data({"name": "x", "study": "kidney", "repeat": True, "paradigm": "vlcp", "budget": "1"})
     assert (form["study"], form["repeat"]) == ("kidney", "yes")
     assert data_of_form(form)["repeat"] is True
+
+
+def test_questions_of_every_kind_are_asked_by_the_form():
+    check, several, years, scale, text = poll_from_dict(data_of_form(KINDS)).questions
+    assert (check.expected, several.required, years.step) == ("40-or-over", True, 10)
+    assert dict(several.options[1].text) == {"en": "On foot", "fr": "À pied"}
+    assert dict(several.text) == {"en": "How do you travel?", "fr": "Comment voyagez-vous ?"}
+    assert (scale.low, scale.high) == (-2, 2)
+    assert [dict(end) for end in scale.ends] == [
+        {"en": "not at all", "fr": "pas du tout"},
+        {"en": "very much", "fr": "beaucoup"},
+    ]
+    assert text.kind == "text"
+    poll = poll_from_dict(data_of_form(KINDS))
+    assert (poll.attention.checks, poll.attention.left_out, poll.minimum_age) == (1, True, 18)
+
+
+def test_a_study_of_ones_own_speaks_the_languages_that_were_filled_in():
+    poll = poll_from_dict(data_of_form(KINDS))
+    assert languages(poll.study, poll.translations) == ("en", "fr")
+    said = words(poll.study, "fr", poll.translations)
+    assert (said["title"], said["direction"]) == ("Qui prend la dernière place ?", "ltr")
+    assert said["features"]["vehicle-van"] == {"label": "véhicule: camionnette", "words": {"0": "", "1": "camionnette"}}
+    assert said["features"]["minutes_of_waiting"]["label"] == "minutes d’attente"
+
+
+def test_the_terms_of_a_relay_are_in_the_form():
+    poll = poll_from_dict(data_of_form(RELAYED))
+    relay = poll.relay
+    assert (relay.url, relay.batch, relay.delta, relay.honest) == ("https://relay.example", 1500, 1e-6, 0.8)
+    assert poll.mechanism == "one-bit"
 
 
 def test_what_the_form_has_no_field_for_is_left_to_the_file():
@@ -99,12 +174,22 @@ def test_what_the_form_has_no_field_for_is_left_to_the_file():
         ({"f1_label": ""}, "fact 2 needs a name"),
         ({"quota": "many"}, "give a whole number"),
         ({"q0_options": "only one"}, "question 1 needs"),
+        ({"q0_kind": "slider"}, "question 1: say how it is answered"),
+        ({"q2_high": "old"}, "question 3, the highest number: give a whole number, got 'old'"),
+        ({"q0_expected": "blue"}, "the answer that passes must be one of its answers, got 'blue'"),
+        ({"q4_expected": "x"}, "a free text cannot be an attention check"),
+        ({"t_fr_q1_options": "En bus"}, "question 2 in French has 1 answers and 2 in English"),
+        ({"t_fr_title": ""}, "the study in French: the title is missing"),
+        ({"t_fr_f0_label": ""}, "in French: the name of fact 1 is missing"),
+        ({"t_fr_f1_values": "voiture, moto"}, "fact 2 has 2 values and 3 in English"),
+        ({"relay": "https://relay.example"}, "a relay needs the fewest reports"),
+        ({"relay": "https://relay.example", "batch": "9", "honest": "all"}, "give a number, got 'all'"),
         ({"paradigm": "rldp", "level0_epsilon": ""}, "each with a name and an epsilon"),
     ],
 )
 def test_a_mistake_in_the_form_is_told_in_words(changed, said):
     with pytest.raises(CrowdveilError, match=said):
-        data_of_form({**PARKING, **changed})
+        data_of_form({**KINDS, **changed})
 
 
 def test_a_wrong_form_comes_back_with_what_was_filled_in(shared_hosted):

@@ -107,3 +107,56 @@ def test_the_form_works_without_a_mouse(page):
     page.get_by_label("Title", exact=True).focus()
     page.keyboard.press("Enter")  # Sends the form, which is not complete.
     page.get_by_role("alert").get_by_text("A study of your own needs a title").wait_for()
+
+
+def test_a_host_asks_questions_of_every_kind_checks_attention_and_speaks_arabic(page, site):
+    store, _ = site
+    fill_in(page)
+    page.get_by_label("Its address on this website").fill("asked")
+    page.get_by_label("They declare to be at least").fill("18")
+    page.get_by_role("textbox", name="Question 1", exact=True).fill("How do you travel?")
+    assert page.locator("#q0_low").is_hidden()
+    page.locator("#q0_kind").select_option("several")
+    page.locator("#q0_options").fill("By bus\nOn foot")
+    page.get_by_role("button", name="Another question").click()
+    page.locator("#q1_text").fill("Do you like it?")
+    page.locator("#q1_kind").select_option("scale")
+    page.locator("#q1_low").fill("1")
+    page.locator("#q1_high").fill("7")
+    page.locator("#q1_options").fill("not at all\nvery much")
+    page.get_by_role("button", name="Another question").click()
+    page.locator("#q2_text").fill("Please choose blue.")
+    page.locator("#q2_options").fill("Red\nBlue")
+    page.locator("#q2_expected").fill("Blue")
+    page.get_by_label("Releases leave out whoever fails").check()
+    page.get_by_text("Arabic", exact=True).click()
+    assert page.locator("#t_ar_q3_text").is_hidden()  # There is no fourth question.
+    for field, words in {
+        "title": "من يحصل على آخر موقف؟",
+        "question": "من ينبغي أن يحصل عليه؟",
+        "f0_label": "أطفال في السيارة",
+        "f1_label": "المركبة",
+        "f1_values": "سيارة, شاحنة, دراجة",
+        "q1_text": "هل يعجبك؟",
+        "q1_options": "لا أبدًا\nجدًا",
+    }.items():
+        page.locator(f"#t_ar_{field}").fill(words)
+    assert violations(page, "light") == []
+    page.get_by_role("button", name="Look at it as voters will").click()
+    page.get_by_role("heading", name="Do you like it?").wait_for()
+    seen = page.locator("main").inner_text()
+    for said in ("a point on a scale from 1 to 7", "1: not at all", "an attention check", "من يحصل على آخر موقف؟"):
+        assert said in seen
+    assert "Releases leave out whoever fails an attention check" in seen
+    assert violations(page, "dark") == []
+    page.get_by_role("button", name="Change it").click()
+    assert page.locator("#t_ar_title").input_value() == "من يحصل على آخر موقف؟"
+    assert page.locator("#q1_kind").input_value() == "scale"
+    assert page.locator("#q2_expected").input_value() == "Blue"
+    page.get_by_role("button", name="Look at it as voters will").click()
+    page.get_by_role("button", name="Open it at once").click()
+    page.locator(".state.open").wait_for()
+    poll = store.polls.known("asked")
+    assert poll.attention.left_out
+    page.goto("/p/asked/?lang=ar")
+    page.get_by_role("heading", name="من يحصل على آخر موقف؟").wait_for()

@@ -13,16 +13,12 @@ from starlette.responses import Response
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import mechanism_words, paradigm_title
 from crowdveil.privacy.guarantee import PARADIGMS, Place, Unit
-from crowdveil.service.host.poll_form import (
-    MOST_FEATURES,
-    MOST_LEVELS,
-    MOST_QUESTIONS,
-    OWN_STUDY,
-    Fields,
-    data_of_form,
-    empty_form,
-    form_of_data,
-)
+from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST, SMALLEST_BATCH
+from crowdveil.protocol.questions import Question, QuestionKind, host_words
+from crowdveil.service.host.form_fields import Fields, language_name
+from crowdveil.service.host.form_questions import KINDS, MOST_QUESTIONS
+from crowdveil.service.host.form_study import MOST_FEATURES, OWN_STUDY
+from crowdveil.service.host.poll_form import MOST_LEVELS, data_of_form, empty_form, form_of_data
 from crowdveil.service.host.request import HostRequest, sentence
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_file import default_poll, poll_as_dict, poll_from_dict
@@ -30,6 +26,7 @@ from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.study import Study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
+from crowdveil.study.translations import words as study_words
 
 SHOWN_DILEMMAS = 4
 PROMISES = {
@@ -145,7 +142,9 @@ def _form(request: HostRequest, fields: Fields, wrong: str | None = None, code: 
             for place, words in PLACES.items()
         ],
         rows={"features": range(MOST_FEATURES), "levels": range(MOST_LEVELS), "questions": range(MOST_QUESTIONS)},
-        languages=INTERFACE_LANGUAGES,
+        kinds=KINDS,
+        relay={"delta": DEFAULT_DELTA, "honest": DEFAULT_HONEST, "batch": SMALLEST_BATCH},
+        languages=[(language, language_name(language)) for language in INTERFACE_LANGUAGES[1:]],
     )
 
 
@@ -161,7 +160,37 @@ def _checked(request: HostRequest, poll: HostedPoll) -> Response:
         text=tomli_w.dumps(poll_as_dict(poll)),
         dilemmas=_dilemmas(poll.study),
         promise=(paradigm_title(poll.paradigm), mechanism_words(poll.mechanism)),
+        questions=[_shown(question) for question in poll.questions],
+        words=[study_words(poll.study, said.language, poll.translations) for said in poll.translations],
     )
+
+
+@dataclass(frozen=True)
+class ShownQuestion:
+    """An about-you question in words."""
+
+    text: str
+    how: str
+    answers: tuple[str, ...]
+    required: bool
+    check: bool
+
+
+def _shown(question: Question) -> ShownQuestion:
+    how = KINDS[question.kind]
+    if question.low is not None:
+        how = f"{how} from {question.low} to {question.high}"
+    if question.step > 1:
+        how = f"{how}, of which only the range of {question.step} leaves the device"
+    answers = tuple(host_words(option.text) for option in question.options)
+    if question.ends is not None:
+        answers = (
+            f"{question.low}: {host_words(question.ends[0])}",
+            f"{question.high}: {host_words(question.ends[1])}",
+        )
+    if question.kind is QuestionKind.SEVERAL:
+        answers = (*answers, "None of these")
+    return ShownQuestion(host_words(question.text), how, answers, question.required, question.expected is not None)
 
 
 class _Given(dict[str, str]):

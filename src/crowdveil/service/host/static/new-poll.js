@@ -8,6 +8,24 @@ function chosen() {
   show(".only-own", own);
   show(".only-distributed", place !== "central");
   show(".only-central", place === "central");
+  show(".only-vldp", form.querySelector("input[name=paradigm]:checked")?.getAttribute("value") === "vldp");
+  for (const row of form.querySelectorAll('[data-row="question"]')) kinds(row);
+  beside();
+}
+
+/** Show the fields of a question that its kind has. @param {Element} row */
+function kinds(row) {
+  const kind = /** @type {HTMLSelectElement} */ (row.querySelector("[data-kind]")).value;
+  for (const part of /** @type {NodeListOf<HTMLElement>} */ (row.querySelectorAll("[data-kinds]"))) {
+    part.hidden = !String(part.dataset.kinds).split(" ").includes(kind);
+  }
+}
+
+/** Ask for translations of what is there only. */
+function beside() {
+  for (const row of /** @type {NodeListOf<HTMLElement>} */ (form.querySelectorAll("[data-beside]"))) {
+    row.hidden = !(/** @type {HTMLInputElement} */ (form.elements.namedItem(String(row.dataset.beside))).value);
+  }
 }
 
 /** @param {string} parts @param {boolean} shown */
@@ -18,7 +36,7 @@ function show(parts, shown) {
 /** Leave the rows that are filled in and one more. @param {string} kind @param {number} least */
 function rows(kind, least) {
   const all = /** @type {HTMLElement[]} */ ([...form.querySelectorAll(`[data-row="${kind}"]`)]);
-  const filled = all.map((row) => [...row.querySelectorAll("input, textarea")].some((field) => "value" in field && field.value));
+  const filled = all.map((row) => [...row.querySelectorAll("input:not([type=checkbox]), textarea")].some((field) => "value" in field && field.value));
   const needed = Math.max(least, filled.lastIndexOf(true) + 1);
   const button = /** @type {HTMLButtonElement} */ (form.querySelector(`[data-add="${kind}"]`));
   all.forEach((row, k) => (row.hidden = k >= needed));

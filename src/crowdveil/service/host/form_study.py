@@ -1,0 +1,162 @@
+"""A study of the host's own as rows of the poll form, with its words in other languages, and as plain data."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from crowdveil.errors import CrowdveilError
+from crowdveil.service.host.form_fields import Fields, between_commas, language_name, slug, whole
+from crowdveil.study.bundled import BUNDLED, load_study
+from crowdveil.study.translations import INTERFACE_LANGUAGES
+
+OWN_STUDY = "own"
+MOST_FEATURES = 12
+"""As many as the form has rows for."""
+_NORM_BOUND = 2.0
+_DILEMMAS = "10"
+
+
+def study_of_form(given: Mapping[str, str]) -> str | dict[str, Any]:
+    """Return the study that a form describes, or the name of a bundled one."""
+    chosen = given.get("study", "")
+    if chosen != OWN_STUDY:
+        if chosen not in BUNDLED:
+            raise CrowdveilError(f"say what is asked: choose a study, or describe your own; got {chosen!r}")
+        return chosen
+    for field, what in (("own_title", "a title"), ("own_question", "the question that voters are asked")):
+        if not given.get(field):
+            raise CrowdveilError(f"a study of your own needs {what}")
+    rows = [_feature(given, k) for k in range(MOST_FEATURES) if given.get(f"f{k}_label") or given.get(f"f{k}_values")]
+    if not rows:
+        raise CrowdveilError("a study of your own needs a fact in which outcomes differ, with its values")
+    features, categories = [r for r in rows if "low" in r], [r for r in rows if "low" not in r]
+    return {
+        "name": slug(given["own_title"]),
+        "title": given["own_title"],
+        "question": given["own_question"],
+        "norm_bound": _NORM_BOUND,
+        "drawing": {
+            "method": "independent",
+            "dilemmas": whole(given.get("own_dilemmas") or _DILEMMAS, "how many dilemmas a voter gets"),
+        },
+        "features": features,
+        **({"categories": categories} if categories else {}),
+    }
+
+
+def form_of_study(study: Any) -> Fields:
+    """Return the fields that describe a study."""
+    if isinstance(study, str):
+        return {"study": study}
+    if study.get("repeat"):
+        return {**form_of_study({key: value for key, value in study.items() if key != "repeat"}), "repeat": "yes"}
+    for name in BUNDLED:
+        if load_study(name).as_dict() == study:
+            return {"study": name}
+    fields = {"study": OWN_STUDY, "own_title": study.get("title", ""), "own_question": study.get("question", "")}
+    fields["own_dilemmas"] = str(study.get("drawing", {}).get("dilemmas", ""))
+    categories = study.get("categories", [])
+    levels = {f"{one['name']}-{level}" for one in categories for level in one["levels"]}
+    numbers = [one for one in study.get("features", []) if one["name"] not in levels]
+    for k, feature in enumerate(numbers):
+        fields[f"f{k}_label"] = feature.get("label", "")
+        fields[f"f{k}_values"] = ", ".join(f"{value:g}" for value in feature.get("levels", []))
+    said = {one["name"]: one.get("words", {}).get("1", "") for one in study.get("features", [])}
+    for k, category in enumerate(categories, len(numbers)):
+        words = category.get("words", {})
+        named = [(level, said.get(f"{category['name']}-{level}")) for level in category["levels"]]
+        fields[f"f{k}_label"] = category["label"]
+        fields[f"f{k}_values"] = ", ".join(words.get(level) or spoken or level for level, spoken in named)
+    return fields
+
+
+def _feature(given: Mapping[str, str], k: int) -> dict[str, Any]:
+    """Return a feature with its numbers, or a category with its words. A step between values is its unit."""
+    label = given.get(f"f{k}_label", "")
+    values = between_commas(given.get(f"f{k}_values", ""))
+    if not label or len(set(values)) < 2:
+        raise CrowdveilError(
+            f"fact {k + 1} needs a name and two or more different values, with commas between them: "
+            f"got {label or 'no name'!r} with {', '.join(values) or 'no values'}"
+        )
+    try:
+        numbers = sorted({float(value) for value in values})
+    except ValueError:
+        words = {slug(value): value for value in values}
+        return {"name": slug(label), "label": label, "levels": list(words), "words": words}
+    unit = min(right - left for left, right in itertools.pairwise(numbers))
+    return {
+        "name": slug(label).replace("-", "_"),
+        "label": label,
+        "low": numbers[0],
+        "high": numbers[-1],
+        "unit": unit,
+        "levels": numbers,
+    }
+
+
+def translations_of_form(given: Mapping[str, str], study: Any) -> list[dict[str, Any]]:
+    """Return the words of a study of the host's own in every language that any were filled in for."""
+    if isinstance(study, str):
+        return []
+    filled = [code for code in INTERFACE_LANGUAGES[1:] if any(given.get(name) for name in _translated(code))]
+    return [_translation(given, study, language) for language in filled]
+
+
+def form_of_translations(translations: Sequence[Mapping[str, Any]], study: Any) -> Fields:
+    """Return the fields that say a study's words in other languages."""
+    fields: Fields = {}
+    if isinstance(study, str):
+        return fields
+    levels = {f"{one['name']}-{level}" for one in study.get("categories", []) for level in one["levels"]}
+    numbers = [one["name"] for one in study.get("features", []) if one["name"] not in levels]
+    for said in translations:
+        start, features = f"t_{said['language']}_", said["features"]
+        fields |= {f"{start}title": said["title"], f"{start}question": said["question"]}
+        fields |= {f"{start}f{k}_label": features[name]["label"] for k, name in enumerate(numbers)}
+        for k, category in enumerate(study.get("categories", []), len(numbers)):
+            of_levels = [features[f"{category['name']}-{level}"] for level in category["levels"]]
+            words = [one["words"]["1"] for one in of_levels]
+            fields[f"{start}f{k}_label"] = of_levels[0]["label"].removesuffix(f": {words[0]}")
+            fields[f"{start}f{k}_values"] = ", ".join(words)
+    return fields
+
+
+def _translated(language: str) -> list[str]:
+    rows = [f"t_{language}_f{k}_{part}" for k in range(MOST_FEATURES) for part in ("label", "values")]
+    return [f"t_{language}_title", f"t_{language}_question", *rows]
+
+
+def _translation(given: Mapping[str, str], study: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """Return a study's words in one language: all of them, or what is missing is told."""
+
+    def said(field: str, what: str) -> str:
+        if not given.get(f"t_{language}_{field}"):
+            raise CrowdveilError(f"the study in {language_name(language)}: {what} is missing")
+        return given[f"t_{language}_{field}"]
+
+    features: dict[str, Any] = {}
+    categories: dict[str, Any] = {}
+    rows = [k for k in range(MOST_FEATURES) if given.get(f"f{k}_label") or given.get(f"f{k}_values")]
+    for k, fact in zip(rows, (_feature(given, k) for k in rows), strict=True):
+        label = said(f"f{k}_label", f"the name of fact {k + 1}")
+        if "low" in fact:
+            features[fact["name"]] = {"label": label}
+            continue
+        words = between_commas(said(f"f{k}_values", f"what the values of fact {k + 1} are called"))
+        if len(words) != len(fact["levels"]):
+            raise CrowdveilError(
+                f"the study in {language_name(language)}: fact {k + 1} has {len(words)} values and "
+                f"{len(fact['levels'])} in English: write as many, with commas"
+            )
+        categories[fact["name"]] = {"label": label, "words": dict(zip(fact["levels"], words, strict=True))}
+    return {
+        "study": study["name"],
+        "language": language,
+        "title": said("title", "the title"),
+        "question": said("question", "the question"),
+        "features": features,
+        **({"categories": categories} if categories else {}),
+    }
