@@ -26,9 +26,8 @@ from crowdveil.service.api.health import health_of
 from crowdveil.service.api.models import Health, Hex64, Model
 from crowdveil.service.api.submissions import REFUSED, id_of_token
 from crowdveil.service.middleware.body_limit import BodyLimit
-from crowdveil.service.middleware.failures import Failures
 from crowdveil.service.middleware.headers import SecurityHeaders
-from crowdveil.service.middleware.logs import RequestLog, log_failure
+from crowdveil.service.middleware.logs import Failures, RequestLog, log_failure
 from crowdveil.service.middleware.rate_limit import RateLimit
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.group_commit import GroupCommit

@@ -16,7 +16,7 @@ from crowdveil.relay.app import Relay, create_relay_app
 from crowdveil.relay.courier import Courier
 from crowdveil.relay.poll import RelayedPoll
 from crowdveil.relay.store import RelayStore, open_relay_store
-from crowdveil.service.run import make_directory, run_server, server_config
+from crowdveil.service.serving import make_directory, run_server, server_config
 from crowdveil.service.settings import Settings
 
 PATIENCE_SECONDS = 600

@@ -18,9 +18,8 @@ from crowdveil.service.destruction import destroy_on_time
 from crowdveil.service.host.routes import host_routes
 from crowdveil.service.middleware.body_limit import BodyLimit
 from crowdveil.service.middleware.compression import Compression
-from crowdveil.service.middleware.failures import Failures
 from crowdveil.service.middleware.headers import SecurityHeaders
-from crowdveil.service.middleware.logs import RequestLog
+from crowdveil.service.middleware.logs import Failures, RequestLog
 from crowdveil.service.middleware.rate_limit import RateLimit
 from crowdveil.service.pages import add_pages
 from crowdveil.service.public.routes import public_routes

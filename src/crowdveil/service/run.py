@@ -7,14 +7,9 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
-import sys
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from socket import socket
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -22,9 +17,9 @@ from uvicorn.supervisors import Multiprocess
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.service.app import create_app
-from crowdveil.service.middleware.logs import logging_config
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.service import Service
+from crowdveil.service.serving import make_directory, run_server, server_config
 from crowdveil.service.settings import Settings, read_settings
 from crowdveil.service.store.store import Store, open_store
 
@@ -50,15 +45,6 @@ def set_up(settings: Settings, poll: HostedPoll, now: int) -> Setup:
         return Setup(store.hosts.create_sign_in_link(now), store.database.shown_address, path)
 
 
-def make_directory(settings: Settings) -> None:
-    """Make the directory of the SQLite database, for nobody else to read, where it is to be one."""
-    if not settings.database:
-        try:
-            Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise CrowdveilError(f"cannot make the directory {settings.data}: {error.strerror or error}") from None
-
-
 def serve(settings: Settings, tell: Callable[[int], None]) -> None:
     """Answer requests until told to stop; ``tell`` is called with the port when it is known."""
     if settings.workers == 1:
@@ -82,19 +68,6 @@ def worker_app() -> FastAPI:
     return create_app(Service(open_things.enter_context(open_store(settings.database_address)), settings))
 
 
-def server_config(settings: Settings) -> dict[str, Any]:
-    """Return how the server library is to run."""
-    return {
-        "host": settings.host,
-        "port": settings.port,
-        "log_config": logging_config(settings.log_level),
-        "access_log": False,
-        "server_header": False,
-        "timeout_graceful_shutdown": settings.stop_seconds,
-        "proxy_headers": False,
-    }
-
-
 def _add_once(store: Store, poll: HostedPoll) -> None:
     known = store.polls.definition(poll.name)
     if known is None:
@@ -104,18 +77,3 @@ def _add_once(store: Store, poll: HostedPoll) -> None:
             f"the database has a poll {poll.name!r} with other rules, and a poll never changes: "
             "give the new one another name, or another --data directory"
         )
-
-
-def run_server(config: uvicorn.Config, tell: Callable[[int], None], run: Callable[[list[socket]], object]) -> None:
-    """Listen, tell the port, and run until a signal says stop."""
-    try:
-        listening = config.bind_socket()
-    except SystemExit:  # How the server library says that it cannot.
-        raise CrowdveilError(
-            f"cannot listen at {config.host}:{config.port}: it is in use, or not of this machine; choose another --port"
-        ) from None
-    tell(listening.getsockname()[1])
-    # The server stops in good order, and then passes on the signal that stopped it: the database is to be closed, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with suppress(KeyboardInterrupt):
-        run([listening])

@@ -89,7 +89,7 @@ def error_response(
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Answer every request that is at fault in the one shape; ``middleware.failures`` does so where the service is."""
+    """Answer every request that is at fault in the one shape; ``middleware.logs`` does so where the service is."""
 
     @app.exception_handler(Refusal)
     def refused(_: Request, error: Refusal) -> Response:

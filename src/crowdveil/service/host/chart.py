@@ -1,4 +1,4 @@
-"""The picture of who took part, day by day, as SVG whose colours come from the page's style sheet."""
+"""Pictures on the host's pages, as SVG: who took part, day by day, in the style sheet's colours; QR codes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+import segno
 from markupsafe import Markup
 
 MOST_DAYS = 60
@@ -108,3 +109,10 @@ def _scale(highest: int, width: float) -> str:
 
 def _day_label(day: date, x: float) -> str:
     return f'<text class="middle" x="{x:.1f}" y="{HEIGHT - 6:g}">{day.day} {day:%b}</text>'
+
+
+def qr_code(text: str) -> Markup:
+    """Draw a text as a QR code, black on white in any light."""
+    return Markup(
+        segno.make(text, error="m").svg_inline(border=4, dark="#000", light="#fff", svgclass="qr", omitsize=True)
+    )

@@ -26,8 +26,7 @@ from crowdveil.service.host.codebook import (
     write_r,
     write_spss,
 )
-from crowdveil.service.host.request import HostRequest, Missing
-from crowdveil.service.host.voters import attachment
+from crowdveil.service.host.request import HostRequest, Missing, attachment
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.store import Store
 from crowdveil.study.category import Category

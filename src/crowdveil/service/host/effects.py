@@ -14,8 +14,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.polls import Poll, Question
 from crowdveil.service.host.progress import told_line_by_line
 from crowdveil.service.host.releases import presented, spent_so_far
-from crowdveil.service.host.request import PLACE, HostRequest, Missing
-from crowdveil.service.host.voters import attachment
+from crowdveil.service.host.request import PLACE, HostRequest, Missing, attachment
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_effects import make_effects, preview_poll_effects
 from crowdveil.service.poll_release import Tell

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-import segno
-from markupsafe import Markup
 from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.service.host.chart import qr_code
 from crowdveil.service.host.request import PLACE, HostRequest, Missing, minute, sentence
 from crowdveil.service.store.hosts import CODE_DIGITS, Host, Role
 
@@ -91,13 +90,6 @@ def _second_factor(request: HostRequest, key: str, wrong: str | None = None, cod
         picture=qr_code(address),
         digits=CODE_DIGITS,
         wrong=wrong,
-    )
-
-
-def qr_code(text: str) -> Markup:
-    """Draw a text as a QR code, black on white in any light."""
-    return Markup(
-        segno.make(text, error="m").svg_inline(border=4, dark="#000", light="#fff", svgclass="qr", omitsize=True)
     )
 
 

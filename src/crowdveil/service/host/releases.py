@@ -15,8 +15,7 @@ from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.releases import Release
 from crowdveil.service.host.progress import told_line_by_line
-from crowdveil.service.host.request import PLACE, HostRequest, Missing, minute
-from crowdveil.service.host.voters import attachment
+from crowdveil.service.host.request import PLACE, HostRequest, Missing, attachment, minute
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_effects import why_not
 from crowdveil.service.poll_release import Tell, make_release, preview_release

@@ -25,8 +25,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.reading import one_line, signed
-from crowdveil.service.middleware.attempts import Attempts
-from crowdveil.service.middleware.rate_limit import client_address
+from crowdveil.service.middleware.rate_limit import Attempts, client_address
 from crowdveil.service.public.pictures import track
 from crowdveil.service.store.audit_log import LogEntry
 from crowdveil.service.store.hosts import Role
@@ -252,3 +251,9 @@ async def _text(upload: UploadFile) -> str:
         return (await upload.read()).decode("utf-8")
     except UnicodeDecodeError:
         raise CrowdveilError(f"{upload.filename} is not a text file in UTF-8") from None
+
+
+def attachment(content: str | bytes, name: str, kind: str) -> Response:
+    """Return a file to be saved."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return Response(content, media_type=kind, headers=headers)

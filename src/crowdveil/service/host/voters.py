@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.submission import is_token, report_id
-from crowdveil.service.host.hosts import qr_code
-from crowdveil.service.host.request import HostRequest
+from crowdveil.service.host.chart import qr_code
+from crowdveil.service.host.request import HostRequest, attachment
 from crowdveil.service.poll import HostedPoll
 
 MOST_LINKS = 10_000
@@ -102,9 +102,3 @@ def withdraw(request: HostRequest) -> Response:
             f"nothing is stored under the report id {report}: it was never sent, or is deleted already"
         )
     return request.show("withdrawn.html", poll=poll, tab="data", report=report)
-
-
-def attachment(content: str | bytes, name: str, kind: str) -> Response:
-    """Return a file to be saved."""
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-    return Response(content, media_type=kind, headers=headers)

@@ -1,5 +1,7 @@
 """Logs as lines of JSON, without personal data: no address, no token, no path as it was asked for, no body.
 
+Faults of the service are logged, and answered without a word of what went wrong inside.
+
 A line names the route by its pattern, and a failure by its type and the lines of code it came through. The words of an
 exception are left out: they may quote what was sent.
 """
@@ -12,7 +14,11 @@ import time
 import traceback
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crowdveil.errors import Reason
+from crowdveil.service.api.errors import error_response
 
 REQUESTS = logging.getLogger("crowdveil.service")
 
@@ -87,3 +93,34 @@ class RequestLog:
 def _told_of(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     return {"error": type(error).__name__, "where": [f"{frame.filename}:{frame.lineno}" for frame in frames]}
+
+
+class Failures:
+    """Answers 503 where the database fails, and 500 where anything else does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and answer it if nobody else does."""
+        begun = False
+
+        async def note(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        except Exception as error:
+            if scope["type"] != "http":
+                raise
+            log_failure(error)
+            if not begun:
+                await _answer(error)(scope, receive, send)
+
+
+def _answer(error: Exception) -> ASGIApp:
+    if isinstance(error, SQLAlchemyError):
+        return error_response(Reason.UNAVAILABLE, "the database does not answer: try again", {"Retry-After": "5"})
+    return error_response(Reason.INTERNAL, "a fault of the service: it has been logged")

@@ -1,4 +1,4 @@
-"""So many requests a minute from one address, counted in memory and nowhere else.
+"""So many requests a minute from one address, and so many attempts to sign in, counted in memory and nowhere else.
 
 An address is hashed with a key that the process draws at its start and never shows; of an IPv6 address, its network
 (/64) counts. Each worker process counts for itself.
@@ -10,8 +10,11 @@ import hashlib
 import ipaddress
 import math
 import secrets
+import threading
 import time
+from collections import defaultdict, deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -19,6 +22,10 @@ from crowdveil.errors import Reason
 from crowdveil.service.api.errors import error_response
 
 MOST_ADDRESSES = 100_000
+MOST_ATTEMPTS = 5
+"""To sign in, that failed, within WINDOW_SECONDS."""
+WINDOW_SECONDS = 15 * 60
+MOST_VISITORS = 10_000
 
 
 class Buckets:
@@ -33,7 +40,7 @@ class Buckets:
     def take(self, address: str) -> int:
         """Take a token: 0 if there was one, else the seconds until there is."""
         now = self._clock()
-        key = self._hashed(address)
+        key = hashed(address, self._key)
         tokens, then = self._levels.pop(key, (self._size, now))
         tokens = min(self._size, tokens + (now - then) * self._per_second)
         self._levels[key] = (tokens - 1 if tokens >= 1 else tokens, now)
@@ -41,13 +48,48 @@ class Buckets:
             self._levels.pop(next(iter(self._levels)))  # Who was heard of longest ago.
         return 0 if tokens >= 1 else math.ceil((1 - tokens) / self._per_second)
 
-    def _hashed(self, address: str) -> bytes:
-        try:
-            parsed = ipaddress.ip_address(address)
-        except ValueError:
-            return hashlib.blake2b(address.encode(), key=self._key, digest_size=16).digest()
+
+@dataclass(frozen=True)
+class Attempts:
+    """Failed attempts to sign in, by a keyed hash of the visitor's address."""
+
+    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    _failed: dict[bytes, deque[float]] = field(default_factory=lambda: defaultdict(deque), repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def wait(self, address: str, now: float) -> int:
+        """Return how many seconds the visitor has to wait before the next attempt; mostly 0."""
+        with self._lock:
+            failed = self._recent(hashed(address, self._key), now)
+            return 0 if len(failed) < MOST_ATTEMPTS else max(1, int(failed[0] + WINDOW_SECONDS - now) + 1)
+
+    def failed(self, address: str, now: float) -> None:
+        """Note a failed attempt."""
+        with self._lock:
+            if len(self._failed) >= MOST_VISITORS:
+                self._forget(now)
+            self._recent(hashed(address, self._key), now).append(now)
+
+    def _recent(self, name: bytes, now: float) -> deque[float]:
+        failed = self._failed[name]
+        while failed and failed[0] <= now - WINDOW_SECONDS:
+            failed.popleft()
+        return failed
+
+    def _forget(self, now: float) -> None:
+        for name in list(self._failed):
+            if not self._recent(name, now):
+                del self._failed[name]
+
+
+def hashed(address: str, key: bytes) -> bytes:
+    """Hash what a visitor cannot change at will: an IPv4 address, or the network (/64) of an IPv6 one."""
+    try:
+        parsed = ipaddress.ip_address(address)
         known = parsed.packed if parsed.version == 4 else parsed.packed[:8]
-        return hashlib.blake2b(known, key=self._key, digest_size=16).digest()
+    except ValueError:
+        known = address.encode()
+    return hashlib.blake2b(known, key=key, digest_size=16).digest()
 
 
 def client_address(scope: Scope, trusted_proxies: int) -> str:
