@@ -50,6 +50,10 @@ class Unknown:
     """A bound along each axis."""
     freedom: int | None = None
     """Degrees of freedom, where the sampling covariance was estimated from that many reports and one more."""
+    drawn_rest: float = 1.0
+    """The crowd's own rest is so many times as large as its prior: which voters were drawn adds to it."""
+    drawn_shift: float = 0.0
+    """How far leaving directions out may have moved the crowd's own preference, for a unit of length along the axes."""
 
     def predictive_margins(self, differences: NDArray[Any]) -> FloatArray:
         """Return m for each difference x - z (rows): given all that is known and not known, Phi(m) prefer x to z.
@@ -73,7 +77,8 @@ class Unknown:
     def bias_bound(self, difference: FloatArray) -> float:
         """Return how far doubt and the rest may have moved the margin of a dilemma."""
         x, left_out = difference @ self.basis, difference @ self.rest
-        return float(self.doubt @ np.abs(x)) + self._rest_reach * math.sqrt(float(left_out @ left_out))
+        moved = self._rest_reach * self.drawn_rest * math.sqrt(float(left_out @ left_out))
+        return float(self.doubt @ np.abs(x)) + moved + self.drawn_shift * math.sqrt(float(x @ x))
 
     def sampling_deviation(self, difference: FloatArray) -> float:
         """Return the standard deviation of the margin over the draw of voters."""
@@ -131,6 +136,8 @@ class Unknown:
             "sampling": self.sampling.tolist(),
             "doubt": self.doubt.tolist(),
             "freedom": self.freedom,
+            "drawn_rest": self.drawn_rest,
+            "drawn_shift": self.drawn_shift,
         }
 
     @classmethod
@@ -150,7 +157,8 @@ class Unknown:
                 f"what is not known has the wrong shape, or is not finite: {', '.join(wrong) or 'numbers'}"
             )
         freedom = None if data["freedom"] is None else int(data["freedom"])
+        drawn = np.array([float(data["drawn_rest"]) - 1, float(data["drawn_shift"])])
         sizes = [arrays["doubt"], np.diag(arrays["covariance"]), np.diag(arrays["sampling"]), np.array(freedom or 0)]
-        if any((size < 0).any() for size in sizes):
-            raise ValueError("what is not known has a size below zero")
-        return cls(**arrays, freedom=freedom)
+        if not np.isfinite(drawn).all() or any((size < 0).any() for size in [*sizes, drawn]):
+            raise ValueError("what is not known has a size below what is possible, or none")
+        return cls(**arrays, freedom=freedom, drawn_rest=float(drawn[0]) + 1, drawn_shift=float(drawn[1]))

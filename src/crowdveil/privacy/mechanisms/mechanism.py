@@ -9,6 +9,7 @@ All there is to know about a mechanism stands on its class: whoever adds one wri
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -114,10 +115,32 @@ def unknown_along(
     sampling: FloatArray,
     doubt: FloatArray,
     freedom: int | None = None,
+    records: int | None = None,
 ) -> Unknown:
-    """Say what is known along the axes of a design; the directions it leaves out keep their prior."""
-    rest = design.rest_basis * rest_deviation(design.rest_basis.shape[1])
-    return Unknown(design.basis, rest, mean, covariance, center, sampling, doubt, freedom)
+    """Say what is known along the axes of a design; the directions it leaves out keep their prior.
+
+    That is the prior of a population. A crowd of so many records (or at least so many) has a rest of its own, even if
+    the population has none: records without a preference tell one along an axis to a variance of pi / 2 over their
+    number less those of the directions, and with margins of the usual size to about twice that. In its dilemmas the
+    rest goes a little with the factors, so that fitting these alone finds something else. In simulated crowds of 200 to
+    6,500 records (tests/statistics/crowd_rest.py) the two deviations are 1.2 to 1.8 over the root of that number, and
+    up to 11 over the number.
+    """
+    left_out = design.rest_basis.shape[1]
+    prior = rest_deviation(left_out)
+    stretch, shift = 1.0, 0.0
+    if records is not None and left_out:
+        telling = max(records - design.directions - left_out - 1, 1)
+        stretch = math.sqrt(1 + _DRAWN_VARIANCE / telling / prior**2)
+        shift = _DRAWN_SHIFT / telling
+    basis, rest = design.basis, design.rest_basis * prior
+    return Unknown(basis, rest, mean, covariance, center, sampling, doubt, freedom, stretch, shift)
+
+
+_DRAWN_VARIANCE = math.pi
+"""Of a crowd's preference along an axis, times its records."""
+_DRAWN_SHIFT = 45.0
+"""Four deviations of the shift, times the records: as far as nine axes reach together in 99 of 100 crowds."""
 
 
 @dataclass(frozen=True)

@@ -310,6 +310,8 @@ def estimate_heard(heard: Heard, design: Design, settings: Settings) -> Estimate
             center=fit.center,
             sampling=sampling,
             doubt=fit.doubt + doubt * np.abs(fit.center) + _STRETCH_REACH * _aside(fit),
+            # How many records voters have is secret: at least one each.
+            records=heard.voters,
         ),
     )
 

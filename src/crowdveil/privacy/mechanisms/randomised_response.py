@@ -15,7 +15,7 @@ from crowdveil.arrays import BoolArray, IntArray, ValueArray
 from crowdveil.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.design import public_design
-from crowdveil.estimation.flipped_choices import FlippedChoices, fit_flipped_choices
+from crowdveil.estimation.flipped_choices import TELLING, FlippedChoices, fit_flipped_choices
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, influence, unsummed
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
@@ -27,12 +27,6 @@ from crowdveil.study.study import Study
 
 FLIP = Odds(0, 1, 1, 1)
 """Turned over with probability 1 / (1 + e^epsilon)."""
-TELLING = 20
-"""From so many choices for each direction on (those turned over counted by what they tell), the rest is measured.
-
-The noise along a direction has a deviation of sqrt(pi / 2n) after n choices, and the bound on the rest is 0.28: so the
-rest is better measured from 54 choices on. That the estimate's law is normal takes more.
-"""
 
 
 @dataclass(frozen=True)
@@ -277,5 +271,6 @@ def _pooled(batches: list[ChoiceReports], settings: Settings, facts: Mapping[str
             sampling=fit.sampling,
             doubt=fit.doubt,
             freedom=max(len(epsilons) - 1, 1),
+            records=sum(len(batch.choices) for batch in batches),
         ),
     )

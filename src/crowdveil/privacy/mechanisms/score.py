@@ -204,6 +204,7 @@ class ScoreRelease:
                 sampling=fit.gain @ means.sampling @ fit.gain.T,
                 doubt=fit.doubt,
                 freedom=means.freedom,
+                records=int(sums.counts @ sums.levels[:, 2]),
             ),
         )
 

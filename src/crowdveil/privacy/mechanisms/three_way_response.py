@@ -106,6 +106,7 @@ class ThreeWayResponse:
                 sampling=fit.sampling,
                 doubt=fit.doubt,
                 freedom=max(len(epsilons) - 1, 1),
+                records=sum(len(batch.choices) for batch in batches),
             ),
         )
         return with_threshold(estimate, settings, _share(np.concatenate(shares)))

@@ -31,6 +31,7 @@ from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, loudness, voter_clip
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.disagreement import DISAGREEMENT
+from crowdveil.estimation.flipped_choices import TELLING
 from crowdveil.estimation.guess import DESIGN_DEVIATION, ClipEffect, Units, most_alike
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.record_axes import record_axes
@@ -39,7 +40,6 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.indifference import REPORTS_ONE_IN, threshold_split
 from crowdveil.privacy.mechanisms.mechanism import Settings, unknown_along
-from crowdveil.privacy.mechanisms.randomised_response import TELLING
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, recommended
 from crowdveil.privacy.mechanisms.reliability import ONE_IN as RELIABILITY_ONE_IN
 from crowdveil.privacy.mechanisms.reliability import reliability_split
