@@ -149,14 +149,25 @@ def test_intervals_of_a_count_cover_as_often_as_they_say():
         assert np.mean([one.low <= rate <= one.high for one in found]) >= 0.91  # 120 of them: within two deviations
 
 
-def test_intervals_of_bits_cover_as_often_as_they_say():
-    rng = np.random.default_rng(1)
-    for voters, rate, epsilon in [(8, 0.9, 1), (100, 0.95, 1), (100, 0.6, 4), (30, 0.9, 8)]:
-        kept = 1 / (1 + np.exp(-epsilon))
-        said = rng.binomial(voters, rate * kept + (1 - rate) * (1 - kept), 1000)
-        sums = [BitSums({epsilon * 1_000_000: (voters, 2 * one - voters)}) for one in said.tolist()]
-        found = [reported_reliability(one.share(equal_votes=False)) for one in sums]
-        assert np.mean([one.low <= rate <= one.high for one in found]) >= 0.93
+@pytest.mark.parametrize(
+    ("voters", "rate", "epsilon"), [(8, 0.9, 1), (100, 0.95, 1), (100, 0.6, 4), (30, 0.9, 8), (400, 0.9, 3)]
+)
+def test_intervals_of_bits_cover_as_often_as_they_say(voters, rate, epsilon):
+    """Over every number of bits that may say yes."""
+    kept = 1 / (1 + np.exp(-epsilon))
+    yes = np.arange(voters + 1)
+    sums = [BitSums({epsilon * 1_000_000: (voters, 2 * one - voters)}) for one in yes.tolist()]
+    found = [reported_reliability(one.share(equal_votes=False)) for one in sums]
+    covers = np.array([one.low <= rate <= one.high for one in found])
+    covered = stats.binom.pmf(yes, voters, rate * kept + (1 - rate) * (1 - kept)) @ covers
+    assert 0.93 <= covered <= 0.995
+
+
+def test_bits_that_were_never_turned_over_give_the_interval_of_wilson():
+    found = reported_reliability(BitSums({50_000_000: (40, 2 * 33 - 40)}).share(equal_votes=False))
+    known = stats.binomtest(33, 40).proportion_ci(method="wilson")
+    assert (found.low, found.high) == pytest.approx((known.low, known.high))
+    assert found.deviation == pytest.approx(np.sqrt(33 / 40 * 7 / 40 / 40))
 
 
 def test_without_a_bit_nothing_is_known():

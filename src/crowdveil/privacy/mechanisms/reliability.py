@@ -87,9 +87,18 @@ def counted_reliability(share: NoisyShare, voters: int, epsilon: Epsilon) -> Rel
 
 
 def reported_reliability(share: NoisyShare) -> Reliability:
-    """Tell the reliability of all people from bits: their mean is nearly normal, and its variance is bounded."""
-    reach = _NORMAL * share.deviation
-    return _within(share, share.value - reach, share.value + reach)
+    """Tell the reliability of all people from bits, whose mean is nearly normal.
+
+    A bit over tanh(epsilon / 2) has the mean m = 2 s - 1 and the variance 1 / tanh(epsilon / 2)^2 - m^2. The interval
+    holds every share s that is within 1.96 of its own deviations of the mean (Wilson 1927): the roots of a quadratic.
+    """
+    value, squared = share.value, _NORMAL**2
+    bound, less = squared * share.deviation**2, squared * share.concentration
+    half = (2 * value + less) / 2
+    reach = math.sqrt(max(half**2 - (1 + less) * (value**2 - bound + less / 4), 0.0))
+    kept = min(max(value, 0.0), 1.0)
+    deviation = math.sqrt(share.deviation**2 - share.concentration * (2 * kept - 1) ** 2 / 4)
+    return _within(replace(share, deviation=deviation), (half - reach) / (1 + less), (half + reach) / (1 + less))
 
 
 def _within(share: NoisyShare, low: float, high: float) -> Reliability:

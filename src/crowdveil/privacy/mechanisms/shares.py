@@ -41,6 +41,8 @@ class NoisyShare:
 
     value: float
     deviation: float
+    concentration: float = 0.0
+    """Of bits, the sum of their squared weights: the variance is in truth smaller, by (2 s - 1)^2 / 4 of this."""
 
 
 def split_budget(loss: Epsilon, one_in: int, between: str) -> tuple[Epsilon, Epsilon]:
@@ -130,4 +132,5 @@ class BitSums:
         each = influence(np.repeat(1 / tanh**2, counts.astype(np.int64)), equal_votes)
         weights = each[np.cumsum(counts.astype(np.int64)) - 1]
         mean = float((weights / tanh) @ totals)
-        return NoisyShare((1 + mean) / 2, float(np.sqrt((weights / tanh) ** 2 @ counts)) / 2)
+        deviation = float(np.sqrt((weights / tanh) ** 2 @ counts)) / 2
+        return NoisyShare((1 + mean) / 2, deviation, float(weights**2 @ counts))
