@@ -8,7 +8,8 @@ them protects or exposes nobody: to change one record is to change one completed
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import BatchedBallots, NumberedBatches
 from crowdveil.study.study import Study
+
+S = TypeVar("S", bound=BallotSource)
 
 _MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 """The constants of splitmix64 (Steele, Lea and Flood 2014)."""
@@ -47,11 +50,11 @@ def public_coins(before: int, counts: IntArray) -> BoolArray:
     return np.asarray((mixed >> np.uint64(63)).astype(bool))
 
 
-@dataclass(frozen=True)
-class _Walked:
-    """A crowd that can only be walked from its beginning."""
+class _Completed(Generic[S]):
+    """A crowd whose choices are completed as they are read."""
 
-    source: BallotSource
+    def __init__(self, source: S) -> None:
+        self.source = source
 
     @property
     def study(self) -> Study:
@@ -60,6 +63,10 @@ class _Walked:
     @property
     def voters(self) -> int:
         return self.source.voters
+
+
+class _Walked(_Completed[BallotSource]):
+    """A crowd that can only be walked from its beginning."""
 
     def batches(self) -> Iterator[Ballots]:
         before = 0
@@ -68,19 +75,8 @@ class _Walked:
             before += batch.voters
 
 
-@dataclass(frozen=True)
-class _Numbered:
+class _Numbered(_Completed[NumberedBatches]):
     """A crowd of which any batch can be read by itself."""
-
-    source: NumberedBatches
-
-    @property
-    def study(self) -> Study:
-        return self.source.study
-
-    @property
-    def voters(self) -> int:
-        return self.source.voters
 
     @property
     def batch_count(self) -> int:

@@ -11,21 +11,20 @@ from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.flipped_choices import FlippedChoices, fit_flipped_choices
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, influence, unsummed
 from crowdveil.privacy.mechanisms.indifference import with_threshold
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
-from crowdveil.privacy.mechanisms.randomised_response import ChoiceLists, ChoiceReports, RandomisedResponse
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings, unknown_along
+from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse
 from crowdveil.privacy.mechanisms.shares import NoisyShare
 from crowdveil.privacy.noise.distribution import Spread
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.study.study import Study
 
 ANSWERS = 3
 
 
-class ThreeWayResponse:
+class ThreeWayResponse(RandomisedResponse):
     """Replace each answer (one side, the other, neither) by one of the other two with probability 2 / (e^epsilon + 2).
 
     Theorem. Where the dilemmas shown are public and only the answers are secret, each voter's report is
@@ -41,25 +40,9 @@ class ThreeWayResponse:
     neither counts half for either side.
     """
 
-    name = RandomisedResponse.name
     title = "Randomised response among three answers to every dilemma, and a threshold beside the probit"
     words = "coin tosses, by which each voter's device replaces some answers by another of the three"
-    paradigms = ("aldp",)
-    papers = ()
-    options = ("equal_votes",)
-    estimates = Estimand.PREFERENCE
-    wire = ChoiceLists(lambda study, epsilon: study.drawing.dilemmas, split=False)
-    tosses_coins = True
-
     facts: Mapping[str, str] = {"weighing": "every choice counts the same"}
-
-    def scoring(self, study: Study) -> None:
-        """Nothing is scored."""
-        return
-
-    def report_size(self, study: Study, epsilon: Epsilon) -> None:
-        """Return None: every answer of a ballot is reported."""
-        return
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
         """Turn the dilemmas so that their first non-zero entry is positive, and replace some answers."""
@@ -73,10 +56,6 @@ class ThreeWayResponse:
     def acceptable(self, reports: ChoiceReports, settings: Settings) -> BoolArray:
         """Refuse what is not an answer."""
         return np.asarray(np.logical_and.reduceat(np.abs(reports.choices) <= 1, reports.offsets[:-1]))
-
-    def condense(self, reports: ChoiceReports, settings: Settings) -> ChoiceReports:
-        """Return the reports: the fit needs every one."""
-        return reports
 
     def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
         """Fit one preference to everybody's completed answers; the share of neither tells the threshold."""
@@ -110,10 +89,6 @@ class ThreeWayResponse:
             ),
         )
         return with_threshold(estimate, settings, _share(np.concatenate(shares)))
-
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
-        """Nothing simple: the noise goes through a fit."""
-        return
 
 
 def _right(epsilons: FloatArray) -> FloatArray:

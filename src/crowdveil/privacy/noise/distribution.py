@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -249,7 +249,39 @@ def _erlang_below(shape: int, values: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Coins:
+class _NormalBars:
+    """A law of which the covariance is known, or bounded: how far it reaches is told by the normal law."""
+
+    covariance: tuple[tuple[float, ...], ...]
+
+    kind: ClassVar[str]
+    description: ClassVar[str]
+    """The law in words."""
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """The variance V along every direction: u' V u."""
+        return np.array(self.covariance)
+
+    def half_widths(self, confidence: float) -> FloatArray:
+        """Return how far each coordinate reaches with probability ``confidence``, by the normal law."""
+        return _normal_half_widths(self.matrix, confidence)
+
+    def half_width(self, direction: FloatArray, confidence: float) -> float:
+        """Return how far it reaches along ``direction`` with probability ``confidence``, by the normal law."""
+        return float(_normal_half_widths(np.atleast_2d(direction @ self.matrix @ direction), confidence)[0])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "kind": self.kind,
+            "description": self.description,
+            "covariance": [list(r) for r in self.covariance],
+        }
+
+
+@dataclass(frozen=True)
+class Coins(_NormalBars):
     """A linear map of sums of independent coin tosses, of which at most the variances are known.
 
     A coin that shows +s or -s, whatever its odds, has a centred moment generating function of at most
@@ -258,17 +290,8 @@ class Coins:
     V, which many coins come near; the true variance is not larger.
     """
 
-    covariance: tuple[tuple[float, ...], ...]
-
-    @property
-    def description(self) -> str:
-        """The law in words."""
-        return "the mean of many coin tosses (error bars by the normal law; certainty by Hoeffding's inequality)"
-
-    @cached_property
-    def matrix(self) -> FloatArray:
-        """V along every direction: u' V u."""
-        return np.array(self.covariance)
+    kind = "coins"
+    description = "the mean of many coin tosses (error bars by the normal law; certainty by Hoeffding's inequality)"
 
     def below(self, direction: FloatArray, margin: float) -> float:
         """Return a probability that P(noise along ``direction`` < ``margin``) is at least, for margins above 0.
@@ -281,45 +304,20 @@ class Coins:
         exceeded = min(0.5, math.exp(-(margin**2) / (2 * variance)))
         return 1 - exceeded if margin > 0 else exceeded
 
-    def half_widths(self, confidence: float) -> FloatArray:
-        """Return how far each coordinate's noise reaches with probability ``confidence``, by the normal law."""
-        return _normal_half_widths(self.matrix, confidence)
-
-    def half_width(self, direction: FloatArray, confidence: float) -> float:
-        """Return how far it reaches along ``direction`` with probability ``confidence``, by the normal law."""
-        return float(_normal_half_widths(np.atleast_2d(direction @ self.matrix @ direction), confidence)[0])
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "kind": "coins",
-            "description": self.description,
-            "covariance": [list(r) for r in self.covariance],
-        }
-
 
 @dataclass(frozen=True)
-class Spread:
+class Spread(_NormalBars):
     """A normal approximation whose covariance was estimated from the (already private) reports themselves.
 
     It covers the noise and the differences between voters together, so it is wider than the noise alone. It
     says nothing of a bias that a mechanism's repair may add.
     """
 
-    covariance: tuple[tuple[float, ...], ...]
-
-    @property
-    def description(self) -> str:
-        """The law in words."""
-        return (
-            "spread of the noisy reports around their mean (noise and differences between voters together; "
-            "normal approximation; a bias of the mechanism is not covered)"
-        )
-
-    @cached_property
-    def matrix(self) -> FloatArray:
-        """The covariance of the parameter."""
-        return np.array(self.covariance)
+    kind = "spread"
+    description = (
+        "spread of the noisy reports around their mean (noise and differences between voters together; "
+        "normal approximation; a bias of the mechanism is not covered)"
+    )
 
     def below(self, direction: FloatArray, margin: float) -> float:
         """Return P(error along ``direction`` < ``margin``)."""
@@ -327,22 +325,6 @@ class Spread:
         if deviation == 0:
             return 0.5 if margin == 0 else float(margin > 0)
         return NormalDist().cdf(margin / deviation)
-
-    def half_widths(self, confidence: float) -> FloatArray:
-        """Return how far each coordinate's error reaches with probability ``confidence``."""
-        return _normal_half_widths(self.matrix, confidence)
-
-    def half_width(self, direction: FloatArray, confidence: float) -> float:
-        """Return how far it reaches along ``direction`` with probability ``confidence``, by the normal law."""
-        return float(_normal_half_widths(np.atleast_2d(direction @ self.matrix @ direction), confidence)[0])
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "kind": "spread",
-            "description": self.description,
-            "covariance": [list(r) for r in self.covariance],
-        }
 
 
 def _normal_half_widths(covariance: FloatArray, confidence: float) -> FloatArray:
