@@ -17,6 +17,7 @@ from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.submission import report_id
 from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll_effects import make_effects
 from crowdveil.service.poll_release import make_release
 from crowdveil.service.store.audit_log import LogEntry
 from crowdveil.service.store.backup import TABLES, back_up, check_backup, restore
@@ -53,6 +54,7 @@ def fill(store):
     submissions.put([*ballots, *reports], TODAY, {("untrusted", "malformed"): 3})
     submissions.withdraw("untrusted", f"{7:032x}")
     make_release(store, "trusted", TODAY, Epsilon("0.5"))
+    make_effects(store, "trusted", TODAY, epsilon=Epsilon("0.5"))
     store.polls.add(RELAYED)
     store.batches.put(RELAYED, "a" * 32, 3, [OpenedReport("b" * 64, "{}")], Counter({"unreadable": 2}), TODAY)
     store.polls.close("untrusted")

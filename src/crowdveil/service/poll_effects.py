@@ -23,10 +23,12 @@ from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
 from crowdveil.publish_effects.publish import charged_effects
 from crowdveil.publish_effects.request import EffectsPreview, preview_effects
 from crowdveil.request import FEWEST_VOTERS
+from crowdveil.service.groupings import group_labels, group_of, grouping_questions
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_release import Tell
 from crowdveil.service.store.effects import StoredEffects
 from crowdveil.service.store.store import Store
+from crowdveil.service.store.submissions import StoredReport
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ class PollEffectsPreview:
 
 def why_not(poll: HostedPoll, *, grouped: bool) -> str | None:
     """Say why a poll's reports tell no effects, or none of groups; None if they do."""
-    if grouped and not poll.questions:
-        return "voters were asked nothing about themselves"
+    if grouped and not grouping_questions(poll):
+        return "no question about voters has one answer of a few that are public"
     if not poll.distributed or _counted(poll):
         return None
     try:
@@ -106,9 +108,11 @@ def make_effects(
 
 
 def _check(poll: HostedPoll, by: str | None) -> None:
-    if by is not None and by not in poll.options:
-        known = ", ".join(poll.options) or "none"
-        raise CrowdveilError(f"poll {poll.name} has no question {by!r} about voters: its questions are {known}")
+    known = [question.id for question in grouping_questions(poll)]
+    if by is not None and by not in known:
+        raise CrowdveilError(
+            f"poll {poll.name} has no question {by!r} that makes groups: those that do are {', '.join(known) or 'none'}"
+        )
     reason = why_not(poll, grouped=by is not None)
     if reason is not None:
         raise CrowdveilError(reason)
@@ -129,18 +133,24 @@ def _asked(
 
 
 def _from_reports(store: Store, poll: HostedPoll, by: str | None, tell: Tell | None) -> EffectsRelease:
+    question = next((one for one in grouping_questions(poll) if one.id == by), None)
+
+    def group(report: StoredReport) -> dict[str, str]:
+        found = None if question is None else group_of(question, report.about)
+        return {} if question is None or found is None else {question.id: found}
+
     def batches() -> Iterator[Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]]:
         read = 0
         for reports in store.submissions.reports(poll.name):
-            yield [(report.body, report.about) for report in reports]
+            yield [(report.body, group(report)) for report in reports]
             read += len(reports)
             if tell is not None:
                 tell(read)
 
     groups = None
-    if by is not None:
+    if question is not None:
         assert poll.about_epsilon is not None  # a distributed poll with questions has one
-        groups = ReportedGroups(by, poll.options[by], poll.about_epsilon)
+        groups = ReportedGroups(question.id, group_labels(question), poll.about_epsilon)
     if _counted(poll):
         return effects_from_reports(batches(), poll.terms, groups)
     return implied_from_reports(batches(), poll.paradigm, poll.terms, groups)

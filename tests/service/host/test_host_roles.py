@@ -28,12 +28,17 @@ VIEWER = {
     "GET /polls/{poll}/compare",
     "GET /releases/{release}",
     "GET /releases/{release}/file",
+    "GET /effects/{effects}",
+    "GET /effects/{effects}/{file}",
 }
 ANALYST = VIEWER | {
     "POST /polls/{poll}/links",
     "GET /polls/{poll}/data",
     "GET /polls/{poll}/data/{file}",
     "POST /polls/{poll}/preview",
+    "POST /polls/{poll}/effects/preview",
+    "POST /polls/{poll}/effects",
+    "POST /polls/{poll}/effects/progress",
     "POST /polls/{poll}/release",
     "POST /polls/{poll}/release/progress",
     "POST /releases/{release}/describe",
@@ -91,8 +96,8 @@ def test_every_form_needs_its_token_and_a_page_of_this_website(as_role, page):
 
 def test_every_action_of_every_host_is_logged_by_a_name():
     unlogged = {page.path for page in PAGES if page.method == "POST" and page.action is None}
-    nothing_done = {"/new", "/new/again", "/new/file", "/polls/{poll}/preview"}
-    logged_elsewhere = {"/sign-in", "/polls/{poll}/release/progress"}
+    nothing_done = {"/new", "/new/again", "/new/file", "/polls/{poll}/preview", "/polls/{poll}/effects/preview"}
+    logged_elsewhere = {"/sign-in", "/polls/{poll}/release/progress", "/polls/{poll}/effects/progress"}
     assert unlogged == nothing_done | logged_elsewhere
 
 

@@ -36,7 +36,7 @@ def site(tmp_path):
 
 @pytest.mark.parametrize(("method", "path"), [(page.method, page.path) for page in PAGES if page.path != "/sign-in"])
 def test_every_page_is_for_hosts_only(shared_site, method, path):
-    asked = "/host" + path.format(poll="trusted", file="ballots.csv", release="latest")
+    asked = "/host" + path.format(poll="trusted", file="ballots.csv", release="latest", effects="latest")
     answer = shared_site.browser.request(method, asked, follow_redirects=False)
     assert answer.status_code == 303
     assert answer.headers["Location"] == "/host/sign-in"

@@ -11,7 +11,8 @@ from crowdveil.effect_release import Effects, EffectsRelease
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.effects_page import effects_section, groups_section, promise_section
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.protocol.polls import Poll, Question
+from crowdveil.protocol.polls import Poll
+from crowdveil.protocol.questions import Question
 from crowdveil.service.host.progress import told_line_by_line
 from crowdveil.service.host.releases import presented, spent_so_far
 from crowdveil.service.host.request import PLACE, HostRequest, Missing, attachment

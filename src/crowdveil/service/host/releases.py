@@ -13,7 +13,9 @@ from crowdveil.pages.plain_words import mechanism_words
 from crowdveil.pages.reading import decimals, expected_error_bar_sentence, one_line, readings, split_sentences
 from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.protocol.questions import host_words
 from crowdveil.releases import Release
+from crowdveil.service.groupings import grouping_questions
 from crowdveil.service.host.progress import told_line_by_line
 from crowdveil.service.host.request import PLACE, HostRequest, Missing, attachment, minute
 from crowdveil.service.poll import HostedPoll
@@ -42,6 +44,7 @@ def releases_page(request: HostRequest) -> Response:
         account=request.store.releases.account(name),
         effects=effects,
         effect_ids={stored.id for stored, _ in effects},
+        groupings=[(question.id, host_words(question.text)) for question in grouping_questions(status.poll)],
         without_effects=why_not(status.poll, grouped=False),
         without_groups=why_not(status.poll, grouped=True),
     )

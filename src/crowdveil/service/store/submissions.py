@@ -21,6 +21,7 @@ from crowdveil.protocol.polls import Entry, State
 from crowdveil.protocol.questions import Answer
 from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.records import dilemmas_between
+from crowdveil.service.groupings import group_labels, group_of, grouping_questions
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import ROWS_AT_ONCE, Database, rows_at_once
@@ -335,7 +336,7 @@ def _columns(batch: Sequence[StoredBallot], poll: HostedPoll) -> Ballots:
     offsets = np.concatenate([[0], np.cumsum([len(answered) for answered, _ in split])]).astype(np.int64)
     alike = np.array([1 if same else -1 for _, same in split], np.int8) if poll.study.repeat else None
     about = {
-        question: Categories.encode([ballot.about.get(question) for ballot in batch], options)
-        for question, options in poll.options.items()
+        question.id: Categories.encode([group_of(question, ballot.about) for ballot in batch], group_labels(question))
+        for question in grouping_questions(poll)
     }
     return Ballots(poll.study, offsets, dilemmas_between(poll.study, left, right), choices, about=about, alike=alike)
