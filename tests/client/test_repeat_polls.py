@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from datetime import date
 
+import numpy as np
 import pytest
 from tests.client.running import running
 
@@ -12,7 +13,16 @@ from crowdveil.client.voting import make_submission
 from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.protocol.ballot import Repeat, check_ballot, mirrored, repeatable, split_repeat, write_ballot
+from crowdveil.protocol.ballot import (
+    Repeat,
+    check_ballot,
+    mirrored,
+    read_session,
+    repeatable,
+    split_repeat,
+    write_ballot,
+    write_session,
+)
 from crowdveil.service.host.data import table_of
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.poll_release import make_release
@@ -20,6 +30,7 @@ from crowdveil.simulated_voters import send_crowd
 from crowdveil.sources.mapping import TableMapping
 from crowdveil.sources.table import read_table
 from crowdveil.study.bundled import load_study
+from crowdveil.study.drawing import draw_session
 from crowdveil.study.study import Study
 
 PLAIN = load_study("kidney").as_dict()
@@ -169,6 +180,17 @@ def test_a_device_that_forgets_the_repeat_or_adds_one_sends_nothing(site):
     plain = replace(poll, study=replace(poll.study, repeat=False))
     with pytest.raises(CrowdveilError, match="has no second answer"):
         make_submission(plain, dilemmas, ["left"] * 5, *given, Repeat(0, "left"))
+
+
+@pytest.mark.parametrize("again", [mirrored, lambda dilemma: dilemma])
+def test_a_repeat_that_a_server_draws_is_refused_where_one_is_declared(again):
+    study = Study.from_dict(STUDY)
+    dilemmas = draw_session(study, np.random.default_rng(1))
+    read_session(study, write_session(dilemmas))
+    with pytest.raises(CrowdveilError, match="more than once"):
+        read_session(study, write_session([*dilemmas[:-1], again(dilemmas[0])]))
+    with pytest.raises(CrowdveilError, match="the server drew 6 dilemmas"):
+        read_session(study, write_session([*dilemmas, again(dilemmas[0])]))
 
 
 def test_a_relay_carries_no_repeat():

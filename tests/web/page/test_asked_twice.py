@@ -40,7 +40,8 @@ def test_a_device_says_whether_it_was_answered_alike_or_reports_as_ever(visit, s
     if report["preference"] is not None:
         assert len(report["preference"]["choices"]) == DILEMMAS
     voter.press_primary()
-    assert stored("twice")[voter.done()].body == report
+    number = voter.done()
+    assert stored("twice")[number].body == report
 
 
 def test_the_repeat_can_be_thought_over_and_survives_a_reload(visit):
