@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdveil.cli.inputs import EngineName, Master, watched_ballots
+from crowdveil.cli.inputs import (
+    ChargedLedger,
+    DryRun,
+    EngineName,
+    ExperimentSeed,
+    Master,
+    OneRecordEach,
+    PublicSelection,
+    watched_ballots,
+)
 from crowdveil.cli.terminal import AsJson, Table, say, show, tell
 from crowdveil.errors import CrowdveilError
 
@@ -44,26 +53,17 @@ def effects(
     weight_bound: Annotated[
         float | None, typer.Option(help="The largest weight there may be, stated beforehand.", rich_help_panel=GROUPS)
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger to charge (`crowdveil ledger create`).")] = None,
+    ledger: ChargedLedger = None,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the effects (JSON).")] = None,
     table: Annotated[Path | None, typer.Option(help="Write a tidy table too: .csv or .parquet.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw them too: .png or .svg.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")] = False,
+    dry_run: DryRun = False,
     exact: Annotated[
         bool, typer.Option("--exact", help="Without privacy, to compare: shown only, and not for publishing.")
     ] = False,
-    one_record_each: Annotated[
-        bool, typer.Option("--one-record-each", help="Confirm that voters with one record each are people.")
-    ] = False,
-    public_selection: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL", help="What these voters were selected by, if everybody may know who is among them."
-        ),
-    ] = None,
-    experiment_seed: Annotated[
-        int | None, typer.Option(help="Repeatable floating-point noise instead: protects nobody, charges nothing.")
-    ] = None,
+    one_record_each: OneRecordEach = False,
+    public_selection: PublicSelection = None,
+    experiment_seed: ExperimentSeed = None,
     engine: EngineName = "local",
     master: Master = None,
     as_json: AsJson = False,

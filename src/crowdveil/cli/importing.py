@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crowdveil.cli.inputs import EngineName, Master, import_progress
+from crowdveil.cli.inputs import EngineName, Master, OneRecordEach, import_progress
 from crowdveil.cli.terminal import AsJson, say, show, tell
 from crowdveil.errors import CrowdveilError
 
@@ -19,9 +19,6 @@ RefusedPath = Annotated[Path | None, typer.Option("--refused", help="Write the r
 
 AllowRefused = Annotated[
     float, typer.Option("--allow-refused", help="The share of rows that may be refused, from 0 to 1.")
-]
-OneRecordEach = Annotated[
-    bool, typer.Option("--one-record-each", help="Confirm that voters with one record each are people.")
 ]
 AboutPath = Annotated[
     Path | None, typer.Option("--about", help="A table of what voters said of themselves (CSV, Parquet).")

@@ -34,6 +34,18 @@ Master = Annotated[
         help="The Spark cluster's URL, such as spark://host:7077. Default: this machine.", rich_help_panel=WHERE
     ),
 ]
+OneRecordEach = Annotated[
+    bool, typer.Option("--one-record-each", help="Confirm that voters with one record each are people.")
+]
+PublicSelection = Annotated[
+    str | None,
+    typer.Option(metavar="LABEL", help="What these voters were selected by, if everybody may know who is among them."),
+]
+ChargedLedger = Annotated[Path | None, typer.Option(help="The ledger to charge (`crowdveil ledger create`).")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")]
+ExperimentSeed = Annotated[
+    int | None, typer.Option(help="Repeatable floating-point noise instead: protects nobody, charges nothing.")
+]
 
 _STEPS = {True: "reading", False: "putting voters together"}
 

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from crowdveil.cli.inputs import BallotPath, EngineName, Master, imported, watched_ballots
+from crowdveil.cli.inputs import (
+    BallotPath,
+    ChargedLedger,
+    DryRun,
+    EngineName,
+    ExperimentSeed,
+    Master,
+    OneRecordEach,
+    PublicSelection,
+    imported,
+    watched_ballots,
+)
 from crowdveil.cli.release_parts import release_by_group, show_split
 from crowdveil.cli.terminal import AsJson, Table, say, show, tell
 from crowdveil.errors import CrowdveilError
@@ -85,15 +96,8 @@ def release(
             rich_help_panel=MECHANISM,
         ),
     ] = None,
-    one_record_each: Annotated[
-        bool, typer.Option("--one-record-each", help="Confirm that voters with one record each are people.")
-    ] = False,
-    public_selection: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL", help="What these voters were selected by, if everybody may know who is among them."
-        ),
-    ] = None,
+    one_record_each: OneRecordEach = False,
+    public_selection: PublicSelection = None,
     by: Annotated[
         str | None,
         typer.Option(help="A question about voters (import --about): a release for each group.", rich_help_panel=PARTS),
@@ -120,12 +124,10 @@ def release(
     effects_share: Annotated[
         float, typer.Option(help="The share of epsilon that effects get.", rich_help_panel=PARTS)
     ] = 0.3,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger to charge (`crowdveil ledger create`).")] = None,
+    ledger: ChargedLedger = None,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the release.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")] = False,
-    experiment_seed: Annotated[
-        int | None, typer.Option(help="Repeatable floating-point noise instead: protects nobody, charges nothing.")
-    ] = None,
+    dry_run: DryRun = False,
+    experiment_seed: ExperimentSeed = None,
     keep_ballots: Annotated[
         Path | None, typer.Option(help="Where to keep the ballots, if BALLOTS is a file to be imported first.")
     ] = None,
