@@ -5,11 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crowdveil.ballot_file import open_ballots, read_ballots, write_ballots
 from crowdveil.ballot_selection import filter_by_voter, merge, split_at_random
 from crowdveil.ballots import Ballots, census, concatenate
 from crowdveil.errors import CrowdveilError
+from crowdveil.records import answered_alike
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import Study
@@ -107,3 +110,31 @@ def test_a_crowd_without_repeats_is_the_same_as_before():
     (twice,) = simulate_crowd(STUDY, 20, np.random.default_rng(5))
     assert plain.choices.tolist() == twice.choices.tolist()
     assert plain.dilemmas.tolist() == twice.dilemmas.tolist()
+
+
+ROW = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(-1, 1), st.booleans())
+"""Left, right, choice, and whether it is marked as a second answer: few values, so that many rows are alike."""
+
+
+def told_one_by_one(rows):
+    """What a voter's rows tell, by looking at each."""
+    marked = [row for row in rows if row[3]]
+    if len(marked) != 1:
+        return 0
+    (left, right, second, _), others = marked[0], [row for row in rows if not row[3]]
+    for one, other, first, _ in others:
+        if (one, other) == (right, left):  # mirrored, also where both sides are the same
+            return 1 if first == -second else -1
+        if (one, other) == (left, right):
+            return 1 if first == second else -1
+    return 0
+
+
+@given(st.lists(st.lists(ROW, min_size=1, max_size=5), min_size=1, max_size=4))
+def test_second_answers_are_compared_as_one_would_by_hand(voters):
+    rows = [row for voter in voters for row in voter]
+    offsets = np.cumsum([0] + [len(voter) for voter in voters])
+    left, right = (np.array([[row[k]] for row in rows]) for k in (0, 1))
+    choices = np.array([row[2] for row in rows], np.int8)
+    marked = np.array([row[3] for row in rows])
+    assert answered_alike(offsets, left, right, choices, marked).tolist() == [told_one_by_one(one) for one in voters]
