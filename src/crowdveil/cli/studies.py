@@ -186,5 +186,6 @@ def _print_study(study: Study) -> None:
     factors.print()
     say(
         f"Norm bound B = {study.norm_bound:g}, record bound {study.record_bound:.4g}, "
-        f"{study.drawing.dilemmas} dilemmas a ballot ({study.drawing.method}).\nFingerprint {study.fingerprint}"
+        f"{study.drawing.dilemmas} dilemmas a ballot ({study.drawing.method})"
+        f"{', one of them asked twice' if study.repeat else ''}.\nFingerprint {study.fingerprint}"
     )

@@ -1,6 +1,7 @@
 """Releases foretold: closed forms against simulation, the numbers that a goal needs, and what is refused."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,6 +32,14 @@ def test_of_a_faint_crowd_nothing_is_known(paradigm):
     # Noise alone passes for a margin with certainty 0.9 in a tenth of cases on either side: once rightly.
     assert foretold.decided < 0.1 + 5 * math.sqrt(0.09 / 4000)
     assert set(foretold.bars.values()) == {None}
+
+
+def test_a_repeat_takes_a_tenth_of_the_budget_or_of_the_reports():
+    twice = replace(KIDNEY, repeat=True)
+    central = forecast(twice, PARADIGMS["rlcp"], 1000, 10, Epsilon(1))
+    assert central.bars == forecast(KIDNEY, PARADIGMS["rlcp"], 1000, 10, Epsilon("0.9")).bars
+    devices = forecast(twice, PARADIGMS["rldp"], 1000, 10, Epsilon(1))
+    assert devices.bars == forecast(KIDNEY, PARADIGMS["rldp"], 900, 10, Epsilon(1)).bars
 
 
 def test_the_share_predicted_is_that_of_simulated_answers():

@@ -43,8 +43,9 @@ from crowdveil.privacy.reliability import Reliability
 ONE_IN = 10
 """Of a central budget and of the reports of devices, one part in so many buys the share.
 
-At epsilon 1 the noise of a central share is then as large as what the draw of the voters leaves open, where some
-1,500 of them answer alike by nine in ten; and error bars of a preference grow by a tenth or less.
+At epsilon 1 the noise of a central share is then as large as what the draw of the voters leaves open where there are
+2,200 of them and nine in ten answer alike: sqrt(2) / (0.1 N) = sqrt(0.09 / N). The noise of a preference grows by a
+ninth, or by a twentieth where devices add it.
 """
 
 _TAIL = 0.025
