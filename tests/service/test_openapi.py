@@ -45,6 +45,8 @@ OPERATIONS = [
     ("GET", "/api/polls/{poll}/releases/{release}"),
     ("POST", "/api/polls/{poll}/releases/{release}/decisions"),
     ("POST", "/api/polls/{poll}/releases/{release}/decisions/batch"),
+    ("GET", "/api/polls/{poll}/effects"),
+    ("GET", "/api/effects/{effects}"),
     ("GET", "/api/releases"),
     ("GET", "/api/releases/{release}"),
     ("POST", "/api/releases/{release}/decisions"),
@@ -101,7 +103,7 @@ def test_every_answer_is_described(
     @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     def check(case: schemathesis.Case, exists: bool, poll: str) -> None:
         # Names that are made up never exist.
-        known = {"poll": poll, "release": release, "language": "en", "batch": "0" * 32}
+        known = {"poll": poll, "release": release, "language": "en", "batch": "0" * 32, "effects": "0" * 64}
         case.path_parameters.update({name: known[name] for name in case.path_parameters if exists})
         case.call_and_validate(checks=CHECKS)
 

@@ -16,8 +16,8 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.amount import Amount
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.submission import report_id
-from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.poll_effects import make_effects
+from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.service.store.audit_log import LogEntry
 from crowdveil.service.store.backup import TABLES, back_up, check_backup, restore

@@ -4,10 +4,19 @@ import pytest
 from tests.service.host.website import website
 
 from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.service.poll_effects import make_effects
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.poll_release import make_release
 
-TRUSTED = {"name": "preferred", "study": "kidney", "paradigm": "vlcp", "budget": 8}
+AGE = {
+    "id": "age",
+    "text": {"en": "How old are you?", "de": "Wie alt sind Sie?"},
+    "options": [
+        {"id": "young", "text": {"en": "under 40", "de": "unter 40"}},
+        {"id": "old", "text": {"en": "40 or <more>", "de": "40 oder mehr"}},
+    ],
+}
+TRUSTED = {"name": "preferred", "study": "kidney", "paradigm": "vlcp", "budget": 50, "questions": [AGE]}
 ODD_TITLE = 'Cars & "cats" <script>'
 
 
@@ -22,5 +31,7 @@ def site(tmp_path_factory):
         for name in ("preferred", "trusted", "odd"):
             make_release(made.store, name, made.service.today(), Epsilon("2"))
         make_release(made.store, "untrusted", made.service.today())
+        for by in ("age", None, None):
+            make_effects(made.store, "preferred", made.service.today(), by, Epsilon("15"))
         made.browser.cookies.clear()
         yield made

@@ -113,10 +113,10 @@ class LevelSums:
         return np.array([self._factors[level[-1]] for level in sorted(self._sums)])
 
     @property
-    def voters(self) -> float:
+    def voters(self) -> int:
         """The number of reports; where they are mixed, of how many a mean would vary as much."""
         counted = self.counts @ self.mixture
-        return float(counted**2 / (self.counts @ self.mixture**2))
+        return max(round(float(counted**2 / (self.counts @ self.mixture**2))), 1)
 
     @property
     def counts(self) -> IntArray:

@@ -259,7 +259,7 @@ class Heard:
     told: float
     """The mean of what stands for the lengths of ballots."""
     told_variance: float
-    voters: float
+    voters: int
     sizes: list[int]
 
 

@@ -249,6 +249,25 @@ class ReleaseList(Model):
     releases: list[ReleaseSummary]
 
 
+class EffectsSummary(Model):
+    """Effects of a poll, for everybody or by a question about voters."""
+
+    id: Hex64
+    poll: str
+    made_on: str
+    question: str | None = Field(description="The id of the question that voters are grouped by; null: everybody.")
+    groups: list[str]
+    voters: int
+    paradigm: str
+    epsilon: float
+
+
+class EffectsList(Model):
+    """Effects, newest first."""
+
+    effects: list[EffectsSummary]
+
+
 class DilemmaBody(Model):
     """Two or more alternatives, in any of the forms of a dilemma."""
 

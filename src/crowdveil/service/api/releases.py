@@ -17,10 +17,12 @@ from crowdveil.service.api.models import (
     DecisionBody,
     DecisionRequest,
     DilemmaBody,
+    EffectsList,
     ReleaseList,
 )
 from crowdveil.service.api.polls import unknown_poll
 from crowdveil.service.service import Service
+from crowdveil.service.store.effects import StoredEffects
 from crowdveil.service.store.polls import PollStatus
 from crowdveil.service.store.releases import StoredRelease
 
@@ -63,6 +65,21 @@ def release_routes(service: Service) -> APIRouter:
         """Give a release file of a poll."""
         return Response(_find(service, poll, release).file, media_type="application/json")
 
+    @routes.get("/polls/{poll}/effects", response_model=EffectsList, responses=documented(404))
+    def list_effects(poll: str) -> dict[str, Any]:
+        """List the effects of a poll, newest first: how often each side was preferred, perhaps by group."""
+        _status(service, poll)
+        return {"effects": [_summarise_effects(stored) for stored in service.store.effects.all(poll)]}
+
+    @routes.get("/effects/{effects}", **read)
+    def get_effects(effects: Annotated[str, Path(description="Their id (64 hexadecimal digits).")]) -> Response:
+        """Give a file of effects. It decides nothing."""
+        stored = service.store.effects.get(effects)
+        if stored is None:
+            message = f"there are no effects {effects!r}: GET /api/polls/POLL/effects lists them"
+            raise Refusal(Reason.UNKNOWN_RELEASE, message)
+        return Response(stored.file, media_type="application/json")
+
     @routes.post("/releases/{release}/decisions", **one)
     def decide_one(release: AnyReleaseId, asked: DecisionRequest) -> dict[str, Any]:
         """Decide a dilemma."""
@@ -84,6 +101,20 @@ def release_routes(service: Service) -> APIRouter:
         return _decide_all(service, _find(service, poll, release), asked)
 
     return routes
+
+
+def _summarise_effects(stored: StoredEffects) -> dict[str, Any]:
+    made = stored.read()
+    return {
+        "id": stored.id,
+        "poll": stored.poll,
+        "made_on": stored.made_on.isoformat(),
+        "question": made.effects.question,
+        "groups": [group.label for group in made.effects.groups if group.label],
+        "voters": made.guarantee.voters,
+        "paradigm": made.guarantee.paradigm.name,
+        "epsilon": made.guarantee.epsilon.value,
+    }
 
 
 def _status(service: Service, poll: str) -> PollStatus:

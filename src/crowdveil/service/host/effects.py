@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from markupsafe import Markup
 from starlette.responses import Response
 
-from crowdveil.effect_release import Effects, EffectsRelease
+from crowdveil.effect_release import EffectsRelease
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.effects_page import effects_section, groups_section, promise_section
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.protocol.polls import Poll
-from crowdveil.protocol.questions import Question
+from crowdveil.protocol.questions import host_words
+from crowdveil.service.groupings import effects_in_words
 from crowdveil.service.host.progress import told_line_by_line
 from crowdveil.service.host.releases import presented, spent_so_far
 from crowdveil.service.host.request import PLACE, HostRequest, Missing, attachment
@@ -34,7 +32,7 @@ def preview(request: HostRequest) -> Response:
         tab="releases",
         epsilon=epsilon,
         preview=preview_poll_effects(request.store, poll.name, by, epsilon),
-        question=None if by is None else _text(_question(poll, by)),
+        question=next((host_words(one.text) for one in poll.questions if one.id == by), None),
         spent=spent_so_far(request, poll),
         account=request.store.releases.account(poll.name),
     )
@@ -65,7 +63,7 @@ def effects_page(request: HostRequest) -> Response:
     stored = _stored(request)
     poll = request.store.polls.known(stored.poll)
     made = stored.read()
-    shown = in_words(made.effects, poll)
+    shown = effects_in_words(made.effects, poll)
     parts = [effects_section(shown), groups_section(shown), promise_section(made)]
     return request.show(
         "effects.html",
@@ -86,26 +84,6 @@ def effects_file(request: HostRequest) -> Response:
     if request.path("file") == "table.csv":
         return attachment(stored.read().to_polars().write_csv(), f"{name}.csv", "text/csv")
     return attachment(stored.file, f"{name}.json", "application/json")
-
-
-def in_words(effects: Effects, poll: Poll, language: str = "en") -> Effects:
-    """Return effects with a question and options in a language's words, where the file has their ids."""
-    question = next((one for one in poll.questions if one.id == effects.question), None)
-    if question is None:
-        return effects
-    said = {option.id: option.text.get(language, next(iter(option.text.values()))) for option in question.options}
-    if len(set(said.values())) < len(said):
-        said = {}
-
-    def word(label: str) -> str:
-        return said.get(label, label)
-
-    return replace(
-        effects,
-        question=_text(question, language),
-        groups=tuple(replace(one, label=word(one.label)) for one in effects.groups),
-        differences=tuple(replace(one, group=word(one.group), other=word(one.other)) for one in effects.differences),
-    )
 
 
 def _notes(made: EffectsRelease) -> list[Markup]:
@@ -141,14 +119,6 @@ def _by(request: HostRequest) -> str | None:
 
 def _epsilon(request: HostRequest, poll: HostedPoll) -> Epsilon | None:
     return None if poll.distributed else Epsilon(request.form.get("epsilon", "").strip())
-
-
-def _question(poll: Poll, id: str) -> Question:
-    return next(one for one in poll.questions if one.id == id)
-
-
-def _text(question: Question, language: str = "en") -> str:
-    return question.text.get(language, next(iter(question.text.values())))
 
 
 def _stored(request: HostRequest) -> StoredEffects:

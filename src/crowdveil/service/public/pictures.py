@@ -12,6 +12,8 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
+from crowdveil.effect_release import Effects
+from crowdveil.pages.effects_figure import draw_effects
 from crowdveil.service.public.result import Respect, Result
 
 _INK, _MUTED, _RULE, _PAPER, _MORE = "#1d1d1b", "#66655f", "#dedad1", "#fffefb", "#0067a3"
@@ -136,6 +138,12 @@ def png_picture(result: Result, voters: str, foot: str) -> bytes:
     with _ONE_AT_A_TIME:
         figure.savefig(drawn, format="png", metadata={"Software": None})
     return drawn.getvalue()
+
+
+def effects_picture(effects: Effects, suffix: str) -> bytes:
+    """Draw effects between their poles, groups side by side, as a file with this suffix: in the study's own words."""
+    with _ONE_AT_A_TIME:
+        return draw_effects(effects, suffix)
 
 
 def _has_letters(said: str) -> bool:

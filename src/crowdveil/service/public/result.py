@@ -105,18 +105,23 @@ def _respects(release: Release, words: Words, said: dict[str, dict[str, dict[str
         places, bands = 0.5 + margins / widest / 2, 0.5 + ends / widest / 2
     found = []
     for k, factor in enumerate(study.factors):
-        if factor.name in said["factors"]:
-            spoken = said["factors"][factor.name]
-            title, (less, more) = one_line(spoken["title"]), map(one_line, spoken["poles"])
-        else:
-            title = one_line(said["features"][factor.name]["label"])
-            less, more = words("less", label=title), words("more", label=title)
+        title, less, more = spoken_factor(factor.name, words, said)
         at, low, high = float(places[k]), float(min(bands[k, 0], places[k])), float(max(bands[k, 1], places[k]))
         known = bool(release.known[k])
         values = (float(margins[k]), float(ends[k, 0]), float(ends[k, 1]))
         sentence, band = _sentence(release, words, (less, more), (at, low, high), values, known)
         found.append(Respect(title, less, more, known, at, low, high, sentence, band))
     return found
+
+
+def spoken_factor(name: str, words: Words, said: dict[str, dict[str, dict[str, str]]]) -> tuple[str, str, str]:
+    """Return the title and the two poles of a factor in a language."""
+    if name in said["factors"]:
+        spoken = said["factors"][name]
+        less, more = map(one_line, spoken["poles"])
+        return one_line(spoken["title"]), less, more
+    title = one_line(said["features"][name]["label"])
+    return title, words("less", label=title), words("more", label=title)
 
 
 def _sentence(

@@ -12,11 +12,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from crowdveil.pages.reading import one_line
 from crowdveil.protocol.polls import Entry, State
 from crowdveil.releases import Release
-from crowdveil.service.public.pictures import PREVIEW, png_picture, svg_picture, track
+from crowdveil.service.groupings import effects_in_words
+from crowdveil.service.public.effects import newest_of_each, read_effects
+from crowdveil.service.public.pictures import PREVIEW, effects_picture, png_picture, svg_picture, track
 from crowdveil.service.public.result import Result, read_result
 from crowdveil.service.public.words import Words, own_name, pick_language, words_of
 from crowdveil.service.service import Service
 from crowdveil.service.static_files import static_route
+from crowdveil.service.store.effects import StoredEffects
 from crowdveil.service.store.polls import PollStatus
 from crowdveil.service.store.releases import StoredRelease
 from crowdveil.study.translations import INTERFACE_LANGUAGES, languages
@@ -91,6 +94,14 @@ def public_routes(service: Service) -> APIRouter:
         found = _find(service, poll, release)
         return _not_found(service, request) if found is None else _result_page(service, request, *found)
 
+    @routes.get(PLACE + "/{poll}/effects/{effects}/{file}", response_model=None)
+    def taken_of_effects(request: Request, poll: str, effects: str, file: str) -> Response:
+        """Send a picture or a table of effects."""
+        stored = service.store.effects.get(effects)
+        known = stored is not None and stored.poll == poll and service.store.polls.get(poll) is not None
+        made = _effects_file(service, stored, file) if stored is not None and known else None
+        return _not_found(service, request) if made is None else made
+
     @routes.get(PLACE + "/{poll}/{release}/{file}", response_model=None)
     def taken(request: Request, poll: str, release: str, file: str) -> Response:
         """Send a picture or a table of a release."""
@@ -154,6 +165,7 @@ def _result_page(service: Service, request: Request, status: PollStatus, stored:
         result=None if release is None else read_result(release, words, poll.translations),
         others=[one for one in service.store.releases.all(poll.name) if stored is not None and one.id != stored.id],
         decider=None if release is None else _decider(poll.name, release, words, said),
+        effects=[read_effects(one, poll, words) for one in newest_of_each(service.store.effects.all(poll.name))],
     )
 
 
@@ -188,6 +200,19 @@ def _file(service: Service, request: Request, status: PollStatus, stored: Stored
             voters = f"{words.whole(release.guarantee.voters)} {words('voters')}"
             drawn = png_picture(read_result(release, words), voters, _foot(service, request, stored))
             return Response(drawn, 200, _NEVER_CHANGES, "image/png")
+        case _:
+            return None
+
+
+def _effects_file(service: Service, stored: StoredEffects, file: str) -> Response | None:
+    effects = effects_in_words(stored.read().effects, service.store.polls.known(stored.poll))
+    match file:
+        case "table.csv":
+            return _attached(effects.to_polars().write_csv(), f"{stored.poll}-effects-{stored.id[:8]}.csv", "text/csv")
+        case "picture.png":
+            return Response(effects_picture(effects, ".png"), 200, _NEVER_CHANGES, "image/png")
+        case "picture.svg":
+            return Response(effects_picture(effects, ".svg"), 200, _NEVER_CHANGES, "image/svg+xml")
         case _:
             return None
 
