@@ -7,7 +7,6 @@ is an average over the pairs that were shown, and a dilemma is one pair.
 from __future__ import annotations
 
 import html
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -19,7 +18,7 @@ from crowdveil.arguments import path_of
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable, replacing, write_text
 from crowdveil.privacy.guarantee import Guarantee
-from crowdveil.releases import EFFECTS_FORMAT, checked_content, checksum, read_json
+from crowdveil.publication import EFFECTS_FORMAT, Publication, check_exact, checked_content, read_json, study_of
 from crowdveil.study.factors import Factor
 from crowdveil.study.study import Study
 
@@ -199,7 +198,7 @@ class Effects:
 
 
 @dataclass(frozen=True)
-class EffectsRelease:
+class EffectsRelease(Publication):
     """Effects with the promise that they were made under."""
 
     effects: Effects
@@ -220,32 +219,14 @@ class EffectsRelease:
         """The study that was asked."""
         return self.effects.study
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the plain data of the file, checksum included."""
-        content = {
+    def content(self) -> dict[str, Any]:
+        """Return what the file says beside its promise."""
+        return {
             "format": EFFECTS_FORMAT,
             "study": self.study.as_dict(),
             "study_fingerprint": self.study.fingerprint,
             **self.effects.as_dict(),
-            "guarantee": self.guarantee.as_dict(),
-            "mechanism": self.mechanism,
-            "noise": {"sampler": self.sampler, "exact": self.exact},
-            "facts": dict(self.facts),
-            "ledger": None if self.ledger is None else dict(self.ledger),
-            "crowdveil": self.version,
         }
-        return {**content, "checksum": checksum(content)}
-
-    @property
-    def digest(self) -> str:
-        """The checksum: names these effects and no others."""
-        return str(self.as_dict()["checksum"])
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the file, whole or not at all."""
-        write_text(path_of(path), json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
-        if self.on_save is not None:
-            self.on_save(self.digest)
 
     def to_polars(self) -> pl.DataFrame:
         """Return a tidy table: a row for each group and factor."""
@@ -296,9 +277,7 @@ def effects_from_dict(data: Any, *, allow_experiment: bool = False) -> EffectsRe
     """Check the plain data of a file of effects and return it as one."""
     checked_content(data, EFFECTS_FORMAT)
     try:
-        study = Study.from_dict(data["study"])
-        if study.fingerprint != data["study_fingerprint"]:
-            raise CrowdveilError("the study in it does not have the fingerprint that the file names")
+        study = study_of(data)
         release = EffectsRelease(
             effects=Effects.from_dict(data, study),
             guarantee=Guarantee.from_dict(data["guarantee"]),
@@ -311,11 +290,7 @@ def effects_from_dict(data: Any, *, allow_experiment: bool = False) -> EffectsRe
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CrowdveilError(f"it is not a complete file of effects: {type(error).__name__} {error}") from None
-    if not release.exact and not allow_experiment:
-        raise CrowdveilError(
-            "it was made with floating-point noise, which protects nobody: it is for experiments only "
-            "(allow it by name with --allow-experiment)"
-        )
+    check_exact(release, allow_experiment)
     return release
 
 

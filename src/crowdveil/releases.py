@@ -1,20 +1,13 @@
-"""The society's parameter with its guarantee: the only thing that decisions may read.
-
-A release file is JSON that a person can read and that needs nothing beside it. It carries a checksum, so that
-a file edited by hand or cut short is refused. (The checksum catches accidents; it is no signature.)
-"""
+"""The society's parameter with its guarantee: the only thing that decisions may read."""
 
 from __future__ import annotations
 
-import hashlib
 import html
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +23,7 @@ from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_d
 from crowdveil.privacy.relayed import RelayedPromise
 from crowdveil.privacy.reliability import Reliability
 from crowdveil.privacy.unknown import Unknown
-from crowdveil.study.plain_data import canonical_json
+from crowdveil.publication import Publication, check_exact, checked_content, read_json, study_of
 from crowdveil.study.study import Study
 
 if TYPE_CHECKING:
@@ -38,12 +31,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMAT = "crowdveil release 2"
-EFFECTS_FORMAT = "crowdveil effects 1"
-"""Of a file of effects (``effect_release``), which decides nothing."""
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(Publication):
     """A crowd's preference that may be published: parameter, guarantee, and all that is not known of it."""
 
     study: Study
@@ -118,9 +109,9 @@ class Release:
         ranges = np.array([self.unknown.whole_range(row) for row in self.study.factor_map])
         return np.asarray(self.factor_intervals[:, 1] - self.factor_intervals[:, 0] < 2 * ranges)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the release as the plain data of its file, checksum included."""
-        content = {
+    def content(self) -> dict[str, Any]:
+        """Return what the file says beside its promise."""
+        return {
             "format": FORMAT,
             "study": self.study.as_dict(),
             "study_fingerprint": self.study.fingerprint,
@@ -140,25 +131,8 @@ class Release:
             "unknown": None if self.unknown is None else self.unknown.as_dict(),
             "indifference": None if self.indifference is None else self.indifference.as_dict(),
             **({} if self.reliability is None else {"reliability": self.reliability.as_dict()}),
-            "guarantee": self.guarantee.as_dict(),
-            "mechanism": self.mechanism,
-            "noise": {**self.noise.as_dict(), "sampler": self.sampler, "exact": self.exact},
-            "facts": dict(self.facts),
-            "ledger": None if self.ledger is None else dict(self.ledger),
-            "crowdveil": self.version,
+            "noise": self.noise.as_dict(),
         }
-        return {**content, "checksum": checksum(content)}
-
-    @property
-    def digest(self) -> str:
-        """The checksum: names this release and no other."""
-        return str(self.as_dict()["checksum"])
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the release file, whole or not at all."""
-        write_text(path_of(path), json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
-        if self.on_save is not None:
-            self.on_save(self.digest)
 
     def page(self, path: str | PathLike[str]) -> None:
         """Write a page about the release for people: what the crowd prefers, and what is promised to the voters."""
@@ -284,45 +258,11 @@ def read_release(path: str | PathLike[str], *, allow_experiment: bool = False) -
         raise CrowdveilError(f"{path}: {error}") from None
 
 
-def read_json(path: Path) -> Any:
-    """Read the plain data of a file that was published."""
-    if path.is_dir():
-        raise CrowdveilError("it is a directory, not a release file")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CrowdveilError(f"cannot read the release file: {error.strerror or error}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise CrowdveilError(f"it is not a release file: it is not JSON ({error})") from None
-
-
-def checked_content(data: Any, expected: str) -> None:
-    """Refuse plain data of another format, or that was changed since it was made."""
-    found = data.get("format") if isinstance(data, dict) else type(data).__name__
-    if found != expected and found == EFFECTS_FORMAT:
-        raise CrowdveilError(
-            "it holds effects, which decide nothing: make a release of preferences with crowdveil release"
-        )
-    if found != expected:
-        raise CrowdveilError(f"not a release that this version reads: its format is {found!r}, expected {expected!r}")
-    content = {key: value for key, value in data.items() if key != "checksum"}
-    try:
-        right = checksum(content)
-    except ValueError:
-        raise CrowdveilError("it holds numbers that are not finite: the release is damaged") from None
-    if data.get("checksum") != right:
-        raise CrowdveilError(
-            "its checksum does not match: it was edited or damaged after it was made; get the original"
-        )
-
-
 def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
     """Check the plain data of a release and return it as one."""
     checked_content(data, FORMAT)
     try:
-        study = Study.from_dict(data["study"])
-        if study.fingerprint != data["study_fingerprint"]:
-            raise CrowdveilError("the study in it does not have the fingerprint that the release names")
+        study = study_of(data)
         if set(data["parameter"]) != set(study.feature_names):
             raise CrowdveilError("its parameter does not name the study's features")
         release = Release(
@@ -345,11 +285,7 @@ def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
     _check_relayed(release)
     if not all(math.isfinite(value) for value in release.parameter):
         raise CrowdveilError("its parameter is not finite: the release is damaged")
-    if not release.exact and not allow_experiment:
-        raise CrowdveilError(
-            "it was made with floating-point noise, which protects nobody: it is for experiments only "
-            "(allow it by name with --allow-experiment)"
-        )
+    check_exact(release, allow_experiment)
     return release
 
 
@@ -374,8 +310,3 @@ def _html_rows(rows: list[tuple[str, float, str]], name: str) -> str:
         for label, weight, off in sorted(rows, key=lambda row: -row[1])
     )
     return f"<tr><th>{name}</th><th>weight</th><th>95 %</th></tr>{cells}"
-
-
-def checksum(content: Mapping[str, Any]) -> str:
-    """Return what a published file is known by; it catches accidents, and is no signature."""
-    return hashlib.sha256(canonical_json(content).encode(errors="surrogatepass")).hexdigest()

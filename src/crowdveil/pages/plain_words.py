@@ -6,35 +6,16 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.mechanisms.registry import ALL
 from crowdveil.privacy.relayed import RelayedPromise
 from crowdveil.privacy.zcdp import epsilon_of
+from crowdveil.publication import Publication
 
 ALMOST_SURE = 0.95
 """An attacker who may get surer than this of what somebody chose is told of as such."""
-
-
-class Publication(Protocol):
-    """What was published under a promise: a release of preferences, or effects."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether the noise was exact; else nobody is protected."""
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What else it says."""
-
-    @property
-    def ledger(self) -> Mapping[str, Any] | None:
-        """Where it was charged."""
 
 
 class Noisemaker(StrEnum):
