@@ -138,7 +138,7 @@ class GroupBits:
         heard = Heard(
             means,
             variances,
-            np.zeros_like(means),
+            np.zeros((len(means), len(means))),
             (1 + told) / 2,
             told_variance / 4,
             max(round(group.voters), 1),

@@ -115,7 +115,7 @@ def unknown_along(
     sampling: FloatArray,
     doubt: FloatArray,
     freedom: int | None = None,
-    records: int | None = None,
+    records: float | None = None,
 ) -> Unknown:
     """Say what is known along the axes of a design; the directions it leaves out keep their prior.
 

@@ -17,6 +17,7 @@ from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.ballot_fit import BallotFit, fit_ballots, fit_whole
 from crowdveil.estimation.clipped_ballots import ClippedBallots, clipped_ballots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
+from crowdveil.estimation.covariances import at_least
 from crowdveil.estimation.design import GRID, Design, public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums
@@ -255,7 +256,7 @@ class Heard:
     variances: FloatArray
     """Of the means, over the coins and over which voters speak about which axis, at most."""
     together: FloatArray
-    """What voters who speak about several axes at once may add to the variances of their combinations, at most."""
+    """Covariance of the means because voters speak about several axes at once: what their bits have in common."""
     told: float
     """The mean of what stands for the lengths of ballots."""
     told_variance: float
@@ -280,7 +281,8 @@ def _heard(sums: LevelSums, design: Design, settings: Settings) -> Heard:
     variances = np.where(heard, sums.mean(direction**2 / tanh**2)[k:] / spoken**2, UNHEARD)
     if sums.is_mixed:  # Others than the voters in question may differ from them by up to twice their mean.
         variances += np.where(heard, sums.mean(direction**2)[k:] / spoken**2, 0.0) * 3 * np.minimum(means**2, 1.0)
-    together = np.where(heard, sums.mean(direction**2 * (sizes - 1))[k:] / spoken**2, UNHEARD)
+    both = sums.squares(direction / tanh)[:k, :k] - np.outer(means, means) * sums.squares(direction)[k:, k:]
+    together = at_least((both - np.diag(np.diag(both))) / np.outer(spoken, spoken), np.zeros((k, k)))
 
     told = 0.5
     told_variance = UNHEARD
@@ -298,7 +300,7 @@ def estimate_heard(heard: Heard, design: Design, settings: Settings) -> Estimate
     fit = fit_ballots(whole_ballots(settings.study), heard.means, errors, heard.told, heard.told_variance)
     doubt = _MODEL_DOUBT if settings.drawn else _DESIGN_DOUBT
     # A clipped mean score is at most 1 in size, so the mean of N voters' has a variance of at most 1 / N.
-    sampling = fit.gain @ np.diag(1 / heard.voters + heard.together) @ fit.gain.T + fit.stretch
+    sampling = fit.gain @ (np.eye(len(heard.means)) / heard.voters + heard.together) @ fit.gain.T + fit.stretch
     return Estimate(
         design.basis @ fit.mean,
         carried_coins(design, fit, errors),
