@@ -155,7 +155,7 @@ export function answered({ dilemmas, choices, repeat }) {
     if (choice === null) throw new Error("a dilemma is left open");
     return choice;
   });
-  if (repeat === null || chosen.length === 0) return { dilemmas, choices: chosen, repeat: null };
+  if (typeof repeat !== "number" || chosen.length === 0) return { dilemmas, choices: chosen, repeat: null };
   const again = { place: repeat, chosen: /** @type {Choice} */ (chosen.at(-1)) };
   return { dilemmas: dilemmas.slice(0, -1), choices: chosen.slice(0, -1), repeat: again };
 }
