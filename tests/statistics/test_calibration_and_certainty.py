@@ -27,6 +27,15 @@ def test_a_sample_of_the_certainties():
     assert (judged.mean(axis=1) <= promised + 5 * np.sqrt(promised * (1 - promised) / draws)).all()
 
 
+@pytest.mark.parametrize(("voters", "records"), [(50, 4), (120, 4)])
+def test_a_crowd_of_few_records_is_not_taken_for_its_population(voters, records):
+    """Hardly any choice is turned over: what is wrong is not noise, but the crowd's own part of directions left out."""
+    draws, promised = 4, 1 - np.array(CERTAINTIES)
+    crowd = usual_population(MACHINE, 0.5).crowd(voters, records, np.random.default_rng(voters))
+    _, judged = worst_dilemmas("randomised-response", crowd, Epsilon(10), draws, seed=3, candidates=120)
+    assert (judged.mean(axis=1) <= promised + 5 * np.sqrt(promised * (1 - promised) / draws)).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("voters", [2, 5, 50, 500, 5000])
