@@ -189,7 +189,8 @@ def test_without_privacy_they_agree_with_a_computation_on_the_raw_file(people):
     rows = rows.with_columns(counts.cast(pl.Float64))
     females = ("Woman", "OldWoman", "Girl", "LargeWoman", "FemaleExecutive", "FemaleAthlete", "FemaleDoctor")
     males = ("Man", "OldMan", "Boy", "LargeMan", "MaleExecutive", "MaleAthlete", "MaleDoctor")
-    number = {name: pl.col(name).cast(pl.Float64) for name in (*females, *males, "Dog", "Cat")}
+    others = ("Dog", "Cat", "Stroller", "Pregnant", "Homeless", "Criminal")
+    number = {name: pl.col(name).cast(pl.Float64) for name in (*females, *males, *others)}
     legality = pl.when(pl.col("CrossingSignal") == 1).then(1.0).when(pl.col("CrossingSignal") == 2).then(-1.0)
     rows = rows.with_columns(
         gender=sum(number[name] for name in females) - sum(number[name] for name in males),
@@ -198,14 +199,22 @@ def test_without_privacy_they_agree_with_a_computation_on_the_raw_file(people):
         law=legality.otherwise(0.0),
         intervention=pl.col("Intervention"),
         passenger=pl.col("Barrier"),
+        age=number["Stroller"] + number["Boy"] + number["Girl"] - number["OldMan"] - number["OldWoman"],
+        fitness=number["FemaleAthlete"] + number["MaleAthlete"] - number["LargeWoman"] - number["LargeMan"],
+        status=sum(number[name] for name in ("MaleExecutive", "FemaleExecutive", "MaleDoctor", "FemaleDoctor"))
+        + number["Pregnant"]
+        - number["Homeless"]
+        - number["Criminal"],
     )
-    factors = ("gender", "species", "number", "law", "intervention", "passenger")
+    factors = ("gender", "species", "number", "law", "intervention", "passenger", "age", "fitness", "status")
+    assert set(factors) == {factor.name for factor in people.study.factors}
     spared, killed = (rows.filter(pl.col("Saved") == saved) for saved in (1, 0))
     pairs = spared.join(killed, on="ResponseID", suffix="_other")
     same = (pl.col("ScenarioType") == pl.col("ScenarioTypeStrict")) & (
         pl.col("ScenarioType_other") == pl.col("ScenarioTypeStrict_other")
     )
-    scenarios = {"gender": "Gender", "species": "Species", "number": "Utilitarian"}
+    scenarios = {"gender": "Gender", "species": "Species", "number": "Utilitarian", "age": "Age"}
+    scenarios |= {"fitness": "Fitness", "status": "Social Status"}
     found = cv.exact_effects(people)
     for factor in factors:
         about = pairs.filter(same & (pl.col("ScenarioType") == scenarios[factor])) if factor in scenarios else pairs
