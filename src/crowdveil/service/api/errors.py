@@ -76,8 +76,14 @@ _TOLD = {
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe the errors that an operation can answer with, beside those that any can."""
-    return {status: {"model": ErrorBody, "description": _TOLD[status]} for status in sorted({*statuses, *_ALWAYS})}
+    """Describe the errors that an operation can answer with, beside those that any can.
+
+    The framework works out the model of each answer of each operation: here once an operation, and by reference else.
+    """
+    reference = {"application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorBody.__name__}"}}}
+    described = {status: {"description": _TOLD[status]} for status in sorted({*statuses, *_ALWAYS})}
+    shape: dict[int, dict[str, Any]] = {500: {"model": ErrorBody}}
+    return {status: {**told, **shape.get(status, {"content": reference})} for status, told in described.items()}
 
 
 def error_response(
