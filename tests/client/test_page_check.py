@@ -29,24 +29,38 @@ def test_the_served_page_is_the_shipped_one(address):
 
 
 class Changed(httpx.HTTPTransport):
-    """A server that adds one byte to one file."""
+    """A server that adds one byte to one file, or changes it otherwise."""
 
-    def __init__(self, path):
+    def __init__(self, path, change=lambda content: content + b" "):
         super().__init__()
         self.path = path
+        self.change = change
 
     def handle_request(self, request):
         answer = super().handle_request(request)
         if request.url.path != self.path:
             return answer
         answer.read()
-        return httpx.Response(200, content=answer.content + b" ")
+        return httpx.Response(200, content=self.change(answer.content))
 
 
 @pytest.mark.parametrize("path", ["/p/kidney/", PAGE.address("mechanisms/random.js"), PAGE.address("main.js")])
 def test_one_byte_is_enough(address, path):
     with httpx.Client(transport=Changed(path)) as http:
         assert check_page(http, address, "kidney").different == (path,)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"One kidney, two patients", b"Another title"),
+        (b"<meta name=", b"<script src=other.js></script><meta name="),
+        (b'/p/kidney/"', b'/p/kidney/"><script src="other.js"></script><meta content="'),
+    ],
+)
+def test_what_other_websites_show_is_no_place_to_hide_anything(address, old, new):
+    with httpx.Client(transport=Changed("/p/kidney/", lambda content: content.replace(old, new, 1))) as http:
+        assert check_page(http, address, "kidney").different == ("/p/kidney/",)
 
 
 def test_a_poll_that_is_not_there_and_a_server_that_is_not(address):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import struct
+from html import escape
 
 import numpy as np
 from fastapi.testclient import TestClient
@@ -10,7 +12,9 @@ from tests.service.voters import poll
 
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.protocol.voters_page import voters_page
+from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.service import Service
+from crowdveil.study.bundled import load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 
 
@@ -88,7 +92,7 @@ def test_the_front_door(client: TestClient, service: Service) -> None:
     for path in ("/p/nobody", "/p/nobody/", "/p/%22%3E%3Cscript%3E"):
         missing = client.get(path)
         assert (missing.status_code, missing.headers["content-type"]) == (404, "text/html; charset=utf-8")
-        assert missing.text == client.get("/p/a/").text  # It looks the poll up, and says that there is none.
+        assert missing.content == voters_page().html()  # It looks the poll up, and says that there is none.
     service.store.polls.add(poll("b"))
     assert 'href="/p/b/"' in client.get("/").text
 
@@ -130,7 +134,26 @@ def test_the_page_itself_is_asked_for_each_time_and_comes_once(client: TestClien
     assert page.headers["cache-control"] == "no-cache"
     assert client.get("/p/a/", headers={"If-None-Match": page.headers["etag"]}).status_code == 304
     missing = client.get("/p/nobody/", headers={"If-None-Match": page.headers["etag"]})
-    assert (missing.status_code, missing.content) == (404, page.content)
+    assert (missing.status_code, missing.content) == (404, voters_page().html())
+
+
+def test_other_websites_show_a_poll_by_its_title_its_question_and_a_picture(
+    client: TestClient, service: Service
+) -> None:
+    study = {**load_study("kidney").as_dict(), "title": 'One <kidney> & "two"'}
+    service.store.polls.add(poll_from_dict({"name": "shared", "study": study}))
+    html = client.get("/p/shared/").text
+    tags = dict(re.findall(r'<meta (?:property|name)="([\w:]+)" content="([^"]*)">', html))
+    assert tags["og:title"] == "One &lt;kidney&gt; &amp; &quot;two&quot;"
+    assert tags["og:description"] == tags["description"] == escape(study["question"])
+    assert tags["og:url"] == "http://testserver/p/shared/"
+    assert tags["twitter:card"] == "summary_large_image"
+    assert f"<title>{tags['og:title']}</title>" in html
+    picture = client.get(tags["og:image"].removeprefix("http://testserver"))
+    assert picture.headers["content-type"] == "image/png"
+    size = struct.unpack(">II", picture.content[16:24])
+    assert size == (int(tags["og:image:width"]), int(tags["og:image:height"])) == (1200, 630)
+    assert client.get("/p/nobody/picture.png").status_code == 404
 
 
 def test_what_a_poll_says_of_itself_is_compressed(client: TestClient, service: Service) -> None:

@@ -7,15 +7,16 @@ page to whoever watches and another one to a voter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 import httpx
 
 from crowdveil.client.connection import Connection, Unreachable
 from crowdveil.errors import CrowdveilError
-from crowdveil.protocol.voters_page import voters_page
+from crowdveil.protocol.voters_page import SocialPreview, origin_of, voters_page
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
     """Fetch the voter's page of a poll with all its modules, and compare each with the installed one."""
     same: list[str] = []
     different: list[str] = []
+    described: Mapping[str, Any] = {}
     for path, expected in _shipped(poll):
         try:
             answer = http.get(url.rstrip("/") + path)
@@ -40,13 +42,22 @@ def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
             raise Unreachable(f"cannot reach {url} ({error})") from None
         if answer.status_code == 404 and not path.startswith("/web/"):
             raise CrowdveilError(f"{url} has no poll {poll!r}")
-        (same if answer.is_success and answer.content == expected else different).append(path)
-    return PageCheck(tuple(same), tuple(different), _fingerprint(http, url, poll))
+        if expected is None:
+            described = Connection(http).ask("GET", f"{url.rstrip('/')}/api/polls/{quote(poll, safe='')}")
+        as_shipped = answer.content == (expected or _page(answer.content, described))
+        (same if answer.is_success and as_shipped else different).append(path)
+    return PageCheck(tuple(same), tuple(different), _fingerprint(described))
 
 
-def _fingerprint(http: httpx.Client, url: str, poll: str) -> str | None:
+def _page(served: bytes, described: Mapping[str, Any]) -> bytes:
+    """Return the page of a poll with the title and question that its description has, made here."""
+    study, origin = described["study"], origin_of(served)
+    told = None if origin is None else SocialPreview(described["id"], study["title"], study["question"], origin)
+    return voters_page().html(told)
+
+
+def _fingerprint(described: Mapping[str, Any]) -> str | None:
     """Return the fingerprint of the key that the website tells, computed here, where the poll has a relay."""
-    described = Connection(http).ask("GET", f"{url.rstrip('/')}/api/polls/{quote(poll, safe='')}")
     if described.get("relay") is None:
         return None
     from crowdveil.protocol.relay import KeyConfiguration
@@ -54,9 +65,9 @@ def _fingerprint(http: httpx.Client, url: str, poll: str) -> str | None:
     return KeyConfiguration.from_dict(described["relay"]["configuration"]).fingerprint
 
 
-def _shipped(poll: str) -> Iterator[tuple[str, bytes]]:
-    """Walk the page and everything that it can load, with the path that it is served at."""
+def _shipped(poll: str) -> Iterator[tuple[str, bytes | None]]:
+    """Walk the page (None: it tells of its poll) and everything that it can load, with the path it is served at."""
     page = voters_page()
-    yield f"/p/{quote(poll, safe='')}/", page.html
+    yield f"/p/{quote(poll, safe='')}/", None
     for path, content in page.files.items():
         yield page.address(path), content

@@ -7,15 +7,52 @@ them for ever, and nobody runs an old module with a new page. The page itself is
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from importlib import resources
 from importlib.resources.abc import Traversable
 
 PAGE = "index.html"
 _FILES = b"../../web/"
 """How the page names its files, relative to ``/p/POLL/``."""
+_HEAD = b"<title>crowdveil</title><!-- what other websites show of the poll -->"
+_ADDRESS = re.compile(r'<meta property="og:url" content="(https?://[A-Za-z0-9.:\[\]-]+)/p/')
+PREVIEW = (1200, 630)
+"""The size at which other websites show a picture of a page."""
+
+
+@dataclass(frozen=True)
+class SocialPreview:
+    """What other websites and messengers show of a poll's address: its title, its question and a picture."""
+
+    poll: str
+    title: str
+    question: str
+    origin: str
+    """The website's address, https://NAME."""
+
+    def tags(self) -> str:
+        """Return the tags of the page's head (Open Graph, Twitter). They are words: nothing in them is run."""
+        title, question, place = (escape(part) for part in (self.title, self.question, f"{self.origin}/p/{self.poll}/"))
+        return (
+            f'<title>{title}</title>\n<meta name="description" content="{question}">\n'
+            f'<meta property="og:type" content="website">\n<meta property="og:site_name" content="crowdveil">\n'
+            f'<meta property="og:title" content="{title}">\n<meta property="og:description" content="{question}">\n'
+            f'<meta property="og:url" content="{place}">\n<meta property="og:image" content="{place}picture.png">\n'
+            f'<meta property="og:image:width" content="{PREVIEW[0]}">\n'
+            f'<meta property="og:image:height" content="{PREVIEW[1]}">\n'
+            f'<meta property="og:image:alt" content="{title}">\n'
+            '<meta name="twitter:card" content="summary_large_image">'
+        )
+
+
+def origin_of(html: bytes) -> str | None:
+    """Return the website's address as a served page tells it to others; None where it tells none."""
+    found = _ADDRESS.search(html.decode("utf-8", "replace"))
+    return None if found is None else found[1]
 
 
 @dataclass(frozen=True)
@@ -27,10 +64,10 @@ class VotersPage:
     files: Mapping[str, bytes]
     """Path below ``web/`` -> content."""
 
-    @property
-    def html(self) -> bytes:
-        """The page, which is the same for all polls."""
-        return self.files[PAGE].replace(_FILES, _FILES + self.digest.encode() + b"/")
+    def html(self, preview: SocialPreview | None = None) -> bytes:
+        """Return the page, which is the same for all polls but for what other websites show of it."""
+        page = self.files[PAGE].replace(_FILES, _FILES + self.digest.encode() + b"/")
+        return page if preview is None else page.replace(_HEAD, preview.tags().encode())
 
     def address(self, path: str) -> str:
         """Return where a file is served."""

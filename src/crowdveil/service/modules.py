@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 import mimetypes
-from functools import cache
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from starlette.middleware.gzip import GZipMiddleware
@@ -66,6 +66,6 @@ def compressible(content: bytes, kind: str, headers: dict[str, str], request: Re
     return Response(content, status, told, media_type=kind)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _compressed(content: bytes) -> bytes:
     return gzip.compress(content, 9, mtime=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -11,9 +12,12 @@ from urllib.parse import quote
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from crowdveil.protocol.voters_page import voters_page
+from crowdveil.pages.reading import one_line
+from crowdveil.protocol.voters_page import SocialPreview, voters_page
 from crowdveil.service.middleware.headers import content_security_policy
 from crowdveil.service.modules import REVALIDATE, Modules, compressible
+from crowdveil.service.public.pictures import invitation_picture
+from crowdveil.service.public.routes import public_origin
 from crowdveil.service.service import Service
 from crowdveil.service.store.steps import OPENED
 
@@ -24,8 +28,7 @@ def add_pages(app: FastAPI, service: Service) -> None:
     """Add the pages, which OpenAPI does not describe."""
     routes = APIRouter(include_in_schema=False)
     page = voters_page()
-    html = page.html
-    etag = f'"{page.digest}"'
+    without_poll = page.html()
 
     @routes.get("/p/{poll}", response_model=None)
     def without_slash(poll: str) -> Response:
@@ -36,14 +39,28 @@ def add_pages(app: FastAPI, service: Service) -> None:
     def page_of(poll: str, request: Request) -> Response:
         """Give the voter's page; where there is no such poll, it says so in the visitor's language."""
         found = service.store.polls.definition(poll)
+        if found is None:
+            return compressible(without_poll, "text/html", REVALIDATE, request, 404)
+        study = found.study
+        html = page.html(SocialPreview(found.name, study.title, study.question, public_origin(service, request)))
+        etag = f'"{hashlib.sha256(html).hexdigest()[:20]}"'
         headers = {**REVALIDATE, "ETag": etag}
-        if found is not None and found.relay is not None:
+        if found.relay is not None:
             headers["Content-Security-Policy"] = content_security_policy(found.relay.url)
-        elif found is not None:
+        else:
             service.store.steps.count(found.name, OPENED, service.today())
-        if found is not None and request.headers.get("If-None-Match") == etag:
+        if request.headers.get("If-None-Match") == etag:
             return Response(None, 304, headers)
-        return compressible(html, "text/html", headers, request, 404 if found is None else 200)
+        return compressible(html, "text/html", headers, request)
+
+    @routes.get("/p/{poll}/picture.png", response_model=None)
+    def picture_of(poll: str) -> Response:
+        """Give the picture of a poll that other websites show: what is asked, and nothing of what the crowd thinks."""
+        found = service.store.polls.definition(poll)
+        if found is None:
+            return Response("there is no such poll", 404, media_type="text/plain")
+        drawn = invitation_picture(one_line(found.study.title), one_line(found.study.question))
+        return Response(drawn, 200, {"Cache-Control": "public, max-age=86400"}, "image/png")
 
     @routes.get("/api", response_class=HTMLResponse)
     def api_description() -> HTMLResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 import threading
+from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -14,13 +15,13 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from crowdveil.effect_release import Effects
 from crowdveil.pages.effects_figure import draw_effects
+from crowdveil.protocol.voters_page import PREVIEW
 from crowdveil.service.public.result import Respect, Result
 
-_INK, _MUTED, _RULE, _PAPER, _MORE = "#1d1d1b", "#66655f", "#dedad1", "#fffefb", "#0067a3"
+_INK, _MUTED, _RULE, _PAPER = "#1d1d1b", "#66655f", "#dedad1", "#fffefb"
+_MORE, _LESS = "#0067a3", "#b84a00"
 RAIL = 160
 """How long a track is on the page, in its own units."""
-PREVIEW = (1200, 630)
-"""The size at which other websites show a picture of a page."""
 MOST_PREVIEWED = 9
 _ONE_AT_A_TIME = threading.Lock()
 """Matplotlib's fonts belong to the whole process."""
@@ -144,6 +145,38 @@ def effects_picture(effects: Effects, suffix: str) -> bytes:
     """Draw effects between their poles, groups side by side, as a file with this suffix: in the study's own words."""
     with _ONE_AT_A_TIME:
         return draw_effects(effects, suffix)
+
+
+@lru_cache(maxsize=256)
+def invitation_picture(title: str, question: str) -> bytes:
+    """Draw what is asked at the size that other websites show: the title, the question, and two ways to go."""
+    figure = Figure(figsize=(PREVIEW[0] / 100, PREVIEW[1] / 100), dpi=100, facecolor=_PAPER)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, PREVIEW[0]), ylim=(PREVIEW[1], 0))
+    axes.axis("off")
+    for x, letter, colour in ((420, "A", _MORE), (780, "B", _LESS)):
+        axes.plot([600, x], [640, 470], color=_RULE, linewidth=14, solid_capstyle="round", zorder=1)
+        axes.plot([x], [470], "o", markersize=84, color=colour, zorder=2)
+        axes.text(x, 470, letter, fontsize=34, color=_PAPER, ha="center", va="center", weight="bold", zorder=3)
+    lines = [(line, 34, _INK, "bold") for line in textwrap.wrap(title, 40)[:2]]
+    lines += [(line, 20, _MUTED, "normal") for line in textwrap.wrap(question, 68)[:3]]
+    y = 130.0
+    for said, size, colour, weight in lines:
+        if _has_letters(said):
+            style: dict[str, Any] = {
+                "fontsize": size,
+                "color": colour,
+                "weight": weight,
+                "ha": "center",
+                "va": "center",
+            }
+            axes.text(600, y, said, parse_math=False, **style)
+        y += 2.05 * size
+    axes.text(PREVIEW[0] - 60, PREVIEW[1] - 30, "crowdveil", fontsize=15, color=_MUTED, ha="right", va="center")
+    drawn = io.BytesIO()
+    with _ONE_AT_A_TIME:
+        figure.savefig(drawn, format="png", metadata={"Software": None})
+    return drawn.getvalue()
 
 
 def _has_letters(said: str) -> bool:

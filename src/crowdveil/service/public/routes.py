@@ -11,10 +11,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from crowdveil.pages.reading import one_line
 from crowdveil.protocol.polls import Entry, State
+from crowdveil.protocol.voters_page import PREVIEW
 from crowdveil.releases import Release
 from crowdveil.service.groupings import effects_in_words
 from crowdveil.service.public.effects import newest_of_each, read_effects
-from crowdveil.service.public.pictures import PREVIEW, effects_picture, png_picture, svg_picture, track
+from crowdveil.service.public.pictures import effects_picture, png_picture, svg_picture, track
 from crowdveil.service.public.result import Result, read_result
 from crowdveil.service.public.words import Words, own_name, pick_language, words_of
 from crowdveil.service.service import Service
@@ -218,7 +219,7 @@ def _effects_file(service: Service, stored: StoredEffects, file: str) -> Respons
 
 
 def _foot(service: Service, request: Request, stored: StoredRelease) -> str:
-    return f"{_origin(service, request)}{PLACE}/{stored.poll}/"
+    return f"{public_origin(service, request)}{PLACE}/{stored.poll}/"
 
 
 def _attached(content: str, name: str, kind: str) -> Response:
@@ -230,13 +231,20 @@ def _not_found(service: Service, request: Request) -> Response:
     return _show(service, request, words, "not_found.html", 404, offered=INTERFACE_LANGUAGES)
 
 
-def _origin(service: Service, request: Request) -> str:
+def public_origin(service: Service, request: Request) -> str:
+    """Return the address at which everybody finds this website."""
     return service.settings.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"
 
 
 def _show(
     service: Service, request: Request, words: Words, template: str, code: int = 200, **context: object
 ) -> Response:
-    shown = {"words": words, "origin": _origin(service, request), "path": request.url.path, "place": PLACE, **context}
+    shown = {
+        "words": words,
+        "origin": public_origin(service, request),
+        "path": request.url.path,
+        "place": PLACE,
+        **context,
+    }
     headers = {"Cache-Control": "no-cache", "Vary": "Accept-Language", "Content-Language": words.language}
     return HTMLResponse(TEMPLATES.get_template(template).render(shown), code, headers)
