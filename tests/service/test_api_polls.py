@@ -146,10 +146,10 @@ def test_other_websites_show_a_poll_by_its_title_its_question_and_a_picture(
     tags = dict(re.findall(r'<meta (?:property|name)="([\w:]+)" content="([^"]*)">', html))
     assert tags["og:title"] == "One &lt;kidney&gt; &amp; &quot;two&quot;"
     assert tags["og:description"] == tags["description"] == escape(study["question"])
-    assert tags["og:url"] == "http://testserver/p/shared/"
+    assert tags["og:url"] == "http://crowdveil.test/p/shared/"
     assert tags["twitter:card"] == "summary_large_image"
     assert f"<title>{tags['og:title']}</title>" in html
-    picture = client.get(tags["og:image"].removeprefix("http://testserver"))
+    picture = client.get(tags["og:image"].removeprefix("http://crowdveil.test"))
     assert picture.headers["content-type"] == "image/png"
     size = struct.unpack(">II", picture.content[16:24])
     assert size == (int(tags["og:image:width"]), int(tags["og:image:height"])) == (1200, 630)

@@ -52,8 +52,10 @@ def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
 def _page(served: bytes, described: Mapping[str, Any]) -> bytes:
     """Return the page of a poll with the title and question that its description has, made here."""
     study, origin = described["study"], origin_of(served)
-    told = None if origin is None else SocialPreview(described["id"], study["title"], study["question"], origin)
-    return voters_page().html(told)
+    if origin is None:
+        return voters_page().html()
+    languages = tuple(described["languages"])
+    return voters_page().html(SocialPreview(described["id"], study["title"], study["question"], origin, languages))
 
 
 def _fingerprint(described: Mapping[str, Any]) -> str | None:

@@ -33,6 +33,8 @@ class SocialPreview:
     question: str
     origin: str
     """The website's address, https://NAME."""
+    languages: tuple[str, ...]
+    """Those that the poll speaks: so the page asks for its words before it has heard of the poll."""
 
     def tags(self) -> str:
         """Return the tags of the page's head (Open Graph, Twitter). They are words: nothing in them is run."""
@@ -45,7 +47,8 @@ class SocialPreview:
             f'<meta property="og:image:width" content="{PREVIEW[0]}">\n'
             f'<meta property="og:image:height" content="{PREVIEW[1]}">\n'
             f'<meta property="og:image:alt" content="{title}">\n'
-            '<meta name="twitter:card" content="summary_large_image">'
+            '<meta name="twitter:card" content="summary_large_image">\n'
+            f'<meta name="languages" content="{escape(",".join(self.languages))}">'
         )
 
 

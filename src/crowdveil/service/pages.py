@@ -16,10 +16,12 @@ from crowdveil.pages.reading import one_line
 from crowdveil.protocol.voters_page import SocialPreview, voters_page
 from crowdveil.service.middleware.headers import content_security_policy
 from crowdveil.service.modules import REVALIDATE, Modules, compressible
+from crowdveil.service.poll import HostedPoll
 from crowdveil.service.public.pictures import invitation_picture
 from crowdveil.service.public.routes import public_origin
 from crowdveil.service.service import Service
 from crowdveil.service.store.steps import OPENED
+from crowdveil.study.translations import languages
 
 WEB = Path(str(resources.files("crowdveil"))) / "web"
 
@@ -41,8 +43,7 @@ def add_pages(app: FastAPI, service: Service) -> None:
         found = service.store.polls.definition(poll)
         if found is None:
             return compressible(without_poll, "text/html", REVALIDATE, request, 404)
-        study = found.study
-        html = page.html(SocialPreview(found.name, study.title, study.question, public_origin(service, request)))
+        html = page.html(_preview(found, public_origin(service, request)))
         etag = f'"{hashlib.sha256(html).hexdigest()[:20]}"'
         headers = {**REVALIDATE, "ETag": etag}
         if found.relay is not None:
@@ -69,6 +70,11 @@ def add_pages(app: FastAPI, service: Service) -> None:
 
     app.include_router(routes)
     app.mount("/web", Modules(page, str(WEB)), "web")
+
+
+def _preview(poll: HostedPoll, origin: str) -> SocialPreview:
+    study = poll.study
+    return SocialPreview(poll.name, study.title, study.question, origin, languages(study, poll.translations))
 
 
 def _operations(description: dict[str, Any]) -> str:

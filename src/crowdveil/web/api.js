@@ -1,9 +1,8 @@
 /** The service, as the page uses it. Nothing here knows an answer: it carries texts that were made elsewhere. */
 
 import { InvalidPoll } from "./poll.js";
+import { anonymously, apiAddress, request } from "./requests.js";
 
-const ROOT = new URL("../../api/", document.baseURI); // of /p/POLL/
-const PATIENCE = 20_000; // milliseconds until a request counts as lost
 
 /** Reasons of the server that the interface has words for. */
 const REASONS = [
@@ -83,18 +82,12 @@ export function withdraw(poll, token) {
   });
 }
 
-/** @param {string} path @param {RequestInit} options @param {URL} root @returns {Promise<any>} */
-export async function ask(path, options = {}, root = ROOT) {
+/** @param {string} path @param {RequestInit} options @param {URL} [root] @returns {Promise<any>} */
+export async function ask(path, options = {}, root) {
   let response;
   let text;
   try {
-    response = await fetch(new URL(path, root), {
-      ...options,
-      credentials: "omit",
-      cache: "no-store",
-      referrerPolicy: "no-referrer",
-      signal: AbortSignal.timeout(PATIENCE),
-    });
+    response = await request(apiAddress(path, root), { ...options, ...anonymously() });
     text = await response.text();
   } catch {
     throw new Refusal("unreachable", "the server did not answer");

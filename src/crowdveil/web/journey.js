@@ -32,9 +32,6 @@
  * @property {boolean} withdrawn
  */
 
-import { exactAnswer } from "./mechanisms/about.js";
-import { mirrored } from "./mechanisms/reliability.js";
-
 /**
  * @param {Poll} poll
  * @param {string} promise
@@ -173,20 +170,4 @@ export function delivered(state, receipt) {
 /** @param {State} state @returns {State} */
 export function withdrawn(state) {
   return { ...state, step: "done", token: null, receipt: null, withdrawn: true };
-}
-
-/**
- * The text of a ballot for a poll whose host sees the choices.
- * @param {string} fingerprint of the study
- * @param {Poll} poll
- * @param {State} state
- */
-export function ballotText(fingerprint, poll, state) {
-  const { dilemmas, choices, repeat } = answered(state);
-  const records = dilemmas.map(({ left, right }, i) => ({ left, right, chosen: choices[i] }));
-  const again = repeat ? [{ ...mirrored(dilemmas[repeat.place]), chosen: repeat.chosen, repeats: repeat.place }] : [];
-  const said = poll.questions.filter(({ id }) => Object.hasOwn(state.about, id));
-  const about = Object.fromEntries(said.map((question) => [question.id, exactAnswer(question, state.about[question.id])]));
-  const asked = poll.questions.length > 0 ? { about } : {};
-  return JSON.stringify({ format: "crowdveil ballot 1", study: fingerprint, records: [...records, ...again], ...asked });
 }

@@ -14,6 +14,8 @@
  * @typedef {{label: string, words: Record<string, string> | null}} FeatureWords
  */
 
+import { request } from "./requests.js";
+
 /** Each language's name for itself. @type {Record<string, string>} */
 export const LANGUAGES = {
   en: "English",
@@ -51,6 +53,12 @@ export function languageName(tag) {
   return LANGUAGES[tag] ?? new Intl.DisplayNames([tag], { type: "language" }).of(tag) ?? tag;
 }
 
+/** Where the interface's words in a language are, or in English. @param {string} tag */
+export function languageFile(tag) {
+  const file = [tag, primary(tag)].find((name) => Object.hasOwn(LANGUAGES, name)) ?? "en";
+  return new URL(`languages/${file}.json`, import.meta.url);
+}
+
 /** Speaks one language. */
 export class Language {
   /** @param {string} tag of the study's words @param {Record<string, string>} strings of the interface */
@@ -65,9 +73,8 @@ export class Language {
    * @param {string} tag
    */
   static async load(tag) {
-    const file = [tag, primary(tag)].find((name) => Object.hasOwn(LANGUAGES, name)) ?? "en";
-    const response = await fetch(new URL(`languages/${file}.json`, import.meta.url), { credentials: "omit" });
-    if (!response.ok) throw new Error(`the language file ${file} is missing`);
+    const response = await request(languageFile(tag), { credentials: "omit" });
+    if (!response.ok) throw new Error(`the language file of ${tag} is missing`);
     return new Language(tag, await response.json());
   }
 

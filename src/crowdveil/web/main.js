@@ -1,25 +1,22 @@
 /** Opens the page: finds the poll, the ballot and the language, and shows the step where the voter left off. */
 
 import { getParticipation, getPoll, getWords, Refusal, refusalWords } from "./api.js";
-import { Language, LANGUAGES, languageName, pickLanguage } from "./language.js";
+import { likely, pollName, wanted } from "./early.js";
+import { Language, languageName, pickLanguage } from "./language.js";
 import { h } from "./markup.js";
-import { reportId } from "./mechanisms/report.js";
+import { reportId } from "./mechanisms/token.js";
 import { Page } from "./page.js";
 import { checkedPoll, InvalidPoll, participationKey } from "./poll.js";
-import { compareWithRelay, getRelayedParticipation } from "./relay/channel.js";
 import { loadCharacters } from "./scene/characters.js";
-import { chosenLanguage, rememberLanguage, Store } from "./store.js";
+import { rememberLanguage, Store } from "./store.js";
 
 const TOKEN = /^[A-Za-z0-9_-]{22}$/;
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
-const wanted = () => [new URLSearchParams(location.search).get("lang"), chosenLanguage(), ...navigator.languages];
 
 open().catch(apologise);
 
 async function open() {
-  // On a slow connection each request takes its time: what is most likely needed is asked for with the poll.
-  const likely = Language.load(pickLanguage(Object.keys(LANGUAGES), wanted())).catch(() => null);
   const drawings = loadCharacters().catch(() => null);
   const poll = checkedPoll(await getPoll(pollName()));
   const token = poll.entry === "links" ? linkToken() : null;
@@ -27,7 +24,7 @@ async function open() {
   const store = new Store(poll.id + link, participationKey(poll.study) + link);
   if (token && store.lasting) rememberLink(poll.id, token, keyFragment());
   const tag = pickLanguage(poll.languages, wanted());
-  const page = new Page(poll, store, token, main, await spoken(poll.id, tag, await likely));
+  const page = new Page(poll, store, token, main, await spoken(poll.id, tag));
   await drawings;
   if (page.road) await loadCharacters();
   header(page, tag);
@@ -36,6 +33,10 @@ async function open() {
   window.addEventListener("popstate", (event) => page.returnTo(event.state));
   window.addEventListener("hashchange", () => linkToken(false) && location.reload());
   page.show();
+  // Now that there is something to read, the rest of the page comes.
+  const rest = /** @type {HTMLTemplateElement} */ (document.getElementById("rest"));
+  document.head.append(rest.content);
+  await import("./voting.js").catch(() => {}); // the start tries again, and says so
 }
 
 /**
@@ -46,22 +47,18 @@ async function open() {
  */
 async function noticeOf(poll, token) {
   if (poll.state !== "open") return `refused_${poll.state.replaceAll("-", "_")}`;
-  const behind = poll.relay ? await compareWithRelay(poll, keyFragment()) : null;
+  const relay = poll.relay ? await import("./relay/channel.js") : null;
+  const behind = await relay?.compareWithRelay(poll, keyFragment());
   if (behind) return behind;
   if (poll.entry !== "links") return null;
   if (!token) return "needs_link";
   try {
-    const { status } = await (poll.relay ? getRelayedParticipation(poll, token) : getParticipation(poll.id, token));
+    const { status } = await (relay ? relay.getRelayedParticipation(poll, token) : getParticipation(poll.id, token));
     return status === "unused" ? null : "refused_different_report";
   } catch (refusal) {
     const reason = refusal instanceof Refusal ? refusal.reason : "";
     return ["unknown-ballot", "withdrawn"].includes(reason) ? `refused_${reason.replaceAll("-", "_")}` : null;
   }
-}
-
-/** The poll's name is in the address: /p/NAME/ */
-function pollName() {
-  return decodeURIComponent(location.pathname.match(/\/p\/([^/]+)/)?.[1] ?? "");
 }
 
 /** A personal link carries its token behind the #, where no server sees it. Once stored, it is taken out of sight. */
@@ -86,14 +83,9 @@ function rememberLink(poll, token, key) {
   history.replaceState(history.state, "", location.pathname + location.search + (key ? `#key=${key}` : ""));
 }
 
-/**
- * The interface's and the study's words in a language.
- * @param {string} poll
- * @param {string} tag
- * @param {Language | null} [loaded] which may be the one
- */
-async function spoken(poll, tag, loaded = null) {
-  const [language, words] = await Promise.all([loaded?.tag === tag ? loaded : Language.load(tag), getWords(poll, tag)]);
+/** The interface's and the study's words in a language. @param {string} poll @param {string} tag */
+async function spoken(poll, tag) {
+  const [language, words] = await Promise.all([Language.load(tag), getWords(poll, tag)]);
   setLanguage(tag, words.direction);
   return { language, words };
 }
@@ -129,7 +121,7 @@ function header(page, tag) {
 
 /** Say that the poll could not be opened, if possible in the voter's language. @param {unknown} problem */
 async function apologise(problem) {
-  const tag = pickLanguage(Object.keys(LANGUAGES), wanted());
+  const tag = likely();
   const language = await Language.load(tag).catch(() => null);
   if (language) setLanguage(tag, language.say("direction"));
   main.replaceChildren(

@@ -1,23 +1,13 @@
 /** The page: what it knows, what it remembers, and how it goes from step to step. */
 
-import { deliver, getSession, put, refusalWords, withdraw } from "./api.js";
-import { countChoices } from "./counting.js";
+import { deliver, getSession, put, Refusal, refusalWords, withdraw } from "./api.js";
 import * as journey from "./journey.js";
 import { h } from "./markup.js";
-import { drawRepeat, mirrored } from "./mechanisms/reliability.js";
-import { makeReport, newToken, reportId } from "./mechanisms/report.js";
 import { fingerprint } from "./mechanisms/study.js";
-import { systemRandom } from "./mechanisms/random.js";
+import { reportId } from "./mechanisms/token.js";
 import { checkedSession, promiseOf } from "./poll.js";
 import { isCentral } from "./promise.js";
-import { putSealed, seal, withdrawSealed } from "./relay/channel.js";
-import { hasRoad } from "./scene/road.js";
-import { about } from "./steps/about.js";
-import { dilemmas } from "./steps/dilemmas.js";
-import { done, stopped } from "./steps/done.js";
-import { level } from "./steps/level.js";
-import { practice } from "./steps/practice.js";
-import { review, sending } from "./steps/sending.js";
+import { hasRoad } from "./scene/characters.js";
 import { welcome } from "./steps/welcome.js";
 
 /** @typedef {import("./journey.js").State} State */
@@ -25,8 +15,6 @@ import { welcome } from "./steps/welcome.js";
 
 /** Steps at which there are choices on the device and nothing has been sent. */
 const ANSWERING = ["dilemmas", "about", "review"];
-
-const STEPS = { welcome, level, practice, dilemmas, about, review, sending, done };
 
 export class Page {
   /** What the voter did, counted: in memory only, and gone with the page. @type {import("./counting.js").Result | null} */
@@ -37,6 +25,8 @@ export class Page {
   #delivery = null;
   /** @type {Pause | null} */
   #pause = null;
+  /** All that comes after the welcome, once it is here. @type {typeof import("./voting.js") | null} */
+  #voting = null;
 
   /**
    * @param {import("./mechanisms/study.js").Poll} poll
@@ -118,11 +108,32 @@ export class Page {
     if (this.#adopt()) this.show();
   }
 
+  /** Get what comes after the welcome, or say that it cannot be reached. @returns {Promise<boolean>} whether it is here */
+  async prepare() {
+    try {
+      this.#voting ??= await import("./voting.js");
+      return true;
+    } catch {
+      this.problem(new Refusal("unreachable", "the page is not complete"), () => location.reload());
+      return false;
+    }
+  }
+
+  get #later() {
+    if (this.#voting === null) throw new Error("the page is not complete yet");
+    return this.#voting;
+  }
+
   /** Draw the step where the voter is, and take the keyboard and the screen reader there. */
   show() {
     this.#adopt();
     const { earlier } = this;
-    const section = earlier ? stopped(this, earlier) : this.notice ? this.#noticed() : this.#step();
+    const needed = earlier || (!this.notice && this.state.step !== "welcome");
+    if (needed && this.#voting === null) {
+      this.prepare().then((here) => here && this.show());
+      return;
+    }
+    const section = earlier ? this.#later.stopped(this, earlier) : this.notice ? this.#noticed() : this.#step();
     this.main.replaceChildren(section);
     this.main.removeAttribute("aria-busy");
     document.title = `${this.words.title} · crowdveil`;
@@ -131,7 +142,8 @@ export class Page {
   }
 
   #step() {
-    const section = STEPS[this.state.step](this);
+    const { step } = this.state;
+    const section = step === "welcome" ? welcome(this) : this.#later[step](this);
     if (ANSWERING.includes(this.state.step)) section.append(this.#forgetting());
     return section;
   }
@@ -163,12 +175,21 @@ export class Page {
 
   /** Go on to the next step or dilemma. The browser's Back leads here again. */
   async next() {
-    if (this.main.hasAttribute("aria-busy")) return;
+    if (this.main.hasAttribute("aria-busy") || !(await this.#complete())) return;
     const spot = journey.beside(this.poll, this.state, 1);
     if (spot.step === "dilemmas" && this.state.dilemmas.length === 0 && !(await this.#begin())) return;
     if (!this.update({ ...this.state, ...spot })) return;
     history.pushState({ ...spot, depth: history.state.depth + 1 }, "");
     this.show();
+  }
+
+  /** Wait for what comes after the welcome. */
+  async #complete() {
+    if (this.#voting !== null) return true;
+    this.main.setAttribute("aria-busy", "true");
+    const here = await this.prepare();
+    this.main.removeAttribute("aria-busy");
+    return here;
   }
 
   /** Go back to the step or dilemma before, as the browser's Back does. */
@@ -191,6 +212,7 @@ export class Page {
   /** Get the dilemmas: the last request before the choices, and the same whatever they will be. */
   async #begin() {
     this.main.setAttribute("aria-busy", "true");
+    const { drawRepeat, mirrored, systemRandom } = this.#later;
     try {
       const drawn = checkedSession(this.poll.study, (await getSession(this.poll.id)).dilemmas);
       const repeat = this.poll.study.repeat ? drawRepeat(drawn.length, systemRandom()) : null;
@@ -209,9 +231,10 @@ export class Page {
   makeBody() {
     const { epsilon_micro: epsilon, about, body, token } = this.state;
     if (body !== null) return body;
+    const { ballotText, makeReport, newToken, systemRandom } = this.#later;
     const { dilemmas, choices, repeat } = journey.answered(this.state);
     const made = isCentral(this.poll)
-      ? journey.ballotText(fingerprint(this.poll.study), this.poll, this.state)
+      ? ballotText(fingerprint(this.poll.study), this.poll, this.state)
       : makeReport(this.poll, dilemmas, choices, Number(epsilon), about, systemRandom(), repeat);
     this.update({ ...this.state, body: made, token: token ?? newToken(systemRandom()) });
     return made;
@@ -239,7 +262,7 @@ export class Page {
       attempt,
       async (seconds) => this.#pause?.(seconds),
     );
-    this.result = choices.length > 0 ? countChoices(this.poll.study, dilemmas, choices) : null;
+    this.result = choices.length > 0 ? this.#later.countChoices(this.poll.study, dilemmas, choices) : null;
     const receipt = { id, day: today(), epsilon_micro, code: answer.completion_code, url: answer.return_url };
     if (this.update(journey.delivered(this.state, receipt))) this.show();
   }
@@ -256,24 +279,24 @@ export class Page {
    * @param {string} body
    */
   async #sealed(token, body) {
-    const ciphertext = this.state.ciphertext ?? (await seal(this.poll, body));
+    const ciphertext = this.state.ciphertext ?? (await this.#later.seal(this.poll, body));
     if (!this.state.ciphertext) this.update({ ...this.state, ciphertext });
-    return () => putSealed(this.poll, token, String(this.state.ciphertext));
+    return () => this.#later.putSealed(this.poll, token, String(this.state.ciphertext));
   }
 
   /** Delete on the server, then here. */
   async withdraw() {
     const token = String(this.state.token);
-    await (this.poll.relay ? withdrawSealed(this.poll, token) : withdraw(this.poll.id, token));
+    await (this.poll.relay ? this.#later.withdrawSealed(this.poll, token) : withdraw(this.poll.id, token));
     this.result = null;
     if (this.update(journey.withdrawn(this.state))) this.show();
   }
 
-  /** Say what went wrong, with a way to try again. @param {unknown} refusal */
-  problem(refusal) {
+  /** Say what went wrong, with a way to try again. @param {unknown} refusal @param {() => void} again */
+  problem(refusal, again = () => this.show()) {
     const retry = h(
       "button",
-      { class: "primary", type: "button", onclick: () => this.show() },
+      { class: "primary", type: "button", onclick: again },
       this.language.say("try_again"),
     );
     const heading = h("h1", { tabindex: "-1" }, this.language.say("problem_title"));

@@ -7,8 +7,8 @@
 
 import { exactAnswer, isCheck } from "./mechanisms/about.js";
 import { checkedEpsilon, positive, row } from "./mechanisms/records.js";
-import { MECHANISMS, carries } from "./mechanisms/report.js";
 import { canonicalJson, digest, fingerprint, levelsOf } from "./mechanisms/study.js";
+import { TERMS, carries } from "./mechanisms/terms.js";
 import { checkRelay } from "./relay/configuration.js";
 
 /**
@@ -44,8 +44,8 @@ export function checkedPoll(described) {
     demand(UNITS.includes(unit), `the unit ${unit} is none of ${UNITS.join(", ")}`);
     demand(PLACES.includes(place), `the place ${place} is none of ${PLACES.join(", ")}`);
     if (place === "distributed") {
-      demand(Object.hasOwn(MECHANISMS, mechanism), `no report is made by ${mechanism}`);
-      const { units } = MECHANISMS[mechanism];
+      demand(Object.hasOwn(TERMS, mechanism), `no report is made by ${mechanism}`);
+      const { units } = TERMS[mechanism];
       demand(units.includes(unit), `${mechanism} protects each ${units.join(" or ")}, and ${unit} is promised`);
     }
     const epsilons = levels.map((/** @type {any} */ level) => checkedEpsilon(level.epsilon_micro));

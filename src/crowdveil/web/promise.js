@@ -1,7 +1,7 @@
 /** What an epsilon means, in numbers that a person can picture. */
 
-import { MECHANISMS } from "./mechanisms/report.js";
 import { answersOf } from "./mechanisms/study.js";
+import { TERMS } from "./mechanisms/terms.js";
 
 /**
  * @typedef {import("./mechanisms/study.js").Poll} Poll
@@ -52,7 +52,7 @@ export function rightOf100With(epsilon, delta) {
  */
 export function together(poll, epsilon, language) {
   const count = answersOf(poll.study);
-  const whole = !isCentral(poll) && MECHANISMS[poll.mechanism].wholeVoter;
+  const whole = !isCentral(poll) && TERMS[poll.mechanism].wholeVoter;
   const all = whole ? epsilon : count * epsilon;
   const epsilonWords = language.number(all, { maximumFractionDigits: 6 });
   return { count, odds: odds(all, language), right: rightOf100(all), epsilon: epsilonWords };

@@ -134,7 +134,9 @@ def test_a_mistake_does_not_pass(complaints, mistake):
 
 def test_a_mechanism_keeps_the_same_units_here_and_in_python(node):
     script = f"import {{ MECHANISMS }} from {json.dumps((MODULES / 'report.js').as_uri())};"
-    script += "console.log(JSON.stringify(Object.entries(MECHANISMS).map(([name, m]) => [name, m.name, m.units])));"
+    script += f"import {{ TERMS }} from {json.dumps((MODULES / 'terms.js').as_uri())};"
+    script += "const told = Object.entries(TERMS).map(([name, { units }]) => [name, MECHANISMS[name].name, units]);"
+    script += "console.log(JSON.stringify(told));"
     done = run(node, "--input-type=module", "--eval", script)
     assert done.returncode == 0, done.stderr
     serving = {name: [PARADIGMS[p].unit.value for p in mechanism.paradigms] for name, mechanism in DISTRIBUTED.items()}

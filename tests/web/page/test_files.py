@@ -103,9 +103,9 @@ def test_every_picture_that_a_study_may_name_is_drawn():
     assert sorted(drawn) == sorted(ICONS)
 
 
-def test_every_module_is_asked_for_at_once():
-    """The page names all modules that the first one imports, so that none waits for another."""
-    found, waiting = set(), [WEB / "main.js"]
+def modules_from(*starts):
+    """All modules that these import, directly or not, with themselves."""
+    found, waiting = set(), [WEB / start for start in starts]
     while waiting:
         module = waiting.pop()
         if module not in found:
@@ -114,10 +114,27 @@ def test_every_module_is_asked_for_at_once():
                 r'^(?:import|export|\}) [^;]*?from "(\.[^"]+)";', module.read_text(encoding="utf-8"), re.M
             )
             waiting += [(module.parent / path).resolve() for path in named]
+    return found
+
+
+def test_every_module_is_asked_for_at_once():
+    """The page names what the welcome needs, so that no module waits for another; and the rest, for when it is read."""
+    first = modules_from("early.js", "main.js")
+    rest = modules_from("voting.js") - first
     page = (WEB / "index.html").read_text(encoding="utf-8")
-    preloaded = re.findall(r'<link rel="modulepreload" fetchpriority="low" href="../../web/([^"]+)">', page)
-    assert sorted(preloaded) == sorted(path.relative_to(WEB).as_posix() for path in found)
-    assert found == {module for module in MODULES if "vendor" not in module.parts}  # needed for relays only
+    parts = page.split('<template id="rest">')
+    for part, modules in zip(parts, (first, rest), strict=True):
+        preloaded = re.findall(r'<link rel="modulepreload" href="../../web/([^"]+)">', part)
+        assert sorted(preloaded) == sorted(path.relative_to(WEB).as_posix() for path in modules)
+    assert first | rest == {module for module in MODULES if "vendor" not in module.parts}  # needed for relays only
+
+
+def test_no_noise_is_needed_to_read_the_welcome():
+    """What a voter waits for is less than half of the page's code, and not its mathematics."""
+    first = modules_from("early.js", "main.js")
+    assert not {"noise.js", "coins.js", "report.js", "fit.js"} & {module.name for module in first}
+    sizes = {module: len(gzip.compress(module.read_bytes())) for module in MODULES if "vendor" not in module.parts}
+    assert sum(sizes[module] for module in first) < sum(sizes.values()) / 2
 
 
 def test_the_page_is_small():

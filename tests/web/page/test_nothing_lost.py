@@ -217,3 +217,18 @@ def test_whoever_stops_leaves_nothing_behind(visit):
     memory = voter.memory()
     assert (memory["dilemmas"], memory["choices"], memory["step"]) == ([], [], "welcome")
     assert voter.sent() == []
+
+
+def test_a_page_that_did_not_come_whole_says_so_at_the_start_and_is_loaded_again(visit):
+    """The welcome can be read without the rest of the page; to start, all of it has to be there."""
+    voter = visit("algorithm-2")
+    voter.page.route("**/voting.js", lambda route: route.abort())
+    voter.page.reload()
+    voter.page.locator("#agree").check()
+    voter.press_primary()
+    voter.page.get_by_text("The server cannot be reached").wait_for()
+    voter.page.unroute("**/voting.js")
+    voter.press_primary()
+    voter.page.locator("#agree").wait_for()
+    voter.to_dilemmas()
+    voter.complaints.clear()  # The browser reports the lost connection itself.

@@ -12,8 +12,6 @@ import { PREFERENCE_SENSITIVITY, toSteps } from "./grid.js";
 /** @type {import("./report.js").Mechanism} */
 export const algorithm2 = {
   name: "algorithm-2",
-  units: ["voter", "record"],
-  wholeVoter: true,
   report({ records, epsilon, noise, method }) {
     const steps = toSteps(fit(records, method.normBound), method.normBound);
     const drawn = noise.laplace(PREFERENCE_SENSITIVITY, epsilon, steps.length);

@@ -12,7 +12,6 @@ import { linearSensitivity } from "./grid.js";
 /** @type {import("./report.js").Mechanism} */
 export const algorithm3Choices = {
   name: "algorithm-3-choices",
-  units: ["choice"],
   report({ records, epsilon, noise, method }) {
     const dimension = records[0].length;
     const drawn = noise.laplace(linearSensitivity(dimension), epsilon, dimension);

@@ -22,7 +22,6 @@ const PRODUCT = BigInt(Math.floor((2 * STEPS) / Math.PI));
 /** @type {import("./report.js").Mechanism} */
 export const algorithm3 = {
   name: "algorithm-3",
-  units: ["record"],
   report({ records, epsilon, noise, method }) {
     const exact = objectiveCoefficients(records, method.recordBound);
     const drawn = noise.laplace(coefficientSensitivity(records[0].length), epsilon, exact.length);

@@ -27,8 +27,6 @@ const LARGEST_CLIP = 2 ** 32;
 /** @type {import("./report.js").Mechanism} */
 export const oneBit = {
   name: "one-bit",
-  units: ["voter", "record"],
-  wholeVoter: true,
   report({ records, epsilon, noise, method, size }) {
     const design = method.axes();
     if (!(Number.isInteger(design.clip) && design.clip <= LARGEST_CLIP)) {

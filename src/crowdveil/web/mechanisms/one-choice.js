@@ -12,8 +12,6 @@ import { flipped } from "./randomised-response.js";
 /** @type {import("./report.js").Mechanism} */
 export const oneChoice = {
   name: "one-choice",
-  units: ["choice"],
-  wholeVoter: true,
   report({ records, epsilon, noise, size }) {
     const k = size(records.length);
     const chosen = new Set(noise.order(records.length).slice(0, k));

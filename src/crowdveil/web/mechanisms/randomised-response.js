@@ -14,7 +14,6 @@ import { FLIP } from "./coins.js";
 /** @type {import("./report.js").Mechanism} */
 export const randomisedResponse = {
   name: "randomised-response",
-  units: ["choice"],
   report({ records, neither = null, epsilon, noise }) {
     return neither === null ? flipped(records, epsilon, noise) : replaced(records, neither, epsilon, noise);
   },

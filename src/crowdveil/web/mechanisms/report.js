@@ -19,17 +19,14 @@ import { randomisedResponse } from "./randomised-response.js";
 import { checkedEpsilon, positive, recordsOf, row } from "./records.js";
 import { alike, withReliability } from "./reliability.js";
 import { score } from "./score.js";
-import { sha256 } from "./sha256.js";
 import { fingerprint } from "./study.js";
 import { subsetSelection } from "./subset-selection.js";
+import { carries } from "./terms.js";
 
 const FORMAT = "crowdveil report 1";
-const TOKEN_BYTES = 16;
-const ID_BYTES = 16;
 
 /**
  * @typedef {import("./study.js").Poll} Poll
- * @typedef {import("./study.js").Unit} Unit
  *
  * @typedef {object} Ballot what a mechanism makes a report of
  * @property {number[][]} records what was chosen minus what was not, in model units; left minus right for neither
@@ -46,8 +43,6 @@ const ID_BYTES = 16;
  *
  * @typedef {object} Mechanism
  * @property {string} name
- * @property {readonly Unit[]} units what its epsilon may be promised for
- * @property {boolean} [wholeVoter] whether its epsilon bounds everything that the voter chose, all of it together
  * @property {(ballot: Ballot) => Record<string, unknown>} report from a ballot to the report's own fields
  */
 
@@ -64,18 +59,6 @@ export const MECHANISMS = Object.fromEntries(
     oneChoice,
   ].map((mechanism) => [mechanism.name, mechanism]),
 );
-
-/** The mechanisms that may be used in a study that allows a third answer. */
-const WITH_THREE_ANSWERS = [oneBit, score, randomisedResponse];
-
-/**
- * Whether a mechanism has a place for all answers of a study.
- * @param {string} name
- * @param {import("./study.js").Study} study
- */
-export function carries(name, { indifference }) {
-  return indifference === undefined || WITH_THREE_ANSWERS.includes(MECHANISMS[name]);
-}
 
 /**
  * Make a report. Every call draws new noise: make it once, keep the text, and send it as it is.
@@ -142,18 +125,6 @@ function checkedChoices(three, choices) {
 function checkedRepeat(three, repeat) {
   checkedChoices(three, [repeat.chosen]);
   return repeat;
-}
-
-/** @param {import("./random.js").Random} random @returns {string} a ballot token: 16 random bytes in base64url */
-export function newToken(random = systemRandom()) {
-  const text = btoa(String.fromCharCode(...random.bytes(TOKEN_BYTES)));
-  return text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-}
-
-/** @param {string} token @returns {string} the name under which a report is stored: it tells nothing of the token */
-export function reportId(token) {
-  const hash = sha256(new TextEncoder().encode(`crowdveil report ${token}`));
-  return Array.from(hash.slice(0, ID_BYTES), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** @param {Poll["method"]} method @param {number} dimension @returns {Ballot["method"]} */

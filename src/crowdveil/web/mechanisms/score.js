@@ -17,7 +17,6 @@ export const RECORD_SENSITIVITY = 2n * BigInt(RECORD_CLIP);
 /** @type {import("./report.js").Mechanism} */
 export const score = {
   name: "score",
-  units: ["record", "choice"],
   report({ records, epsilon, noise, method, size }) {
     const design = method.axes();
     if (design.clip !== RECORD_CLIP) {

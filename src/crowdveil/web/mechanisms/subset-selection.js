@@ -19,8 +19,6 @@ import { FLIP } from "./coins.js";
 /** @type {import("./report.js").Mechanism} */
 export const subsetSelection = {
   name: "subset-selection",
-  units: ["voter", "record"],
-  wholeVoter: true,
   report({ records, epsilon, noise, method, size }) {
     const steps = toSteps(fit(records, method.normBound), method.normBound);
     return { values: signs(steps, epsilon, size(steps.length), noise) };

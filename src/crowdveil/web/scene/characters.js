@@ -1,6 +1,9 @@
 /** The characters of the road scene: what there is to draw, and the drawings, loaded once into the page. */
 
 import { svg } from "../markup.js";
+import { request } from "../requests.js";
+
+const DRAWINGS = new URL("characters.svg", import.meta.url);
 
 /** Feature -> the part of its box (48 x 72) that shows when it sits in a car. @type {Record<string, string>} */
 const SEATED = {
@@ -56,10 +59,16 @@ export function looksOf({ left, right }) {
   return (place) => ({ face: (seed + 3 * place) % FACES.length, clothes: (seed + 2 * place) % CLOTHES.length });
 }
 
+/** @param {import("../mechanisms/study.js").Study} study @returns {boolean} whether a study has what the road needs */
+export function hasRoad(study) {
+  const names = study.features.map((feature) => feature.name);
+  return ["intervention", "barrier", "legality", ...CHARACTERS].every((name) => names.includes(name));
+}
+
 /** Put the drawings into the page, unless they are there. */
 export async function loadCharacters() {
   if (document.getElementById("characters")) return;
-  const response = await fetch(new URL("characters.svg", import.meta.url), { credentials: "omit" });
+  const response = await request(DRAWINGS, { credentials: "omit" });
   if (!response.ok) throw new Error("the drawings are missing");
   const drawings = new DOMParser().parseFromString(await response.text(), "image/svg+xml").documentElement;
   if (document.getElementById("characters")) return;

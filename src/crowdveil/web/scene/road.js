@@ -7,7 +7,7 @@
  */
 
 import { svg } from "../markup.js";
-import { CHARACTERS, everybody, looksOf, seated, standing } from "./characters.js";
+import { everybody, looksOf, seated, standing } from "./characters.js";
 
 /**
  * @typedef {import("../mechanisms/study.js").Study} Study
@@ -32,12 +32,6 @@ const CAR = { y: 225, scale: 1.14 };
 /** How tall a figure stands, by the number of people in the larger group. @type {Record<number, number>} */
 const TALL = { 1: 98, 2: 94, 3: 72, 4: 68, 5: 68 };
 const SIDES = /** @type {const} */ (["left", "right"]);
-
-/** @param {Study} study @returns {boolean} whether a study has what the road needs */
-export function hasRoad(study) {
-  const names = study.features.map((feature) => feature.name);
-  return ["intervention", "barrier", "legality", ...CHARACTERS].every((name) => names.includes(name));
-}
 
 /**
  * Whether a dilemma can happen on this road: one group ahead, one beside it, and not both in the car.

@@ -2,7 +2,7 @@
 
 import { h } from "../markup.js";
 import { levelsOf } from "../mechanisms/study.js";
-import { hasRoad } from "../scene/road.js";
+import { hasRoad } from "../scene/characters.js";
 import { dilemmaView } from "./dilemma-view.js";
 
 /** The same two people on either side, so that nothing but the rules is there to be learnt. @type {Record<string, number>[]} */

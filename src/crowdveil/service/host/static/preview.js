@@ -1,7 +1,7 @@
 // Draws the previewed dilemmas of a road study as the voter's page does. Other studies are cards of words already.
 
-import { loadCharacters } from "/web/scene/characters.js";
-import { drawRoad, fitsRoad, hasRoad } from "/web/scene/road.js";
+import { hasRoad, loadCharacters } from "/web/scene/characters.js";
+import { drawRoad, fitsRoad } from "/web/scene/road.js";
 
 const list = /** @type {HTMLElement} */ (document.querySelector(".dilemmas"));
 const study = JSON.parse(String(list.dataset.study));

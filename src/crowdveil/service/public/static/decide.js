@@ -2,8 +2,8 @@
 
 import { h } from "/web/markup.js";
 import { facts, people } from "./builder.js";
-import { CHARACTERS, loadCharacters } from "/web/scene/characters.js";
-import { drawRoad, fitsRoad, hasRoad } from "/web/scene/road.js";
+import { CHARACTERS, hasRoad, loadCharacters } from "/web/scene/characters.js";
+import { drawRoad, fitsRoad } from "/web/scene/road.js";
 
 /**
  * @typedef {import("./builder.js").Values} Values
