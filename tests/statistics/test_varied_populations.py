@@ -17,7 +17,7 @@ def coverage(mechanism, voters, epsilon, populations, seed):
     rng, covered = np.random.default_rng(seed), []
     for number in range(populations):
         population = varied_population(MACHINE, rng, (1, 1, 2, 2, 3, 4))
-        made = release(mechanism, population.crowd(voters, rng), Epsilon(epsilon), 100 * seed + number)
+        made = release(mechanism, population.crowd(voters, rng), Epsilon(epsilon), 100 * seed + number, drawn=False)
         basis = made.unknown.basis[:, : len(population.value)]
         truth = MACHINE.factor_map @ basis @ population.value
         low, high = made.factor_intervals.T
@@ -32,7 +32,9 @@ def test_a_sample_of_short_ballots_of_other_dilemmas():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["voter-score", "pooled-score", "pooled-choices"])
+@pytest.mark.parametrize(
+    "mechanism", ["voter-score", "pooled-score", "pooled-choices", "one-bit", "score", "randomised-response"]
+)
 @pytest.mark.parametrize(("voters", "epsilon"), [(2000, 1), (18_000, 1), (18_000, "0.1")])
 def test_short_ballots_of_other_dilemmas_are_covered(mechanism, voters, epsilon):
     assert coverage(mechanism, voters, epsilon, 60, 2).mean() >= 0.9

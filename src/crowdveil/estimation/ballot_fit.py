@@ -22,7 +22,6 @@ from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_ballots import ClippedBallots
 from crowdveil.estimation.disagreement import DISAGREEMENT
 from crowdveil.estimation.likely_crowds import likely_crowds
-from crowdveil.estimation.margin_sizes import normal_posterior
 from crowdveil.estimation.pooled_probit import pooled_probit
 from crowdveil.estimation.prior import prior_deviation
 
@@ -79,7 +78,7 @@ def fit_ballots(
 
     mean, spread = likely.mean, likely.covariance
     if likely.effective < _ENOUGH:
-        mean, spread = _mixed(found, weights, crowds, covariance)
+        mean, spread = _mixed(found, weights, crowds)
     return BallotFit(
         mean=mean,
         covariance=spread,
@@ -112,10 +111,14 @@ def _probable(whole: float, told: float, variance: float) -> tuple[FloatArray, F
 
 @dataclass(frozen=True)
 class _Line:
-    """The unshrunk estimate at one told length and one disagreement."""
+    """The most probable preference and the unshrunk estimate, at one told length and one disagreement."""
 
     common: FloatArray
     """The most probable b."""
+    mean: FloatArray
+    """Its pooled probit."""
+    covariance: FloatArray
+    """Of a normal law around it."""
     center: FloatArray
     gain: FloatArray
     """How noise moves the estimate, as the slope at the most probable b carries it."""
@@ -154,26 +157,22 @@ class _Lines:
         line = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
         shown, slope = self.ballots.shown(common, told, tau)
         pooled, carried = pooled_probit(self.ballots.dilemmas, common, tau)
+        spread = np.linalg.inv(slope.T @ self.precision @ slope + prior)
         return _Line(
             common,
+            pooled,
+            np.asarray(carried @ spread @ carried.T, np.float64),
             passed + line @ (self.observed - expected),
             np.asarray(np.linalg.solve(slope.T, carried.T).T, np.float64),
             np.abs(pooled - passed - line @ (shown - expected)),
         )
 
 
-def _mixed(
-    found: list[_Line], weights: FloatArray, crowds: list[_Line], covariance: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Mix normal posteriors over lengths and disagreements."""
-
-    def of(line: _Line) -> tuple[FloatArray, FloatArray]:
-        return normal_posterior(line.center, line.gain @ covariance @ line.gain.T)
-
-    by_length, by_crowd = [of(line) for line in found], [of(line) for line in crowds]
-    length_means, crowd_means = (np.array([mean for mean, _ in laws]) for laws in (by_length, by_crowd))
-    within = np.tensordot(weights, np.array([spread for _, spread in by_length]), 1)
-    among_lengths, among_crowds = length_means - weights @ length_means, crowd_means - crowd_means.mean(axis=0)
-    mean = weights @ length_means + crowd_means.mean(axis=0) - crowd_means[0]
+def _mixed(found: list[_Line], weights: FloatArray, crowds: list[_Line]) -> tuple[FloatArray, FloatArray]:
+    """Mix normal laws over lengths and disagreements."""
+    lengths, differing = (np.array([line.mean for line in lines]) for lines in (found, crowds))
+    within = np.tensordot(weights, np.array([line.covariance for line in found]), 1)
+    among_lengths, among_crowds = lengths - weights @ lengths, differing - differing.mean(axis=0)
+    mean = weights @ lengths + differing.mean(axis=0) - differing[0]
     spread = within + (among_lengths.T * weights) @ among_lengths + among_crowds.T @ among_crowds / len(crowds)
     return np.asarray(mean, np.float64), np.asarray(spread, np.float64)

@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from crowdveil.arrays import FloatArray
-
 MARGINS = (0.5, 1.0, 2.0)
 """In deviations of the probit: chosen as octaves around one, whatever crowds have."""
 
@@ -20,24 +16,3 @@ MARGINS = (0.5, 1.0, 2.0)
 def deviations(directions: int) -> list[float]:
     """Return the prior deviation along each of so many axes, for each size of margins."""
     return [margin / math.sqrt(max(directions, 1)) for margin in MARGINS]
-
-
-def normal_posterior(center: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and covariance of a preference, given an estimate with normal errors of this covariance.
-
-    Each size of margins gives a normal law, and counts by how probable it makes the estimate.
-    """
-    k = len(center)
-    logs, means, covariances = [], [], []
-    for deviation in deviations(k):
-        whole = errors + deviation**2 * np.eye(k)
-        kept = deviation**2 * np.linalg.inv(whole)
-        logs.append(-0.5 * (float(np.linalg.slogdet(whole)[1]) + float(center @ np.linalg.solve(whole, center))))
-        means.append(kept @ center)
-        covariances.append(kept @ errors)
-    weights = np.exp(np.array(logs) - max(logs))
-    weights /= weights.sum()
-    mean = weights @ np.array(means)
-    apart = np.array(means) - mean
-    covariance = np.tensordot(weights, np.array(covariances), 1) + (apart.T * weights) @ apart
-    return np.asarray(mean, np.float64), np.asarray((covariance + covariance.T) / 2, np.float64)
