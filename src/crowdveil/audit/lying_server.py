@@ -181,6 +181,14 @@ def _in_weights(**weights: float) -> tuple[str, Change]:
     return "algorithm-2", lambda poll: poll["study"]["factors"][6]["weights"].update(weights)
 
 
+def _asking(attention: dict[str, Any] | None = None, **changes: Any) -> Change:
+    """Ask a question about the voter, changed so."""
+    options = [{"id": id, "text": {"en": id}} for id in ("a", "b")]
+    question = {"id": "q", "kind": "single", "text": {"en": "?"}, "required": False, "options": options}
+    question |= {"low": None, "high": None, "step": 1, "ends": None, "expected": None, **changes}
+    return lambda poll: poll.update(questions=[question], about_epsilon_micro=1_000_000, attention=attention)
+
+
 UNTRUE_POLLS: dict[str, tuple[str, Change]] = {
     "randomised response for all of a voter": ("randomised-response", _unit("voter")),
     "randomised response for records": ("randomised-response", _unit("record")),
@@ -210,6 +218,12 @@ UNTRUE_POLLS: dict[str, tuple[str, Change]] = {
     "no factors": ("algorithm-2", lambda poll: poll.pop("factors")),
     "factors that are not the study's": ("algorithm-2", lambda poll: poll["factors"].reverse()),
     "a step that is too short": ("algorithm-2", lambda poll: poll["factors"][0]["step"].pop()),
+    "free text where nobody is trusted": ("algorithm-2", _asking(kind="text", options=[])),
+    "a check that leaves out where the device judges": (
+        "algorithm-2",
+        _asking({"checks": 1, "left_out": True}, expected="a"),
+    ),
+    "a check that voters are not told of": ("algorithm-2", _asking(expected="a")),
     "a million dilemmas": ("kidney", lambda poll: _as_study(poll, drawing={"method": "gaussian", "dilemmas": 10**6})),
 }
 """Descriptions of polls that do not hold together: which poll, and what is changed in it."""

@@ -79,6 +79,11 @@ class HostedPoll(Poll):
         """The terms that reports have to keep to."""
         return Terms(self.mechanism, self.settings, frozenset(level.epsilon for level in self.levels))
 
+    @property
+    def public_selection(self) -> str | None:
+        """What releases select voters by, as declared before the poll opened; None: everybody is in them."""
+        return "attention checks passed" if self.attention is not None and self.attention.left_out else None
+
     def failed_checks(self, about: Mapping[str, Answer]) -> int:
         """Count the attention checks that somebody with these answers has failed; central polls only."""
         checks = (question for question in self.questions if question.expected is not None)

@@ -129,7 +129,10 @@ def _asked(
     if epsilon is None:
         raise CrowdveilError(f"say how much of the budget of poll {poll.name} the effects may spend: an epsilon")
     ballots = store.submissions.crowd(poll.name, tell)
-    return ballots, preview_effects(ballots, poll.paradigm, epsilon=epsilon, by=by, one_record_each=True)
+    selection = poll.public_selection
+    return ballots, preview_effects(
+        ballots, poll.paradigm, epsilon=epsilon, by=by, one_record_each=True, public_selection=selection
+    )
 
 
 def _from_reports(store: Store, poll: HostedPoll, by: str | None, tell: Tell | None) -> EffectsRelease:

@@ -104,8 +104,7 @@ def make_release(
 
 
 def _request(poll: HostedPoll, epsilon: Epsilon) -> Request:
-    rule = "attention checks passed" if poll.attention is not None and poll.attention.left_out else None
-    return Request(poll.paradigm, epsilon, poll.mechanism, public_selection=rule)
+    return Request(poll.paradigm, epsilon, poll.mechanism, public_selection=poll.public_selection)
 
 
 def _spending(poll: HostedPoll, epsilon: Epsilon | None) -> Epsilon:

@@ -234,7 +234,7 @@ class Submissions:
         """
         poll, parts = self.polls.known(name), []
         for batch in self.ballots(name):
-            if poll.attention is not None and poll.attention.left_out:
+            if poll.public_selection is not None:
                 batch = [ballot for ballot in batch if not poll.failed_checks(ballot.about)]
             if not batch:
                 continue
