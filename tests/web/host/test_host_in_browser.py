@@ -131,3 +131,23 @@ def test_everybody_can_use_every_page(page, site):
         assert wide <= 320, f"{path} is {wide} pixels wide"
         for scheme in ("light", "dark"):
             assert violations(page, scheme) == [], f"{path} ({scheme})"
+
+
+def test_a_host_looks_at_the_cost_of_groups_and_makes_them(page, site):
+    store, _ = site
+    page.goto("/host/polls/trusted/releases")
+    form = page.locator("#effects form")
+    form.get_by_label("Of").select_option("age")
+    form.get_by_label("ε to spend").fill("0.25")
+    form.get_by_role("button", name="See the cost first").click()
+    page.get_by_role("heading", name="What effects would cost and tell").wait_for()
+    page.get_by_text("Who is in which group is protected with the rest.").wait_for()
+    assert store.effects.all("trusted") == []
+    page.get_by_role("button", name="Spend ε = 0.25 and make them").click()
+    page.get_by_role("heading", name="What was preferred").wait_for()
+    (stored,) = store.effects.all("trusted")
+    assert page.url.endswith(f"/host/effects/{stored.id}")
+    assert store.releases.account("trusted").charges[-1].release == stored.id
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    for scheme in ("light", "dark"):
+        assert violations(page, scheme) == []

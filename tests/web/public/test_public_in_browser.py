@@ -9,12 +9,21 @@ from tests.web.axe import violations
 from crowdveil.audit.browser import PATIENCE
 from crowdveil.client import Client
 from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.service.poll_effects import make_effects
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.simulated_voters import send_crowd
 
+AGE = {
+    "id": "age",
+    "text": {"en": "How old are you?", "ar": "كم عمرك؟"},
+    "options": [
+        {"id": "young", "text": {"en": "under 40", "ar": "أقل من 40"}},
+        {"id": "old", "text": {"en": "40 or more", "ar": "40 أو أكثر"}},
+    ],
+}
 POLLS = [
-    {"name": "road", "study": "moral-machine", "paradigm": "vlcp", "budget": 9},
+    {"name": "road", "study": "moral-machine", "paradigm": "vlcp", "budget": 50, "questions": [AGE]},
     {"name": "service", "study": "fairness", "paradigm": "vlcp", "budget": 9},
 ]
 
@@ -26,6 +35,8 @@ def site(tmp_path_factory):
             with Client(address) as client:
                 send_crowd(client, client.poll(poll["name"]), 40, connections=2)
             make_release(store, poll["name"], date(2026, 3, 1), Epsilon("8"))
+        for by in (None, "age"):
+            make_effects(store, "road", date(2026, 3, 1), by, Epsilon("20"))
         yield store, address
 
 
@@ -97,6 +108,17 @@ def test_everybody_can_use_every_public_page(page, site):
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
         for scheme in ("light", "dark"):
             assert violations(page, scheme) == [], f"{path} ({scheme})"
+
+
+def test_groups_stand_side_by_side_and_can_be_taken_away(page):
+    page.goto("/r/road/")
+    groups = page.locator("section.effects").filter(has_text="By group: How old are you?")
+    first = groups.locator(".respects li").first
+    assert first.locator("svg.track").count() == 2
+    assert first.locator(".group").all_text_contents() == ["under 40", "40 or more"]
+    with page.expect_download() as downloading:
+        groups.get_by_role("link", name="Table of choices (CSV)").click()
+    assert downloading.value.path().read_text(encoding="utf-8").count("under 40") == 9
 
 
 def test_a_language_is_picked_without_a_script(browser, site):
