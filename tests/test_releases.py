@@ -185,6 +185,41 @@ def test_intervals_of_a_crowd_cover_noise_sampling_doubt_and_what_was_left_out()
         assert made.error_bars[k] == pytest.approx(np.abs(made.intervals[k] - made.parameter[k]).max())
 
 
+@pytest.mark.parametrize(("turn", "size"), [(0.0, 0.1), (0.07, 0.0), (0.4, 0.9)])
+def test_an_interval_covers_wherever_a_bounded_error_moves_its_center(turn, size):
+    """Moved by b of its deviations, a normal center is within w of the truth with Phi(w - b) - Phi(-w - b) = 0.95."""
+    made = example(unknown=replace(UNKNOWN, doubt=np.zeros(1), turn=turn, size=size), noise=Gaussian(0.1))
+    still = example(unknown=replace(UNKNOWN, doubt=np.zeros(1)), noise=Gaussian(0.1))
+    for k, axis in enumerate((1.0, 0.5)):
+        wide, exact = (np.ptp(one.intervals[k]) / 2 for one in (made, still))
+        deviation = exact / stats.norm.ppf(0.975)
+        moved = math.hypot(turn * axis, size * 0.4 * axis) / deviation
+        covered = stats.norm.cdf(wide / deviation - moved) - stats.norm.cdf(-wide / deviation - moved)
+        assert covered == pytest.approx(0.95, abs=1e-4)
+
+
+def test_values_along_factors_leave_out_what_was_measured_beside_them():
+    """Two axes, of which no factor looks along the second: its preference, noise and doubt are not the factor's."""
+    basis = np.array([[1.0, 0.5], [0.0, 1.0]])
+    two = replace(
+        UNKNOWN,
+        basis=basis,
+        rest=np.zeros((2, 0)),
+        mean=np.array([0.4, 0.3]),
+        covariance=np.eye(2),
+        center=np.array([0.5, 9.0]),
+        sampling=np.zeros((2, 2)),
+        doubt=np.array([0.0, 7.0]),
+        left_out=1,
+    )
+    directions = np.array([[1.0, 0.0], [0.3, 0.2]])
+    along = two.along_factors(directions)
+    assert along @ basis == pytest.approx(np.array([[1.0, 0.0], [0.3, 0.0]]))
+    assert along @ (basis @ two.mean) == pytest.approx([0.4, 0.12])
+    assert [two.margin(row) for row in along] == pytest.approx([0.5, 0.15])
+    assert replace(two, left_out=0).along_factors(directions) is directions
+
+
 def test_a_factor_of_which_the_noise_leaves_nothing_is_not_known(tmp_path):
     """Where the noise exceeds all that a crowd could prefer, the interval is the whole range."""
     study = load_study("moral-machine")

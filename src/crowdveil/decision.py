@@ -160,7 +160,8 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
     1 - c. Proof. Let s be the crowd's margin of the choice over another alternative, t the unshrunk estimate of it and
     R the noise along their difference, so that t = s + R + b, where |b| is at most B: doubt, and the directions that
     factors leave out (``Unknown.bias_bound``; the assumptions stand there). The certainty is c = P(R < t - B). R is
-    symmetric and does not depend on s, so if in truth s < 0, then R > t - B, which has probability 1 - c at most. Where
+    symmetric and does not depend on s, so if in truth s < 0, then R > t - B, which has probability 1 - c at most; that
+    is so, too, where the size of the preference is off, t = g s + R + b with any g > 0. Where
     the unshrunk estimate contradicts the ranking there is no certainty. With more than two alternatives, the chances of
     error against each of the others are added up (union bound). Of a paper's society, B is 0 and s the noiseless one.
 
@@ -253,9 +254,8 @@ def _third_certainties(release: Release, difference: FloatArray, *, coin: bool) 
     assert unknown is not None
     if _too_few(unknown):
         return 0.0, 0.0
-    margin = unknown.margin(difference)
-    bound = unknown.bias_bound(difference)
-    even = third.even_margin
+    margin, even = unknown.margin(difference), third.even_margin
+    bound = unknown.bias_bound(difference) + unknown.size_bound(difference)
     slack = third.even_slope * third.deviation
     wider = math.hypot(slack, unknown.sampling_deviation(difference))
 

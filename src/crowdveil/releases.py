@@ -85,16 +85,24 @@ class Release(Publication):
 
     @cached_property
     def factor_values(self) -> FloatArray:
-        """The parameter along the study's factors: theta, where A theta is nearest to the parameter."""
-        return self.study.factor_map @ self.parameter
+        """The parameter along the study's factors: theta, where A theta is nearest to the parameter.
+
+        Of a preference that was measured in other directions, too, it is that of the factors alone.
+        """
+        return self._factor_directions @ self.parameter
+
+    @cached_property
+    def _factor_directions(self) -> FloatArray:
+        along = self.study.factor_map
+        return along if self.unknown is None else self.unknown.along_factors(along)
 
     @cached_property
     def factor_intervals(self) -> FloatArray:
         """The ends of a 95 % interval for the crowd's preference along each factor, a row a factor."""
         if self.unknown is None:
-            widths = np.array([self.noise.half_width(row, ERROR_BAR) for row in self.study.factor_map])
+            widths = np.array([self.noise.half_width(row, ERROR_BAR) for row in self._factor_directions])
             return np.stack([self.factor_values - widths, self.factor_values + widths], axis=1)
-        return intervals(self.unknown, self.noise, self.study.factor_map, left_out=False)
+        return intervals(self.unknown, self.noise, self._factor_directions, left_out=False)
 
     @cached_property
     def factor_bars(self) -> FloatArray:
@@ -106,7 +114,7 @@ class Release(Publication):
         """Which factors anything is known of: the interval of the others is the whole range."""
         if self.unknown is None:
             return np.ones(len(self.factor_values), bool)
-        ranges = np.array([self.unknown.whole_range(row) for row in self.study.factor_map])
+        ranges = np.array([self.unknown.whole_range(row) for row in self._factor_directions])
         return np.asarray(self.factor_intervals[:, 1] - self.factor_intervals[:, 0] < 2 * ranges)
 
     def content(self) -> dict[str, Any]:

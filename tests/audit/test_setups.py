@@ -68,7 +68,7 @@ def test_a_later_step_stays_within_its_sensitivity_and_reaches_most_of_it():
     """Two records of one voter; a record in question with another that stays."""
     for name, by_voter in (("voter-score", True), ("pooled-score", False)):
         setup = LaterStep(Central(CENTRAL[name], paradigm("rlcp"), SETTINGS, ONE), by_voter)
-        assert setup.request(RECORDS) == NoiseRequest(Kind.CUBE, 2**21, ONE, 6)
+        assert setup.request(RECORDS) == NoiseRequest(Kind.CUBE, 2**21, ONE, 4)
         found = worst_neighbours(setup, Effort(2, 150))
         assert 0.5 < found.reach <= 1
 

@@ -9,12 +9,15 @@ from crowdveil.estimation.design import AxisSample
 from crowdveil.estimation.moments import Belief, ScoreFit, fit_scores
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.scoring_step import (
-    CLIP_DOUBT,
+    CLIP_SIZE,
+    CLIP_TURN,
     LEAST_DEVIATIONS,
+    LEAST_SIZE,
+    LEAST_TURN,
     MOST_DEVIATIONS,
     STEP_DOUBT,
     Step,
-    clip_doubt,
+    clip_doubts,
     clip_in_deviations,
     doubted,
     widened,
@@ -25,16 +28,16 @@ ONE = AxisSample(np.array([[1.0], [-1.0]]))
 """One dilemma, seen from both sides: all is known in closed form."""
 LEAST = 0.01
 """Added to the information, where there may be none."""
-INFLATION = 0.12
+INFLATION = 0.06
 """What a clip at one deviation is corrected by."""
 
 
 def score_of(step, chosen):
-    """The clipped score of a record, by the formulas of the probit, in units of the clips."""
-    margins = chosen @ step.start
+    """The clipped score of a record along the mixed axes, by the formulas of the probit, in units of the clips."""
+    margins, mixed = chosen @ step.start, chosen @ step.sample.mixing
     ours, theirs = norm.pdf(margins) / norm.cdf(margins), norm.pdf(margins) / norm.sf(margins)
     larger = np.maximum(ours, theirs)[:, None]
-    return np.clip(chosen * larger, -step.instrument_clips, step.instrument_clips) * ours[:, None] / larger / step.clips
+    return np.clip(mixed * larger, -step.instrument_clips, step.instrument_clips) * ours[:, None] / larger / step.clips
 
 
 def mean_score(step, share, x=SAMPLE.along):
@@ -66,7 +69,7 @@ def test_what_is_expected_of_a_crowd_is_what_its_records_show(scatter, deviation
     assert mean == pytest.approx(kept * mean_score(step, inflated), abs=1e-12)
     for axis in np.eye(3):
         ahead, behind = (step.expected(truth + move)[0] for move in (1e-5 * axis, -1e-5 * axis))
-        ridge = LEAST / step.clips * axis
+        ridge = LEAST / step.clips * (SAMPLE.mixing.T @ axis)
         assert derivative @ axis == pytest.approx((ahead - behind) / 2e-5 + ridge, abs=1e-6)
 
 
@@ -96,29 +99,33 @@ def test_a_step_without_noise_goes_to_the_crowds_preference_however_far():
 
 def test_doubt_is_a_part_of_the_preference_and_of_the_way_that_is_not_noise():
     start, center, mean = np.array([0.3, 0.0, -0.2]), np.array([0.8, -0.1, -0.2]), np.array([0.4, -0.1, -0.1])
-    step, design = Step.at(start, SAMPLE, 0.1, 2.0), np.array([0.3, 0.0, 0.1])
+    step = Step.at(start, SAMPLE, 0.1, 2.0)
     fit = ScoreFit(mean, np.eye(3), center, np.diag([3.0, 1.0, 1.0]))
     # Along the first axis, noise of deviation 0.3 explains a part of the way of 0.5: sqrt(0.5^2 - 0.3^2) is left.
-    expected = clip_doubt(2.0) * np.abs(center) + (STEP_DOUBT + design) * np.array([0.4, 0.1, 0.1])
-    assert step.doubt(fit, 0.01, design) == pytest.approx(expected)
-    assert clip_doubt(LEAST_DEVIATIONS) == clip_doubt(0.1) == CLIP_DOUBT
-    assert clip_doubt(2 * LEAST_DEVIATIONS) == CLIP_DOUBT / 2
+    moved = step.moved(fit, np.full(3, 0.01))
+    assert moved == pytest.approx([0.4, 0.1, 0.1])
+    turn, size = clip_doubts(2.0)
+    long, way = np.sqrt(0.8**2 + 0.1**2 + 0.2**2), np.sqrt(0.4**2 + 2 * 0.1**2)
+    assert step.doubt(fit, moved) == pytest.approx((turn * long + STEP_DOUBT * way, size))
+    assert clip_doubts(LEAST_DEVIATIONS) == clip_doubts(0.1) == (LEAST_TURN + CLIP_TURN, LEAST_SIZE + CLIP_SIZE)
+    assert clip_doubts(2 * LEAST_DEVIATIONS) == (LEAST_TURN + CLIP_TURN / 2, LEAST_SIZE + CLIP_SIZE / 2)
 
 
 def test_the_clip_balances_its_bias_and_the_noise():
-    """The minimum over d of (d v noise)^2 + (CLIP_DOUBT LEAST / d prior)^2, found on a grid."""
+    """The minimum over d of (d v noise)^2 + (CLIP_SIZE LEAST / d prior)^2, found on a grid."""
     for noise, scatter in ((0.004, None), (0.004, 0.1), (0.02, 0.25)):
         unit = 1.0 if scatter is None else np.sqrt(scatter)
         grid = np.linspace(0.2, 40, 40_000)
-        off = (grid * unit * noise) ** 2 + (CLIP_DOUBT * LEAST_DEVIATIONS * prior_deviation(9) / grid) ** 2
+        off = (grid * unit * noise) ** 2 + (CLIP_SIZE * LEAST_DEVIATIONS * prior_deviation(9) / grid) ** 2
         best = np.clip(grid[off.argmin()], LEAST_DEVIATIONS, MOST_DEVIATIONS)
-        assert clip_in_deviations(noise, scatter, 9) == pytest.approx(best, abs=2e-3)
+        assert clip_in_deviations(noise, scatter, prior_deviation(9)) == pytest.approx(best, abs=2e-3)
 
 
 def test_a_belief_that_is_doubted_is_wider_along_itself_and_along_the_axes():
     belief, along = Belief(np.array([0.5, -0.2]), np.eye(2) / 100), np.array([0.1, 0.3])
-    wide = doubted(belief, 0.2, along)
-    assert wide.covariance == pytest.approx(np.eye(2) / 100 + np.outer([0.1, -0.04], [0.1, -0.04]) + np.diag(along**2))
+    wide = doubted(belief, 0.2, 0.4, along)
+    size = np.outer([0.1, -0.04], [0.1, -0.04])
+    assert wide.covariance == pytest.approx(np.eye(2) / 100 + size + np.diag(along**2 + 0.4**2 / 2))
 
 
 def test_directions_left_out_keep_their_prior():

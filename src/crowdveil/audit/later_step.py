@@ -61,14 +61,14 @@ class LaterStep:
         return self.crowd.epsilon
 
     def request(self, records: FloatArray) -> NoiseRequest:
-        """Return the noise of a step: for sums of scores and of their scatter."""
-        return NoiseRequest(Kind.CUBE, SENSITIVITY, self.epsilon, 2 * public_design(self.settings.study).directions)
+        """Return the noise of a step: for sums of scores and their scatter."""
+        return NoiseRequest(Kind.CUBE, SENSITIVITY, self.epsilon, public_design(self.settings.study).directions + 1)
 
     def exact(self, records: FloatArray) -> IntArray:
         """Return the crowd's exact sums."""
         study = self.settings.study
-        basis = public_design(study).basis
-        return step_sums(basis, _step(study, self.by_voter), self.by_voter, True, self.crowd.with_voter(records))
+        mixed = public_design(study).mixed_basis
+        return step_sums(mixed, _step(study, self.by_voter), self.by_voter, True, self.crowd.with_voter(records))
 
     def sample(self, records: FloatArray, draws: int, noise: Noise) -> Rows:
         """Draw noisy sums."""

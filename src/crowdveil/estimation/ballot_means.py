@@ -1,7 +1,6 @@
-"""The clipped means of voters' mean scores, for ballots of any length of the public design.
+"""The clipped means of voters' mean scores along the mixed axes, for ballots of any length of the public design.
 
-Along an axis most dilemmas of a study hardly differ, and a short ballot may hold none that does: then a voter's mean
-score is next to zero, and over voters it is nothing like normal. So ballots of n dilemmas are taken from the public
+The score of a short ballot is nothing like normal over voters. So ballots of n dilemmas are taken from the public
 sample. What dilemma j of a ballot adds to the voter's clipped mean, when its choice turns from a coin's toss to one
 side, is half of E clip((R + x_j) / n) - E clip((R - x_j) / n), where R, what the voter's other choices add up to, is
 taken as normal with mean 0 and variance
@@ -45,7 +44,7 @@ class BallotMeans:
     """Clipped means are those of a preference that is larger by this part of it (``guess``)."""
 
     def expected(self, inverse_length: float, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the means along the axes in a crowd of this preference, and their derivative by it."""
+        """Return the means along the mixed axes in a crowd of this preference, and their derivative by it."""
         told = min(max(inverse_length, 1 / LONGEST), 1.0)
         if told not in self._known:
             weights = self._weights(told)
@@ -70,8 +69,8 @@ class BallotMeans:
 
     def _normal(self, weights: FloatArray) -> ClippedNormal:
         """Return the law with mean 0 of which clipping keeps the share that it keeps here of a faint preference."""
-        along = self.dilemmas.along
-        kept = (weights * along).sum(axis=0) / np.maximum((along * along).sum(axis=0), _LEAST_VARIANCE) * self.clip
+        mixed = self.dilemmas.mixed
+        kept = (weights * mixed).sum(axis=0) / np.maximum((mixed * mixed).sum(axis=0), _LEAST_VARIANCE) * self.clip
         kept = np.clip(kept, _LEAST_KEPT, _MOST_KEPT)
         deviation = self.clip / (np.sqrt(2) * erfinv(kept))
         return ClippedNormal(np.zeros(len(kept)), deviation**2, self.clip)
@@ -84,7 +83,7 @@ class BallotMeans:
         """Return what each dilemma weighs in ballots of n; the last, too few for a ballot, in one of usual size."""
         if n in self._weighed:
             return self._weighed[n]
-        x = self.dilemmas.along
+        x = self.dilemmas.mixed
         squares = np.square(x)
         whole = len(x) // n * n
         sums = np.repeat(squares[:whole].reshape(-1, n, x.shape[1]).sum(axis=1), n, axis=0)

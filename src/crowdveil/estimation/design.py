@@ -30,6 +30,8 @@ FINE = 2**10
 """Steps to a value of a feature that need not be whole."""
 CLIP = 0.7
 """Scores of single records are kept within this many standard deviations of the design along each axis."""
+AS_MANY = 300
+"""Of the generator's dilemmas, so many are taken to be among those that were asked, where axes are made for these."""
 _SEED = 20_190_606
 _ROWS = 1024
 """Dilemmas multiplied at once: what a processor keeps close. All at once takes longer."""
@@ -49,6 +51,8 @@ class Design:
     """The same for the directions that no factor looks at."""
     units: FloatArray
     """Integer steps to a model unit of each feature: a difference v is the integer floor(v units + 1/2)."""
+    left_out: int = 0
+    """How many of the axes, the last ones, are of directions that no factor looks at."""
 
     @property
     def directions(self) -> int:
@@ -61,6 +65,11 @@ class Design:
         return self.axes * self.units[:, None] / GRID
 
     @cached_property
+    def mixed_basis(self) -> FloatArray:
+        """The axes mixed, in model units: along these, scores are clipped (``mixing``)."""
+        return np.asarray(self.basis @ self.sample.mixing, np.float64)
+
+    @cached_property
     def rest_basis(self) -> FloatArray:
         """The axes of the remaining directions, in model units."""
         return self.rest * self.units[:, None] / GRID
@@ -69,7 +78,9 @@ class Design:
     def whole(self) -> Design:
         """The same design with an axis for every direction that varies: those of the factors first."""
         nothing = np.zeros((len(self.rest), 0), np.int64)
-        return replace(self, axes=np.hstack([self.axes, self.rest]), rest=nothing)
+        return replace(
+            self, axes=np.hstack([self.axes, self.rest]), rest=nothing, left_out=self.left_out + self.rest.shape[1]
+        )
 
     @cached_property
     def along(self) -> FloatArray:
@@ -79,7 +90,7 @@ class Design:
     @cached_property
     def sample(self) -> AxisSample:
         """The sample along the axes."""
-        return AxisSample(self.along)
+        return AxisSample(self.along, self.left_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +102,9 @@ class PublicDilemmas:
     words: str
     """What was given."""
 
-    def in_place_of(self, design: Design) -> Design:
-        """Return the design with these dilemmas; the axes stay those of the study."""
-        return design if self.differences is None else replace(design, differences=self.differences)
+    def design(self, study: Study) -> Design:
+        """Return the design of a study with these dilemmas."""
+        return public_design(study) if self.differences is None else design_of(study, self.differences)
 
 
 @dataclass(frozen=True)
@@ -102,11 +113,26 @@ class AxisSample:
 
     along: FloatArray
     """A row a dilemma: x, in units of an axis."""
+    left_out: int = 0
+    """How many of the axes, the last ones, are of directions that no factor looks at."""
+
+    @cached_property
+    def mixing(self) -> FloatArray:
+        """The map to the mixed axes: those of factors among themselves, and the others among themselves."""
+        k = self.along.shape[1] - self.left_out
+        blocks = np.zeros((k + self.left_out, k + self.left_out))
+        blocks[:k, :k], blocks[k:, k:] = mixing(k), mixing(self.left_out)
+        return blocks
 
     @cached_property
     def mean_squares(self) -> FloatArray:
         """The mean square along each axis: 1 for a study's own dilemmas."""
         return np.asarray(np.mean(self.along**2, axis=0), np.float64)
+
+    @cached_property
+    def mixed(self) -> FloatArray:
+        """The dilemmas along the mixed axes."""
+        return np.asarray(self.along @ self.mixing, np.float64)
 
     def expected_means(self, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean of the chosen side along each axis, and its derivative.
@@ -116,20 +142,20 @@ class AxisSample:
         return self.instrumented(self.along, preference)
 
     def expected_scores(self, preference: FloatArray, clip: float) -> tuple[FloatArray, FloatArray]:
-        """Return the mean of the chosen side clipped to ``clip``, in units of it, and its derivative.
+        """Return the mean of the chosen side along the mixed axes, clipped, in units of the clip; and its derivative.
 
         Averaged over the design this corrects for clipping, for the curvature of the probit and for contrasts that
         vary together, all at once.
         """
-        return self.instrumented(np.clip(self.along / clip, -1.0, 1.0), preference)
+        return self.instrumented(np.clip(self.mixed / clip, -1.0, 1.0), preference)
 
     def stretched(self, ratios: FloatArray) -> AxisSample:
         """Return dilemmas whose mean square along each axis is so many times as large."""
-        return AxisSample(self.along * np.sqrt(ratios))
+        return AxisSample(self.along * np.sqrt(ratios), self.left_out)
 
     def head(self, dilemmas: int) -> AxisSample:
         """Return the first of them."""
-        return AxisSample(self.along[:dilemmas])
+        return AxisSample(self.along[:dilemmas], self.left_out)
 
     def instrumented(self, scores: FloatArray, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean of scores of the chosen side (rows: of each dilemma's first side), and its derivative."""
@@ -137,6 +163,20 @@ class AxisSample:
         slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
         mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
         return mean, _weighted_products(scores, slopes, self.along)
+
+
+@lru_cache(maxsize=64)
+def mixing(size: int) -> FloatArray:
+    """Return the orthogonal matrix of the discrete cosine transform, a column a frequency: it mixes axes (columns).
+
+    A dilemma differs in few factors. Along the axis of a factor its score is mostly zero, and large otherwise; kept
+    within bounds, it tells little for the noise that the bounds ask for. Along a mixture of all axes, with weights of
+    about the same size, scores are nearly normal, and what is kept of them tells more. As the matrix is orthogonal,
+    nothing is lost, and scores stay uncorrelated and of unit size.
+    """
+    places, frequencies = np.arange(size)[:, None] + 0.5, np.arange(size)
+    waves = np.cos(np.pi / max(size, 1) * places * frequencies)
+    return np.asarray(waves / np.linalg.norm(waves, axis=0), np.float64)
 
 
 def _weighted_products(left: FloatArray, weights: FloatArray, right: FloatArray) -> FloatArray:
@@ -154,9 +194,24 @@ def public_design(study: Study) -> Design:
     ballots = -(-SAMPLE // study.drawing.dilemmas)
     left, right = draw_dilemmas(study, ballots, np.random.default_rng(_SEED))
     differences = (left - right).astype(np.float64) / study.units
-    moments = differences.T @ differences / len(differences)
-    factors = study.factor_matrix.astype(np.float64)
     all_vary = all(contrast.any() for contrast in study.contrasts(differences).T)
+    return _with_axes(study, differences, differences.T @ differences / len(differences), all_vary)
+
+
+def design_of(study: Study, differences: FloatArray) -> Design:
+    """Return the design of a study of which these dilemmas were asked, and not all that its generator draws.
+
+    The axes are uncorrelated and of unit size over these, with AS_MANY of the generator's added: few dilemmas do not
+    tell a covariance.
+    """
+    usual = public_design(study).differences
+    moments = differences.T @ differences + usual.T @ usual * (AS_MANY / len(usual))
+    all_vary = all(contrast.any() for contrast in study.contrasts(np.concatenate([usual, differences])).T)
+    return _with_axes(study, differences, moments / (len(differences) + AS_MANY), all_vary)
+
+
+def _with_axes(study: Study, differences: FloatArray, moments: FloatArray, all_vary: bool) -> Design:
+    factors = study.factor_matrix.astype(np.float64)
     basis = factors @ _uncorrelated(factors.T @ moments @ factors, all_vary)
     everything = _principal(moments)
     # Of all directions that vary, those that are uncorrelated with every axis of a factor.

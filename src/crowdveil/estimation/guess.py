@@ -16,17 +16,20 @@ from crowdveil.estimation.ballot_means import BallotMeans
 from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, fit_clipped_means, loudness
 from crowdveil.estimation.design import AxisSample, Design
 from crowdveil.estimation.moments import Belief, fit_scores
+from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.scoring_step import Step, clip_in_deviations, doubted, widened
 
 DESIGN_DEVIATION = 0.3
 """How far, relatively, the mean square along an axis may be from the public design's, before anything is known."""
-_DESIGN_BOUND = 0.5
+DESIGN_BOUND = 0.5
 """Bars allow for so many of these deviations. Dilemmas that are rarer than that are told by the mean squares, where a
 crowd is loud enough to buy them, or by whoever knows which dilemmas were asked."""
-_SIZE_DOUBT = 0.5
-"""A belief takes this part of a bound on a guess's relative error as its deviation."""
+_BELIEVED = 0.5
+"""A belief takes this part of a bound on an error as its deviation."""
+_SHORTEST = 1e-9
+_LEAST = 0.01
 _STRETCHES = 2.0
-"""So many deviations of a center over what is not known of the ballots' lengths are a bound."""
+"""So many deviations of a center's size over what is not known of the ballots' lengths are a bound."""
 _LOOKED_AT = 4000
 """Dilemmas of the public sample that a first guess is fitted on."""
 
@@ -79,6 +82,11 @@ class Guess:
     gain: FloatArray
     """How the center follows the means that were released last."""
     doubt: FloatArray
+    """A bound along each axis on what other dilemmas than the public ones do."""
+    turn: float
+    """A bound on the length of any other error of the center along the axes, but for its size."""
+    size: float
+    """A bound on the relative error of the center's size."""
     sampling: FloatArray
     """Variance of each of these means over the draw of voters, or a bound on it."""
     sample: AxisSample
@@ -93,6 +101,10 @@ class Guess:
         """Variance of a voter's mean score in terms of a record's."""
         return None if self.inverse_length is None else loudness(self.inverse_length)
 
+    def records(self, units: Units) -> int:
+        """Return how many records there are; of voters, about, and seldom more: a mean of 1 / n is over 1 / mean n."""
+        return units.count if self.inverse_length is None else round(units.voters / max(self.inverse_length, _LEAST))
+
     def widened(self, design: Design) -> Guess:
         """Look along every direction of a design from here on."""
         left_out = design.rest.shape[1]
@@ -106,29 +118,42 @@ class Guess:
             design=np.concatenate([self.design, unbought]),
         )
 
-    def step(self, noise: float) -> Step:
-        """Lay down the next step, which will have noise of this deviation, in units of the clip."""
-        deviations = clip_in_deviations(noise, self.scatter, len(self.belief.mean))
-        return Step.at(self.belief.mean, self.sample.head(_LOOKED_AT), self.scatter, deviations)
+    def step(self, noise: float, rest_noise: float) -> Step:
+        """Lay down the next step, which will have noise of these deviations, in units of the clip."""
+        left_out = self.sample.left_out
+        priors = prior_deviation(len(self.belief.mean) - left_out), rest_deviation(left_out)
+        near, rest = (
+            clip_in_deviations(each, self.scatter, prior)
+            for each, prior in zip((noise, rest_noise), priors, strict=True)
+        )
+        return Step.at(self.belief.mean, self.sample.head(_LOOKED_AT), self.scatter, near, rest)
 
-    def after(self, step: Step, units: Units, score: FloatArray, noise: float, told: FloatArray | None) -> Guess:
-        """Return the guess after a step, of which this is the noisy mean score, with noise of this variance.
+    def after(self, step: Step, units: Units, score: FloatArray, noise: FloatArray, told: float | None) -> Guess:
+        """Return the guess after a step, of which this is the noisy mean score, with noise of these variances.
 
-        ``told`` is the sampling variance of the mean, where it was bought; else a public bound takes its place.
+        ``told`` is the sampling variance of the mean over all axes, where it was bought; else a public bound takes its
+        place.
         """
         inverse_length = 1.0 if self.inverse_length is None else self.inverse_length
         bound = units.sampling(step.variances, inverse_length, most_alike(len(score)))
         likely = units.sampling(step.variances, inverse_length, SCORE_DISAGREEMENT**2)
-        sampling = bound if told is None else np.minimum(told, bound)
+        if told is None:
+            sampling = bound
+        else:
+            factors = step.variances[: len(score) - self.sample.left_out]
+            sampling = np.minimum(told * step.variances / factors.mean(), bound)
         errors = np.diag(noise + (likely if told is None else sampling))
         fit = fit_scores(step.expected, score, errors, self.belief)
-        doubt = step.doubt(fit, noise, _DESIGN_BOUND * self.design)
+        moved = step.moved(fit, noise)
+        turn, size = step.doubt(fit, moved)
         return replace(
             self,
-            belief=doubted(Belief(fit.mean, fit.covariance), 0.0, doubt),
+            belief=doubted(Belief(fit.mean, fit.covariance), _BELIEVED * size, _BELIEVED * turn, self.design * moved),
             center=fit.center,
             gain=fit.gain,
-            doubt=doubt,
+            doubt=DESIGN_BOUND * self.design * moved,
+            turn=turn,
+            size=size,
             sampling=sampling,
         )
 
@@ -143,18 +168,27 @@ class ClipEffect:
 
     inflation: float
     """The preference comes out larger by this part of it; that is corrected."""
-    doubt: float
-    """How far it may be off after that, along an axis, relatively."""
+    size: float
+    """How far its size may be off after that, relatively."""
+    turn: float
+    """How long any other error may be, relative to it."""
 
     @classmethod
     def on_voters(cls, clip: float) -> ClipEffect:
         """Return it for means of voters clipped there, in units of an axis: their law is a model's, too."""
-        return cls(0.12 / (1 + clip**2), 0.05 + 0.15 / (1 + clip**2))
+        near = 1 / (1 + clip**2)
+        return cls(0.1 * near**2, 0.05 + 0.08 * near, 0.06 + 0.08 * near)
 
     @classmethod
     def on_records(cls, clip: float) -> ClipEffect:
         """Return it for records clipped there, in units of an axis."""
-        return cls(0.05 / (1 + clip**2 / 4), 0.1)
+        near = 1 / (1 + clip**2)
+        return cls(0.03 * near, 0.04 + 0.05 * near, 0.07 + 0.06 * near)
+
+    def believed(self, fitted: Belief, design: FloatArray) -> Belief:
+        """Return a belief that knows of this, and of how far mean squares along the axes may be off."""
+        turn = self.turn * float(np.linalg.norm(fitted.mean))
+        return doubted(fitted, _BELIEVED * self.size, _BELIEVED * turn, design * fitted.mean)
 
 
 def voters_guess(
@@ -172,18 +206,27 @@ def voters_guess(
     Where lengths were not bought, that is infinite.
     """
     looked_at = sample.head(_LOOKED_AT)
-    variances = looked_at.mean_squares / clip**2
+    variances = np.square(looked_at.mixed / clip).mean(axis=0)
     told, most = (min(max(inverse_length[0] + extra, 0.0), 1.0) for extra in (0.0, math.sqrt(inverse_length[1])))
     sampling = units.sampling(variances, most, most_alike(len(means)))
     errors = np.diag(noise + units.sampling(variances, told, SCORE_DISAGREEMENT**2))
     effect = ClipEffect.on_voters(clip)
     voters = BallotMeans(looked_at, clip, effect.inflation)
     fit = fit_clipped_means(voters, means, errors, inverse_length, ballot_length)
-    doubt = np.hypot(effect.doubt, _DESIGN_BOUND * design) * np.abs(fit.center) + _STRETCHES * np.sqrt(
-        np.diag(fit.stretch)
+    long = float(np.linalg.norm(fit.center))
+    stretched = math.sqrt(float(np.trace(fit.stretch))) / max(long, _SHORTEST)
+    return Guess(
+        effect.believed(Belief(fit.mean, fit.covariance), design),
+        fit.center,
+        fit.gain,
+        DESIGN_BOUND * design * np.abs(fit.center),
+        effect.turn * long,
+        effect.size + _STRETCHES * stretched,
+        sampling,
+        sample,
+        design,
+        inverse_length=fit.inverse_length,
     )
-    belief = doubted(Belief(fit.mean, fit.covariance), _SIZE_DOUBT * effect.doubt, design * fit.mean)
-    return Guess(belief, fit.center, fit.gain, doubt, sampling, sample, design, inverse_length=fit.inverse_length)
 
 
 def records_guess(
@@ -191,7 +234,7 @@ def records_guess(
 ) -> Guess:
     """Guess from the clipped means of records, with noise of this variance."""
     looked_at = sample.head(_LOOKED_AT)
-    variances = np.square(np.clip(looked_at.along / clip, -1.0, 1.0)).mean(axis=0)
+    variances = np.square(np.clip(looked_at.mixed / clip, -1.0, 1.0)).mean(axis=0)
     sampling = units.sampling(variances, 1.0, most_alike(len(means)))
     likely = units.sampling(variances, 1.0, SCORE_DISAGREEMENT**2)
     effect = ClipEffect.on_records(clip)
@@ -202,6 +245,14 @@ def records_guess(
         return mean, inflated * derivative
 
     fit = fit_scores(expected, means, np.diag(noise + likely), Belief.before(len(means)))
-    doubt = np.hypot(effect.doubt, _DESIGN_BOUND * design) * np.abs(fit.center)
-    belief = doubted(Belief(fit.mean, fit.covariance), _SIZE_DOUBT * effect.doubt, design * fit.mean)
-    return Guess(belief, fit.center, fit.gain, doubt, sampling, sample, design)
+    return Guess(
+        effect.believed(Belief(fit.mean, fit.covariance), design),
+        fit.center,
+        fit.gain,
+        DESIGN_BOUND * design * np.abs(fit.center),
+        effect.turn * float(np.linalg.norm(fit.center)),
+        effect.size,
+        sampling,
+        sample,
+        design,
+    )

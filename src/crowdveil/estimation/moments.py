@@ -82,7 +82,10 @@ def fit_scores(
         while loss - reached[0] < promised / 2 and promised > _SETTLED:
             step, promised = step / 2, promised / 2
             reached = evaluate(preference + step)
-        preference, (loss, miss, derivative) = preference + step, reached
+        gained, (loss, miss, derivative) = loss - reached[0], reached
+        preference = preference + step
+        if gained < _SETTLED:
+            break
     posterior = np.linalg.inv(derivative.T @ precision @ derivative + before)
     # The unshrunk estimate is a line through a point that is nearer to the prior's mean the more is noise: were it the
     # most probable preference itself, noise would bend the line.

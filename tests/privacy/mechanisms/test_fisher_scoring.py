@@ -47,9 +47,9 @@ def test_the_steps_share_the_whole_epsilon_exactly(micro, units, study, by_voter
     shares = [share.micro for share in plan.epsilons]
     assert sum(shares) == micro
     assert min(shares) > 0
-    assert 1 <= len(shares) <= 2
+    assert 1 <= plan.steps <= 2
     assert 0 < plan.first_clip(study) <= 3
-    assert not (len(shares) == 1 and (plan.rest or plan.spread))
+    assert not (plan.steps == 1 and (plan.rest or plan.spread))
     # What is bought follows from the mechanism: lengths where they are secret, and no design that is known.
     assert by_voter or not plan.lengths
     assert not (plan.squares and design_known)
@@ -58,7 +58,7 @@ def test_the_steps_share_the_whole_epsilon_exactly(micro, units, study, by_voter
 @every_mechanism
 @pytest.mark.parametrize("voters", [2, 12, 40, 120, 400])
 @pytest.mark.parametrize("epsilon", ["0.3", "1", "7.000001"])
-def test_noise_is_asked_for_once_a_step_with_the_sensitivity_and_the_steps_epsilon(mechanism, voters, epsilon):
+def test_noise_is_asked_for_once_a_sum_with_the_sensitivity_and_parts_of_the_whole_epsilon(mechanism, voters, epsilon):
     ballots, epsilon = crowd(voters), Epsilon(epsilon)
     _, asked = released(mechanism, ballots, epsilon)
     assert {(kind, sensitivity) for kind, sensitivity, _, _ in asked} == {("cube", SENSITIVITY)}
@@ -67,7 +67,7 @@ def test_noise_is_asked_for_once_a_step_with_the_sensitivity_and_the_steps_epsil
 
 
 def test_there_are_crowds_for_every_number_of_steps():
-    counts = {len(released(VoterScore(), crowd(voters), Epsilon(1))[1]) for voters in (2, 120, 1000)}
+    counts = {released(VoterScore(), crowd(voters), Epsilon(1))[0].facts["steps"] for voters in (2, 120, 1000)}
     assert counts == {1, 2}
 
 
@@ -97,7 +97,7 @@ def test_a_neighbour_has_the_same_plan(voters, records):
     assert asked == asked_too
     assert one.facts == two.facts
     # The law of the noise that is told is scaled by what was released; its public parts are the same.
-    assert one.noise.scale == two.noise.scale
+    assert [part.scale for part in one.noise.parts] == [part.scale for part in two.noise.parts]
 
 
 @pytest.mark.parametrize("mechanism", ALL[1:], ids=lambda m: m.name)
@@ -167,8 +167,8 @@ to about 0.19 of the size of margins), the sample of dilemmas, and what is corre
 @pytest.mark.parametrize("study", [MACHINE, KIDNEY], ids=lambda s: s.name)
 def test_without_noise_it_is_the_pooled_probit(mechanism, answers, study):
     ballots, exact = thinned(study, VOTERS, answers)
-    estimate, asked = released(mechanism, ballots, Epsilon(50))
-    assert len(asked) == 2
+    estimate, _ = released(mechanism, ballots, Epsilon(50))
+    assert estimate.facts["steps"] == 2
     dilemmas = public_design(study).differences[:5000]
     size, off = (np.sqrt(np.mean((dilemmas @ b) ** 2)) for b in (exact, estimate.parameter - exact))
     assert off < WITHIN["voter-score" if mechanism.by_voter else "pooled"][answers] * size

@@ -61,7 +61,7 @@ def test_a_design_that_is_known_is_not_bought_and_not_in_doubt(mechanism):
     for given in (None, public_dilemmas("study", KIDNEY, OTHERS)):
         settings, noise = Settings(KIDNEY, 2.0, design=given), RecordingNoise()
         made = mechanism.release(mechanism.measure(ballots, settings, epsilon), settings, epsilon, noise)
-        sizes.append(noise.asked[0][-1])
+        sizes.append(sum(columns for _, _, _, columns in noise.asked))
         doubts.append(made.unknown.doubt.sum())
     assert sizes[0] - sizes[1] == public_design(KIDNEY).directions
     assert doubts[1] < doubts[0]

@@ -17,6 +17,7 @@ from crowdveil.privacy.mechanisms.score_sums import (
     SENSITIVITY,
     SQUARE_REACH,
     first_sums,
+    square_sums,
     step_sums,
 )
 from crowdveil.sources.simulated import simulate_crowd
@@ -27,7 +28,8 @@ SAMPLE = public_design(STUDY).sample.head(2000)
 AXES = np.eye(3)
 FAR = 1e6
 START = np.array([0.0, 0.4, -1.5])
-"""Whoever chooses far along the last axis surprises it completely."""
+NOWHERE = np.zeros(3)
+"""Where every choice is as surprising as the other."""
 SCATTER = 0.2
 LENGTHS = (1, 2, 13)
 
@@ -41,10 +43,11 @@ def step(by_voter, start=START):
     return Step.at(start, SAMPLE, SCATTER if by_voter else None, 2.0)
 
 
-def all_sums(by_voter, crowd, start=START):
+def all_sums(by_voter, crowd, start=NOWHERE):
     """All that any step looks at: all coordinates of a first step, and of a later one."""
-    first = first_sums(AXES, 0.5, by_voter, by_voter, True, crowd)
-    return np.concatenate([first, step_sums(AXES, step(by_voter, start), by_voter, True, crowd)])
+    first = first_sums(AXES, 0.5, by_voter, by_voter, crowd)
+    second = step_sums(AXES, step(by_voter, start), by_voter, True, crowd)
+    return np.concatenate([first, square_sums(AXES, by_voter, crowd), second])
 
 
 finite = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3)
@@ -68,8 +71,8 @@ def test_nor_does_a_record_whatever_else_its_voter_says(length, ours, theirs, st
 
 
 def surprising(sign):
-    """A record whose clipped score along the first axis is the sign: far along it, and chosen against all odds."""
-    return [sign * FAR, 0.0, FAR]
+    """A record whose clipped scores are the sign, where every choice surprises: far along all axes."""
+    return [sign * FAR] * 3
 
 
 CORNERS = {1: surprising(1), -1: surprising(-1), 0: [0.0, 0.0, 0.0]}
@@ -82,7 +85,7 @@ def test_all_corners_of_a_record_and_the_most_that_it_moves_the_scatter(length):
     for ours, theirs, others in product((1, 0, -1), (1, 0, -1), range(-(length - 1), length, 2)):
         shared = [CORNERS[1]] * ((length - 1 + others) // 2) + [CORNERS[-1]] * ((length - 1 - others) // 2)
         sums = [
-            step_sums(AXES, step(False), False, True, ballots([CORNERS[one], *shared]))[[0, 3]]
+            step_sums(AXES, step(False, NOWHERE), False, True, ballots([CORNERS[one], *shared]))[[0, 3]]
             for one in (ours, theirs)
         ]
         exact = [Fraction((one + others) ** 2, 2 * length) for one in (ours, theirs)]
@@ -107,7 +110,7 @@ def test_the_sensitivity_is_reached_by_a_voter(length):
     assert apart[7] == SENSITIVITY  # her mean score, in a later one
     zero, far = (all_sums(True, ballots([record] * length)) for record in (CORNERS[0], [FAR, FAR, FAR]))
     assert (np.abs(zero - far)[4:7] == SENSITIVITY).all()  # mean squares: none, or beyond reach
-    assert np.abs(zero - left)[10] == SENSITIVITY  # the square of her score
+    assert np.abs(zero - left)[10] == SENSITIVITY  # the mean of the squares of her scores
     # One over the length of her ballot is between 0 and 1: the further apart, the longer the other ballot.
     lengths = [all_sums(True, ballots([CORNERS[0]] * n))[3] for n in (1, 4 * length)]
     assert lengths == [SCORE_STEPS, int((Fraction(2, 4 * length) - 1) * SCORE_STEPS)]
@@ -124,7 +127,7 @@ def clipped(values):
 
 def record_scores(at, x):
     """Score each record by the formulas of the probit, from scipy, in units of the clips."""
-    margins = x @ at.start
+    margins = x @ at.mixed_start
     ours, theirs = norm.pdf(margins) / norm.cdf(margins), norm.pdf(margins) / norm.sf(margins)
     larger = np.maximum(ours, theirs)[:, None]
     return np.clip(x * larger, -at.instrument_clips, at.instrument_clips) * ours[:, None] / larger / at.clips
@@ -146,10 +149,11 @@ def test_first_sums_against_numpy(by_voter):
         x = np.concatenate(VARIED)
         squares = 2 * np.minimum(x**2 / SQUARE_REACH, 1) - 1
         expected = np.concatenate([clipped(x / clip).sum(axis=0), squares.sum(axis=0)])
-    sums = first_sums(AXES, clip, by_voter, by_voter, True, ballots(*VARIED))
+    crowd = ballots(*VARIED)
+    sums = np.concatenate([first_sums(AXES, clip, by_voter, by_voter, crowd), square_sums(AXES, by_voter, crowd)])
     # Every unit is rounded by less than a step.
     assert np.abs(sums - expected * SCORE_STEPS).max() < UNITS[by_voter]
-    means = first_sums(AXES, clip, by_voter, False, False, ballots(*VARIED))
+    means = first_sums(AXES, clip, by_voter, False, crowd)
     assert np.array_equal(means, sums[:3])
 
 
@@ -159,14 +163,14 @@ def test_step_sums_against_numpy(by_voter):
     scores = [record_scores(at, x) for x in VARIED]
     if by_voter:
         means = clipped(np.array([s.mean(axis=0) for s in scores]))
-        expected, scatter = means.sum(axis=0), (2 * means**2 - 1).sum(axis=0)
+        expected, scatter = means.sum(axis=0), (2 * (means**2).mean(axis=1) - 1).sum()
     else:
         expected = clipped(np.concatenate(scores)).sum(axis=0)
-        scatter = np.sum([clipped(s).sum(axis=0) ** 2 / (2 * len(s)) for s in scores], axis=0)
+        scatter = np.sum([(clipped(s).sum(axis=0) ** 2).mean() / (2 * len(s)) for s in scores])
     sums = step_sums(AXES, at, by_voter, True, ballots(*VARIED))
     # Units are rounded by less than a step; squares, whose derivative is at most 4 (or 1 for each record), once more.
     assert np.abs(sums[:3] - expected * SCORE_STEPS).max() < UNITS[by_voter]
-    assert np.abs(sums[3:] - scatter * SCORE_STEPS).max() < 5 * UNITS[by_voter]
+    assert abs(sums[3] - scatter * SCORE_STEPS) < 5 * UNITS[by_voter]
     assert np.array_equal(step_sums(AXES, at, by_voter, False, ballots(*VARIED)), sums[:3])
 
 
@@ -177,8 +181,9 @@ def test_batches_in_any_order_give_the_same_bits(by_voter):
     at = Step.at(np.full(9, 0.2), design.sample.head(2000), SCATTER if by_voter else None, 3.0)
 
     def sums(some):
-        first = first_sums(design.basis, 0.3, by_voter, by_voter, True, some)
-        return np.concatenate([first, step_sums(design.basis, at, by_voter, True, some)])
+        first = first_sums(design.mixed_basis, 0.3, by_voter, by_voter, some)
+        second = step_sums(design.mixed_basis, at, by_voter, True, some)
+        return np.concatenate([first, square_sums(design.basis, by_voter, some), second])
 
     shuffled = whole.take(np.random.default_rng(4).permutation(40))
     parts = [shuffled[s] for s in (slice(33, 40), slice(0, 7), slice(7, 33))]

@@ -12,6 +12,7 @@ from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.distribution import (
     Coins,
     CubeNoise,
+    CubeSum,
     Gaussian,
     LaplaceSum,
     Spread,
@@ -90,6 +91,28 @@ def test_the_sum_of_two_coordinates_of_cube_noise_is_an_integral(x):
     assert noise.below(np.array([1.0, -1.0]), x) == pytest.approx(0.5 + 0.5 * share, abs=2e-6)
 
 
+@pytest.mark.parametrize(("k", "m"), [(2, 3), (9, 14), (24, 5)])
+def test_the_sum_of_two_cubes_is_a_convolution(k, m):
+    """Of one coordinate each: the density of X = R U is E[1 / 2 R; R > |x|], an incomplete gamma function."""
+    ones = [np.eye(size)[:1] for size in (k, m)]
+    noise = CubeSum((CubeNoise.of(0.3, ones[0]), CubeNoise.of(0.2, ones[1])))
+    deviation = math.sqrt(noise.covariance[0, 0])
+    assert deviation**2 == pytest.approx(0.09 * (k + 1) * (k + 2) / 3 + 0.04 * (m + 1) * (m + 2) / 3)
+
+    def above(y, x):
+        beyond = cube_tail(abs(x - y), 0.2, m)
+        return (beyond if x > y else 1 - beyond) * special.gammaincc(k, abs(y) / 0.3) / (2 * k * 0.3)
+
+    for x in np.array([0.3, 1.0, 2.0, 3.5]) * deviation:
+        tail, _ = integrate.quad(above, -40 * deviation, 40 * deviation, args=(x,), points=[0.0, x], limit=400)
+        assert noise.below(np.ones(1), x) == pytest.approx(1 - tail, abs=5e-5)
+        assert noise.stretched(2.0).below(-np.ones(1), 2 * x) == pytest.approx(1 - tail, abs=5e-5)
+    one = CubeNoise.of(0.3, ones[0])
+    assert CubeSum((one,)).below(np.ones(1), 0.7) == one.below(np.ones(1), 0.7)
+    assert noise.below(np.zeros(1), 1.0) == 1.0
+    assert noise.below(np.ones(1), 30 * deviation) == 1.0
+
+
 @pytest.mark.parametrize("shape", [1, 2, 24, 500, 501])
 def test_the_law_of_the_radius(shape):
     values = np.array([1e-3, 1.0, shape / 2, shape, 1.2 * shape, 3 * shape + 30.0, 1e5, np.inf])
@@ -122,6 +145,7 @@ def test_cube_noise_that_is_carried_nowhere():
         LaplaceSum((0.5, 0.1), (3, 4)),
         Spread(((1.0, 0.0), (0.0, 2.0))),
         CubeNoise(0.2, ((1.0, 2.0, 0.0), (0.5, -1.0, 3.0))),
+        CubeSum((CubeNoise(0.2, ((1.0, 2.0), (0.5, -1.0))), CubeNoise(0.1, ((0.0,), (3.0,))))),
     ],
 )
 def test_round_trip(noise):
@@ -137,6 +161,8 @@ def test_round_trip(noise):
         {"kind": "cube", "scale": 0.0, "gain": [[1.0]]},
         {"kind": "cube", "scale": float("nan"), "gain": [[1.0]]},
         {"kind": "cube", "scale": 1.0, "gain": [[1.0], [1.0, 2.0]]},
+        {"kind": "cubes", "parts": []},
+        {"kind": "cubes", "parts": [{"scale": 0.0, "gain": [[1.0]]}]},
     ],
 )
 def test_damaged_noise_is_refused(data):
@@ -151,6 +177,7 @@ def test_damaged_noise_is_refused(data):
         Gaussian(0.2),
         Spread(((0.04, 0.01), (0.01, 0.09))),
         CubeNoise(0.2, ((1.0, 2.0, 0.0), (0.5, -1.0, 3.0))),
+        CubeSum((CubeNoise(0.2, ((1.0, 2.0), (0.5, -1.0))), CubeNoise(0.1, ((0.0,), (3.0,))))),
     ],
 )
 def test_a_half_width_along_a_direction_is_the_laws_quantile(law):

@@ -286,7 +286,7 @@ class FittedCrowd:
             (bars[:, 0] <= exact.coordinates) & (exact.coordinates <= bars[:, 1])
             for one in released
             if one.unknown is not None
-            for bars in [intervals(one.unknown, one.noise, directions, left_out=False)]
+            for bars in [intervals(one.unknown, one.noise, one.unknown.along_factors(directions), left_out=False)]
         ]
         return float(np.mean([held[exact.known] for held in inside])) if inside and exact.known.any() else None
 

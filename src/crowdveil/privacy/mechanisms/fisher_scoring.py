@@ -16,8 +16,9 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.estimation.clipped_means import voter_clip
-from crowdveil.estimation.design import AxisSample, Design, public_design
+from crowdveil.estimation.design import AxisSample, Design, design_of, public_design
 from crowdveil.estimation.guess import DESIGN_DEVIATION, Guess, Units, records_guess, voters_guess
+from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.scoring_step import Step, clip_in_deviations
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import (
@@ -36,10 +37,11 @@ from crowdveil.privacy.mechanisms.score_sums import (
     SENSITIVITY,
     SQUARE_REACH,
     first_sums,
+    square_sums,
     step_sums,
 )
 from crowdveil.privacy.mechanisms.scores import cube_variance
-from crowdveil.privacy.noise.distribution import CubeNoise
+from crowdveil.privacy.noise.distribution import CubeNoise, CubeSum
 from crowdveil.privacy.noise.source import Noise
 
 _UNTOLD = 0.5
@@ -68,7 +70,7 @@ class _FisherScoring:
             units = counted.records
             squared_lengths = int(counted.total[0])
         plan = self._plan(design, units, settings, loss)
-        first = partial(first_sums, design.basis, plan.first_clip(settings.study), self.by_voter, *plan.bought)
+        first = partial(_first_look, design, plan, plan.first_clip(settings.study))
         return replace(measured(source, first), source=source, squared_lengths=squared_lengths, design=design)
 
     def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
@@ -79,23 +81,25 @@ class _FisherScoring:
         records = 0 if self.by_voter else measurement.records
         units = Units(self.by_voter, measurement.voters, records, measurement.squared_lengths)
         plan = self._plan(design, units.count, settings, loss)
-        dimension = len(measurement.total)
-        scale = _scale(units, plan.epsilons[0])
-        seen = _noisy_mean(measurement, units, plan.epsilons[0], noise)
-        guess = self._guess(seen, units, design, settings, plan)
-        if plan.rest:
+        k = design.directions
+        seen = _noisy_mean(measurement.total[: k + plan.lengths], units, plan.first, noise)
+        squares = None
+        if plan.squares is not None:
+            told = _noisy_mean(measurement.total[k + plan.lengths :], units, plan.squares, noise)
+            squares = _ratios(design.sample, (told + 1) / 2, cube_variance(_scale(units, plan.squares), 1.0, k) / 4)
+        guess = self._guess(seen, squares, units, design, settings, plan)
+        if plan.rest is not None:
             guess, design = guess.widened(design), design.whole
-        for number, epsilon in enumerate(plan.epsilons[1:], start=2):
-            k = design.directions
-            spread = plan.spread and number == len(plan.epsilons)
-            dimension = k * (2 if spread else 1)
-            scale = _scale(units, epsilon)
-            variance = cube_variance(scale, 1.0, dimension)
-            step = guess.step(math.sqrt(variance))
-            sums = measured(source, partial(step_sums, design.basis, step, self.by_voter, spread))
-            seen = _noisy_mean(sums, units, epsilon, noise)
-            told = _scatter(seen[k:], units, math.sqrt(variance)) if spread else None
-            guess = guess.after(step, units, seen[:k], variance, told)
+        if plan.second is not None:
+            variances = _second_variances(plan, units.count, k, design.left_out)
+            step = guess.step(math.sqrt(variances[0]), math.sqrt(variances[-1]))
+            total = measured(source, partial(step_sums, design.mixed_basis, step, self.by_voter, plan.spread)).total
+            near, rest = np.concatenate([total[:k], total[design.directions :]]), total[k : design.directions]
+            seen = _noisy_mean(near, units, plan.second, noise)
+            spread = _scatter(float(seen[k]), units, math.sqrt(variances[0])) if plan.spread else None
+            if plan.rest is not None:
+                seen = np.concatenate([seen[:k], _noisy_mean(rest, units, plan.rest, noise)])
+            guess = guess.after(step, units, seen[: design.directions], variances, spread)
         unknown = unknown_along(
             design,
             mean=guess.belief.mean,
@@ -103,58 +107,66 @@ class _FisherScoring:
             center=guess.center,
             sampling=guess.gain @ np.diag(guess.sampling) @ guess.gain.T,
             doubt=guess.doubt,
+            turn=guess.turn,
+            size=guess.size,
+            records=guess.records(units) if plan.lengths else units.count,
         )
         return Estimate(
             design.basis @ guess.belief.mean,
-            _carried(scale, design.basis @ guess.gain, dimension),
+            _carried(plan, units.count, design.basis @ guess.gain, k),
             {
-                "steps": len(plan.epsilons),
+                "steps": plan.steps,
                 "weighs": "voters equally" if self.by_voter else "records equally",
                 **({} if settings.design is None else {"design": settings.design.words}),
             },
             unknown,
         )
 
-    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> CubeNoise:
+    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> CubeSum:
         """Return the noise as it would be carried through the last step at an indifferent crowd's preference."""
         design = public_design(settings.study)
         units = voters if self.by_voter else voters * settings.study.drawing.dilemmas
         plan = self._plan(design, units, settings, loss)
         scatter = voter_clip(settings.study.drawing.dilemmas) ** 2 if self.by_voter else None
-        design = design.whole if plan.rest else design
-        zero = np.zeros(design.directions)
-        sample = design.sample.head(_EXPECTED_ON)
-        if len(plan.epsilons) > 1:
-            dimension = design.directions * (2 if plan.spread else 1)
-            noise = math.sqrt(cube_variance(2 / (units * plan.epsilons[-1].value), 1.0, dimension))
-            step = Step.at(zero, sample, scatter, clip_in_deviations(noise, scatter, design.directions))
-            gain = np.asarray(np.linalg.inv(step.expected(zero)[1]), np.float64)
+        k = design.directions
+        design = design.whole if plan.rest is not None else design
+        zero, sample = np.zeros(design.directions), design.sample.head(_EXPECTED_ON)
+        if plan.second is not None:
+            noise = np.sqrt(_second_variances(plan, units, k, design.left_out))
+            near = clip_in_deviations(float(noise[0]), scatter, prior_deviation(k))
+            rest = clip_in_deviations(float(noise[-1]), scatter, rest_deviation(design.left_out))
+            gain = np.linalg.inv(Step.at(zero, sample, scatter, near, rest).expected(zero)[1])
         else:
             clip = plan.first_clip(settings.study)
             kept = math.erf(clip / math.sqrt(2 * (scatter or 1.0))) / clip
-            gain = np.asarray(np.linalg.inv(sample.expected_means(zero)[1]) / kept, np.float64)
-            dimension = design.directions * (2 if plan.squares else 1) + plan.lengths
-        return _carried(2 / (units * plan.epsilons[-1].value), design.basis @ gain, dimension)
+            gain = np.linalg.inv(sample.mixing.T @ sample.expected_means(zero)[1]) / kept
+        return _carried(plan, units, design.basis @ gain, k)
 
     def _plan(self, design: Design, units: int, settings: Settings, loss: Epsilon) -> Plan:
         return Plan.of(design, units, loss, by_voter=self.by_voter, design_known=self._knows(settings))
 
     def _knows(self, settings: Settings) -> bool:
         """Whether the law of the dilemmas is known."""
-        return self.design_known or settings.design is not None
+        return self.design_known or settings.drawn or settings.design is not None
 
     def _dilemmas(self, source: BallotSource, settings: Settings) -> Design:
-        design = public_design(settings.study)
-        return design if settings.design is None else settings.design.in_place_of(design)
+        return public_design(settings.study) if settings.design is None else settings.design.design(settings.study)
 
-    def _guess(self, seen: FloatArray, units: Units, design: Design, settings: Settings, plan: Plan) -> Guess:
+    def _guess(
+        self,
+        seen: FloatArray,
+        squares: tuple[FloatArray, FloatArray] | None,
+        units: Units,
+        design: Design,
+        settings: Settings,
+        plan: Plan,
+    ) -> Guess:
         """Read the first step: a preference, its size, and how loud units are."""
         k, sample = design.directions, design.sample
-        variance = cube_variance(_scale(units, plan.epsilons[0]), 1.0, len(seen))
+        variance = cube_variance(_scale(units, plan.first), 1.0, len(seen))
         doubt = np.full(k, 0.0 if self._knows(settings) else DESIGN_DEVIATION)
-        if plan.squares:
-            ratios, doubt = _ratios(sample, (seen[-k:] + 1) / 2, variance / 4)
-            sample = sample.stretched(ratios)
+        if squares is not None:
+            sample, doubt = sample.stretched(squares[0]), squares[1]
         clip = plan.first_clip(settings.study)
         if not self.by_voter:
             return records_guess(units, clip, sample, doubt, seen[:k], variance)
@@ -164,17 +176,25 @@ class _FisherScoring:
         return voters_guess(units, clip, sample, doubt, seen[:k], variance, told, settings.study.drawing.dilemmas)
 
 
-def _scatter(told: FloatArray, units: Units, deviation: float) -> FloatArray:
-    """Return the variance of mean scores over the draw of voters, from the noisy scatter that was bought.
+def _first_look(design: Design, plan: Plan, clip: float, ballots: Ballots) -> IntArray:
+    """Add up the means, with what else is asked of lengths, and then the squares."""
+    means = first_sums(design.mixed_basis, clip, plan.by_voter, plan.lengths, ballots)
+    if plan.squares is None:
+        return means
+    return np.concatenate([means, square_sums(design.basis, plan.by_voter, ballots)])
+
+
+def _scatter(told: float, units: Units, deviation: float) -> float:
+    """Return the variance of a mean score over the draw of voters, a mean of all axes, from what was bought of it.
 
     A deviation of the noise is added: bars may be a little too wide, and are seldom too narrow.
     """
     if units.by_voter:
-        squares = np.maximum((told + 1) / 2, 0.0) + deviation / 2
-        return np.asarray(squares / max(units.voters - 1, 1), np.float64)
+        squares = max((told + 1) / 2, 0.0) + deviation / 2
+        return squares / max(units.voters - 1, 1)
     # told = sum of S^2 / (2 n), over the records; wanted: sum of S^2, over the records squared.
-    squares = 2 * (np.maximum(told, 0.0) + deviation)
-    return np.asarray(squares * units.squared_lengths / units.records**2, np.float64)
+    squares = 2 * (max(told, 0.0) + deviation)
+    return squares * units.squared_lengths / units.records**2
 
 
 def _ratios(sample: AxisSample, told: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
@@ -190,16 +210,29 @@ def _scale(units: Units, epsilon: Epsilon) -> float:
     return 2 / (units.count * epsilon.value)
 
 
-def _noisy_mean(measurement: Measurement, units: Units, epsilon: Epsilon, noise: Noise) -> FloatArray:
+def _noisy_mean(total: IntArray, units: Units, epsilon: Epsilon, noise: Noise) -> FloatArray:
     """Add cube noise to a sum, and divide. The only place where noise enters."""
-    drawn = noise.cube(SENSITIVITY, Epsilons.same(epsilon, 1), len(measurement.total))[0]
-    return np.asarray((measurement.total + drawn) / (SCORE_STEPS * units.count), np.float64)
+    drawn = noise.cube(SENSITIVITY, Epsilons.same(epsilon, 1), len(total))[0]
+    return np.asarray((total + drawn) / (SCORE_STEPS * units.count), np.float64)
 
 
-def _carried(scale: float, gain: FloatArray, dimension: int) -> CubeNoise:
-    """Return the law of cube noise in so many dimensions, of which the parameter follows the first."""
-    unused = np.zeros((len(gain), dimension - gain.shape[1]))
-    return CubeNoise(scale, tuple(map(tuple, np.hstack([gain, unused]).tolist())))
+def _second_variances(plan: Plan, units: int, axes: int, left_out: int) -> FloatArray:
+    """Return the variance of the noise on each mean score of the second step: of factors, then of the rest."""
+    assert plan.second is not None
+    variances = [cube_variance(2 / (units * plan.second.value), 1.0, axes + plan.spread)] * axes
+    if plan.rest is not None:
+        variances += [cube_variance(2 / (units * plan.rest.value), 1.0, left_out)] * left_out
+    return np.array(variances)
+
+
+def _carried(plan: Plan, units: int, gain: FloatArray, axes: int) -> CubeSum:
+    """Return the law of the noise that the parameter follows by a gain: of factors, and of the rest where bought."""
+    epsilon, more = (plan.first, plan.lengths) if plan.second is None else (plan.second, plan.spread)
+    near = np.hstack([gain[:, :axes], np.zeros((len(gain), int(more)))])
+    parts = [CubeNoise.of(2 / (units * epsilon.value), near)]
+    if plan.rest is not None:
+        parts.append(CubeNoise.of(2 / (units * plan.rest.value), gain[:, axes:]))
+    return CubeSum(tuple(parts))
 
 
 def _squared_lengths(ballots: Ballots) -> IntArray:
@@ -209,13 +242,13 @@ def _squared_lengths(ballots: Ballots) -> IntArray:
 class VoterScore(_FisherScoring):
     """Fisher scoring with voters as units.
 
-    Theorem. If every step t adds noise with density proportional to exp(-epsilon_t |x|_max / (2 SCORE_STEPS)) to its
-    sum of voters' integers, and the epsilon_t add up to epsilon, all steps together are epsilon-differentially private
-    for VLCP (and so for RLCP).
+    Theorem. If to every sum t of voters' integers (means, mean squares, scores) noise is added with density
+    proportional to exp(-epsilon_t |x|_max / (2 SCORE_STEPS)), and the epsilon_t add up to epsilon, all of them together
+    are epsilon-differentially private for VLCP (and so for RLCP).
 
     Proof. A voter adds an integer of at most SCORE_STEPS in size to each coordinate (``score_sums``), whatever the
     voter's records are and however many; so replacing a voter moves every coordinate by at most 2 SCORE_STEPS, and one
-    step is epsilon_t-differentially private (``cube_noise``, Theorem 1). Where a step looks (the preference that it
+    sum is epsilon_t-differentially private (``cube_noise``, Theorem 1). Where a step looks (the preference that it
     starts from, its clips) depends on public numbers and on what earlier steps released; so losses add up
     (adaptive composition: Dwork, McSherry, Nissim and Smith 2006). The number of voters is the same in neighbours. The
     rest is post-processing.
@@ -268,4 +301,4 @@ class PooledChoices(_FisherScoring):
 
     def _dilemmas(self, source: BallotSource, settings: Settings) -> Design:
         """Take the dilemmas that were shown (some, if they are many) in place of the generator's."""
-        return replace(public_design(settings.study), differences=shown_dilemmas(source))
+        return design_of(settings.study, shown_dilemmas(source))

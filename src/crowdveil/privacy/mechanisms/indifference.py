@@ -37,7 +37,7 @@ from crowdveil.privacy.mechanisms.shares import (
     split_budget,
 )
 from crowdveil.privacy.mechanisms.side_bits import WithSideBits
-from crowdveil.privacy.noise.distribution import Coins, CubeNoise, NoiseDistribution, Spread
+from crowdveil.privacy.noise.distribution import Coins, CubeSum, NoiseDistribution, Spread
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.unknown import Unknown
 
@@ -46,15 +46,16 @@ BUDGET_ONE_IN = 10
 REPORTS_ONE_IN = 5
 """One report in so many is about indifference, by a draw that does not look at the answers."""
 _STRETCH_REACH = 2.0
-"""As doubt, so many deviations of what is not known of the stretch."""
+"""As doubt about the size, so many deviations of what is not known of the stretch."""
 
 
 def with_threshold(estimate: Estimate, settings: Settings, share: NoisyShare) -> Estimate:
     """Stretch the preference of completed choices to the crowd's own, and tell its threshold."""
     unknown = estimate.unknown
     assert unknown is not None  # of a preference
-    design = public_design(settings.study)
-    shown = (design if settings.design is None else settings.design.in_place_of(design)).differences
+    shown = public_design(settings.study).differences
+    if settings.design is not None and settings.design.differences is not None:
+        shown = settings.design.differences
     margins, variances = unknown.predictive(shown)
     found = fit_threshold(margins, np.sqrt(variances), share.value, share.deviation)
     # Margins that are larger by a deviation of what is not known of their size make the same share a larger threshold.
@@ -78,13 +79,13 @@ def _size_doubt(unknown: Unknown, shown: FloatArray) -> float:
         return 0.0
     slope = along.T @ margins / square
     variance = float(slope @ (unknown.covariance + np.diag(unknown.doubt**2) / 4) @ slope)
-    return min(math.sqrt(variance), 1.0)
+    return min(math.sqrt(variance + unknown.size**2 / 4), 1.0)
 
 
 def _stretched(noise: NoiseDistribution, factor: float) -> NoiseDistribution:
     match noise:
-        case CubeNoise():
-            return replace(noise, gain=_scaled(noise.gain, factor))
+        case CubeSum():
+            return noise.stretched(factor)
         case Coins() | Spread():
             return replace(noise, covariance=_scaled(noise.covariance, factor**2))
         case _:
@@ -97,14 +98,15 @@ def _scaled(matrix: tuple[tuple[float, ...], ...], factor: float) -> tuple[tuple
 
 def _stretched_unknown(unknown: Unknown, factor: float, deviation: float) -> Unknown:
     """Stretch all that is known and not known, and add what is not known of the stretch itself."""
-    doubt: FloatArray = factor * unknown.doubt + _STRETCH_REACH * deviation * np.abs(unknown.center)
     return replace(
         unknown,
         mean=factor * unknown.mean,
         covariance=factor**2 * unknown.covariance + deviation**2 * np.outer(unknown.mean, unknown.mean),
         center=factor * unknown.center,
         sampling=factor**2 * unknown.sampling,
-        doubt=doubt,
+        doubt=factor * unknown.doubt,
+        turn=factor * unknown.turn,
+        size=unknown.size + _STRETCH_REACH * deviation,
     )
 
 

@@ -116,6 +116,8 @@ def unknown_along(
     doubt: FloatArray,
     freedom: int | None = None,
     records: float | None = None,
+    turn: float = 0.0,
+    size: float = 0.0,
 ) -> Unknown:
     """Say what is known along the axes of a design; the directions it leaves out keep their prior.
 
@@ -134,7 +136,21 @@ def unknown_along(
         stretch = math.sqrt(1 + _DRAWN_VARIANCE / telling / prior**2)
         shift = _DRAWN_SHIFT / telling
     basis, rest = design.basis, design.rest_basis * prior
-    return Unknown(basis, rest, mean, covariance, center, sampling, doubt, freedom, stretch, shift)
+    return Unknown(
+        basis,
+        rest,
+        mean,
+        covariance,
+        center,
+        sampling,
+        doubt,
+        freedom,
+        drawn_rest=stretch,
+        drawn_shift=shift,
+        left_out=design.left_out,
+        turn=turn,
+        size=size,
+    )
 
 
 _DRAWN_VARIANCE = math.pi

@@ -24,14 +24,20 @@ from crowdveil.study.study import Study
 
 _LENGTHS = 10
 """From so loud on, the mean of one over the length of ballots is worth its noise."""
-_LOUD = 200
-"""From so loud on, a second step is worth half of epsilon."""
-_SQUARES = 150
-"""From so loud on, the mean squares along the axes are worth their noise."""
-_WORTH_ALL = 75
+_LOUD = 40
+"""From so loud on, a second step is worth a part of epsilon."""
+_FIRST_SHARE = 0.3
+"""What the first of two steps has of epsilon."""
+_SQUARES = 100
+"""From so loud on, the mean squares along the axes are worth a part of the first step's epsilon."""
+_SQUARES_SHARE = 0.4
+"""That part."""
+_REST = 50
 """From so many units times epsilon for each of all directions on, a second step looks along those left out by factors.
 
 That costs a little of what probabilities tell, and lets dilemmas be decided in which these directions differ."""
+_REST_SHARE = 0.3
+"""What it has of the second step's epsilon."""
 _VOTERS_NOISE, _RECORDS_NOISE = 0.05, 0.03
 """Means are clipped as far out as keeps their noise at this part of what a preference is, a priori."""
 _NEAREST_CLIP, _FURTHEST_CLIP = 0.35, 3.0
@@ -42,28 +48,35 @@ _NEAREST_CLIP, _FURTHEST_CLIP = 0.35, 3.0
 class Plan:
     """How a budget is spent. Public."""
 
-    epsilons: tuple[Epsilon, ...]
-    """Of each step; they add up to the whole."""
+    first: Epsilon
+    """Buys the means along the axes; all of these add up to the whole."""
+    squares: Epsilon | None
+    """Buys the mean squares along the axes, to correct the public design."""
+    second: Epsilon | None
+    """Buys the scores of a second step, along the axes of factors."""
+    rest: Epsilon | None
+    """Buys the scores of the second step in the directions that factors leave out."""
     by_voter: bool
     """Whether voters are the units, or records."""
-    rest: bool
-    """Whether later steps look along every direction, and not along those of the factors only."""
     lengths: bool
-    """Whether the first step buys the mean of one over a ballot's length, which tells how loud voters are."""
-    squares: bool
-    """Whether the first step buys the mean squares along the axes, to correct the public design."""
+    """Whether the first step looks at one over a ballot's length, too, which tells how loud voters are."""
     spread: bool
-    """Whether the last step buys the scatter of scores, to tell the sampling error."""
+    """Whether the second step looks at the scatter of scores, too, to tell the sampling error."""
     first_noise: float
-    """Standard deviation of the first step's noise, in units of its clip."""
+    """Standard deviation of the noise on the means, in units of their clip."""
 
     @property
-    def bought(self) -> tuple[bool, bool]:
-        """Whether the first step looks at lengths, and at squares."""
-        return self.lengths, self.squares
+    def epsilons(self) -> tuple[Epsilon, ...]:
+        """Whatever is bought, in the order in which noise is drawn."""
+        return tuple(part for part in (self.first, self.squares, self.second, self.rest) if part is not None)
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are."""
+        return 1 if self.second is None else 2
 
     def first_clip(self, study: Study) -> float:
-        """Return where the first step clips means along the axes, in units of an axis.
+        """Return where the first step clips means along the mixed axes, in units of an axis.
 
         Unclipped, the means need no model of how much voters scatter. Clipped at half of their deviation, they tell
         nearly as much as signs would.
@@ -79,31 +92,40 @@ class Plan:
         directions = design.directions
         left_out = design.rest.shape[1]
         loudness = units * epsilon.value / directions
-        half = epsilon.micro // 2
-        several = loudness >= _LOUD and half >= LEAST_MICRO  # no step with less than any may
-        epsilons = (Epsilon.of_millionths(epsilon.micro - half), Epsilon.of_millionths(half)) if several else (epsilon,)
-        rest = several and left_out > 0 and units * epsilon.value >= _WORTH_ALL * (directions + left_out)
-        looked = directions + left_out if rest else directions
-        squares = loudness >= _SQUARES and not design_known
+        first, second = _split(epsilon, 1 - _FIRST_SHARE) if loudness >= _LOUD else (epsilon, None)
+        bought = loudness >= _SQUARES and not design_known
+        first, squares = _split(first, _SQUARES_SHARE) if bought else (first, None)
+        rest = None
+        if second is not None and left_out > 0 and units * epsilon.value >= _REST * (directions + left_out):
+            second, rest = _split(second, _REST_SHARE)
         lengths = by_voter and loudness >= _LENGTHS
-        dimension = directions + lengths + (directions if squares else 0)
         return cls(
-            epsilons,
+            first,
+            squares,
+            second,
+            rest,
             by_voter=by_voter,
-            rest=rest,
             lengths=lengths,
-            squares=squares,
-            first_noise=math.sqrt(cube_variance(2 / (units * epsilons[0].value), 1.0, dimension)),
-            spread=several and _worth_the_spread(looked, units, epsilons[-1].value),
+            first_noise=math.sqrt(cube_variance(2 / (units * first.value), 1.0, directions + lengths)),
+            spread=second is not None and _worth_the_spread(directions, units, second.value),
         )
 
 
+def _split(epsilon: Epsilon, share: float) -> tuple[Epsilon, Epsilon | None]:
+    """Return what is left of an epsilon and the share taken off, if neither is less than any may be."""
+    taken = int(epsilon.micro * share)
+    if min(taken, epsilon.micro - taken) < LEAST_MICRO:
+        return epsilon, None
+    return Epsilon.of_millionths(epsilon.micro - taken), Epsilon.of_millionths(taken)
+
+
 def _worth_the_spread(directions: int, units: int, epsilon: float) -> bool:
-    """Whether bars get narrower by twice as many noisy numbers, against a public bound on the sampling variance.
+    """Whether bars get narrower by one more noisy number, against a public bound on the sampling variance.
 
     That is taken as twice what the variance is, and a unit's score as clipped where its noise is balanced.
     """
-    noise = [cube_variance(2 / (units * epsilon), 1.0, dimension) for dimension in (directions, 2 * directions)]
-    clips = [clip_in_deviations(math.sqrt(variance), None, directions) for variance in noise]
+    noise = [cube_variance(2 / (units * epsilon), 1.0, dimension) for dimension in (directions, directions + 1)]
+    prior = prior_deviation(directions)
+    clips = [clip_in_deviations(math.sqrt(variance), None, prior) for variance in noise]
     bounded, bought = (noise[i] * clips[i] ** 2 + sampling for i, sampling in enumerate((2 / units, 1 / units)))
     return bought < bounded

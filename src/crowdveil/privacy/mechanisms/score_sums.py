@@ -27,31 +27,38 @@ SQUARE_REACH = 4.0
 """Squares along an axis are kept within so many times their public mean, 1."""
 
 
-def first_sums(
-    basis: FloatArray, clip: float, by_voter: bool, lengths: bool, squares: bool, ballots: Ballots
-) -> IntArray:
-    """Add up what the first step looks at: for a preference of zero, means along the axes.
+def first_sums(mixed: FloatArray, clip: float, by_voter: bool, lengths: bool, ballots: Ballots) -> IntArray:
+    """Add up what the first step looks at: for a preference of zero, means along the mixed axes.
 
-    Of a voter her mean, of a record itself, in units of the clip; if asked, of a voter one over the number of her
-    records, which tells how much means scatter; and if asked, the mean square along each axis.
+    Of a voter her mean, of a record itself, in units of the clip; and if asked, of a voter one over the number of her
+    records, which tells how much means scatter.
     """
-    k = basis.shape[1]
-    total = np.zeros(2 * k + 1, np.int64)
-    _add_first(ballots.differences, ballots.offsets, np.ascontiguousarray(basis), clip, by_voter, total)
-    return np.concatenate([total[:k], total[k : k + lengths], total[k + 1 : k + 1 + k * squares]])
+    k = mixed.shape[1]
+    total = np.zeros(k + 1, np.int64)
+    _add_first(ballots.differences, ballots.offsets, np.ascontiguousarray(mixed), clip, by_voter, total)
+    return total[: k + lengths]
 
 
-def step_sums(basis: FloatArray, step: Step, by_voter: bool, spread: bool, ballots: Ballots) -> IntArray:
-    """Add up the scores at a step's start, in units of its clips, and if asked what their scatter is told from.
-
-    That is, by voter, the square of her clipped mean score. By record, the square of the sum of her n clipped scores,
-    over 2 n: replacing a record moves the sum by at most 2 of n, the square by at most n^2 - (n - 2)^2 = 4 (n - 1), and
-    so this by less than 2 (by at most 1/2 if n is 1).
-    """
-    total = np.zeros(len(step.clips) * (2 if spread else 1), np.int64)
-    inputs = (np.ascontiguousarray(basis), step.start, step.instrument_clips, step.clips, by_voter, spread)
-    _add_step(ballots.differences, ballots.offsets, *inputs, total)
+def square_sums(basis: FloatArray, by_voter: bool, ballots: Ballots) -> IntArray:
+    """Add up the mean square along each axis, of a voter her mean over records, of a record itself."""
+    total = np.zeros(basis.shape[1], np.int64)
+    _add_squares(ballots.differences, ballots.offsets, np.ascontiguousarray(basis), by_voter, total)
     return total
+
+
+def step_sums(mixed: FloatArray, step: Step, by_voter: bool, spread: bool, ballots: Ballots) -> IntArray:
+    """Add up the scores at a step's start, in units of its clips, and a number that tells their scatter, if asked.
+
+    That is, by voter, the mean over the axes of factors of the squares of her clipped mean scores. By record, the mean
+    over these axes of the square of the sum of her n clipped scores, over 2 n: replacing a record moves the sum by at
+    most 2 of n, the square by at most n^2 - (n - 2)^2 = 4 (n - 1), and so this by less than 2 (by at most 1/2 if n is
+    1).
+    """
+    total = np.zeros(len(step.clips) + 1, np.int64)
+    squared = len(step.clips) - step.sample.left_out if spread else 0
+    inputs = (np.ascontiguousarray(mixed), step.mixed_start, step.instrument_clips, step.clips, by_voter, squared)
+    _add_step(ballots.differences, ballots.offsets, *inputs, total)
+    return total[: len(step.clips) + spread]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -77,30 +84,45 @@ def _look(differences: Any, j: int, basis: Any, along: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def _add_first(differences: Any, offsets: Any, basis: Any, clip: float, by_voter: bool, total: Any) -> None:
-    """Add up means, then one over the length of ballots, then squares."""
+    """Add up means, then one over the length of ballots."""
     k = basis.shape[1]
     along = np.empty(k)
     means = np.empty(k)
-    sizes = np.empty(k)
     for i in range(len(offsets) - 1):
         means[:] = 0.0
+        for j in range(offsets[i], offsets[i + 1]):
+            _look(differences, j, basis, along)
+            for a in range(k):
+                if by_voter:
+                    means[a] += along[a]
+                else:
+                    total[a] += _steps(along[a] / clip)
+        records = offsets[i + 1] - offsets[i]
+        if by_voter and records > 0:
+            for a in range(k):
+                total[a] += _steps(means[a] / records / clip)
+            total[k] += _steps(2.0 / records - 1.0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_squares(differences: Any, offsets: Any, basis: Any, by_voter: bool, total: Any) -> None:
+    k = basis.shape[1]
+    along = np.empty(k)
+    sizes = np.empty(k)
+    for i in range(len(offsets) - 1):
         sizes[:] = 0.0
         for j in range(offsets[i], offsets[i + 1]):
             _look(differences, j, basis, along)
             for a in range(k):
                 size = min(along[a] * along[a] / SQUARE_REACH, 1.0)
                 if by_voter:
-                    means[a] += along[a]
                     sizes[a] += size
                 else:
-                    total[a] += _steps(along[a] / clip)
-                    total[k + 1 + a] += _steps(2.0 * size - 1.0)
+                    total[a] += _steps(2.0 * size - 1.0)
         records = offsets[i + 1] - offsets[i]
         if by_voter and records > 0:
             for a in range(k):
-                total[a] += _steps(means[a] / records / clip)
-                total[k + 1 + a] += _steps(2.0 * sizes[a] / records - 1.0)
-            total[k] += _steps(2.0 / records - 1.0)
+                total[a] += _steps(2.0 * sizes[a] / records - 1.0)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -112,7 +134,7 @@ def _add_step(
     reach: Any,
     clips: Any,
     by_voter: bool,
-    spread: bool,
+    squared: int,
     total: Any,
 ) -> None:
     k = basis.shape[1]
@@ -138,12 +160,15 @@ def _add_step(
                     steps = _steps(score)
                     total[a] += steps
                     scores[a] += steps / SCORE_STEPS
+        squares = 0.0
         for a in range(k):
             if by_voter:
                 steps = _steps(scores[a] / records)
                 total[a] += steps
-                if spread:
-                    square = steps / SCORE_STEPS
-                    total[k + a] += _steps(2.0 * square * square - 1.0)
-            elif spread:
-                total[k + a] += int(scores[a] * scores[a] / (2.0 * records) * SCORE_STEPS)
+                scores[a] = steps / SCORE_STEPS
+            if a < squared:
+                squares += scores[a] * scores[a]
+        if squared > 0 and by_voter:
+            total[k] += _steps(2.0 * squares / squared - 1.0)
+        elif squared > 0:
+            total[k] += int(squares / (2.0 * records * squared) * SCORE_STEPS)

@@ -32,10 +32,10 @@ from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, loudness, vot
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.disagreement import DISAGREEMENT
 from crowdveil.estimation.flipped_choices import TELLING
-from crowdveil.estimation.guess import DESIGN_DEVIATION, ClipEffect, Units, most_alike
+from crowdveil.estimation.guess import DESIGN_BOUND, DESIGN_DEVIATION, ClipEffect, Units, most_alike
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.record_axes import record_axes
-from crowdveil.estimation.scoring_step import STEP_DOUBT, clip_doubt, clip_in_deviations
+from crowdveil.estimation.scoring_step import STEP_DOUBT, clip_doubts, clip_in_deviations
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.indifference import REPORTS_ONE_IN, threshold_split
@@ -46,7 +46,7 @@ from crowdveil.privacy.mechanisms.reliability import reliability_split
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.score_plan import Plan
 from crowdveil.privacy.mechanisms.scores import cube_variance, expected_square
-from crowdveil.privacy.noise.distribution import Coins, CubeNoise, Spread
+from crowdveil.privacy.noise.distribution import Coins, CubeSum, Spread
 from crowdveil.study.study import Study
 
 AGREEMENT = 0.75
@@ -181,13 +181,17 @@ class _Errors:
     noise: FloatArray
     sampling: FloatArray
     doubt: float
-    """A bound on what the model may be off by along an axis, in terms of how far the last step goes there."""
+    """A bound on what the model may be off by along an axis, in terms of the estimate there."""
     rest_known: bool
     """Whether the directions that factors leave out are looked at, too."""
     first_look: float | None = None
     """Variance along each axis of what an earlier step told already, apart from its size."""
+    step_doubt: float = 0.0
+    """A bound on the length of an error of any direction, in terms of how far the last step goes."""
+    turn: float = 0.0
+    """The same in terms of the length of the preference."""
     size: float = 0.0
-    """The same in terms of the preference itself: what a clip may be off by."""
+    """A bound on what the size may be off by, relatively."""
     hoeffding: bool = False
     """Whether certainty is taken from Hoeffding's inequality, and not from the law of the noise."""
     records: int | None = None
@@ -209,16 +213,17 @@ class _Errors:
         return np.asarray(np.linalg.inv(np.linalg.inv(last) + earlier * np.eye(k)), np.float64)
 
     def doubts(self, crowd: _Typical) -> FloatArray:
-        """Return the mean bound along every axis: a part of how far the last step goes, which is about normal."""
-        k = crowd.design.directions
-        left_out = crowd.design.rest.shape[1]
-        sizes = np.repeat([crowd.deviation**2, rest_deviation(left_out) ** 2], [k, left_out])
-        before = sizes
-        if self.first_look is not None:
-            known = self.first_look + (_FIRST_DOUBT * crowd.deviation) ** 2
-            before = np.repeat([known, rest_deviation(left_out) ** 2], [k, left_out])
-        steps = self.doubt * np.sqrt(np.diag(self.noise) + before) + self.size * np.sqrt(sizes)
-        return np.asarray(math.sqrt(2 / math.pi) * steps, np.float64)
+        """Return the mean bound along every axis: a part of the preference there, which is about normal."""
+        k, left_out = crowd.design.directions, crowd.design.rest.shape[1]
+        sizes = np.repeat([crowd.deviation, rest_deviation(left_out)], [k, left_out])
+        return np.asarray(self.doubt * math.sqrt(2 / math.pi) * np.sqrt(np.diag(self.noise) + sizes**2), np.float64)
+
+    def turned(self, crowd: _Typical) -> float:
+        """Return the usual bound on the length of an error of any direction."""
+        k, left_out = crowd.design.directions, crowd.design.rest.shape[1]
+        way = (self.first_look or 0.0) + (_FIRST_DOUBT * crowd.deviation) ** 2
+        rest = left_out * rest_deviation(left_out) ** 2 if self.rest_known else 0.0
+        return self.turn * crowd.deviation * math.sqrt(k) + self.step_doubt * math.sqrt(k * way + rest)
 
     def reach(self, certainty: float) -> float:
         """Return how many deviations of the noise a margin needs for this certainty."""
@@ -296,33 +301,39 @@ def _central_errors(mechanism: Any, settings: Settings, voters: int, answers: in
     by_voter = mechanism.by_voter
     units = Units(by_voter, voters, 0 if by_voter else voters * answers, voters * answers**2)
     plan = Plan.of(design, units.count, epsilon, by_voter=by_voter, design_known=mechanism.design_known)
-    law: CubeNoise = mechanism.expected_noise(settings, voters if by_voter else max(units.count // usual, 1), epsilon)
-    dimension = law.matrix.shape[1]
-    variance = cube_variance(law.scale, 1.0, dimension)
+    law: CubeSum = mechanism.expected_noise(settings, voters if by_voter else max(units.count // usual, 1), epsilon)
+    first_cube = law.parts[0]
+    variance = cube_variance(first_cube.scale, 1.0, first_cube.matrix.shape[1])
     first_clip = plan.first_clip(study)
     effect = ClipEffect.on_voters(first_clip) if by_voter else ClipEffect.on_records(first_clip)
-    first_doubt = math.hypot(effect.doubt, 0.0 if mechanism.design_known or plan.squares else DESIGN_DEVIATION)
+    unsure = 0.0 if mechanism.design_known or plan.squares is not None else DESIGN_BOUND * DESIGN_DEVIATION
     kept = _kept(first_clip, answers) if by_voter else _kept(first_clip, 1)
     # Later steps clip by how loud voters are; the first one by how loud they would be with whole ballots.
-    if len(plan.epsilons) == 1:
+    if plan.second is None:
         longer = _kept(first_clip, usual) / kept if by_voter else 1.0
-        spread = min(1.0, 1 / first_clip**2)
-        doubt = 0.0
-        clip = first_doubt
-        first_look = None
+        spread, first_look = min(1.0, 1 / first_clip**2), None
+        step_doubt, turn, size = 0.0, effect.turn, effect.size
     else:
         scatter = loudness(1 / answers) if by_voter else None
         longer = voter_clip(answers) / voter_clip(usual) if by_voter else 1.0
-        deviations = clip_in_deviations(math.sqrt(variance), scatter, design.directions)
-        spread = 1 / (deviations**2 * (scatter or 1.0))
-        doubt = STEP_DOUBT
-        clip = clip_doubt(deviations)
+        deviations = clip_in_deviations(math.sqrt(variance), scatter, prior_deviation(design.directions))
+        spread, (turn, size) = 1 / (deviations**2 * (scatter or 1.0)), clip_doubts(deviations)
+        step_doubt, unsure = STEP_DOUBT, 0.0
         first_look = math.pi / 2 * (first_clip * plan.first_noise / kept) ** 2
     alike = SCORE_DISAGREEMENT**2 if plan.spread else most_alike(design.directions)
     sampling = float(units.sampling(np.array([spread]), 1 / answers, alike)[0])
-    gain = longer * _from_features(design) @ law.matrix
-    both = gain @ gain.T
-    return _Errors(variance * both, sampling * both, doubt, rest_known=plan.rest, first_look=first_look, size=clip)
+    along = longer * _from_features(design)
+    gain = along @ np.hstack([part.matrix for part in law.parts])
+    return _Errors(
+        np.asarray(along @ law.covariance @ along.T, np.float64),
+        np.asarray(sampling * gain @ gain.T, np.float64),
+        unsure,
+        rest_known=plan.rest is not None,
+        first_look=first_look,
+        step_doubt=step_doubt,
+        turn=turn,
+        size=size,
+    )
 
 
 def _from_features(design: Design) -> FloatArray:
@@ -350,7 +361,8 @@ def _bars(study: Study, crowd: _Typical, errors: _Errors) -> dict[str, float | N
         covariance=np.eye(k),
         center=np.zeros(k),
         sampling=errors.sampling[:k, :k],
-        doubt=errors.doubts(crowd)[:k],
+        doubt=errors.doubts(crowd)[:k] + math.sqrt(2 / math.pi) * errors.size * crowd.deviation,
+        turn=errors.turned(crowd),
     )
     bars: dict[str, float | None] = {}
     for factor, row in zip(study.factors, study.factor_map, strict=True):
@@ -389,10 +401,12 @@ def _decided(crowd: _Typical, errors: _Errors, certainty: float) -> float:
     variance = np.einsum("ij,jl,il->i", x, noise, x)
     doubts = errors.doubts(crowd)
     bias = np.abs(x) @ doubts[:k]
+    squares = np.square(x).sum(axis=1)
     if errors.rest_known:
         rest = crowd.differences @ crowd.design.rest_basis
         variance = variance + np.einsum("ij,jl,il->i", rest, errors.noise[k:, k:], rest)
         bias = bias + np.abs(rest) @ doubts[k:]
+        squares = squares + np.square(rest).sum(axis=1)
     else:
         unknown = unknown_along(
             crowd.design,
@@ -404,4 +418,5 @@ def _decided(crowd: _Typical, errors: _Errors, certainty: float) -> float:
             records=errors.records,
         )
         bias = bias + np.array([unknown.bias_bound(difference) for difference in crowd.differences])
+    bias = bias + errors.turned(crowd) * np.sqrt(squares)
     return float(np.mean((margin > 0) & (margin - bias >= errors.reach(certainty) * np.sqrt(variance))))
