@@ -24,8 +24,8 @@ from crowdveil.study.study import Study
 
 _LENGTHS = 10
 """From so loud on, the mean of one over the length of ballots is worth its noise."""
-_LOUD = 40
-"""From so loud on, a second step is worth a part of epsilon."""
+_VOTERS_LOUD, _RECORDS_LOUD = 40, 120
+"""From so loud on, a second step is worth a part of epsilon. The mean of a whole ballot scatters a third of a record."""
 _FIRST_SHARE = 0.3
 """What the first of two steps has of epsilon."""
 _SQUARES = 100
@@ -92,7 +92,11 @@ class Plan:
         directions = design.directions
         left_out = design.rest.shape[1]
         loudness = units * epsilon.value / directions
-        first, second = _split(epsilon, 1 - _FIRST_SHARE) if loudness >= _LOUD else (epsilon, None)
+        first, second = (
+            _split(epsilon, 1 - _FIRST_SHARE)
+            if loudness >= (_VOTERS_LOUD if by_voter else _RECORDS_LOUD)
+            else (epsilon, None)
+        )
         bought = loudness >= _SQUARES and not design_known
         first, squares = _split(first, _SQUARES_SHARE) if bought else (first, None)
         rest = None
