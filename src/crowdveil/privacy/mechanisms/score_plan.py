@@ -25,7 +25,7 @@ from crowdveil.study.study import Study
 _LENGTHS = 10
 """From so loud on, the mean of one over the length of ballots is worth its noise."""
 _VOTERS_LOUD, _RECORDS_LOUD = 40, 120
-"""From so loud on, a second step is worth a part of epsilon. The mean of a whole ballot scatters a third of a record."""
+"""From so loud on, a second step is worth a part of epsilon. The mean of a ballot scatters like a third of a record."""
 _FIRST_SHARE = 0.3
 """What the first of two steps has of epsilon."""
 _SQUARES = 100
