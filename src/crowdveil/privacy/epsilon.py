@@ -57,7 +57,13 @@ class Epsilon:
         """Return the epsilon of so many millionths."""
         if isinstance(micro, bool) or not isinstance(micro, int):
             raise CrowdveilError(f"epsilon in millionths is {micro!r}, and must be a whole number.")
-        return cls(str(Decimal(micro) / MICROS_PER_UNIT))
+        if not LEAST_MICRO <= micro <= GREATEST_MICRO:
+            raise CrowdveilError(
+                f"epsilon is '{Decimal(micro) / MICROS_PER_UNIT}': {_ALLOWED}. Choose one in that range."
+            )
+        epsilon = cls.__new__(cls)  # Every report of a batch names one: what a number may look like needs no reading.
+        object.__setattr__(epsilon, "micro", micro)
+        return epsilon
 
     @property
     def value(self) -> float:
