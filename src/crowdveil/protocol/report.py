@@ -45,6 +45,34 @@ def write_reports(mechanism: str, study: Study, epsilons: Epsilons, reports: Any
 
 def check_report(body: Any, terms: Terms) -> None:
     """Refuse a report that no honest device could have made under these terms."""
+    (refusal,) = refusals([body], terms)
+    if refusal is not None:
+        raise refusal
+
+
+def refusals(bodies: Sequence[Any], terms: Terms) -> list[Refusal | None]:
+    """Return for each of many reports why no honest device could have made it under these terms, or None."""
+    study = terms.settings.study
+    mechanism = _mechanism(terms.mechanism, study)
+    found: list[Refusal | None] = []
+    for body in bodies:
+        try:
+            _check_form(body, terms)
+            found.append(None)
+        except Refusal as refusal:
+            found.append(refusal)
+    formed = [place for place, refusal in enumerate(found) if refusal is None]
+    if formed:
+        read = mechanism.wire.read([bodies[place] for place in formed], study)
+        for place, honest in zip(formed, mechanism.acceptable(read, terms.settings).tolist(), strict=True):
+            if not honest:
+                told = "no honest device makes such a report: its numbers are out of range"
+                found[place] = Refusal(Reason.OUT_OF_RANGE, told)
+    return found
+
+
+def _check_form(body: Any, terms: Terms) -> None:
+    """Refuse what is no report under these terms, whatever its numbers say."""
     study = terms.settings.study
     mechanism = _mechanism(terms.mechanism, study)
     known = {"format", "study", "mechanism", "epsilon_micro", *mechanism.wire.fields}
@@ -58,8 +86,6 @@ def check_report(body: Any, terms: Terms) -> None:
     if type(body["epsilon_micro"]) is not int or body["epsilon_micro"] not in offered:
         raise Refusal(Reason.WRONG_EPSILON, f"epsilon_micro must be one of {', '.join(map(str, offered))}")
     mechanism.wire.check(body, study)
-    if not mechanism.acceptable(mechanism.wire.read([body], study), terms.settings)[0]:
-        raise Refusal(Reason.OUT_OF_RANGE, "no honest device makes such a report: its numbers are out of range")
 
 
 def read_reports(bodies: Sequence[Mapping[str, Any]], terms: Terms) -> Any:

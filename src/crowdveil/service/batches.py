@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import httpx
 
 from crowdveil.errors import Reason, Refusal
 from crowdveil.protocol.relay import Acknowledgement, Batch, BatchHead, relay_terms, sealed_digest
-from crowdveil.protocol.report import check_report
+from crowdveil.protocol.report import refusals
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.service import Service
-from crowdveil.service.store.batches import HostKey, OpenedReport
+from crowdveil.service.store.batches import OpenedReport
 from crowdveil.study.plain_data import canonical_json
 
 PATIENCE_SECONDS = 10
@@ -40,12 +41,18 @@ def take_batch(service: Service, poll: HostedPoll, batch: Batch) -> Acknowledgem
         )
     key = service.store.batches.key(poll)
     refused: Counter[str] = Counter()
-    opened: list[OpenedReport] = []
+    unsealed: list[tuple[str, Any]] = []
     for sealed in batch.sealed:
         try:
-            opened.append(_open(sealed, poll, key))
+            unsealed.append((sealed_digest(sealed), key.configuration.unseal(sealed, key.private)))
         except Refusal as refusal:
             refused[refusal.reason.value] += 1
+    opened: list[OpenedReport] = []
+    for (digest, report), fault in zip(unsealed, refusals([r for _, r in unsealed], poll.terms), strict=True):
+        if fault is None:
+            opened.append(OpenedReport(digest, canonical_json(report)))
+        else:
+            refused[fault.reason.value] += 1
     return service.store.batches.put(poll, batch.id, len(batch.sealed), opened, refused, service.today())
 
 
@@ -62,9 +69,3 @@ def _relay_key(service: Service, poll: HostedPoll) -> str:
     """Return the relay's public key: asked for once, where the poll says that the relay is."""
     known = service.store.batches.relay_key(poll.name)
     return known or service.store.batches.pin_relay_key(poll.name, ask_relay_key(relay_terms(poll).url))
-
-
-def _open(sealed: bytes, poll: HostedPoll, key: HostKey) -> OpenedReport:
-    report = key.configuration.unseal(sealed, key.private)
-    check_report(report, poll.terms)
-    return OpenedReport(sealed_digest(sealed), canonical_json(report))
