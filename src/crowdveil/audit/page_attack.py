@@ -369,8 +369,8 @@ SABOTAGES = (
     Sabotage(
         "a page that promises any place",
         "poll.js",
-        "return digest(canonicalJson({ id, place, unit,",
-        "return digest(canonicalJson({ id,",
+        "const promised = { id, place, unit,",
+        "const promised = { id,",
         "another promise while sending",
     ),
     Sabotage(

@@ -141,6 +141,10 @@ def test_releases_leave_out_who_failed_a_check_only_where_the_poll_declared_it(h
     assert {name: release.guarantee.voters for name, release in made.items()} == {"strict": 6, "lenient": 10}
     assert made["strict"].facts["selected_by"] == "attention checks passed"
     assert "selected_by" not in made["lenient"].facts
+    told = {name: hosted.get(f"/r/{name}/").text for name in made}
+    assert [name for name, page in told.items() if "Whoever failed an attention check is left out" in page] == [
+        "strict"
+    ]
 
 
 def test_what_voters_said_of_themselves_is_tallied_and_corrected(hosted):

@@ -183,4 +183,6 @@ def _promises(release: Release, words: Words) -> list[str]:
         honest = f"{100 * relayed.honest:g}"
         said.append(words("relay_everybody", epsilon=shown, delta=f"{relayed.delta:g}", honest=honest))
         said += [words("relay_both", epsilon=relayed.local), words("relay_alone")]
+    if "selected_by" in release.facts:  # A poll selects by attention checks, and by nothing else.
+        said.append(words("left_out"))
     return [*said, words("limits")]
