@@ -374,6 +374,13 @@ SABOTAGES = (
         "another promise while sending",
     ),
     Sabotage(
+        "a page that asks for free text anywhere",
+        "poll.js",
+        'place === "central" || kind !== "text"',
+        "true",
+        "free text where nobody is trusted",
+    ),
+    Sabotage(
         "a page that knows polls by their names",
         "main.js",
         "participationKey(poll.study) + link",
