@@ -12,8 +12,14 @@ import numpy as np
 from tests.real_data import MORAL_MACHINE, MORAL_MACHINE_ABOUT
 
 import crowdveil as cv
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.guarantee import paradigm
+from crowdveil.publish_groups.differences import preference_differences
+from crowdveil.publish_groups.protected import experiment_protected_groups, preview_groups
+from crowdveil.request import Request
 
 RELEASES = 100
+PREFERENCES = 30
 MAPPING = Path(__file__).parents[2] / "examples/moral-machine-about.toml"
 
 
@@ -31,15 +37,32 @@ def main() -> None:
     )
     widths = [(exact[name].high - exact[name].low) / 2 for name in shown[:2]]
     print(f"| without privacy | {cells} | {np.mean(widths):.2f} |")
-    for paradigm in ("alcp", "rlcp", "vlcp", "aldp", "rldp", "vldp"):
+    for name in ("alcp", "rlcp", "vlcp", "aldp", "rldp", "vldp"):
         told, widths = dict.fromkeys(exact, 0), []
         for seed in range(RELEASES):
-            made = cv.effects_for_experiments(ballots, paradigm, epsilon=1, seed=seed, by="gender")
+            made = cv.effects_for_experiments(ballots, name, epsilon=1, seed=seed, by="gender")
             for one in made.effects.differences:
                 told[one.factor] += one.told_apart
                 widths += [(one.high - one.low) / 2] if one.factor in shown[:2] else []
-        cells = " | ".join(f"{told[name]} %" for name in shown)
-        print(f"| `{paradigm}` | {cells} | {np.median(widths):.2f} |", flush=True)
+        cells = " | ".join(f"{told[factor]} %" for factor in shown)
+        print(f"| `{name}` | {cells} | {np.median(widths):.2f} |", flush=True)
+    by_secret_group(ballots)
+
+
+def by_secret_group(ballots: cv.Ballots) -> None:
+    """Print what the preferences of groups whose members are secret tell, voters being protected by an aggregator."""
+    asked = preview_groups(ballots, "gender", Request(paradigm("vlcp"), Epsilon(1)))
+    told, widths, sizes = 0, [], []
+    for seed in range(PREFERENCES):
+        made = experiment_protected_groups(ballots, asked, seed).releases
+        sizes.append([release.facts["group_voters"] for release in made.values()])
+        for one in preference_differences(made):
+            told += one.told_apart
+            widths.append((one.high - one.low) / 2)
+    print(
+        f"release --by gender, vlcp: {told} of {len(widths)} differences told, "
+        f"off by up to {np.median(widths):.2f}; voters {np.mean(sizes, axis=0).round().tolist()}"
+    )
 
 
 if __name__ == "__main__":

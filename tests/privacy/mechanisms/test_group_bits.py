@@ -24,7 +24,7 @@ Q = Fraction(1, 3)
 CLIP = 1
 STUDY = synthetic_study(2, 4)
 GROUPING = Grouping("side", ("a", "b"))
-VOTERS = [(n, scores, group) for n in (1, 2) for scores in product((-4, 0, 1), repeat=2) for group in (-1, 0, 1)]
+VOTERS = [(n, scores, group) for n in (1, 2) for scores in product((-4, 1), repeat=2) for group in (-1, 0, 1)]
 """Numbers of records, their summed scores along two axes, and the group."""
 
 
