@@ -82,6 +82,16 @@ def test_of_several_a_noisy_report_tells_one_option_and_whether_it_was_ticked(wr
         check_about({"travel": wrong}, poll)
 
 
+def test_what_is_wrong_with_an_answer_is_told():
+    for question, wrong, told in (
+        (NUMBER, 19, "must be the first number of its range of 10, from 18, got 19"),
+        (SEVERAL, ["bike", "bus"], "must list its options once each, in their order"),
+        (SCALE, 6, "must be a whole number from 1 to 5, got 6"),
+    ):
+        with pytest.raises(Refusal, match=told):
+            check_about({question["id"]: wrong}, asking({**question, "required": False}))
+
+
 def test_a_question_that_has_to_be_answered_is_asked_for():
     with pytest.raises(Refusal, match="question years has to be answered"):
         check_about({"trust": 2}, asking(NUMBER, SCALE))

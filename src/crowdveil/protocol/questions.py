@@ -158,7 +158,9 @@ class Question:
     def check_exact(self, answer: Any) -> None:
         """Raise a ValueError if no honest device of a central poll sends this."""
         if self.exact(answer) != answer:
-            raise ValueError(f"must be the first number of a range of {self.step} from {self.low}, or options in order")
+            numbers = f"be the first number of its range of {self.step}, from {self.low}"
+            wanted = "list its options once each, in their order" if isinstance(answer, list) else numbers
+            raise ValueError(f"must {wanted}, got {answer!r}")
 
     def check_noisy(self, answer: Any) -> None:
         """Raise a ValueError if no honest device of a distributed poll reports this."""
