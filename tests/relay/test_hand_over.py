@@ -17,7 +17,7 @@ from tests.service.voters import reports
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.relay import (
     DIGEST_HEADER,
-    MOST_AT_ONCE,
+    LARGEST_HAND_OVER,
     SEALED_LENGTH,
     SIGNATURE_HEADER,
     Batch,
@@ -72,7 +72,7 @@ def test_whatever_waits_no_batch_is_below_its_size_and_none_is_left_behind_that_
                 left -= going
             assert left == (waiting if waiting < size else 0)
     assert due(1573, 500, over=False) == 1073
-    assert due(10**6, 500, over=False) == MOST_AT_ONCE
+    assert due(10**6, 500, over=False) == LARGEST_HAND_OVER
 
 
 @SQLITE

@@ -38,7 +38,7 @@ PADDED_LENGTH = 512
 """Bytes of every report before it is sealed, whatever it says: spaces fill it up."""
 SEALED_LENGTH = 65 + PADDED_LENGTH + 16
 """Bytes of every sealed report: a point of the curve, the padded report, a tag."""
-MOST_AT_ONCE = 2 * LARGEST_BATCH
+LARGEST_HAND_OVER = 2 * LARGEST_BATCH
 """Reports that a relay hands over at once: what a host holds in memory has a bound, whatever has piled up."""
 DIGEST_HEADER = "Content-Digest"
 """The HTTP header with a batch's SHA-256 (RFC 9530): what is signed is known before the first sealed report comes."""

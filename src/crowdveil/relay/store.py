@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, Select, Table, delete, func, insert, sel
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import Entry, State
 from crowdveil.protocol.relay import (
-    MOST_AT_ONCE,
+    LARGEST_HAND_OVER,
     Acknowledgement,
     Batch,
     new_batch_id,
@@ -270,7 +270,7 @@ def _put(connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], t
     return outcomes
 
 
-def due(waiting: int, batch: int, over: bool, most: int = MOST_AT_ONCE) -> int:
+def due(waiting: int, batch: int, over: bool, most: int = LARGEST_HAND_OVER) -> int:
     """Return how many of the reports that wait are handed over now, as one batch: 0, or ``batch`` and more.
 
     Until the poll is over, ``batch`` reports stay back and all others go: a larger batch hides better. So the rest of a

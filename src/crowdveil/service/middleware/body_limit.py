@@ -8,12 +8,12 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crowdveil.errors import Reason
-from crowdveil.protocol.relay import MOST_AT_ONCE, SEALED_LENGTH
+from crowdveil.protocol.relay import LARGEST_HAND_OVER, SEALED_LENGTH
 from crowdveil.service.api.errors import error_response
 
 LARGEST_OTHER = 1 << 20
 """Of what is neither a report nor a ballot: dilemmas to decide, a host's files."""
-LARGEST_BATCH_BYTES = MOST_AT_ONCE * SEALED_LENGTH
+LARGEST_BATCH_BYTES = LARGEST_HAND_OVER * SEALED_LENGTH
 """Of what a relay hands over at once."""
 _BATCH = re.compile(r"/api/polls/[^/]+/batches/[^/]+")
 
