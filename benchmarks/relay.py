@@ -60,17 +60,20 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seconds", type=float, default=1.0, help="how long each round takes")
     arguments.add_argument("--rounds", type=int, default=5)
-    arguments.add_argument("--most", type=int, default=20_000, help="how many sealed reports are made beforehand")
+    arguments.add_argument("--most", type=int, default=60_000, help="how many sealed reports are made beforehand")
     given = arguments.parse_args()
     rates: dict[str, list[float]] = {"durable": [], "nothing": []}
     acknowledged = 0
     with tempfile.TemporaryDirectory() as folder:
         bodies = _set_up(folder, given.most)
         with _process(_run_relay, folder, "relay") as durable, _process(_run_nothing, folder, "twin") as nothing:
-            for _ in range(given.rounds):
+            each = given.most // given.rounds
+            for number in range(given.rounds):
                 for kind, port in (("durable", durable), ("nothing", nothing)):
-                    left = bodies[acknowledged:]
-                    tokens, seconds = asyncio.run(load(port, left, given.seconds, "shuffled", SEALED_TYPE))
+                    fresh = bodies[number * each : (number + 1) * each]
+                    tokens, seconds = asyncio.run(load(port, fresh, given.seconds, "shuffled", SEALED_TYPE))
+                    if len(tokens) > each // 2:
+                        sys.exit("sealed reports were sent twice, which a host refuses: give a larger --most")
                     rates[kind].append(len(tokens) / seconds)
                     acknowledged += len(tokens) if kind == "durable" else 0
         with open_store(_address(folder, "host")) as store:
@@ -96,7 +99,7 @@ def main() -> None:
     print(f"only decrypted                        {bare:8,.0f} sealed reports/s")
     print(f"ratio                                 {stored / opening / bare:8.2f}")
     print(f"{acknowledged:,} acknowledged, {stored:,} at the host")
-    sys.exit(0 if stored == min(acknowledged, given.most) else 1)
+    sys.exit(0 if stored == acknowledged else 1)
 
 
 def _set_up(folder: str, most: int) -> list[bytes]:
