@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Table, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import Entry, State
@@ -26,7 +26,7 @@ from crowdveil.protocol.relay import (
 from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.relay import schema
 from crowdveil.relay.poll import RelayedPoll, check_unchanged
-from crowdveil.service.store.database import Database, alone, connect, migrate, rows_at_once
+from crowdveil.service.store.database import Database, alone, connect, migrate, rows_among, rows_at_once
 from crowdveil.service.store.submissions import MOST_LINKS, Outcome
 from crowdveil.study.plain_data import canonical_json
 
@@ -156,13 +156,14 @@ class RelayStore:
         """Return what would become of a sealed report under a report id: None if it could be stored."""
         poll = self.known(name)
         with self.database.reading() as connection:
-            waiting = connection.execute(_among(schema.sealed, name, [id], "batch")).one_or_none()
+            among = {"poll_id": name, "ids": [id]}
+            waiting = connection.execute(_BATCH_OF, among).one_or_none()
             if waiting is not None:
                 return Status.ALREADY_STORED if waiting.batch is None else Reason.HANDED_OVER
-            spent = connection.execute(_among(schema.spent, name, [id], "withdrawn")).one_or_none()
+            spent = connection.execute(_SPENT, among).one_or_none()
             if spent is not None:
                 return Reason.WITHDRAWN if spent.withdrawn else Reason.HANDED_OVER
-            invited = poll.entry is Entry.OPEN or connection.scalar(_among(schema.link, name, [id])) is not None
+            invited = poll.entry is Entry.OPEN or connection.scalar(_INVITED, among) is not None
             return None if invited else Reason.UNKNOWN_BALLOT
 
     def withdraw(self, name: str, id: str) -> bool:
@@ -242,11 +243,10 @@ def open_relay_store(address: str) -> Iterator[RelayStore]:
 def _put(connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], today: date) -> list[Outcome]:
     """Store what may be stored of one poll, inside a transaction that locks it."""
     locked = _lock(connection, poll.name)
-    ids = [row.id for row in rows]
-    stored = {row.id: bytes(row.body) for row in connection.execute(_among(schema.sealed, poll.name, ids, "body"))}
-    spent = {row.id: row.withdrawn for row in connection.execute(_among(schema.spent, poll.name, ids, "withdrawn"))}
-    links = poll.entry is Entry.LINKS
-    invited = set(connection.scalars(_among(schema.link, poll.name, ids))) if links else set(ids)
+    among = {"poll_id": poll.name, "ids": [row.id for row in rows]}
+    stored = {row.id: bytes(row.body) for row in connection.execute(_STORED, among)}
+    spent = {row.id: row.withdrawn for row in connection.execute(_SPENT, among)}
+    invited = frozenset(connection.scalars(_INVITED, among) if poll.entry is Entry.LINKS else among["ids"])
     outcomes: list[Outcome] = []
     new: list[SealedRow] = []
     for row in rows:
@@ -265,7 +265,7 @@ def _put(connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], t
             stored[row.id] = row.body
             new.append(row)
     if new:
-        connection.execute(insert(schema.sealed), [{"poll": r.poll, "id": r.id, "body": r.body} for r in new])
+        connection.execute(_INSERT, [{"poll": r.poll, "id": r.id, "body": r.body} for r in new])
         _add(connection, poll.name, len(new))
     return outcomes
 
@@ -298,17 +298,19 @@ def _draw_batch(connection: Connection, name: str, size: int, over: bool) -> str
 
 def _lock(connection: Connection, name: str) -> Row[Any]:
     """Wait until nobody else writes for a poll."""
-    table = schema.poll
-    asked: Select[Any] = select(table.c.closed, table.c.participants).where(table.c.id == name).with_for_update()
-    return connection.execute(asked).one()
+    return connection.execute(_LOCK, {"poll_id": name}).one()
 
 
 def _add(connection: Connection, name: str, more: int) -> None:
-    table = schema.poll
-    connection.execute(update(table).where(table.c.id == name).values(participants=table.c.participants + more))
+    connection.execute(_ADD, {"poll_id": name, "more": more})
 
 
-def _among(table: Table, name: str, ids: Sequence[str], *columns: str) -> Select[Any]:
-    """Ask for these columns of the rows with given ids."""
-    wanted = (table.c[column] for column in columns)
-    return select(table.c.id, *wanted).where(table.c.poll == name, table.c.id.in_(ids))
+# The statements are put together once: at thousands of reports a second, doing it each time would show.
+_POLL = schema.poll.c.id == bindparam("poll_id")
+_LOCK: Select[Any] = select(schema.poll.c.closed, schema.poll.c.participants).where(_POLL).with_for_update()
+_ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
+_STORED = rows_among(schema.sealed, "body")
+_BATCH_OF = rows_among(schema.sealed, "batch")
+_SPENT = rows_among(schema.spent, "withdrawn")
+_INVITED = rows_among(schema.link)
+_INSERT = insert(schema.sealed)

@@ -22,7 +22,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, Select, Table, bindparam, create_engine, event, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
@@ -122,6 +122,12 @@ def rows_at_once(rows: Sequence[T]) -> Iterator[Sequence[T]]:
     """Give as many rows as one statement takes, until all are given."""
     for start in range(0, len(rows), ROWS_AT_ONCE):
         yield rows[start : start + ROWS_AT_ONCE]
+
+
+def rows_among(table: Table, *columns: str) -> Select[Any]:
+    """Ask for these columns of the rows of a poll (``poll_id``) with given ids (``ids``)."""
+    ids = table.c.id.in_(bindparam("ids", expanding=True))
+    return select(table.c.id, *(table.c[name] for name in columns)).where(table.c.poll == bindparam("poll_id"), ids)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Row, Select, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from crowdveil.ballots import Ballots, concatenate
@@ -24,7 +24,7 @@ from crowdveil.records import dilemmas_between
 from crowdveil.service.groupings import group_labels, group_of, grouping_questions
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store import schema
-from crowdveil.service.store.database import ROWS_AT_ONCE, Database, rows_at_once
+from crowdveil.service.store.database import ROWS_AT_ONCE, Database, rows_among, rows_at_once
 from crowdveil.service.store.polls import Polls
 
 MOST_LINKS = 100_000
@@ -251,16 +251,10 @@ _LOCK = select(schema.poll.c.closed, schema.poll.c.participants, schema.poll.c.p
 _ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
 
 
-def _among(table: Table, *columns: str) -> Select[Any]:
-    """Ask for these columns of the rows with given ids."""
-    ids = table.c.id.in_(bindparam("ids", expanding=True))
-    return select(table.c.id, *(table.c[name] for name in columns)).where(table.c.poll == bindparam("poll_id"), ids)
-
-
 _INSERT = {True: insert(schema.report), False: insert(schema.ballot)}
-_STORED = {True: _among(schema.report, "body", "about"), False: _among(schema.ballot, "records", "about")}
-_BARRED = _among(schema.withdrawal)
-_INVITED = _among(schema.link)
+_STORED = {True: rows_among(schema.report, "body", "about"), False: rows_among(schema.ballot, "records", "about")}
+_BARRED = rows_among(schema.withdrawal)
+_INVITED = rows_among(schema.link)
 
 
 def _put(connection: Connection, poll: HostedPoll, rows: Sequence[SubmissionRow], today: date) -> list[Outcome]:
