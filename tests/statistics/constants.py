@@ -2,12 +2,15 @@
 
 python tests/statistics/constants.py plan MECHANISM UNITS_TIMES_EPSILON POPULATIONS [NAME=VALUE ...]
 python tests/statistics/constants.py sizes MECHANISM POPULATIONS CLIP ...
+python tests/statistics/constants.py errors MECHANISM POPULATIONS LOUDNESS ...
 
 ``plan`` tells what stated probabilities lose against the true shares (divergence, in thousandths), with the constants
 of ``score_plan`` as they are, and then with each of the others given, as the difference and its standard error.
 ``sizes`` tells how much larger than the pooled probit an unshrunk estimate comes out without noise, by where the first
 step clips means (c1.5: in units of an axis) or the second step scores (d3: in deviations): what is corrected, on
-average, and what is left to doubt.
+average, and what is left to doubt. ``errors`` tells what is left of it without noise, as releases correct it, at so
+many units times epsilon for each factor: the size against that of the crowd's exact preference along the factors (mean
+and deviation), and the length of the rest of the error, relative to the preference (root mean square, and the largest).
 """
 
 from __future__ import annotations
@@ -21,8 +24,13 @@ from populations import release
 from varied import LENGTHS, varied_population
 
 from crowdveil.estimation import guess, scoring_step
+from crowdveil.estimation.crowd_preference import crowd_preference
+from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms import score_plan
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import CENTRAL
+from crowdveil.privacy.noise.silent_noise import SilentNoise
 from crowdveil.study.bundled import load_study
 
 _STUDY = load_study("moral-machine")
@@ -62,12 +70,12 @@ def sizes(mechanism: str, populations: str, *clips: str) -> None:
         first, loud = (value, 1e12) if kind == "c" else (3.0, 0.0)
         rng, ratios = np.random.default_rng(3), []
         with (
-            mock.patch.multiple(score_plan, _LOUD=loud, _SQUARES=1e12, _WORTH_ALL=1e12),
+            mock.patch.multiple(score_plan, _VOTERS_LOUD=loud, _RECORDS_LOUD=loud, _SQUARES=1e12, _REST=1e12),
             mock.patch.object(score_plan.Plan, "first_clip", lambda self, study, first=first: first),
             mock.patch.object(guess, "clip_in_deviations", lambda *given, value=value: value),
             mock.patch.object(scoring_step, "_INFLATION", 0.0),
-            mock.patch.object(guess.ClipEffect, "on_voters", classmethod(lambda cls, clip: cls(0.0, 0.2))),
-            mock.patch.object(guess.ClipEffect, "on_records", classmethod(lambda cls, clip: cls(0.0, 0.2))),
+            mock.patch.object(guess.ClipEffect, "on_voters", classmethod(lambda cls, clip: cls(0.0, 0.2, 0.1))),
+            mock.patch.object(guess.ClipEffect, "on_records", classmethod(lambda cls, clip: cls(0.0, 0.2, 0.1))),
         ):
             for number in range(int(populations)):
                 population = varied_population(_STUDY, rng, LENGTHS[number % len(LENGTHS)])
@@ -78,5 +86,30 @@ def sizes(mechanism: str, populations: str, *clips: str) -> None:
         print(f"| {mechanism} | {clip} | {np.mean(ratios):.3f} | {np.std(ratios):.3f} |", flush=True)
 
 
+def errors(mechanism: str, populations: str, *loudness: str) -> None:
+    """Print what remains without noise, over populations whose dilemmas the generator drew."""
+    made, settings, design = CENTRAL[mechanism], Settings(_STUDY, _STUDY.norm_bound), public_design(_STUDY)
+    factors = _STUDY.factor_matrix.astype(np.float64)
+    for loud in loudness:
+        rng, found = np.random.default_rng(11), []
+        for _ in range(int(populations)):
+            population = varied_population(_STUDY, rng)
+            crowd = replace(population, asked=np.ones_like(population.asked)).crowd(2500, rng)
+            by_voter = mechanism == "voter-score"
+            exact = crowd_preference(crowd, weighting="voters" if by_voter else "choices", directions=factors)
+            truth = np.linalg.pinv(design.basis) @ factors @ _STUDY.factor_map @ exact.preference
+            units = crowd.voters if by_voter else crowd.records
+            epsilon = Epsilon(round(float(loud) * design.directions / units, 6))
+            unknown = made.release(made.measure(crowd, settings, epsilon), settings, epsilon, SilentNoise()).unknown
+            # Along the design's own axes, whatever the release's are.
+            along = unknown.along_factors(np.linalg.pinv(design.basis))
+            center = along @ unknown.basis @ unknown.center
+            size = center @ truth / (truth @ truth)
+            found.append((size, np.linalg.norm(center - size * truth) / np.linalg.norm(truth)))
+        size, turned = np.array(found).T
+        rest = f"{np.sqrt(np.mean(turned**2)):.3f} | {turned.max():.3f}"
+        print(f"| {mechanism} | {loud} | {size.mean():.3f} | {size.std():.3f} | {rest} |", flush=True)
+
+
 if __name__ == "__main__":
-    {"plan": plan, "sizes": sizes}[sys.argv[1]](*sys.argv[2:])
+    {"plan": plan, "sizes": sizes, "errors": errors}[sys.argv[1]](*sys.argv[2:])

@@ -148,7 +148,8 @@ def coverage(
         assert made.unknown is not None
         covered.append((low <= truth) & (truth <= high))
         widths.append((high - low) / 2)
-        misses.append(study.factor_map @ made.unknown.basis @ made.unknown.center - truth)
+        along = made.unknown.along_factors(study.factor_map)
+        misses.append(along @ made.unknown.basis @ made.unknown.center - truth)
     return Coverage(
         np.mean(covered, axis=0), np.median(widths, axis=0), np.sqrt(np.mean(np.square(misses), axis=0)), runs
     )

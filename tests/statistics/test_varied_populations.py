@@ -6,6 +6,7 @@ from constants import losses
 from populations import release
 from varied import varied_population
 
+from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.study.bundled import load_study
 
@@ -18,8 +19,7 @@ def coverage(mechanism, voters, epsilon, populations, seed):
     for number in range(populations):
         population = varied_population(MACHINE, rng, (1, 1, 2, 2, 3, 4))
         made = release(mechanism, population.crowd(voters, rng), Epsilon(epsilon), 100 * seed + number, drawn=False)
-        basis = made.unknown.basis[:, : len(population.value)]
-        truth = MACHINE.factor_map @ basis @ population.value
+        truth = MACHINE.factor_map @ public_design(MACHINE).basis @ population.value
         low, high = made.factor_intervals.T
         covered.append((low <= truth) & (truth <= high))
     return np.array(covered)
@@ -45,6 +45,7 @@ def test_short_ballots_of_other_dilemmas_are_covered(mechanism, voters, epsilon)
 @pytest.mark.parametrize("loud", [500, 1600, 5000])
 def test_no_other_plan_states_much_better_probabilities(mechanism, loud):
     usual = losses(mechanism, loud, 16)
-    for other in ({"_VOTERS_NOISE": 0.1}, {"_RECORDS_NOISE": 0.1}, {"_LOUD": 400}, {"_SQUARES": 400}):
+    louder = {"_VOTERS_LOUD": 400, "_RECORDS_LOUD": 400}
+    for other in ({"_VOTERS_NOISE": 0.1}, {"_RECORDS_NOISE": 0.1}, louder, {"_SQUARES": 400}, {"_FIRST_SHARE": 0.5}):
         more = losses(mechanism, loud, 16, **other) - usual
         assert more.mean() > -0.25 * usual.mean() - 5 * more.std() / 4

@@ -118,11 +118,15 @@ class AxisSample:
 
     @cached_property
     def mixing(self) -> FloatArray:
-        """The map to the mixed axes: those of factors among themselves, and the others among themselves."""
+        """The map to the mixed axes: those of factors among themselves, and the others among themselves.
+
+        Every other axis is turned around before. Studies name the pole that most people prefer last, or first: without
+        that, what a crowd prefers would gather along the one mixed axis that is the sum of all.
+        """
         k = self.along.shape[1] - self.left_out
         blocks = np.zeros((k + self.left_out, k + self.left_out))
         blocks[:k, :k], blocks[k:, k:] = mixing(k), mixing(self.left_out)
-        return blocks
+        return np.asarray((-1.0) ** np.arange(len(blocks))[:, None] * blocks, np.float64)
 
     @cached_property
     def mean_squares(self) -> FloatArray:
