@@ -50,7 +50,7 @@ def test_tables_pictures_and_the_file_can_be_taken_away(site, tmp_path):
     assert effects_from_dict(site.get(f"/api/effects/{one.id}").json()) == one.read()
     (listed, *_) = site.get("/api/polls/preferred/effects").json()["effects"][::-1]
     assert (listed["id"], listed["question"], listed["groups"]) == (one.id, "age", ["young", "old"])
-    assert listed["epsilon"] == 15
+    assert listed["epsilon"] == 40
 
 
 @pytest.mark.parametrize(
