@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx
@@ -12,7 +13,8 @@ from crowdveil.protocol.relay import Acknowledgement, Batch, BatchHead, relay_te
 from crowdveil.protocol.report import refusals
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.service import Service
-from crowdveil.service.store.batches import OpenedReport
+from crowdveil.service.store.batches import HostKey, OpenedReport
+from crowdveil.service.store.database import rows_at_once
 from crowdveil.study.plain_data import canonical_json
 
 PATIENCE_SECONDS = 10
@@ -41,18 +43,9 @@ def take_batch(service: Service, poll: HostedPoll, batch: Batch) -> Acknowledgem
         )
     key = service.store.batches.key(poll)
     refused: Counter[str] = Counter()
-    unsealed: list[tuple[str, Any]] = []
-    for sealed in batch.sealed:
-        try:
-            unsealed.append((sealed_digest(sealed), key.configuration.unseal(sealed, key.private)))
-        except Refusal as refusal:
-            refused[refusal.reason.value] += 1
     opened: list[OpenedReport] = []
-    for (digest, report), fault in zip(unsealed, refusals([r for _, r in unsealed], poll.terms), strict=True):
-        if fault is None:
-            opened.append(OpenedReport(digest, canonical_json(report)))
-        else:
-            refused[fault.reason.value] += 1
+    for some in rows_at_once(batch.sealed):
+        opened += _open(some, poll, key, refused)
     return service.store.batches.put(poll, batch.id, len(batch.sealed), opened, refused, service.today())
 
 
@@ -69,3 +62,19 @@ def _relay_key(service: Service, poll: HostedPoll) -> str:
     """Return the relay's public key: asked for once, where the poll says that the relay is."""
     known = service.store.batches.relay_key(poll.name)
     return known or service.store.batches.pin_relay_key(poll.name, ask_relay_key(relay_terms(poll).url))
+
+
+def _open(batch: Sequence[bytes], poll: HostedPoll, key: HostKey, refused: Counter[str]) -> Iterator[OpenedReport]:
+    """Open sealed reports and check them together; count those that are refused, by reason."""
+    unsealed: list[tuple[str, Any]] = []
+    for sealed in batch:
+        try:
+            unsealed.append((sealed_digest(sealed), key.configuration.unseal(sealed, key.private)))
+        except Refusal as refusal:
+            refused[refusal.reason.value] += 1
+    faults = refusals([report for _, report in unsealed], poll.terms)
+    for (digest, report), fault in zip(unsealed, faults, strict=True):
+        if fault is None:
+            yield OpenedReport(digest, canonical_json(report))
+        else:
+            refused[fault.reason.value] += 1
