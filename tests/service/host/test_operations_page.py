@@ -19,7 +19,8 @@ def test_every_setting_is_in_the_docs():
 
 
 def test_every_poll_setting_is_in_the_tutorial():
-    text = (PAGE.parent / "tutorial-host.md").read_text(encoding="utf-8").split("## 2.")[1].split("\n## ")[0]
+    tutorial = (PAGE.parent / "tutorial-host.md").read_text(encoding="utf-8")
+    text = tutorial.split("### The same as a file")[1].split("\n### ")[0]
     listed = {
         name for line in text.splitlines() if line.startswith("| `") for name in line.split("|")[1].split("`")[1::2]
     }
