@@ -42,7 +42,7 @@ class CorrectedFit(ScoreFit):
 
     doubt: FloatArray
     tilt: FloatArray
-    """Covariance of the center over the errors of what was told of the dilemmas."""
+    """Covariance of the center over the errors of what was told of the dilemmas, and the draw of their sample."""
 
 
 def fit_mean_scores(
@@ -57,11 +57,14 @@ def fit_mean_scores(
     usual = _Crowd(axes, DISAGREEMENT).fit(scores, covariance, np.zeros(len(scores)))
     others = [_Crowd(axes, tau).fit(scores, covariance, usual.common) for tau in OTHER_DISAGREEMENTS]
     apart = np.max([np.abs(other.center - usual.center) for other in others], axis=0)
-    told, untold = np.zeros_like(covariance), np.zeros_like(covariance)
+    shown = axes.scores * (2 * ndtr(usual.seen) - 1)[:, None]
+    shown -= shown.mean(axis=0)
+    # A sample stands for the dilemmas: in loud polls, that is what is least known.
+    told = usual.gain @ (shown.T @ shown / len(shown) ** 2) @ usual.gain.T
+    untold = np.zeros_like(covariance)
     if dilemmas is not None:
-        shown = axes.scores * (2 * ndtr(usual.seen) - 1)[:, None]
-        moved = usual.gain @ ((shown - shown.mean(axis=0)).T @ dilemmas.moments / len(shown))
-        told, untold = moved @ dilemmas.noise @ moved.T, moved @ dilemmas.untold @ moved.T
+        moved = usual.gain @ (shown.T @ dilemmas.moments / len(shown))
+        told, untold = told + moved @ dilemmas.noise @ moved.T, moved @ dilemmas.untold @ moved.T
     return CorrectedFit(
         usual.mean,
         usual.covariance + told + untold + np.diag(apart**2) / 4,
