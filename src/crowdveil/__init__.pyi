@@ -52,6 +52,8 @@ from crowdveil.publish_effects.request import Weights as Weights
 from crowdveil.publish_effects.request import preview_effects as preview_effects
 from crowdveil.publish_effects.together import preview_together as preview_together
 from crowdveil.publish_effects.together import publish_together as publish_together
+from crowdveil.publish_groups.publish import release_by as release_by
+from crowdveil.publish_groups.releases import GroupReleases as GroupReleases
 from crowdveil.releases import Release as Release
 from crowdveil.releases import read_release as read_release
 from crowdveil.request import Preview as Preview

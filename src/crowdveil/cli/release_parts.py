@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from crowdveil.ballots import BallotSource
     from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.publish_effects.together import Together
-    from crowdveil.publish_groups.protected import GroupsPreview, MadeGroups
-    from crowdveil.releases import Release
+    from crowdveil.publish_groups.protected import GroupsPreview
+    from crowdveil.publish_groups.releases import GroupReleases
     from crowdveil.request import Request
 
 
@@ -33,25 +33,20 @@ def release_by_group(
     as_json: bool,
 ) -> None:
     """Make and write a release for each group, and show what differs between them."""
-    from crowdveil.privacy.guarantee import Unit
+    from crowdveil.publish_groups.publish import secret_groups
 
     if not dry_run and out_path is None:
         raise CrowdveilError("say where to write the releases: --out release.json (or look first with --dry-run)")
     if not dry_run and experiment_seed is None and account is None:
         raise CrowdveilError("releases must be charged to a ledger: give --ledger L")
-    if request.paradigm.unit is Unit.VOTER and not public_groups:
+    if secret_groups(request, public_groups=public_groups, smallest=smallest):
         made = _secret_groups(source, request, by, smallest, account, out_path, experiment_seed, dry_run, as_json)
     else:
-        if smallest:
-            raise CrowdveilError("--smallest merges groups by noisy counts: where groups are public, leave it out")
         made = _public_groups(source, request, by, account, experiment_seed, dry_run, as_json)
     if made is None or out_path is None:
         return
-    from crowdveil.publish_groups.differences import group_paths
-
-    paths = group_paths(out_path, list(made.releases))
-    made.save(paths)
-    show(_plain(made.releases, paths), as_json, lambda: _print_groups(by, made.releases, paths))
+    paths = made.save(out_path)
+    show(_plain(made, paths), as_json, lambda: _print_groups(made, paths))
     if experiment_seed is not None:
         tell("Experiment: made with floating-point noise, these releases protect nobody.")
 
@@ -66,10 +61,10 @@ def _secret_groups(
     experiment_seed: int | None,
     dry_run: bool,
     as_json: bool,
-) -> MadeGroups | None:
+) -> GroupReleases | None:
     from crowdveil.privacy.mechanisms.grouping import OTHERS
-    from crowdveil.publish_groups.differences import group_paths
     from crowdveil.publish_groups.protected import charged_groups, experiment_protected_groups, preview_groups
+    from crowdveil.publish_groups.releases import group_paths
 
     asked = preview_groups(source, by, request)
     if dry_run:
@@ -108,9 +103,9 @@ def _public_groups(
     experiment_seed: int | None,
     dry_run: bool,
     as_json: bool,
-) -> MadeGroups | None:
-    from crowdveil.publish_groups.protected import MadeGroups
+) -> GroupReleases | None:
     from crowdveil.publish_groups.public import experiment_groups, groups_of, release_groups
+    from crowdveil.publish_groups.releases import GroupReleases
 
     groups = groups_of(source, by, request)
     if dry_run:
@@ -119,9 +114,9 @@ def _public_groups(
         show(data, as_json, lambda: _say_dry_run(by, sizes, request))
         return None
     if experiment_seed is not None:
-        return MadeGroups(experiment_groups(groups, request, experiment_seed))
+        return GroupReleases(by, experiment_groups(groups, request, experiment_seed))
     assert account is not None  # checked before
-    return MadeGroups(release_groups(groups, request, account))
+    return GroupReleases(by, release_groups(groups, request, account))
 
 
 def _say_dry_run(by: str, sizes: Mapping[str, int], request: Request) -> None:
@@ -130,29 +125,26 @@ def _say_dry_run(by: str, sizes: Mapping[str, int], request: Request) -> None:
     say(f"Each would be charged {request.epsilon} for its own people.")
 
 
-def _plain(made: Mapping[str, Release], paths: Mapping[str, Path]) -> dict[str, object]:
+def _plain(made: GroupReleases, paths: Mapping[str, Path]) -> dict[str, object]:
     from dataclasses import asdict
-
-    from crowdveil.publish_groups.differences import preference_differences
 
     return {
         "releases": {label: str(path) for label, path in paths.items()},
-        "digests": {label: release.digest for label, release in made.items()},
-        "differences": [asdict(one) for one in preference_differences(made)],
+        "digests": {label: release.digest for label, release in made.releases.items()},
+        "differences": [asdict(one) for one in made.differences],
     }
 
 
-def _print_groups(by: str, made: Mapping[str, Release], paths: Mapping[str, Path]) -> None:
-    from crowdveil.publish_groups.differences import preference_differences
-
-    first = next(iter(made.values()))
-    rows = Table(f"Preferences by {by}", "factor", "from -", "to +", *made, numbers=len(made))
+def _print_groups(made: GroupReleases, paths: Mapping[str, Path]) -> None:
+    releases = made.releases
+    first = next(iter(releases.values()))
+    rows = Table(f"Preferences by {made.by}", "factor", "from -", "to +", *releases, numbers=len(releases))
     for k, factor in enumerate(first.study.factors):
-        rows.add(factor.title, *factor.poles, *(f"{release.factor_values[k]:+.3f}" for release in made.values()))
+        rows.add(factor.title, *factor.poles, *(f"{release.factor_values[k]:+.3f}" for release in releases.values()))
     rows.print()
     differences = Table("\nDifferences", "factor", "groups", "difference", "95 % interval", "told", numbers=2)
     titles = {factor.name: factor.title for factor in first.study.factors}
-    for one in preference_differences(made):
+    for one in made.differences:
         told = "yes" if one.told_apart else "no"
         interval = f"{one.low:+.3f} to {one.high:+.3f}"
         differences.add(titles[one.factor], f"{one.group} less {one.other}", f"{one.estimate:+.3f}", interval, told)
@@ -161,7 +153,7 @@ def _print_groups(by: str, made: Mapping[str, Release], paths: Mapping[str, Path
     if "groups_not_protected" in first.facts:
         say(f"Who belongs to which group is not protected: {first.facts['groups_not_protected']}.")
     else:
-        sizes = ", ".join(f"{label} about {release.facts['group_voters']:,}" for label, release in made.items())
+        sizes = ", ".join(f"{label} about {release.facts['group_voters']:,}" for label, release in releases.items())
         say(f"Who belongs to which group is protected, too. Voters, by noisy counts: {sizes}.")
         if "what_is_left" in first.facts:
             say(f"That leaves little: {first.facts['what_is_left']}.")

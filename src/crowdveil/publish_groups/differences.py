@@ -1,32 +1,18 @@
-"""What differs between the preferences of groups, and where their releases are written."""
+"""What differs between the preferences of groups."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
 
 from crowdveil.effect_release import GroupDifference
 from crowdveil.estimation.ratios import told_apart
-from crowdveil.files import check_writable
 from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.releases import Release
-
-
-def group_paths(out: str | Path, labels: Sequence[str]) -> dict[str, Path]:
-    """Return where the release of each group is written: beside ``out``, by number and name."""
-    out = Path(out)
-    names = {label: "".join(c if c.isalnum() else "-" for c in label).strip("-").lower() for label in labels}
-    paths = {label: out.with_name(f"{out.stem}-{names[label] or 'group'}{out.suffix}") for label in labels}
-    if len(set(paths.values())) < len(paths):
-        paths = {label: out.with_name(f"{out.stem}-{place}{out.suffix}") for place, label in enumerate(labels, start=1)}
-    for path in paths.values():
-        check_writable(path)
-    return paths
 
 
 def preference_differences(releases: Mapping[str, Release]) -> tuple[GroupDifference, ...]:

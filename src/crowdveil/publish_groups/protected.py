@@ -6,10 +6,8 @@ One charge pays for all groups: counts and sums of all of them are one noisy vec
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +33,7 @@ from crowdveil.privacy.noise.source import Noise
 from crowdveil.publish import REPORTS_MADE_BY
 from crowdveil.publish_effects.publish import LABELS_PROTECTED, check_smallest
 from crowdveil.publish_effects.request import find_grouping
+from crowdveil.publish_groups.releases import GroupReleases
 from crowdveil.releases import Release
 from crowdveil.request import Request, check_selection, preview_request
 from crowdveil.version import VERSION
@@ -122,30 +121,9 @@ def preview_groups(source: BallotSource, by: str, request: Request) -> GroupsPre
     return found
 
 
-@dataclass(frozen=True)
-class MadeGroups:
-    """The releases of groups that one charge paid for."""
-
-    releases: Mapping[str, Release]
-    deliver: Callable[[str], None] | None = None
-    """Hears the digest of all together when they are saved."""
-
-    @property
-    def digest(self) -> str:
-        """The checksum of all their checksums: it names these releases and no others."""
-        return hashlib.sha256("".join(sorted(one.digest for one in self.releases.values())).encode()).hexdigest()
-
-    def save(self, paths: Mapping[str, Path]) -> None:
-        """Write the files, each whole or not at all; then the ledger notes that they are there."""
-        for label, release in self.releases.items():
-            release.save(paths[label])
-        if self.deliver is not None:
-            self.deliver(self.digest)
-
-
 def charged_groups(
     source: BallotSource, asked: GroupsPreview, ledger: ChargeableLedger, smallest: int = 0
-) -> MadeGroups:
+) -> GroupReleases:
     """Make the releases of secret groups with exact noise, charged before it is drawn."""
     check_smallest(smallest)
     noise: Noise = OpenDPNoise() if isinstance(asked.mechanism, GroupScores) else BulkNoise()
@@ -153,14 +131,17 @@ def charged_groups(
     entry = ledger.charge(asked.charge)
     releases = _releases(asked, draw(), noise, {"id": entry.ledger, "entry": entry.id})
     deliver = (lambda digest: ledger.deliver(entry.id, digest)) if isinstance(ledger, Ledger) else None
-    return MadeGroups(releases, deliver)
+    return GroupReleases(asked.grouping.question, releases, deliver)
 
 
-def experiment_protected_groups(source: BallotSource, asked: GroupsPreview, seed: int, smallest: int = 0) -> MadeGroups:
+def experiment_protected_groups(
+    source: BallotSource, asked: GroupsPreview, seed: int, smallest: int = 0
+) -> GroupReleases:
     """Make repeatable releases of groups with seeded floating-point noise. They protect nobody."""
     check_smallest(smallest)
     noise = FloatNoiseForExperiments(seed)
-    return MadeGroups(_releases(asked, _measure(source, asked, noise, smallest)(), noise, None))
+    releases = _releases(asked, _measure(source, asked, noise, smallest)(), noise, None)
+    return GroupReleases(asked.grouping.question, releases)
 
 
 def _measure(
