@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from crowdveil.estimation.clipped_means import voter_clip
+from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, voter_clip
 from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.estimation.scoring_step import clip_in_deviations
@@ -38,8 +38,10 @@ _REST = 50
 That costs a little of what probabilities tell, and lets dilemmas be decided in which these directions differ."""
 _REST_SHARE = 0.3
 """What it has of the second step's epsilon."""
-_VOTERS_NOISE, _RECORDS_NOISE = 0.05, 0.03
-"""Means are clipped as far out as keeps their noise at this part of what a preference is, a priori."""
+_VOTERS_NOISE, _RECORDS_NOISE = 0.22, 0.03
+"""Means are clipped as far out as keeps their noise at this part of what a preference is, a priori: those of voters,
+times the part of their variance that is disagreement. How large that is, is a guess; so the longer ballots are, the
+less of their means should be clipped. For ballots of 13 records it comes to a twentieth."""
 _NEAREST_CLIP, _FURTHEST_CLIP = 0.35, 3.0
 """But not nearer, in deviations of a unit over a whole ballot, nor further, in those of a record."""
 
@@ -81,8 +83,10 @@ class Plan:
         Unclipped, the means need no model of how much voters scatter. Clipped at half of their deviation, they tell
         nearly as much as signs would.
         """
-        unit = voter_clip(study.drawing.dilemmas) if self.by_voter else 1.0
-        share = _VOTERS_NOISE if self.by_voter else _RECORDS_NOISE
+        unit, share = 1.0, _RECORDS_NOISE
+        if self.by_voter:
+            unit = voter_clip(study.drawing.dilemmas)
+            share = _VOTERS_NOISE * (SCORE_DISAGREEMENT / unit) ** 2
         allowed = share * prior_deviation(public_design(study).directions) * math.sqrt(2 / math.pi)
         return max(_NEAREST_CLIP * unit, min(allowed / self.first_noise, _FURTHEST_CLIP))
 
