@@ -135,7 +135,8 @@ class Guess:
         place.
         """
         inverse_length = 1.0 if self.inverse_length is None else self.inverse_length
-        bound = units.sampling(step.variances, inverse_length, most_alike(len(score)))
+        # Voters may differ along the axes of factors only, and as much as they can.
+        bound = units.sampling(step.variances, inverse_length, most_alike(len(score) - self.sample.left_out))
         likely = units.sampling(step.variances, inverse_length, SCORE_DISAGREEMENT**2)
         if told is None:
             sampling = bound

@@ -109,6 +109,7 @@ class _FisherScoring:
             doubt=guess.doubt,
             turn=guess.turn,
             size=guess.size,
+            freedom=max(units.voters - 1, 1) if plan.spread else None,
             records=guess.records(units) if plan.lengths else units.count,
         )
         return Estimate(
@@ -194,7 +195,7 @@ def _scatter(told: float, units: Units, deviation: float) -> float:
         return squares / max(units.voters - 1, 1)
     # told = sum of S^2 / (2 n), over the records; wanted: sum of S^2, over the records squared.
     squares = 2 * (max(told, 0.0) + deviation)
-    return squares * units.squared_lengths / units.records**2
+    return squares * units.squared_lengths / units.records**2 * units.voters / max(units.voters - 1, 1)
 
 
 def _ratios(sample: AxisSample, told: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
