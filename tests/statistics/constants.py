@@ -10,7 +10,8 @@ of ``score_plan`` as they are, and then with each of the others given, as the di
 step clips means (c1.5: in units of an axis) or the second step scores (d3: in deviations): what is corrected, on
 average, and what is left to doubt. ``errors`` tells what is left of it without noise, as releases correct it, at so
 many units times epsilon for each factor: the size against that of the crowd's exact preference along the factors (mean
-and deviation), and the length of the rest of the error, relative to the preference (root mean square, and the largest).
+and deviation), the length of the rest of the error, relative to the preference (root mean square, and the largest), and
+the largest part of what certainty allows for in the dilemma that differs along it.
 """
 
 from __future__ import annotations
@@ -105,9 +106,12 @@ def errors(mechanism: str, populations: str, *loudness: str) -> None:
             along = unknown.along_factors(np.linalg.pinv(design.basis))
             center = along @ unknown.basis @ unknown.center
             size = center @ truth / (truth @ truth)
-            found.append((size, np.linalg.norm(center - size * truth) / np.linalg.norm(truth)))
-        size, turned = np.array(found).T
-        rest = f"{np.sqrt(np.mean(turned**2)):.3f} | {turned.max():.3f}"
+            off = center - size * truth
+            # Of the dilemma that differs along the error itself: what certainty allows for there.
+            bound = unknown.bias_bound(along.T @ off / np.linalg.norm(off))
+            found.append((size, np.linalg.norm(off) / np.linalg.norm(truth), np.linalg.norm(off) / bound))
+        size, turned, shares = np.array(found).T
+        rest = f"{np.sqrt(np.mean(turned**2)):.3f} | {turned.max():.3f} | {shares.max():.2f}"
         print(f"| {mechanism} | {loud} | {size.mean():.3f} | {size.std():.3f} | {rest} |", flush=True)
 
 
