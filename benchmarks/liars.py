@@ -134,7 +134,7 @@ def main() -> None:
     results: dict[tuple[str, str], list[float]] = {}
     for run in range(CROWDS):
         crowd = synthetic_crowd(VOTERS, RECORDS, FEATURES, rng)
-        plain = Settings(crowd.ballots.study, 2.0)
+        plain = Settings(crowd.ballots.study, 2.0, drawn=True)  # a poll, which draws its dilemmas
         for name, lie in ATTACKS.items():
             mechanism = DISTRIBUTED[name]
             honest = mechanism.report(crowd.ballots, plain, epsilons, FloatNoiseForExperiments(run))
