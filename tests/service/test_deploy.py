@@ -86,7 +86,11 @@ class _Behind(Server):
 
     def _answers(self) -> bool:
         listening = subprocess.run(["cat", f"/proc/{self.process.pid}/net/tcp"], capture_output=True, text=True)
-        inodes = {os.readlink(f"/proc/{self.process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{self.process.pid}/fd")}
+        opened = Path(f"/proc/{self.process.pid}/fd")
+        try:
+            inodes = {str(one.readlink()) for one in opened.iterdir()}
+        except OSError:  # one was closed meanwhile: look again
+            return False
         for line in listening.stdout.splitlines()[1:]:
             fields = line.split()
             if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
