@@ -7,7 +7,7 @@ import pytest
 
 from crowdveil.estimation.clipped_ballots import ClippedBallots
 from crowdveil.estimation.likely_crowds import likely_crowds
-from crowdveil.estimation.margin_sizes import deviations
+from crowdveil.estimation.prior import margin_deviations
 from crowdveil.study.bundled import synthetic_study
 
 
@@ -18,7 +18,7 @@ def normal_posterior(center, variance):
             -0.5 * (len(center) * math.log(variance + d**2) + center @ center / (variance + d**2)),
             d**2 / (variance + d**2),
         )
-        for d in deviations(len(center))
+        for d in margin_deviations(len(center))
     ]
     weights = np.exp([log - max(log for log, _ in parts) for log, _ in parts])
     weights /= weights.sum()
@@ -53,6 +53,6 @@ def test_where_ballots_say_only_on_which_side_a_voter_is_the_prior_says_how_far(
     found = likely_crowds(ballots, [(1.0, 1.0)], [0.15], seen, np.array([0.05, 0.05]))
     sizes = np.linspace(0, 2, 21)
     least = sizes[(ballots.shown_by(np.outer(sizes, [1.0, 0.0]), 1.0, 0.15)[:, 0] > 0.9).argmax()]
-    sides = [size * math.sqrt(2 / math.pi) for size in deviations(2)]
+    sides = [size * math.sqrt(2 / math.pi) for size in margin_deviations(2)]
     assert found.mean[0] > 2 * least
     assert min(sides) < found.mean[0] < max(sides)

@@ -17,8 +17,8 @@ from crowdveil.categories import CODE, Categories
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.publish_groups.differences import preference_differences
 from crowdveil.publish_groups.protected import experiment_protected_groups, preview_groups
+from crowdveil.publish_groups.releases import preference_differences
 from crowdveil.request import Request
 from crowdveil.study.bundled import load_study
 

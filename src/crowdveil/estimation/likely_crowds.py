@@ -23,8 +23,8 @@ from scipy.special import erf
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_ballots import ClippedBallots
-from crowdveil.estimation.margin_sizes import deviations
 from crowdveil.estimation.pooled_probit import pooled_probit
+from crowdveil.estimation.prior import margin_deviations
 
 _CROWDS = 960
 """Drawn in all."""
@@ -67,7 +67,7 @@ def likely_crowds(
     ``lengths`` are told ones with their probabilities; disagreements ``taus`` are each as probable as the next.
     """
     k = len(observed)
-    sizes = deviations(k)
+    sizes = margin_deviations(k)
     each = 2 * max(_CROWDS // (2 * len(lengths) * len(taus) * len(sizes)), 1)
     shares = _shares(each, len(lengths) * len(taus) * len(sizes) * k).reshape(-1, each, k)
     crowds: list[FloatArray] = []

@@ -7,11 +7,11 @@ same, and a voter's group is no part of what is protected: the release says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 from crowdveil.privacy.ledger.charge import ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, GroupCounts
-from crowdveil.privacy.mechanisms.effect_reports import EffectReporter
 from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.noise.bulk_noise import BulkNoise
@@ -168,21 +167,32 @@ def _measure(source: BallotSource, asked: EffectsPreview, noise: Noise) -> Calla
             return mechanism.ratios(mechanism.release(measured, settings, epsilon, noise), measured, settings, epsilon)
 
         return centrally
+    return lambda: mechanism.ratios(tallies(source, mechanism, settings, epsilon, noise), settings, epsilon)
+
+
+class TallyingMechanism(Protocol):
+    """A distributed mechanism whose reports are added up, batch by batch."""
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Any:
+        """Make a report for each voter."""
+
+    def tally(self, reports: Any, settings: Settings) -> FloatArray:
+        """Add them up."""
+
+
+def tallies(
+    source: BallotSource, mechanism: TallyingMechanism, settings: Settings, epsilon: Epsilon, noise: Noise
+) -> Iterator[FloatArray]:
+    """Let the devices of each batch report, and add their reports up."""
     devices = _Devices(mechanism, settings, epsilon, noise)
-
-    def on_devices() -> list[GroupCounts]:
-        if noise.exact:
-            return mechanism.ratios(map_batches(source, devices), settings, epsilon)
-        return mechanism.ratios((devices(batch, 0) for batch in source.batches()), settings, epsilon)
-
-    return on_devices
+    return map_batches(source, devices) if noise.exact else (devices(batch, 0) for batch in source.batches())
 
 
 @dataclass(frozen=True)
 class _Devices:
     """The devices of the voters of a batch: they draw from the operating system of whichever machine works on it."""
 
-    mechanism: EffectReporter
+    mechanism: TallyingMechanism
     settings: Settings
     epsilon: Epsilon
     noise: Noise

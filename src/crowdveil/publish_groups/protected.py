@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.arrays import FloatArray
-from crowdveil.ballots import Ballots, BallotSource
-from crowdveil.engines.batches import map_batches
+from crowdveil.ballots import BallotSource
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Guarantee, Place
 from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.privacy.ledger.charge import Charge, ChargeableLedger
@@ -31,7 +29,7 @@ from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.publish import REPORTS_MADE_BY
-from crowdveil.publish_effects.publish import LABELS_PROTECTED, check_smallest
+from crowdveil.publish_effects.publish import LABELS_PROTECTED, check_smallest, tallies
 from crowdveil.publish_effects.request import find_grouping
 from crowdveil.publish_groups.releases import GroupReleases
 from crowdveil.releases import Release
@@ -152,27 +150,9 @@ def _measure(
     if isinstance(mechanism, GroupScores):
         measured = mechanism.measure(source, settings, epsilon)
         return lambda: mechanism.release(measured, settings, epsilon, noise, smallest)
-    devices = _Devices(mechanism, settings, epsilon, noise)
-
-    def on_devices() -> list[GroupEstimate]:
-        walked = map_batches(source, devices) if noise.exact else (devices(batch, 0) for batch in source.batches())
-        return mechanism.estimates(walked, settings, epsilon, smallest)
-
-    return on_devices
-
-
-@dataclass(frozen=True)
-class _Devices:
-    """The devices of the voters of a batch."""
-
-    mechanism: GroupBits
-    settings: Settings
-    epsilon: Epsilon
-    noise: Noise
-
-    def __call__(self, ballots: Ballots, before: int) -> FloatArray:
-        epsilons = Epsilons.same(self.epsilon, ballots.voters)
-        return self.mechanism.tally(self.mechanism.report(ballots, self.settings, epsilons, self.noise), self.settings)
+    return lambda: mechanism.estimates(
+        tallies(source, mechanism, settings, epsilon, noise), settings, epsilon, smallest
+    )
 
 
 def _releases(

@@ -106,6 +106,7 @@ def _stretched_unknown(unknown: Unknown, factor: float, deviation: float) -> Unk
         sampling=factor**2 * unknown.sampling,
         doubt=factor * unknown.doubt,
         turn=factor * unknown.turn,
+        drawn_shift=factor * unknown.drawn_shift,
         size=unknown.size + _STRETCH_REACH * deviation,
     )
 
