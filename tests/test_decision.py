@@ -131,6 +131,14 @@ def test_doubt_and_the_directions_left_out_lessen_the_certainty():
     assert 0.5 < decide(left_out, asked).certainty <= noise.below(x, 0.8 - reach)
 
 
+def test_no_epsilon_is_asked_for_where_directions_were_not_measured():
+    """A rest of deviation 1 along each feature reaches further than the margin of 0.8, with or without noise."""
+    left_out = crowd([0.9, 0.1], scale=1e-6, rest=np.eye(2))
+    reason = decide(left_out, dilemma(left_out, [1.0, 0.0], [0.0, 1.0])).reason
+    assert "ways that this release did not measure" in reason
+    assert "epsilon" not in reason
+
+
 @pytest.mark.parametrize("shrunk", [1.0, 0.3])
 def test_the_promise_holds_about_the_crowd_itself(shrunk):
     """A crowd that prefers B by a little, and doubt that speaks for A as loudly as it may: A is rarely called."""

@@ -329,6 +329,11 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
         )
     if unknown is not None and any(unknown.margin(side) <= 0 for side in sides):
         return "what was measured speaks for another choice than the estimate, which is drawn toward what is likely"
+    if unknown is not None and any(unknown.rest_bound(side) >= unknown.margin(side) for side in sides):
+        return (
+            "the alternatives also differ in ways that this release did not measure, which may outweigh the margin; "
+            "a release that measures every feature could tell"
+        )
     return (
         f"too much is not known for this margin: the choice is certain to {sure:.0%}, and {asked:.0%} was asked for; a "
         "release with more voters or a larger epsilon could tell"

@@ -102,10 +102,14 @@ class Unknown:
 
         The error whose direction is not known may lie along any dilemma: that counts whole.
         """
-        x, left_out = difference @ self.basis, difference @ self.rest
-        moved = self._rest_reach * self.drawn_rest * math.sqrt(float(left_out @ left_out))
+        x = difference @ self.basis
         turned = (self.turn + self.drawn_shift) * math.sqrt(float(x @ x))
-        return float(self.doubt @ np.abs(x)) + turned + moved
+        return float(self.doubt @ np.abs(x)) + turned + self.rest_bound(difference)
+
+    def rest_bound(self, difference: FloatArray) -> float:
+        """Return how far the directions that were not measured may have moved the margin of a dilemma."""
+        left_out = difference @ self.rest
+        return self._rest_reach * self.drawn_rest * math.sqrt(float(left_out @ left_out))
 
     def size_bound(self, difference: FloatArray) -> float:
         """Return how far an error of the size may have moved the margin of a dilemma."""
