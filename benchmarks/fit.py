@@ -21,7 +21,7 @@ from scipy.special import log_ndtr
 from crowdveil.arrays import FloatArray
 from crowdveil.ballots import Ballots, concatenate
 from crowdveil.estimation.l1_ball import GAP_LIMIT, fit_in_ball, project_onto_l1_ball
-from crowdveil.estimation.probit import gradient, log_likelihood
+from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
 from crowdveil.study.bundled import load_study
 
@@ -43,6 +43,14 @@ def by_voter(ballots: Ballots, voters: int) -> FloatArray:
     """The records of the first voters, voters x records x features."""
     shape = (voters, ballots.records // ballots.voters, ballots.differences.shape[1])
     return ballots.differences[: shape[0] * shape[1]].reshape(shape).astype(np.float64)
+
+
+def log_likelihood(records: FloatArray, beta: FloatArray) -> float:
+    return float(log_ndtr(records @ beta).sum())
+
+
+def gradient(records: FloatArray, beta: FloatArray) -> FloatArray:
+    return np.asarray(slopes_and_weights(records @ beta)[0] @ records, np.float64)
 
 
 def batched_fista(records: FloatArray) -> FloatArray:

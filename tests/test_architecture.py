@@ -1,8 +1,13 @@
 """The import contract holds every module, and docs/architecture.md shows exactly that contract."""
 
+import ast
 import re
 import tomllib
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,3 +31,16 @@ def test_every_module_stands_in_the_contract():
     files = (path for path in (ROOT / "src" / "crowdveil").glob("*.py") if path.name != "__init__.py")
     listed = [name for layer in contract() for name in layer.split(" | ")]
     assert sorted(listed) == sorted(path.stem for path in (*folders, *files))
+
+
+def imported_names(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "crowdveil":
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_what_a_benchmark_imports_exists(path):
+    """No test runs the benchmarks: a name that was moved would be missed only when somebody asks how fast it is."""
+    for module, name in imported_names(path):
+        assert hasattr(import_module(module), name) or find_spec(f"{module}.{name}"), f"{module}.{name}"
