@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from crowdveil.effect_release import Effect, Effects, GroupDifference, GroupEffects, effects_from_dict
-from crowdveil.service.public.effects import GroupTrack, _respect, _verdict, read_effects
+from crowdveil.service.public.result import GroupTrack, _respect, _verdict, read_effects
 from crowdveil.service.public.words import words_of
 from crowdveil.study.bundled import load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES

@@ -15,11 +15,9 @@ from crowdveil.pages.plain_words import mechanism_words, paradigm_title
 from crowdveil.privacy.guarantee import PARADIGMS, Place, Unit
 from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST, SMALLEST_BATCH
 from crowdveil.protocol.questions import Question, QuestionKind, host_words
-from crowdveil.service.host.form_fields import Fields, language_name
-from crowdveil.service.host.form_questions import KINDS, MOST_QUESTIONS
-from crowdveil.service.host.form_study import MOST_FEATURES, OWN_STUDY
-from crowdveil.service.host.poll_form import MOST_LEVELS, data_of_form, empty_form, form_of_data
+from crowdveil.service.host.poll_form import KINDS, MOST_LEVELS, MOST_QUESTIONS, data_of_form, empty_form, form_of_data
 from crowdveil.service.host.request import HostRequest, sentence
+from crowdveil.service.host.study_form import MOST_FEATURES, OWN_STUDY, Fields, language_name
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_file import default_poll, poll_as_dict, poll_from_dict
 from crowdveil.study.bundled import BUNDLED, load_study

@@ -1,40 +1,53 @@
-"""Making releases, looking at them, and comparing two of them."""
+"""Releases and effects of a poll: looking first at what they cost, making them, showing them, comparing two releases.
+
+While one is made, the page is told line by line how many voters were read, and what came of it.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any
 
 from markupsafe import Markup
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
+from crowdveil.effect_release import EffectsRelease
 from crowdveil.errors import CrowdveilError
+from crowdveil.pages.effects_page import effects_section, groups_section, promise_section
 from crowdveil.pages.plain_words import mechanism_words
 from crowdveil.pages.reading import decimals, expected_error_bar_sentence, one_line, readings, split_sentences
 from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.questions import host_words
 from crowdveil.releases import Release
-from crowdveil.service.groupings import grouping_questions
-from crowdveil.service.host.progress import told_line_by_line
-from crowdveil.service.host.request import PLACE, HostRequest, Missing, attachment, minute
+from crowdveil.service.groupings import effects_in_words, grouping_questions
+from crowdveil.service.host.request import PLACE, HostRequest, Missing, attachment, minute, sentence
+from crowdveil.service.middleware.logs import log_failure
 from crowdveil.service.poll import HostedPoll
-from crowdveil.service.poll_effects import why_not
+from crowdveil.service.poll_effects import make_effects, preview_poll_effects, why_not
 from crowdveil.service.poll_release import Tell, make_release, preview_release
 from crowdveil.service.store.audit_log import LogEntry
+from crowdveil.service.store.effects import StoredEffects
 from crowdveil.service.store.releases import StoredRelease
 
 PAIR_WIDTH = 240.0
 PAIR_HEIGHT = 28.0
 PAIR_MARGIN = 6.0
 """Of the picture of one feature in two releases."""
+_STYLE = re.compile(r' style="([^"]*)"')
 
 
 def releases_page(request: HostRequest) -> Response:
     """List a poll's releases and what they cost, with the form for a new one."""
     status = request.poll_status()
     name = status.poll.name
-    effects = [(stored, stored.read()) for stored in request.store.effects.all(name)]
+    made_effects = [(stored, stored.read()) for stored in request.store.effects.all(name)]
     return request.show(
         "releases.html",
         poll=status.poll,
@@ -42,8 +55,8 @@ def releases_page(request: HostRequest) -> Response:
         status=status,
         made=[(stored, stored.read(), _made_at(stored)) for stored in request.store.releases.all(name)],
         account=request.store.releases.account(name),
-        effects=effects,
-        effect_ids={stored.id for stored, _ in effects},
+        effects=made_effects,
+        effect_ids={stored.id for stored, _ in made_effects},
         groupings=[(question.id, host_words(question.text)) for question in grouping_questions(status.poll)],
         without_effects=why_not(status.poll, grouped=False),
         without_groups=why_not(status.poll, grouped=True),
@@ -53,7 +66,7 @@ def releases_page(request: HostRequest) -> Response:
 def preview(request: HostRequest) -> Response:
     """Show what a release would cost and tell. Nothing is spent."""
     poll = request.poll_status().poll
-    epsilon = _epsilon(poll, request.form.get("epsilon", ""))
+    epsilon = _epsilon(request, poll)
     previewed = preview_release(request.store, poll.name, epsilon)
     return request.show(
         "preview.html",
@@ -61,7 +74,7 @@ def preview(request: HostRequest) -> Response:
         tab="releases",
         epsilon=epsilon,
         preview=previewed,
-        spent=spent_so_far(request, poll),
+        spent=_spent_so_far(request, poll),
         account=request.store.releases.account(poll.name),
         mechanism=mechanism_words(poll.mechanism),
         error_bar=expected_error_bar_sentence(previewed.noise, poll.settings.robust),
@@ -71,37 +84,110 @@ def preview(request: HostRequest) -> Response:
 
 def release(request: HostRequest) -> Response:
     """Make the release that was previewed. A form that is sent twice makes one release, and pays for one."""
-    made = _make(request, None)
-    request.remarks.append(made.id)
-    return request.go(f"/releases/{made.id}")
+    return _made(request, _release(request, None))
 
 
 def release_with_progress(request: HostRequest) -> Response:
     """Make the release as ``release`` does, and tell how far it is."""
-    status = request.poll_status()
-
-    def work(tell: Tell) -> dict[str, str]:
-        made = _make(request, tell)
-        entry = LogEntry(request.pages.now(), str(request.host), "made a release", status.poll.name, made.id)
-        request.store.audit_log.add(entry)
-        return {"to": f"{PLACE}/releases/{made.id}"}
-
-    return told_line_by_line(work, status.participants)
+    return _with_progress(request, "made a release", _release)
 
 
-def _make(request: HostRequest, tell: Tell | None) -> StoredRelease:
+def preview_effects(request: HostRequest) -> Response:
+    """Show what effects would cost and tell. Nothing is spent."""
     poll = request.poll_status().poll
-    epsilon = _epsilon(poll, request.form.get("epsilon", ""))
-    with request.pages.one_release:
-        if request.form.get("spent", "") != spent_so_far(request, poll):
-            raise CrowdveilError(
-                f"another release of poll {poll.name} was made in the meantime, and this one was not: "
-                "see the list of releases, and look again at what a new one would cost"
-            )
+    by = _grouping(request)
+    epsilon = _epsilon(request, poll)
+    return request.show(
+        "effects_preview.html",
+        poll=poll,
+        tab="releases",
+        epsilon=epsilon,
+        preview=preview_poll_effects(request.store, poll.name, by, epsilon),
+        question=next((host_words(one.text) for one in poll.questions if one.id == by), None),
+        spent=_spent_so_far(request, poll),
+        account=request.store.releases.account(poll.name),
+    )
+
+
+def effects(request: HostRequest) -> Response:
+    """Make the effects that were previewed. A form that is sent twice makes them once, and pays once."""
+    return _made(request, _effects(request, None))
+
+
+def effects_with_progress(request: HostRequest) -> Response:
+    """Make the effects as ``effects`` does, and tell how far it is."""
+    return _with_progress(request, "made effects", _effects)
+
+
+def _release(request: HostRequest, tell: Tell | None) -> StoredRelease:
+    poll = request.poll_status().poll
+    epsilon = _epsilon(request, poll)
+    with _paying_once(request, poll):
         made = make_release(request.store, poll.name, request.pages.today(), epsilon, tell)
     if request.store.releases.get(made.id) == made:  # Not one that was there before, from the same reports.
         _describe(request, made.id, request.pages.now())
     return made
+
+
+def _effects(request: HostRequest, tell: Tell | None) -> StoredEffects:
+    poll = request.poll_status().poll
+    epsilon = _epsilon(request, poll)
+    with _paying_once(request, poll):
+        return make_effects(request.store, poll.name, request.pages.today(), _grouping(request), epsilon, tell)
+
+
+@contextmanager
+def _paying_once(request: HostRequest, poll: HostedPoll) -> Iterator[None]:
+    """Let one be made at a time, and only while what was spent is what the form has shown."""
+    with request.pages.one_release:
+        if request.form.get("spent", "") != _spent_so_far(request, poll):
+            raise CrowdveilError(
+                f"something else of poll {poll.name} was made in the meantime, and this was not: "
+                "see the list of releases, and look again at what it would cost"
+            )
+        yield
+
+
+def _made(request: HostRequest, made: StoredRelease | StoredEffects) -> Response:
+    request.remarks.append(made.id)
+    return request.go(_path(made))
+
+
+def _path(made: StoredRelease | StoredEffects) -> str:
+    return f"/{'releases' if isinstance(made, StoredRelease) else 'effects'}/{made.id}"
+
+
+def _with_progress(
+    request: HostRequest, action: str, make: Callable[[HostRequest, Tell], StoredRelease | StoredEffects]
+) -> Response:
+    """Make something in a thread of its own, and send a line of JSON for each step of it and one for its end.
+
+    The work goes on if the browser goes away: what has been paid for is stored.
+    """
+    status = request.poll_status()
+    lines: SimpleQueue[dict[str, Any]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            made = make(request, lambda read: lines.put({"read": read, "of": status.participants}))
+            entry = LogEntry(request.pages.now(), str(request.host), action, status.poll.name, made.id)
+            request.store.audit_log.add(entry)
+            lines.put({"done": {"to": f"{PLACE}{_path(made)}"}})
+        except CrowdveilError as error:
+            lines.put({"wrong": sentence(str(error))})
+        except Exception as error:
+            log_failure(error)
+            lines.put({"wrong": "A fault of the service, which has been logged."})
+
+    def tell() -> Iterator[str]:
+        threading.Thread(target=run, daemon=True).start()
+        while True:
+            line = lines.get()
+            yield json.dumps(line) + "\n"
+            if "read" not in line:
+                return
+
+    return StreamingResponse(tell(), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
 
 
 def describe_release(request: HostRequest) -> Response:
@@ -142,6 +228,49 @@ def release_file(request: HostRequest) -> Response:
     """Send the release file."""
     stored = _stored(request, request.path("release"))
     return attachment(stored.file, f"{stored.poll}-release-{stored.id[:8]}.json", "application/json")
+
+
+def effects_page(request: HostRequest) -> Response:
+    """Show effects: their picture and table, what differs between groups, and what is promised."""
+    stored = _stored_effects(request)
+    poll = request.store.polls.known(stored.poll)
+    made = stored.read()
+    shown = effects_in_words(made.effects, poll)
+    parts = [effects_section(shown), groups_section(shown), promise_section(made)]
+    return request.show(
+        "effects.html",
+        poll=poll,
+        tab="releases",
+        stored=stored,
+        release=made,
+        question=shown.question,
+        notes=_notes(made),
+        body=_presented("\n".join(parts)),
+    )
+
+
+def effects_file(request: HostRequest) -> Response:
+    """Send the file of effects, or its table."""
+    stored = _stored_effects(request)
+    name = f"{stored.poll}-effects-{stored.id[:8]}"
+    if request.path("file") == "table.csv":
+        return attachment(stored.read().to_polars().write_csv(), f"{name}.csv", "text/csv")
+    return attachment(stored.file, f"{name}.json", "application/json")
+
+
+def _notes(made: EffectsRelease) -> list[Markup]:
+    """Say how groups came to be known, and what that leaves."""
+    notes = []
+    if "groups_reported_at" in made.facts:
+        notes.append(
+            Markup(
+                "Voters’ devices may have reported another answer than the true one ({}). Every voter counts in every "
+                "group then, so intervals of groups are much wider than those of everybody."
+            ).format(made.facts["groups_reported_at"])
+        )
+    if "read_from" in made.facts:
+        notes.append(Markup("The reports name no dilemmas: effects are read from {}.").format(made.facts["read_from"]))
+    return notes
 
 
 def compare_page(request: HostRequest) -> Response:
@@ -233,7 +362,7 @@ def _picture(values: tuple[float, float, float, float], low: float, scale: float
     )
 
 
-def presented(html: str) -> Markup:
+def _presented(html: str) -> Markup:
     """Turn the style attributes of a drawing into attributes of its own.
 
     They mean the same to SVG, and the page's Content-Security-Policy allows no style inside the page. Words from files
@@ -242,16 +371,13 @@ def presented(html: str) -> Markup:
     return Markup(_STYLE.sub(_as_attributes, html))
 
 
-_STYLE = re.compile(r' style="([^"]*)"')
-
-
 def _as_attributes(match: re.Match[str]) -> str:
     pairs = (part.split(":", 1) for part in match[1].split(";") if part.strip())
     return "".join(f' {name.strip()}="{value.strip()}"' for name, value in pairs)
 
 
 def _parts(made: Release) -> Markup:
-    return presented(sections(ReleaseView(made, "release", None, f"release-{made.digest[:8]}.json"), level=2))
+    return _presented(sections(ReleaseView(made, "release", None, f"release-{made.digest[:8]}.json"), level=2))
 
 
 def _made_at(stored: StoredRelease) -> str:
@@ -270,11 +396,22 @@ def _stored(request: HostRequest, id: str) -> StoredRelease:
     return found
 
 
-def _epsilon(poll: HostedPoll, given: str) -> Epsilon | None:
-    return None if poll.distributed else Epsilon(given.strip())
+def _stored_effects(request: HostRequest) -> StoredEffects:
+    found = request.store.effects.get(request.path("effects"))
+    if found is None:
+        raise Missing(f"there are no effects {request.path('effects')!r}: see the list of a poll's releases")
+    return found
 
 
-def spent_so_far(request: HostRequest, poll: HostedPoll) -> str:
+def _grouping(request: HostRequest) -> str | None:
+    return request.form.get("by", "") or None
+
+
+def _epsilon(request: HostRequest, poll: HostedPoll) -> Epsilon | None:
+    return None if poll.distributed else Epsilon(request.form.get("epsilon", "").strip())
+
+
+def _spent_so_far(request: HostRequest, poll: HostedPoll) -> str:
     """Return what has been spent so far, by which a form knows whether it is still the newest."""
     account = request.store.releases.account(poll.name)
     return "" if account is None else str(account.spent)

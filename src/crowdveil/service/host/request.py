@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+import segno
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
@@ -257,3 +258,10 @@ def attachment(content: str | bytes, name: str, kind: str) -> Response:
     """Return a file to be saved."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     return Response(content, media_type=kind, headers=headers)
+
+
+def qr_code(text: str) -> Markup:
+    """Draw a text as a QR code, black on white in any light."""
+    return Markup(
+        segno.make(text, error="m").svg_inline(border=4, dark="#000", light="#fff", svgclass="qr", omitsize=True)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.routing import Route
 
-from crowdveil.service.host import data, editor, effects, hosts, keeping, overview, releases, sign_in, voters
+from crowdveil.service.host import data, editor, hosts, overview, releases, voters
 from crowdveil.service.host.request import PLACE, HostPages, Page, respond_with
 from crowdveil.service.service import Service
 from crowdveil.service.static_files import static_route
@@ -14,11 +14,11 @@ from crowdveil.service.store.hosts import Role
 VIEWER, ANALYST, OWNER = Role.VIEWER, Role.ANALYST, Role.OWNER
 
 PAGES = (
-    Page("GET", "/sign-in", sign_in.sign_in_page, None),
-    Page("POST", "/sign-in", sign_in.sign_in, None),
-    Page("POST", "/sign-out", sign_in.sign_out, VIEWER, "signed out"),
-    Page("GET", "/password", sign_in.password_page, VIEWER),
-    Page("POST", "/password", sign_in.set_password, VIEWER, "set a password"),
+    Page("GET", "/sign-in", hosts.sign_in_page, None),
+    Page("POST", "/sign-in", hosts.sign_in, None),
+    Page("POST", "/sign-out", hosts.sign_out, VIEWER, "signed out"),
+    Page("GET", "/password", hosts.password_page, VIEWER),
+    Page("POST", "/password", hosts.set_password, VIEWER, "set a password"),
     Page("GET", "/second-factor", hosts.second_factor_page, VIEWER),
     Page("POST", "/second-factor", hosts.set_second_factor, VIEWER, "began to use a second factor"),
     Page("POST", "/second-factor/off", hosts.drop_second_factor, VIEWER, "ended the second factor"),
@@ -38,11 +38,11 @@ PAGES = (
     Page("GET", "/polls/{poll}/live", overview.live_part, VIEWER),
     Page("POST", "/polls/{poll}/close", overview.close_poll, OWNER, "closed the poll"),
     Page("POST", "/polls/{poll}/open", overview.open_poll, OWNER, "opened the poll"),
-    Page("POST", "/polls/{poll}/start", keeping.end_pilot, OWNER, "ended the trial: votes count"),
-    Page("POST", "/polls/{poll}/archive", keeping.archive, OWNER, "put the poll away"),
-    Page("POST", "/polls/{poll}/unarchive", keeping.unarchive, OWNER, "took the poll out again"),
-    Page("GET", "/polls/{poll}/delete", keeping.delete_page, OWNER),
-    Page("POST", "/polls/{poll}/delete", keeping.delete, OWNER, "deleted the poll"),
+    Page("POST", "/polls/{poll}/start", overview.end_pilot, OWNER, "ended the trial: votes count"),
+    Page("POST", "/polls/{poll}/archive", overview.archive, OWNER, "put the poll away"),
+    Page("POST", "/polls/{poll}/unarchive", overview.unarchive, OWNER, "took the poll out again"),
+    Page("GET", "/polls/{poll}/delete", overview.delete_page, OWNER),
+    Page("POST", "/polls/{poll}/delete", overview.delete, OWNER, "deleted the poll"),
     Page("GET", "/polls/{poll}/recruit", voters.recruit_page, VIEWER),
     Page("GET", "/polls/{poll}/qr.svg", voters.qr_picture, VIEWER),
     Page("POST", "/polls/{poll}/links", voters.make_links, ANALYST, "made links"),
@@ -58,11 +58,11 @@ PAGES = (
     Page("GET", "/polls/{poll}/compare", releases.compare_page, VIEWER),
     Page("GET", "/releases/{release}", releases.release_page, VIEWER),
     Page("GET", "/releases/{release}/file", releases.release_file, VIEWER),
-    Page("POST", "/polls/{poll}/effects/preview", effects.preview, ANALYST),
-    Page("POST", "/polls/{poll}/effects", effects.make, ANALYST, "made effects"),
-    Page("POST", "/polls/{poll}/effects/progress", effects.make_with_progress, ANALYST),
-    Page("GET", "/effects/{effects}", effects.effects_page, VIEWER),
-    Page("GET", "/effects/{effects}/{file}", effects.effects_file, VIEWER),
+    Page("POST", "/polls/{poll}/effects/preview", releases.preview_effects, ANALYST),
+    Page("POST", "/polls/{poll}/effects", releases.effects, ANALYST, "made effects"),
+    Page("POST", "/polls/{poll}/effects/progress", releases.effects_with_progress, ANALYST),
+    Page("GET", "/effects/{effects}", releases.effects_page, VIEWER),
+    Page("GET", "/effects/{effects}/{file}", releases.effects_file, VIEWER),
 )
 """Every page and every action, with the least role that it takes."""
 _STATIC = {

@@ -13,8 +13,7 @@ from starlette.responses import Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.submission import is_token, report_id
-from crowdveil.service.host.chart import qr_code
-from crowdveil.service.host.request import HostRequest, attachment
+from crowdveil.service.host.request import HostRequest, attachment, qr_code
 from crowdveil.service.poll import HostedPoll
 
 MOST_LINKS = 10_000

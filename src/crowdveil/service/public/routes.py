@@ -14,9 +14,8 @@ from crowdveil.protocol.polls import Entry, State
 from crowdveil.protocol.voters_page import PREVIEW
 from crowdveil.releases import Release
 from crowdveil.service.groupings import effects_in_words
-from crowdveil.service.public.effects import newest_of_each, read_effects
 from crowdveil.service.public.pictures import effects_picture, png_picture, svg_picture, track
-from crowdveil.service.public.result import Result, read_result
+from crowdveil.service.public.result import Result, newest_of_each, read_effects, read_result
 from crowdveil.service.public.words import Words, own_name, pick_language, words_of
 from crowdveil.service.service import Service
 from crowdveil.service.static_files import static_route

@@ -3,19 +3,73 @@
 from __future__ import annotations
 
 import itertools
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.service.host.form_fields import Fields, between_commas, language_name, slug, whole
 from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 
+Fields = dict[str, str]
+
+_LANGUAGES = {
+    "ar": "Arabic",
+    "zh": "Chinese",
+    "fr": "French",
+    "de": "German",
+    "ja": "Japanese",
+    "ko": "Korean",
+    "pt": "Portuguese",
+    "ru": "Russian",
+    "es": "Spanish",
+}
 OWN_STUDY = "own"
 MOST_FEATURES = 12
 """As many as the form has rows for."""
 _NORM_BOUND = 2.0
 _DILEMMAS = "10"
+
+
+def language_name(language: str) -> str:
+    """Return the English name of a language of the interface."""
+    return _LANGUAGES.get(language, language)
+
+
+def slug(words: str) -> str:
+    """Make a name of words: small letters, digits and -.
+
+    >>> slug("Who gets the last café?"), slug("誰")
+    ('who-gets-the-last-cafe', 'poll')
+    """
+    plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-") or "poll"
+
+
+def whole(given: str, what: str) -> int:
+    """Read a whole number."""
+    if not re.fullmatch(r"-?\d{1,12}", given):
+        raise CrowdveilError(f"{what}: give a whole number, got {given!r}")
+    return int(given)
+
+
+def decimal(given: str, what: str) -> float:
+    """Read a number."""
+    try:
+        return float(given)
+    except ValueError:
+        raise CrowdveilError(f"{what}: give a number, got {given!r}") from None
+
+
+def lines(given: str) -> list[str]:
+    """Return the lines of a field that are not empty."""
+    return [line.strip() for line in given.splitlines() if line.strip()]
+
+
+def between_commas(given: str) -> list[str]:
+    """Return what stands between the commas of a field."""
+    return [value.strip() for value in given.split(",") if value.strip()]
 
 
 def study_of_form(given: Mapping[str, str]) -> str | dict[str, Any]:
