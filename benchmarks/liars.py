@@ -24,7 +24,7 @@ from crowdveil.privacy.mechanisms.one_bit import BitReports
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.reports import Reports
 from crowdveil.privacy.mechanisms.score import ScoreReports
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.sources.simulated import synthetic_crowd
 
 VOTERS, RECORDS, FEATURES, CROWDS = 2000, 50, 10, 20

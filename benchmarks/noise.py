@@ -10,10 +10,9 @@ from functools import partial
 import numpy as np
 
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Odds
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 
 COLUMNS = 23

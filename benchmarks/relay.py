@@ -32,7 +32,7 @@ from crowdveil.ballots import concatenate
 from crowdveil.client.connection import Connection
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.description import describe_poll, read_poll
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.relay import SEALED_TYPE, KeyConfiguration, describe_relay

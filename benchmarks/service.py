@@ -31,7 +31,7 @@ import uvicorn
 from crowdveil.ballots import concatenate
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
 from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.service.app import create_app

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.indifference import Indifference, even_margin
+from crowdveil.privacy.side_answers import Indifference, even_margin
 from crowdveil.protocol.decisions import read_decision, write_decision
 from crowdveil.publish import release_for_experiments
 from crowdveil.sources.simulated import simulate_crowd

@@ -17,8 +17,7 @@ from crowdveil.ballot_file import open_ballots, write_ballots
 from crowdveil.ballots import Ballots, census
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.estimation.society import fit_voters
-from crowdveil.privacy.amount import Amount
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Amount, Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.zcdp import ZcdpBudget

@@ -24,7 +24,7 @@ from crowdveil.estimation.clipped_ballots import told_length
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.grid import STEPS, to_steps
+from crowdveil.privacy.grid import STEPS, coefficient_steps, papers_delta, sum_of_preferences, tight_delta, to_steps
 from crowdveil.privacy.mechanisms.about_you import keep_odds
 from crowdveil.privacy.mechanisms.algorithm3 import RECORD_STEPS, objective_coefficients
 from crowdveil.privacy.mechanisms.algorithm3_choices import linear_sensitivity
@@ -35,7 +35,6 @@ from crowdveil.privacy.mechanisms.subset_selection import among_odds, subset_siz
 from crowdveil.privacy.noise.coins import Coin, LaplaceCoins
 from crowdveil.privacy.noise.cube_noise import Shift, eulerian_numbers
 from crowdveil.privacy.noise.source import exact_scale
-from crowdveil.privacy.sensitivity import coefficient_steps, papers_delta, sum_of_preferences, tight_delta
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 

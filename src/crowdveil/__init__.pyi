@@ -34,7 +34,6 @@ from crowdveil.privacy.guarantee import PARADIGMS as PARADIGMS
 from crowdveil.privacy.guarantee import Guarantee as Guarantee
 from crowdveil.privacy.guarantee import Paradigm as Paradigm
 from crowdveil.privacy.ledger.ledger import Ledger as Ledger
-from crowdveil.privacy.personal_epsilons import read_personal_epsilons as read_personal_epsilons
 from crowdveil.privacy.planning.forecast import Forecast as Forecast
 from crowdveil.privacy.planning.plan import plan as plan
 from crowdveil.privacy.zcdp import ZcdpBudget as ZcdpBudget
@@ -57,6 +56,7 @@ from crowdveil.publish_groups.releases import GroupReleases as GroupReleases
 from crowdveil.releases import Release as Release
 from crowdveil.releases import read_release as read_release
 from crowdveil.request import Preview as Preview
+from crowdveil.request import read_personal_epsilons as read_personal_epsilons
 from crowdveil.sources.import_report import ImportReport as ImportReport
 from crowdveil.sources.mapping import TableMapping as TableMapping
 from crowdveil.sources.mapping import load_mapping as load_mapping

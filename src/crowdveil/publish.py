@@ -17,14 +17,12 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import Paradigm
-from crowdveil.privacy.ledger.charge import ChargeableLedger
+from crowdveil.privacy.ledger.entries import ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Loss, Sensitivity, Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, central, distributed
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.noise.gaussian import OpenDPGaussian
-from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPGaussian, OpenDPNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.zcdp import ZcdpBudget
 from crowdveil.releases import Release

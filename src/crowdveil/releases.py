@@ -17,12 +17,10 @@ from crowdveil.arrays import BoolArray, FloatArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import write_text
 from crowdveil.privacy.guarantee import Guarantee
-from crowdveil.privacy.indifference import Indifference
-from crowdveil.privacy.intervals import ERROR_BAR, intervals
 from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
-from crowdveil.privacy.relayed import RelayedPromise
-from crowdveil.privacy.reliability import Reliability
-from crowdveil.privacy.unknown import Unknown
+from crowdveil.privacy.shuffling import RelayedPromise
+from crowdveil.privacy.side_answers import Indifference, Reliability
+from crowdveil.privacy.unknown import ERROR_BAR, Unknown, intervals
 from crowdveil.publication import Publication, check_exact, checked_content, read_json, study_of
 from crowdveil.study.study import Study
 

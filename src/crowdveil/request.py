@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from os import PathLike
 from typing import Any, Self, TypeAlias, get_args
 
 import numpy as np
+import polars as pl
 
+from crowdveil.arguments import path_of
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots import BallotSource, Census, census, check_one_record_each, check_source
+from crowdveil.ballots import BallotSource, Census, census, check_one_record_each, check_source, names_of
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.privacy.intervals import ERROR_BAR
-from crowdveil.privacy.ledger.charge import Charge, Crowd
+from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
 from crowdveil.privacy.mechanisms.public_dilemmas import public_dilemmas
 from crowdveil.privacy.mechanisms.registry import (
@@ -29,6 +31,7 @@ from crowdveil.privacy.mechanisms.registry import (
     mechanism_name,
 )
 from crowdveil.privacy.noise.distribution import NoiseDistribution
+from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.privacy.zcdp import ZcdpBudget
 from crowdveil.voter_names import check_distinct, names_from_digests
 
@@ -244,3 +247,40 @@ def _everybodys(epsilon: Epsilon | Epsilons | ZcdpBudget, voters: int) -> Epsilo
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def read_personal_epsilons(path: str | PathLike[str], source: BallotSource) -> Epsilons:
+    """Read columns ``voter`` and ``epsilon`` (CSV) and return the epsilons in the voters' order.
+
+    Every voter needs exactly one row; rows of people who did not vote are an error too, since a misspelt name would
+    silently change somebody's protection.
+    """
+    path = path_of(path, "the file of epsilons")
+    check_source(source)
+    try:
+        table = pl.read_csv(path, infer_schema=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise CrowdveilError(f"cannot read the epsilons in {path}: {str(error).splitlines()[0]}") from None
+    if not {"voter", "epsilon"} <= set(table.columns):
+        raise CrowdveilError(f"{path} needs the columns voter and epsilon, it has {', '.join(table.columns)}")
+    chosen: dict[str, Epsilon] = {}
+    for line, (voter, epsilon) in enumerate(table.select("voter", "epsilon").iter_rows(), start=2):
+        if voter is None or voter in chosen:
+            raise CrowdveilError(
+                f"{path}, line {line}: voter {voter!r} is {'missing' if voter is None else 'there twice'}"
+            )
+        try:
+            chosen[voter] = Epsilon(epsilon or "")
+        except CrowdveilError as error:
+            raise CrowdveilError(f"{path}, line {line}: {error}") from None
+    voters = names_of(source)
+    without = [name for name in voters if name not in chosen]
+    if without:
+        raise CrowdveilError(
+            f"{path} has no epsilon for {len(without)} of {len(voters)} voters, the first is {without[0]!r}"
+        )
+    if strangers := chosen.keys() - set(voters):
+        raise CrowdveilError(
+            f"{path} names {len(strangers)} people who are not among the voters, one is {min(strangers)!r}"
+        )
+    return Epsilons.of(chosen[name] for name in voters)

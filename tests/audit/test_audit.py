@@ -19,7 +19,7 @@ from crowdveil.audit.trial import Flaw, Verdict
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices
 from crowdveil.privacy.mechanisms.registry import ALL
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 
 ONE = Epsilon("1")
 

@@ -6,7 +6,7 @@ import pytest
 from crowdveil.audit.float_grid import LastBits, grain, grid_noise, holes, textbook_noise
 from crowdveil.audit.trial import Verdict, put_on_trial
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0])

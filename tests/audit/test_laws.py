@@ -8,9 +8,8 @@ from crowdveil.audit import laws
 from crowdveil.audit.laws import FALSE_ALARM, all_kinds, cube_fit, laplace_fit, laplace_only
 from crowdveil.audit.sabotage import NoisePerCoordinate, OneDrawForTwo, TooLittleNoise, WrongOdds
 from crowdveil.privacy.epsilon import Epsilons
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Odds
-from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
 
 DRAWS = 20_000
 

@@ -20,9 +20,8 @@ from crowdveil.privacy.mechanisms.about_you import keep_odds
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Odds
-from crowdveil.privacy.noise.gaussian import OpenDPGaussian
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPGaussian
 from crowdveil.study.bundled import synthetic_study
 
 ONE = Epsilon("1")

@@ -16,8 +16,8 @@ from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.scores import RECORD_CLIP
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.silent_noise import Kind, NoiseRequest
+from crowdveil.privacy.noise.exact_noise import BulkNoise
+from crowdveil.privacy.noise.experimental_noise import Kind, NoiseRequest
 from crowdveil.study.bundled import synthetic_study
 
 ONE = Epsilon("1")

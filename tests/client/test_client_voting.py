@@ -20,8 +20,8 @@ from crowdveil.estimation.society import society
 from crowdveil.mcp import mcp_server
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Coin
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.ballot import read_session, write_session
 from crowdveil.protocol.description import describe_poll, read_poll
 from crowdveil.protocol.polls import State

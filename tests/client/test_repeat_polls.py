@@ -14,7 +14,7 @@ from crowdveil.client import Client
 from crowdveil.client.voting import make_submission
 from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.ballot import (
     Repeat,
     check_ballot,

@@ -26,7 +26,7 @@ from crowdveil.estimation.society import society
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.publish import publish
 from crowdveil.request import Request
 from crowdveil.sources.moral_machine import shards

@@ -12,8 +12,7 @@ import pytest
 from crowdveil.gather import REPORTS_MADE_ON
 from crowdveil.pages.plain_words import guarantee_sentences
 from crowdveil.pages.release_page import release_page
-from crowdveil.privacy.amount import Amount
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Place, Unit
 from crowdveil.publish import REPORTS_MADE_BY
 from crowdveil.releases import Release

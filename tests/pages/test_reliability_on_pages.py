@@ -9,7 +9,7 @@ from crowdveil.pages.reading import reliability_sentences, split_sentences
 from crowdveil.pages.release_page import release_page
 from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.guarantee import Place
-from crowdveil.privacy.reliability import Reliability
+from crowdveil.privacy.side_answers import Reliability
 from crowdveil.publish import release_for_experiments
 from crowdveil.service.public.result import read_result
 from crowdveil.service.public.words import words_of

@@ -8,8 +8,7 @@ import pytest
 
 from crowdveil.pages.plain_words import guarantee_sentences, guess_text, limit_sentences, mechanism_words, odds_text
 from crowdveil.pages.release_page import release_page
-from crowdveil.privacy.amount import Amount
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.privacy.guarantee import Guarantee, paradigm
 
 # OpenDP converts rho = 0.02 to epsilon 0.89994 at delta 1e-6, and rho = 2 (ten voters) to 11.5.

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.grid import STEPS
-from crowdveil.privacy.noise.gaussian import OpenDPGaussian, gaussian_variance, root_above
-from crowdveil.privacy.sensitivity import sum_of_preferences
+from crowdveil.privacy.grid import STEPS, sum_of_preferences
+from crowdveil.privacy.noise.exact_noise import OpenDPGaussian, gaussian_variance, root_above
 from crowdveil.privacy.zcdp import epsilon_of, rho_of
 
 dp.enable_features("contrib")

@@ -13,7 +13,7 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports, write_reports
 from crowdveil.releases import release_from_dict
 from crowdveil.study.bundled import load_study, synthetic_study

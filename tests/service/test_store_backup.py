@@ -13,8 +13,7 @@ from tests.program import answer, crowdveil, refused
 from tests.service.host.website import CENTRAL, DISTRIBUTED
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.amount import Amount
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.protocol.submission import report_id
 from crowdveil.service.poll_effects import make_effects
 from crowdveil.service.poll_file import poll_from_dict

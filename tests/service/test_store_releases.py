@@ -12,10 +12,9 @@ from sqlalchemy import text
 from tests.service.voters import ballot_row, poll, report_row
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
-from crowdveil.privacy.amount import NOTHING, Amount
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger.charge import Charge, Crowd
+from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.service import poll_release
 from crowdveil.service.poll_release import make_release, preview_release
 from crowdveil.service.store.store import Store, open_store

@@ -11,7 +11,7 @@ import numpy as np
 from crowdveil.ballots import concatenate
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
 from crowdveil.protocol.submission import Kind, new_token, report_id
 from crowdveil.service.api.submissions import read_submission

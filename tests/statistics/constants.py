@@ -31,7 +31,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms import score_plan
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL
-from crowdveil.privacy.noise.silent_noise import SilentNoise
+from crowdveil.privacy.noise.experimental_noise import SilentNoise
 from crowdveil.study.bundled import load_study
 
 _STUDY = load_study("moral-machine")

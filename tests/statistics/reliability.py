@@ -16,8 +16,8 @@ from crowdveil.privacy.mechanisms.reliability import (
     reported_reliability,
 )
 from crowdveil.privacy.mechanisms.shares import FLIP, STEPS, BitSums, NoisyShare, noisy_share
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.reliability import Reliability
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
+from crowdveil.privacy.side_answers import Reliability
 
 CROWDS = 400
 

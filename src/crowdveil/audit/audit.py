@@ -14,8 +14,7 @@ from crowdveil.audit.trial import Trial, put_on_trial
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import ALL
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
 
 FEWEST_DRAWS = 20_000
 """With fewer, a mistake that takes a factor of sqrt 2 off the noise might be missed."""

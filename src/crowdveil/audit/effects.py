@@ -22,8 +22,8 @@ from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, PublicCrowd
 from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.silent_noise import ReplayedNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
+from crowdveil.privacy.noise.experimental_noise import ReplayedNoise
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.study import Study
 

@@ -19,7 +19,7 @@ from crowdveil.audit.attack import Rows, Score, frequencies
 from crowdveil.audit.trial import Point
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.noise.source import Noise
 
 _NEARBY = 2

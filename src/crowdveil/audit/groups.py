@@ -18,8 +18,8 @@ from crowdveil.privacy.mechanisms.group_bits import GroupBits
 from crowdveil.privacy.mechanisms.group_scores import GroupScores, split
 from crowdveil.privacy.mechanisms.grouping import Grouping, NoisyGroup
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.silent_noise import NoiseRequest, SilentNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
+from crowdveil.privacy.noise.experimental_noise import NoiseRequest, SilentNoise
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.bundled import synthetic_study
 

@@ -20,7 +20,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.score_sums import SENSITIVITY, step_sums
-from crowdveil.privacy.noise.silent_noise import Kind, NoiseRequest
+from crowdveil.privacy.noise.experimental_noise import Kind, NoiseRequest
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 

@@ -19,7 +19,7 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.noise.coins import Odds
-from crowdveil.privacy.noise.silent_noise import Kind, NoiseRequest
+from crowdveil.privacy.noise.experimental_noise import Kind, NoiseRequest
 from crowdveil.privacy.noise.source import Noise
 
 FALSE_ALARM = 1e-9

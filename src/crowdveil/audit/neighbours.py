@@ -11,7 +11,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.setups import Setup, claimed_distance
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.noise.silent_noise import Kind
+from crowdveil.privacy.noise.experimental_noise import Kind
 
 _SEED = 7
 _MOST_RECORDS = 12

@@ -21,9 +21,8 @@ from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.gaussian import GaussianNoise, gaussian_variance
-from crowdveil.privacy.noise.silent_noise import GaussianRequest, Kind, NoiseRequest, ReplayedNoise, SilentNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise, GaussianNoise, gaussian_variance
+from crowdveil.privacy.noise.experimental_noise import GaussianRequest, Kind, NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.shuffling import amplified_epsilon
 from crowdveil.privacy.zcdp import epsilon_of

@@ -20,7 +20,7 @@ from crowdveil.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, OneBit
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.shuffling import amplified_epsilon
 from crowdveil.protocol.relay import padded, shuffled
 from crowdveil.protocol.report import write_reports

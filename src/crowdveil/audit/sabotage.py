@@ -20,9 +20,8 @@ from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, OneBit
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse, oriented
 from crowdveil.privacy.mechanisms.scores import voter_scores
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Odds
-from crowdveil.privacy.noise.gaussian import OpenDPGaussian
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPGaussian
 from crowdveil.privacy.noise.source import Noise
 
 

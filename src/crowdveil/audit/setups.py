@@ -22,6 +22,7 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.attack import Rows, Score
 from crowdveil.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.grid import sum_of_preferences
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
@@ -30,10 +31,9 @@ from crowdveil.privacy.mechanisms.mechanism import (
     Settings,
 )
 from crowdveil.privacy.mechanisms.reports import PUBLIC_COLUMNS
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.silent_noise import Kind, NoiseRequest, ReplayedNoise, SilentNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
+from crowdveil.privacy.noise.experimental_noise import Kind, NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.sensitivity import sum_of_preferences
 
 _OTHERS = 2
 _COPIES_AT_ONCE = 50_000

@@ -33,7 +33,7 @@ from crowdveil.ballots import Ballots, BallotSource, join_batches
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.privacy.ledger.charge import Charge, ChargeableLedger, Crowd, PostedCharge
+from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger, Crowd, PostedCharge
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.ledger.people import key_path
 from crowdveil.publish import charged_release

@@ -69,9 +69,8 @@ from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.randomised_response import FLIP, OneChoice, RandomisedResponse
 from crowdveil.privacy.mechanisms.score import ScoreRelease
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection, among_odds, subset_size
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Odds
-from crowdveil.privacy.noise.gaussian import GaussianNoise, OpenDPGaussian
+from crowdveil.privacy.noise.exact_noise import BulkNoise, GaussianNoise, OpenDPGaussian
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.zcdp import rho_of
 from crowdveil.study.bundled import synthetic_study

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, Table, bold, say, show
-from crowdveil.privacy.ledger.statement import Account, Measure, Statement
+from crowdveil.privacy.ledger.entries import Account, Measure, Statement
 
 ledger = typer.Typer(
     add_completion=False, rich_markup_mode=None, help="The privacy budget: create it, look at it, raise it."

@@ -11,9 +11,8 @@ from crowdveil.cli.terminal import AsJson, Table, say, show
 from crowdveil.errors import CrowdveilError, OutOfReach
 
 if TYPE_CHECKING:
-    from crowdveil.privacy.planning.accuracy import Bound
+    from crowdveil.privacy.planning.accuracy import Bound, Repeated
     from crowdveil.privacy.planning.forecast import Forecast
-    from crowdveil.privacy.planning.repeated import Repeated
     from crowdveil.study.study import Study
 
 planning = typer.Typer(invoke_without_command=True, add_completion=False, rich_markup_mode=None)
@@ -190,7 +189,7 @@ def relay(
 
     Example: `crowdveil plan relay --voters 1573 --epsilon 1`
     """
-    from crowdveil.privacy.planning.relay import plan_relay
+    from crowdveil.privacy.planning.plan import plan_relay
     from crowdveil.study.bundled import load_study
 
     found = load_study(study)
@@ -246,7 +245,7 @@ def repeat(
     Example: `crowdveil plan repeat --releases 52 --epsilon 1 --delta 1e-6 --voters 10000 --features 23 --bound 2`
     """
     from crowdveil.privacy.epsilon import Epsilon
-    from crowdveil.privacy.planning.repeated import repeated
+    from crowdveil.privacy.planning.accuracy import repeated
 
     compared = repeated(releases, Epsilon(epsilon).value, delta, voters, features, bound)
     show(compared.as_dict(), as_json, lambda: _print_repeated(compared, voters))

@@ -153,8 +153,7 @@ def release(
     from crowdveil.engines.engine import chosen_engine
     from crowdveil.privacy.guarantee import paradigm as find_paradigm
     from crowdveil.privacy.ledger.ledger import Ledger
-    from crowdveil.privacy.personal_epsilons import read_personal_epsilons
-    from crowdveil.request import Request, check_selection, preview_request
+    from crowdveil.request import Request, check_selection, preview_request, read_personal_epsilons
 
     # What can be refused is refused before a long import.
     protected = find_paradigm(paradigm)
@@ -306,7 +305,7 @@ def _level(
 
 def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> None:
     from crowdveil.pages.reading import expected_error_bar_sentence, split_sentences
-    from crowdveil.privacy.ledger.statement import Measure
+    from crowdveil.privacy.ledger.entries import Measure
 
     data = prepared.as_dict()
     guarantee = prepared.guarantee

@@ -166,7 +166,7 @@ class Client:
         Where the study asks one dilemma twice, this machine draws which, and asks it again with its sides swapped.
         """
         from crowdveil.client.voting import make_submission
-        from crowdveil.privacy.noise.bulk_noise import BulkNoise
+        from crowdveil.privacy.noise.exact_noise import BulkNoise
 
         self._compare_with_relay(poll)
         dilemmas = self.session(poll)

@@ -22,12 +22,12 @@ from crowdveil.gather import REPORTS_MADE_ON, SAMPLER, release_from_reports
 from crowdveil.gather_effects.reported_groups import ReportedGroups
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm
-from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.privacy.mechanisms.aggregation import LevelSums
 from crowdveil.privacy.mechanisms.mechanism import Estimand
 from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.score import ScoreRelease
+from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.protocol.report import Terms
 from crowdveil.publish_effects.implied import implied_effects
 from crowdveil.releases import Release

@@ -10,7 +10,7 @@ from typing import Any
 
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.mechanisms.registry import ALL
-from crowdveil.privacy.relayed import RelayedPromise
+from crowdveil.privacy.shuffling import RelayedPromise
 from crowdveil.privacy.zcdp import epsilon_of
 from crowdveil.publication import Publication
 

@@ -13,8 +13,8 @@ from scipy.special import ndtr
 
 from crowdveil.decision import stated_margins
 from crowdveil.privacy.guarantee import Place
-from crowdveil.privacy.intervals import ERROR_BAR
 from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, NoiseDistribution, Spread
+from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.releases import Release
 
 # Characters that no page may carry on from a file: controls, halves of surrogate pairs (which have no UTF-8), and

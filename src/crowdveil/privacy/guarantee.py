@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.amount import Amount
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Amount, Epsilon
 
 
 class Unit(StrEnum):

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdveil.arrays import FloatArray
+from crowdveil.privacy.noise.distribution import NoiseDistribution
 
 REACH = 3.0
 """No crowd's preference along an axis of unit size is larger: there, nobody disagrees with anybody."""
@@ -243,3 +244,22 @@ def _covering(reach: float, moved: float, confidence: float) -> float:
         else:
             high = middle
     return high * deviation
+
+
+ERROR_BAR = 0.95
+
+
+def intervals(unknown: Unknown, noise: NoiseDistribution, directions: FloatArray, *, left_out: bool) -> FloatArray:
+    """Return the ends of the interval along each direction (rows), cut off where no crowd could be.
+
+    The directions that factors leave out count where all features are asked about (``left_out``).
+    """
+    rows = []
+    for direction in directions:
+        width = unknown.half_width(direction, noise.half_width(direction, ERROR_BAR), ERROR_BAR, left_out=left_out)
+        center = unknown.margin(direction)
+        range_ = unknown.whole_range(direction)
+        range_ += unknown.rest_width(direction, ERROR_BAR) if left_out else 0.0
+        low, high = np.clip([center - width, center + width], -range_, range_)
+        rows.append([low, high] if low < high else [-range_, range_])
+    return np.array(rows)

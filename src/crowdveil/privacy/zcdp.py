@@ -21,8 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.amount import MICROS_PER_UNIT, Amount, AmountLike
-from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon
+from crowdveil.privacy.epsilon import LEAST_MICRO, MICROS_PER_UNIT, Amount, AmountLike, Epsilon
 
 GREATEST_RHO = 1250
 """The rho of the largest pure epsilon, 50."""

@@ -12,8 +12,8 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, check_answers
-from crowdveil.privacy.planning.relay import relayed_bits
-from crowdveil.privacy.relayed import RelayedPromise
+from crowdveil.privacy.planning.plan import relayed_bits
+from crowdveil.privacy.shuffling import RelayedPromise
 from crowdveil.protocol.polls import Entry, Level, Poll, State
 from crowdveil.protocol.questions import Attention, Question
 from crowdveil.protocol.relay import read_relay, relay_terms

@@ -13,7 +13,7 @@ from enum import StrEnum
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Paradigm, Place
-from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM, SMALLEST_BATCH, check_terms
+from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM, SMALLEST_BATCH, check_terms
 from crowdveil.protocol.questions import MOST_NOISY_LEVELS, Attention, Question, QuestionKind, Texts
 from crowdveil.study.study import Study
 

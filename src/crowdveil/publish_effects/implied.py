@@ -16,8 +16,7 @@ from crowdveil.arrays import FloatArray, SmallIntArray
 from crowdveil.effect_release import Effect, Effects, GroupEffects
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.effects import contrasts, public_pairs
-from crowdveil.privacy.intervals import ERROR_BAR
-from crowdveil.privacy.unknown import Unknown
+from crowdveil.privacy.unknown import ERROR_BAR, Unknown
 from crowdveil.releases import Release, check_release
 
 _NORMAL = 1.96

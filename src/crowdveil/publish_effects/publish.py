@@ -26,14 +26,13 @@ from crowdveil.estimation.effects import contrasts, scenario_labels
 from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
-from crowdveil.privacy.ledger.charge import ChargeableLedger
+from crowdveil.privacy.ledger.entries import ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, GroupCounts
 from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.publish import REPORTS_MADE_BY
 from crowdveil.publish_effects.request import EffectsPreview, Weights, find_grouping, preview_effects

@@ -18,7 +18,7 @@ from crowdveil.estimation.effects import contrasts, public_shares, scenario_labe
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.privacy.ledger.charge import Charge, Crowd
+from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.privacy.mechanisms.effect_counts import WEIGHT_STEPS, EffectCounts, PublicCrowd
 from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts, FlippedChoices
 from crowdveil.privacy.mechanisms.grouping import Grouping

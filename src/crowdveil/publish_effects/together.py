@@ -13,7 +13,7 @@ from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.privacy.ledger.charge import Charge
+from crowdveil.privacy.ledger.entries import Charge
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.publish import publish
 from crowdveil.publish_effects.publish import publish_effects

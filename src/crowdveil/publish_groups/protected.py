@@ -16,18 +16,17 @@ from crowdveil.ballots import BallotSource
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Guarantee, Place
-from crowdveil.privacy.intervals import ERROR_BAR
-from crowdveil.privacy.ledger.charge import Charge, ChargeableLedger
+from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.group_bits import GroupBits
 from crowdveil.privacy.mechanisms.group_scores import GroupScores
 from crowdveil.privacy.mechanisms.grouping import GroupEstimate, Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import check_options
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.publish import REPORTS_MADE_BY
 from crowdveil.publish_effects.publish import LABELS_PROTECTED, check_smallest, tallies
 from crowdveil.publish_effects.request import find_grouping

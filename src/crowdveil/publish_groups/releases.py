@@ -14,7 +14,7 @@ import numpy as np
 from crowdveil.effect_release import GroupDifference
 from crowdveil.estimation.ratios import told_apart
 from crowdveil.files import check_writable
-from crowdveil.privacy.intervals import ERROR_BAR
+from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.releases import Release
 
 

@@ -17,8 +17,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.gather_effects.choices import effects_from_reports
 from crowdveil.gather_effects.preferences import check_implied, implied_from_reports
 from crowdveil.gather_effects.reported_groups import ReportedGroups
-from crowdveil.privacy.amount import NOTHING, Amount
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon
 from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
 from crowdveil.publish_effects.publish import charged_effects
 from crowdveil.publish_effects.request import EffectsPreview, preview_effects

@@ -14,7 +14,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import mechanism_name
-from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST
+from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST
 from crowdveil.protocol.polls import Entry, Level, RelayTerms
 from crowdveil.protocol.questions import Attention, Option, Question, QuestionKind, Texts
 from crowdveil.service.poll import HostedPoll, expected_epsilons

@@ -15,11 +15,10 @@ import numpy as np
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.gather import release_from_reports
-from crowdveil.privacy.amount import NOTHING, Amount
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.intervals import ERROR_BAR
+from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.registry import budget_parts, distributed
 from crowdveil.privacy.noise.distribution import NoiseDistribution
+from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.protocol.description import relayed_promise
 from crowdveil.publish import charged_release
 from crowdveil.releases import Release

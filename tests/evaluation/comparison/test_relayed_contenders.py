@@ -18,7 +18,7 @@ from crowdveil.evaluation.comparison.runs import Task, collect
 from crowdveil.evaluation.comparison.sources import of_file
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.one_bit import OneBit
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.shuffling import amplified_epsilon
 from crowdveil.protocol.report import write_reports
 from crowdveil.protocol.submission import new_token, report_id

@@ -24,7 +24,7 @@ from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 
 EPSILONS = (0.1, 1.0, 10.0)
 

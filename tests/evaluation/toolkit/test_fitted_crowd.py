@@ -13,7 +13,7 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.registry import PURE
 from crowdveil.privacy.noise.distribution import Gaussian
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.publish import experiment
 from crowdveil.request import Request
 from crowdveil.sources.simulated import synthetic_crowd

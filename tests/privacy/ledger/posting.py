@@ -2,11 +2,10 @@
 
 import hashlib
 
-from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger.charge import Charge, Crowd
+from crowdveil.privacy.ledger.entries import Charge, Crowd, Entry
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.ledger.statement import Entry
 
 
 def crowd_of(*names: str, study: str = "s") -> Crowd:

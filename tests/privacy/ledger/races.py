@@ -14,7 +14,7 @@ from threading import Barrier as ThreadBarrier
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.ledger import file as ledger_file
-from crowdveil.privacy.ledger.charge import Charge
+from crowdveil.privacy.ledger.entries import Charge
 from crowdveil.privacy.ledger.ledger import Ledger
 
 DATASET = "a" * 64

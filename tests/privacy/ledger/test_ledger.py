@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from tests.privacy.ledger.posting import charge_of, post
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
-from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import Unit
+from crowdveil.privacy.ledger.entries import Account
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.ledger.statement import Account
 
 EPSILON = 1_000_000
 CATS, DOGS = "c" * 64, "d" * 64

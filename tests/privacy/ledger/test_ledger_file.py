@@ -17,7 +17,7 @@ from tests.privacy.ledger.posting import post
 from tests.privacy.ledger.races import PROCESSES
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
 from crowdveil.privacy.ledger.ledger import Ledger

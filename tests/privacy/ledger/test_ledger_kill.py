@@ -22,10 +22,10 @@ from tests.privacy.ledger.races import DATASET, PROCESSES
 import crowdveil
 from crowdveil.errors import BudgetExceeded
 from crowdveil.files import write_text
-from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
-from crowdveil.privacy.ledger.charge import Charge, Crowd
+from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.privacy.ledger.ledger import Ledger
 
 CROWD = Crowd("study", 1, b"somebody\0\0\0\0\0\0\0\0")

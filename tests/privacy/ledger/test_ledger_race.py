@@ -13,7 +13,7 @@ from tests.privacy.ledger.posting import charge_of, post
 from tests.privacy.ledger.races import DATASET, accepted_in_a_race, spent_by_processes
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
-from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
 from crowdveil.privacy.ledger.ledger import Ledger

@@ -23,9 +23,9 @@ from crowdveil.privacy.mechanisms.aggregation import (
 )
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.distribution import spread_of
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.exact_noise import BulkNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.request import Request, preview_request
 from crowdveil.sources.simulated import synthetic_crowd
 

@@ -12,7 +12,7 @@ from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.mechanisms.effect_counts import STEPS, EffectCounts, PublicCrowd
 from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.noise.silent_noise import SilentNoise
+from crowdveil.privacy.noise.experimental_noise import SilentNoise
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("moral-machine")

@@ -12,9 +12,8 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.effect_reports import COUNT_STEPS, FactorAnswer, FactorCounts, FlippedChoices
 from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.noise.silent_noise import Kind, SilentNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments, Kind, SilentNoise
 from crowdveil.study.bundled import synthetic_study
 
 STUDY = synthetic_study(2, 3)

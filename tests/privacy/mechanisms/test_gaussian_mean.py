@@ -11,14 +11,13 @@ from scipy import stats
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.estimation.society import fit_voters
-from crowdveil.privacy.amount import Amount
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
 from crowdveil.privacy.noise.distribution import Gaussian, noise_from_dict
-from crowdveil.privacy.noise.gaussian import OpenDPGaussian
+from crowdveil.privacy.noise.exact_noise import OpenDPGaussian
 from crowdveil.privacy.zcdp import ZcdpBudget
 from crowdveil.publish import experiment, publish
 from crowdveil.releases import read_release, release_from_dict

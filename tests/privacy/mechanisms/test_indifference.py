@@ -32,7 +32,7 @@ from crowdveil.privacy.mechanisms.shares import (
     noisy_share,
 )
 from crowdveil.privacy.mechanisms.three_way_response import ThreeWayResponse
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports, write_reports
 from crowdveil.publish import release_for_experiments
 from crowdveil.releases import release_from_dict

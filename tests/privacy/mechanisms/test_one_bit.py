@@ -18,8 +18,8 @@ from crowdveil.privacy.mechanisms import one_bit
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.one_bit import FLIP, LENGTH_ONE_IN, BitReports, OneBit, bits_to_report, public_clip
 from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Odds
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 

@@ -19,9 +19,9 @@ from crowdveil.privacy.mechanisms.randomised_response import (
     choices_to_report,
     oriented,
 )
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Odds
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.exact_noise import BulkNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 

@@ -22,7 +22,7 @@ from crowdveil.privacy.mechanisms.reliability import (
     reported_reliability,
 )
 from crowdveil.privacy.mechanisms.shares import STEPS, BitSums, NoisyShare
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports, write_reports
 from crowdveil.publish import preview, release_for_experiments
 from crowdveil.releases import release_from_dict

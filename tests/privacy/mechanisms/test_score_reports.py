@@ -28,8 +28,8 @@ from crowdveil.privacy.mechanisms.scores import (
     record_moments,
     record_scores,
 )
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.exact_noise import BulkNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 

@@ -24,8 +24,8 @@ from crowdveil.privacy.mechanisms.subset_selection import (
     mean_squared_error,
     subset_size,
 )
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.coins import Odds
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.study.bundled import synthetic_study
 
 Q = Fraction(1, 3)

@@ -8,7 +8,6 @@ from scipy import integrate, optimize, special, stats
 
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise import distribution
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
 from crowdveil.privacy.noise.distribution import (
     Coins,
     CubeNoise,
@@ -18,6 +17,7 @@ from crowdveil.privacy.noise.distribution import (
     Spread,
     noise_from_dict,
 )
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.01, 0.3, 1.0, 5.0, -0.7])

@@ -11,9 +11,8 @@ from scipy import stats
 
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.noise import coins as laplace_coins
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
-from crowdveil.privacy.noise.opendp_noise import OpenDPNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 
 FALSE_ALARM = 1e-8
 LARGE = 2**31

@@ -1,11 +1,21 @@
-"""Uniform integers: every outcome enumerated for small bounds, and the bounds at the end of 64 bits."""
+"""Uniform integers: every outcome enumerated for small bounds, and the bounds at the end of 64 bits.
+
+Draws by inversion: all outcomes of a small law enumerated, and ties forced to any depth.
+"""
+
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
-from scripted_bytes import Script
+from scripted_bytes import ONES, Script, word_of
 
-from crowdveil.privacy.noise.uniform import AesStream, uniform_integer, uniform_integers
+from crowdveil.privacy.noise import uniform
+from crowdveil.privacy.noise.uniform import AesStream, invert, uniform_integer, uniform_integers
 
 REST = 0x5A5A_5A5A_5A5A_5A5A
 
@@ -81,3 +91,82 @@ def test_large_values_are_uniform():
     drawn = uniform_integers(AesStream(), np.full(200, below), 1000).ravel()
     assert stats.kstest(drawn / below, "uniform").pvalue > 1e-8
     assert stats.chisquare(np.bincount(drawn & 63, minlength=64)).pvalue > 1e-8
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 1000])
+def test_the_bytes_are_the_keystream_of_a_fresh_key(monkeypatch, count):
+    """Block i of the keystream is the encryption of the number i, here by AES without any mode."""
+    keys = [bytes(range(32)), bytes(range(1, 33))]
+    drawn = iter(keys)
+    monkeypatch.setattr(uniform.os, "urandom", lambda size: next(drawn) if size == 32 else None)
+    stream = AesStream()
+    for key in keys:
+        blocks = b"".join(i.to_bytes(16, "big") for i in range(count // 16 + 1))
+        expected = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(blocks)[:count]
+        assert stream.take(count).tobytes() == expected
+
+
+def test_nothing_is_handed_out_twice():
+    """Among 2^18 words of 64 bits an accidental repetition has a chance below 2^-28."""
+    stream, taken = AesStream(), []
+    threads = [threading.Thread(target=lambda: taken.append(stream.take(2**18))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    words = np.concatenate(taken).view(np.uint64)
+    assert len(words) == len(np.unique(words)) == 2**18
+
+
+@dataclass(frozen=True)
+class Law:
+    """Cumulative probabilities that are fractions."""
+
+    probabilities: tuple[Fraction, ...]
+
+    def floors(self, bits):
+        return [min(int(p * 2**bits), 2**bits - 1) for p in self.probabilities]
+
+
+def law(*numbers):
+    return Law(tuple(map(Fraction, numbers)))
+
+
+def test_all_outcomes_enumerated():
+    """With cumulative probabilities in 16ths, every combination of four digits occurs once."""
+    script = Script([top << 60 | REST >> 4 for top in range(16)])
+    drawn = invert(script, law("3/16", "3/16", "10/16", "15/16"), 16)
+    assert Counter(drawn.tolist()) == {0: 3, 2: 7, 3: 5, 4: 1}
+
+
+THIRDS = law("1/3", "2/3")
+
+
+@pytest.mark.parametrize("threshold", [0, 1])
+@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("step", [-1, 1])
+def test_a_tie_is_decided_by_the_first_different_digit_however_late(threshold, depth, step):
+    p = THIRDS.probabilities[threshold]
+    words = [word_of(p, i) for i in range(depth + 1)]
+    words[-1] += step
+    script = Script(*([word] for word in words))
+    assert invert(script, THIRDS, 1).tolist() == [threshold + (step > 0)]
+    assert script.requests == []
+
+
+def test_ties_in_several_draws_are_decided_in_their_order():
+    first, second = (word_of(p, 0) for p in THIRDS.probabilities)
+    script = Script([0, first, ONES, second], [word_of(Fraction(1, 3), 1) - 1], [word_of(Fraction(2, 3), 1) + 1])
+    assert invert(script, THIRDS, 4).tolist() == [0, 0, 2, 2]
+    assert script.requests == []
+
+
+def test_probabilities_of_zero_and_one_are_kept_in_a_tie_too():
+    assert invert(Script([0, 5, ONES], [0], [1]), law(0), 3).tolist() == [1, 1, 1]
+    assert invert(Script([0, 5, ONES], [ONES], [ONES - 1]), law(1), 3).tolist() == [0, 0, 0]
+
+
+def test_a_half_is_a_half():
+    """The digits of 1/2 end; a number that begins with them is not below it."""
+    half = 1 << 63
+    assert invert(Script([half - 1, half, half + 1], [0], [1]), law("1/2"), 3).tolist() == [0, 1, 1]

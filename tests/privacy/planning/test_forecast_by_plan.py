@@ -1,17 +1,22 @@
-"""Releases foretold: closed forms against simulation, the numbers that a goal needs, and what is refused."""
+"""Releases foretold: closed forms against simulation, the numbers that a goal needs, and what is refused.
+
+Plans of relays: what is proposed keeps the promise, and the next local epsilon would not.
+"""
 
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.program import answer, crowdveil
 
 from crowdveil.errors import CrowdveilError, OutOfReach
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.planning.forecast import forecast
-from crowdveil.privacy.planning.plan import plan
+from crowdveil.privacy.planning.plan import plan, plan_relay
+from crowdveil.privacy.shuffling import amplified_epsilon
 from crowdveil.study.bundled import load_study
 
 KIDNEY = load_study("kidney")
@@ -115,3 +120,28 @@ def test_what_makes_no_sense_is_refused(given_numbers, words):
 def test_a_goal_out_of_reach_is_said_to_be():
     with pytest.raises(OutOfReach, match="no epsilon up to 20 reaches it"):
         plan(KIDNEY, "vldp", voters=3, predicted=0.74)
+
+
+def test_plans_keep_the_promise_and_smaller_batches_pay_for_it():
+    plans = plan_relay(load_study("kidney"), 2000, 0.5)
+    assert [one.batch for one in plans] == [2000, 1000, 500, 200]
+    for one in plans:
+        local, honest = one.promise.local.value, one.batch * 9 // 10
+        kept = amplified_epsilon(local, honest, 1e-6, one_bit=one.promise.bits == 1)
+        assert kept <= 0.5
+        if one.promise.bits == 1 and local < 2.5:  # below where reports begin to have two bits
+            assert amplified_epsilon(local + 0.05, honest, 1e-6, one_bit=True) > 0.5
+    assert [one.foretold.predicted for one in plans] == sorted((o.foretold.predicted for o in plans), reverse=True)
+
+
+def test_a_crowd_too_small_to_hide_in():
+    with pytest.raises(OutOfReach, match="cannot hide"):
+        plan_relay(load_study("kidney"), 2, 0.01)
+    with pytest.raises(CrowdveilError, match="above 0"):
+        plan_relay(load_study("kidney"), 100, 0.0)
+
+
+def test_the_command():
+    words = ("plan", "relay", "--study", "kidney", "--voters", 2000, "--epsilon", 0.5)
+    assert [one["batch"] for one in answer(*words)["plans"]] == [2000, 1000, 500, 200]
+    assert "fewer reports than one batch nothing is released" in crowdveil(*words).stdout

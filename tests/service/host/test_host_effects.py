@@ -7,8 +7,7 @@ import pytest
 
 from crowdveil.effect_release import effects_from_dict
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.amount import Amount
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.service.poll_effects import make_effects
 from crowdveil.service.poll_file import poll_from_dict
 

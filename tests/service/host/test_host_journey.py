@@ -10,7 +10,7 @@ import pytest
 from tests.service.host.website import CENTRAL, website
 
 from crowdveil.errors import Reason
-from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import read_reports
 from crowdveil.protocol.submission import report_id

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from tests.service.emptying import empty
 
 from crowdveil.client.voting import make_submission
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.ballot import read_session
 from crowdveil.protocol.description import read_poll
 from crowdveil.protocol.submission import new_token

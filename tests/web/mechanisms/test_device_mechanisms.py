@@ -18,7 +18,7 @@ from crowdveil.privacy.mechanisms.randomised_response import choices_to_report
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.mechanisms.score import coordinates_to_report
 from crowdveil.privacy.mechanisms.subset_selection import subset_size
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports
 from crowdveil.sources.simulated import simulate_responses
 from crowdveil.study.bundled import BUNDLED, load_study

@@ -13,7 +13,7 @@ from tests.web.page.devices import Devices
 from crowdveil.gather import release_from_reports
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
-from crowdveil.privacy.noise.bulk_noise import BulkNoise
+from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
 from crowdveil.service.app import create_app
 from crowdveil.service.poll_file import poll_from_dict

@@ -19,8 +19,8 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import PAPERS_MECHANISM, PURE, recommended
-from crowdveil.privacy.planning.relay import largest_promise
-from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM, RelayedPromise
+from crowdveil.privacy.planning.plan import largest_promise
+from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM, RelayedPromise
 from crowdveil.study.study import Study
 
 CURVE = tuple(Epsilon(e) for e in ("0.003", "0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30"))

@@ -23,13 +23,13 @@ from crowdveil.estimation.society import fit_voters, society
 from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs, same_side, share, sides
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS, Unit
-from crowdveil.privacy.intervals import intervals
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
-from crowdveil.privacy.noise.float_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.unknown import intervals
 from crowdveil.sources.moral_machine.importing import read_moral_machine
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.drawing import draw_dilemmas

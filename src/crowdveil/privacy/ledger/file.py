@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.ledger.people import create_key, key_path
 
 PATIENCE_SECONDS = 30.0

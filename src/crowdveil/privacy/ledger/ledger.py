@@ -42,12 +42,22 @@ import numpy as np
 
 from crowdveil.arguments import path_of
 from crowdveil.errors import BudgetExceeded, CrowdveilError
-from crowdveil.privacy.amount import MICROS_PER_UNIT, NOTHING, Amount, AmountLike
+from crowdveil.privacy.epsilon import MICROS_PER_UNIT, NOTHING, Amount, AmountLike
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
-from crowdveil.privacy.ledger.charge import Charge, Crowd
+from crowdveil.privacy.ledger.entries import (
+    LINES,
+    Account,
+    Charge,
+    ChargePreview,
+    Crowd,
+    Entry,
+    Measure,
+    Overlap,
+    Raise,
+    Statement,
+)
 from crowdveil.privacy.ledger.people import KnownCrowd, PersonArray, key_path, most_spent, people_of, read_key
-from crowdveil.privacy.ledger.statement import LINES, Account, ChargePreview, Entry, Measure, Overlap, Raise, Statement
 from crowdveil.privacy.zcdp import epsilon_of, rho_of
 
 MOST = Amount(10**18)

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.ledger.charge import Crowd
+from crowdveil.privacy.ledger.entries import Crowd
 
 PersonArray = npt.NDArray[np.uint64]
 

@@ -8,11 +8,10 @@ from crowdveil.arrays import IntArray
 from crowdveil.ballots import Ballots, BallotSource
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.grid import STEPS, from_steps, to_steps
+from crowdveil.privacy.grid import STEPS, from_steps, sum_of_preferences, to_steps
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured
 from crowdveil.privacy.noise.distribution import LaplaceSum
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.sensitivity import sum_of_preferences
 
 
 class Algorithm1:
@@ -22,7 +21,7 @@ class Algorithm1:
     preferences, the output is epsilon-differentially private for VLCP and RLCP.
 
     Proof. Replacing one voter's records moves the sum by at most Delta = 2 STEPS in l1
-    (``sensitivity.sum_of_preferences``), and discrete Laplace noise has P(x) / P(y) <= e^(epsilon |x - y| / Delta)
+    (``grid.sum_of_preferences``), and discrete Laplace noise has P(x) / P(y) <= e^(epsilon |x - y| / Delta)
     in each coordinate; multiply over coordinates. Dividing by the public N is post-processing, and turns the
     scale into the paper's 2B / (N epsilon). A record-neighbour is a voter-neighbour, so the same holds there.
     """

@@ -11,13 +11,12 @@ from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.grid import STEPS, from_steps, to_steps
+from crowdveil.privacy.grid import STEPS, from_steps, sum_of_preferences, to_steps
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence, unsummed, winsorised, within_reach
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
 from crowdveil.privacy.mechanisms.reports import IntegerRow, Reports
 from crowdveil.privacy.noise.distribution import LaplaceSum, spread_of
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.sensitivity import sum_of_preferences
 from crowdveil.study.study import Study
 
 
@@ -28,7 +27,7 @@ class Algorithm2:
     epsilon_i-differentially private for VLDP and RLDP.
 
     Proof. Any two data sets of a voter, neighbours in a record or not, have preferences at most 2 STEPS apart
-    in l1 (``sensitivity.sum_of_preferences``); the rest is as for Theorem 1. Any weighted mean is post-processing.
+    in l1 (``grid.sum_of_preferences``); the rest is as for Theorem 1. Any weighted mean is post-processing.
     """
 
     name = "algorithm-2"

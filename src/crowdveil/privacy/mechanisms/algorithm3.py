@@ -14,12 +14,11 @@ from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
 from crowdveil.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.grid import STEPS
+from crowdveil.privacy.grid import STEPS, coefficient_steps, papers_delta, tight_delta
 from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
 from crowdveil.privacy.mechanisms.reports import IntegerRow, Reports
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.sensitivity import coefficient_steps, papers_delta, tight_delta
 from crowdveil.study.study import Study
 
 RECORD_STEPS = 2**16
@@ -43,8 +42,8 @@ class Algorithm3:
     the maximum; it is neither noised nor sent.
 
     Theorem 5. With noise of scale Delta / epsilon_i on each coefficient, voter i's report is
-    epsilon_i-differentially private for RLDP, for Delta either of ``sensitivity.papers_delta`` and
-    ``sensitivity.tight_delta``, plus the grid's share (``sensitivity.coefficient_steps``).
+    epsilon_i-differentially private for RLDP, for Delta either of ``grid.papers_delta`` and
+    ``grid.tight_delta``, plus the grid's share (``grid.coefficient_steps``).
 
     Proof. A record enters as integers: it is divided by the study's public bound, scaled down to l2 norm 1 if
     longer, truncated onto the record grid and its norm checked there. One record then moves the sum of the

@@ -7,12 +7,11 @@ from fractions import Fraction
 from functools import partial
 
 from crowdveil.ballots import BallotSource
-from crowdveil.privacy.grid import STEPS, from_steps
+from crowdveil.privacy.grid import STEPS, from_steps, sum_of_preferences
 from crowdveil.privacy.mechanisms.algorithm1 import sum_of_grid_preferences
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured
 from crowdveil.privacy.noise.distribution import Gaussian
-from crowdveil.privacy.noise.gaussian import GaussianNoise, gaussian_variance
-from crowdveil.privacy.sensitivity import sum_of_preferences
+from crowdveil.privacy.noise.exact_noise import GaussianNoise, gaussian_variance
 
 
 class GaussianMean:
@@ -21,7 +20,7 @@ class GaussianMean:
     Theorem. With noise of sigma^2 = (2 STEPS)^2 / (2 rho) on each coordinate of the sum of voters' grid preferences,
     the output is rho-zCDP for VLCP and RLCP, and so (epsilon, delta)-differentially private (``zcdp.epsilon_of``).
 
-    Proof. Replacing a voter's records moves the sum by at most 2 STEPS in l1 (``sensitivity.sum_of_preferences``), and
+    Proof. Replacing a voter's records moves the sum by at most 2 STEPS in l1 (``grid.sum_of_preferences``), and
     so by at most as much in l2: the theorem of ``gaussian_variance`` applies. Dividing by the public N is
     post-processing. A record-neighbour is a voter-neighbour, so the same holds there.
     """

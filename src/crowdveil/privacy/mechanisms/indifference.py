@@ -19,7 +19,6 @@ from crowdveil.engines.completed import completed, completed_ballots
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.threshold import fit_threshold
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.indifference import Indifference
 from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
     DistributedMechanism,
@@ -39,6 +38,7 @@ from crowdveil.privacy.mechanisms.shares import (
 from crowdveil.privacy.mechanisms.side_bits import WithSideBits
 from crowdveil.privacy.noise.distribution import Coins, CubeSum, NoiseDistribution, Spread
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.side_answers import Indifference
 from crowdveil.privacy.unknown import Unknown
 
 BUDGET_ONE_IN = 10

@@ -24,13 +24,12 @@ from crowdveil.engines.batches import Tally, add_up
 from crowdveil.estimation.design import Design, PublicDilemmas
 from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.indifference import Indifference
 from crowdveil.privacy.mechanisms.aggregation import LevelSums
 from crowdveil.privacy.mechanisms.reports import R, WireFormat
 from crowdveil.privacy.mechanisms.scores import Scoring
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.reliability import Reliability
+from crowdveil.privacy.side_answers import Indifference, Reliability
 from crowdveil.privacy.unknown import Unknown
 from crowdveil.study.study import Study
 

@@ -38,7 +38,7 @@ from crowdveil.privacy.mechanisms.shares import FLIP, STEPS, NoisyShare, noisy_s
 from crowdveil.privacy.mechanisms.side_bits import WithSideBits
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.privacy.reliability import Reliability
+from crowdveil.privacy.side_answers import Reliability
 
 ONE_IN = 10
 """Of a central budget and of the reports of devices, one part in so many buys the share.

@@ -40,8 +40,7 @@ from itertools import accumulate
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.privacy.noise.coins import LaplaceCoins, exp_bounds
-from crowdveil.privacy.noise.laplace_draws import draw, wrapped
+from crowdveil.privacy.noise.coins import LaplaceCoins, draw, exp_bounds, wrapped
 from crowdveil.privacy.noise.uniform import ByteSource, invert, uniform_integer, uniform_integers
 
 # Radii from here on, where 2R + 1 might not fit into 64 bits, are left to Python's integers.

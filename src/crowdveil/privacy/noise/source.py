@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.amount import MICROS_PER_UNIT
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import MICROS_PER_UNIT, Epsilons
 from crowdveil.privacy.noise.coins import Odds
 
 # Noise of this scale is outside int64 with a probability of exp(-2^63 / 2^52) = exp(-2^11).

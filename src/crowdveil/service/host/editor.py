@@ -13,7 +13,7 @@ from starlette.responses import Response
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import mechanism_words, paradigm_title
 from crowdveil.privacy.guarantee import PARADIGMS, Place, Unit
-from crowdveil.privacy.relayed import DEFAULT_DELTA, DEFAULT_HONEST, SMALLEST_BATCH
+from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, SMALLEST_BATCH
 from crowdveil.protocol.questions import Question, QuestionKind, host_words
 from crowdveil.service.host.poll_form import KINDS, MOST_LEVELS, MOST_QUESTIONS, data_of_form, empty_form, form_of_data
 from crowdveil.service.host.request import HostRequest, sentence

@@ -12,8 +12,7 @@ from datetime import date, timedelta
 
 from markupsafe import Markup
 
-from crowdveil.privacy.amount import NOTHING, Amount
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon
 from crowdveil.privacy.mechanisms.about_you import MeanAnswer, OptionShare, corrected_mean, corrected_shares
 from crowdveil.protocol.polls import Level, State
 from crowdveil.protocol.questions import Answer, Question, QuestionKind, host_words

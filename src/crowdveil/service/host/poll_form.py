@@ -11,7 +11,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.guarantee import PARADIGMS, Place
-from crowdveil.privacy.relayed import MECHANISM
+from crowdveil.privacy.shuffling import MECHANISM
 from crowdveil.protocol.questions import WITH_NUMBERS, WITH_OPTIONS, QuestionKind
 from crowdveil.service.host.study_form import (
     Fields,

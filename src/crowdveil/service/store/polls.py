@@ -11,7 +11,7 @@ from sqlalchemy import Row, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.privacy.amount import Amount
+from crowdveil.privacy.epsilon import Amount
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.relay import new_private_key
 from crowdveil.service.poll import HostedPoll

@@ -15,9 +15,9 @@ from uuid import UUID, uuid5
 from sqlalchemy import Connection, func, insert, select, update
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
-from crowdveil.privacy.amount import NOTHING, Amount
+from crowdveil.privacy.epsilon import NOTHING, Amount
 from crowdveil.privacy.guarantee import Unit
-from crowdveil.privacy.ledger.charge import Charge
+from crowdveil.privacy.ledger.entries import Charge
 from crowdveil.releases import Release, release_from_dict
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database

@@ -57,7 +57,7 @@ export const PREFERENCE_SENSITIVITY = 2n * BigInt(STEPS);
  * Algorithm 3's integer coefficients, for one record of l2 norm at most 1 in place of another.
  *
  * In real numbers this is at most the maximum over angles t of A sin(t/2) + C sin t, with A = 2 sqrt(2d/pi) and
- * C = sqrt(2) d/pi (`crowdveil.privacy.sensitivity.tight_delta` proves it). With u = cos(t/2) it is
+ * C = sqrt(2) d/pi (`crowdveil.privacy.grid.tight_delta` proves it). With u = cos(t/2) it is
  * sqrt(1 - u^2) (A + 2 C u), greatest where 4 C u^2 + A u - 2 C = 0. A relative 1e-9 is added for rounding.
  * Truncation onto the grid adds at most one step per coefficient: |trunc x - trunc y| <= |x - y| + 1.
  * @param {number} dimension d

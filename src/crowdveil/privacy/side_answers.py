@@ -1,7 +1,10 @@
-"""A crowd's threshold: how close two alternatives must be for people to treat them equally.
+"""What a release tells of a crowd beside its preference: a threshold, and a reliability.
 
-With the margin t of a dilemma, a share Phi(t - tau) of the crowd chooses the one side, Phi(-t - tau) the other, and the
-rest would toss a coin (``estimation.threshold``).
+The threshold of a third answer is how close two alternatives must be for people to treat them equally. With the margin
+t of a dilemma, a share Phi(t - tau) of the crowd chooses the one side, Phi(-t - tau) the other, and the rest would toss
+a coin (``estimation.threshold``).
+
+The reliability is the share of people who answer alike when a dilemma is asked a second time, mirrored.
 """
 
 from __future__ import annotations
@@ -88,3 +91,29 @@ def even_margin(tau: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) < 0 else (low, middle)
     return high
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """The share of people who answer alike, as a release tells it. One who tosses a coin each time does so by half."""
+
+    share: float
+    """Of the people like these voters, estimated; kept between 0 and 1."""
+    deviation: float
+    """Standard deviation of its error: noise, and the draw of the voters."""
+    low: float
+    """The ends of a 95 % interval, which covers both."""
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.low <= self.share <= self.high <= 1 and 0 <= self.deviation < math.inf):
+            raise ValueError("a reliability is a share in its interval")
+
+    def as_dict(self) -> dict[str, float]:
+        """Return it as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read it from a release file."""
+        return cls(**{field.name: float(data[field.name]) for field in fields(cls)})
