@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # What `make check` runs: tests of single modules that take seconds, for they need no compiled kernel.
 UNIT   := tests/study tests/privacy/planning $(wildcard tests/privacy/test_*.py) tests/test_architecture.py \
-          tests/test_ballots.py tests/test_decision.py tests/test_front_door.py tests/test_releases.py \
+          tests/ballots/test_ballots.py tests/test_decision.py tests/test_front_door.py tests/test_releases.py \
           --deselect tests/test_front_door.py::test_from_a_file_to_a_decision_in_six_lines \
           --deselect tests/test_front_door.py::test_deciding_loads_nothing_heavy
 

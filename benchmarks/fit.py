@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots import Ballots, concatenate
+from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.estimation.l1_ball import GAP_LIMIT, fit_in_ball, project_onto_l1_ball
 from crowdveil.estimation.probit import slopes_and_weights
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd

@@ -25,9 +25,9 @@ import numpy as np
 import pyarrow.parquet as pq
 from memory import peak_memory
 
-from crowdveil.ballot_file import open_ballots, read_ballots
+from crowdveil.ballots.file import open_ballots, read_ballots
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.publish import release
+from crowdveil.publish.release import release
 from crowdveil.sources.moral_machine.importing import import_moral_machine
 from crowdveil.sources.moral_machine.layout import DILEMMA, GROUP, HIGHEST, SAVED, SIGNAL, SIZE, VOTER
 from crowdveil.sources.simulated_layout import write_public_layout

@@ -28,7 +28,7 @@ import numpy as np
 import uvicorn
 from fastapi import FastAPI
 
-from crowdveil.ballots import concatenate
+from crowdveil.ballots.ballots import concatenate
 from crowdveil.client.connection import Connection
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED

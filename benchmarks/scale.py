@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from memory import peak_memory
 
-from crowdveil.ballot_file import open_ballots, write_ballots
+from crowdveil.ballots.file import open_ballots, write_ballots
 from crowdveil.engines.batches import BatchedBallots
 from crowdveil.engines.local import LocalEngine
 from crowdveil.engines.spark import spark_engine
@@ -29,8 +29,8 @@ from crowdveil.estimation.society import society
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.publish import publish
-from crowdveil.request import Request
+from crowdveil.publish.release import publish
+from crowdveil.publish.request import Request
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.study import Study

@@ -28,7 +28,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 import uvicorn
 
-from crowdveil.ballots import concatenate
+from crowdveil.ballots.ballots import concatenate
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.exact_noise import BulkNoise

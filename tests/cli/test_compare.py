@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from tests.program import answer, crowdveil, refused
 
-from crowdveil.ballot_file import write_ballots
+from crowdveil.ballots.file import write_ballots
 from crowdveil.evaluation.comparison import compare
 from crowdveil.evaluation.comparison.runs import collect
 from crowdveil.sources.simulated import synthetic_crowd

@@ -10,8 +10,8 @@ from crowdveil.client import Client
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.publish import publish
-from crowdveil.request import Request
+from crowdveil.publish.release import publish
+from crowdveil.publish.request import Request
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from crowdveil.ballots import Ballots, join_batches
+from crowdveil.ballots.ballots import Ballots, join_batches
 from crowdveil.engines.completed import completed, public_coins
 from crowdveil.study.bundled import synthetic_study
 

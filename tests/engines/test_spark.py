@@ -17,8 +17,8 @@ import pytest
 from tests.engines.test_local import BOUND, STUDY, VOTERS, crowd, cut, measured_whole, measurements
 
 from crowdveil.arrays import IntArray
-from crowdveil.ballot_file import open_ballots
-from crowdveil.ballots import Ballots, census
+from crowdveil.ballots.ballots import Ballots, census
+from crowdveil.ballots.file import open_ballots
 from crowdveil.engines.batches import BatchedBallots, add_up
 from crowdveil.engines.spark import SparkEngine, spark_engine
 from crowdveil.errors import CrowdveilError
@@ -27,8 +27,8 @@ from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.noise.exact_noise import BulkNoise
-from crowdveil.publish import publish
-from crowdveil.request import Request
+from crowdveil.publish.release import publish
+from crowdveil.publish.request import Request
 from crowdveil.sources.moral_machine import shards
 from crowdveil.sources.moral_machine.importing import import_moral_machine
 from crowdveil.sources.moral_machine.spread import spread_moral_machine

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-import crowdveil.ballots
-from crowdveil.ballots import Ballots
+import crowdveil.ballots.ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.study.bundled import load_study
@@ -129,7 +129,7 @@ def test_choices_of_one_voter_are_not_taken_for_many():
 def test_batches_do_not_matter(weighting, monkeypatch):
     ballots = random_crowd(4)
     whole = crowd_preference(ballots, weighting=weighting)
-    monkeypatch.setattr(crowdveil.ballots, "VOTERS_PER_BATCH", 7)
+    monkeypatch.setattr(crowdveil.ballots.ballots, "VOTERS_PER_BATCH", 7)
     assert len(list(ballots.batches())) == 9
     cut = crowd_preference(ballots, weighting=weighting)
     # Sums in another order differ in the last digits.
@@ -138,7 +138,7 @@ def test_batches_do_not_matter(weighting, monkeypatch):
 
 
 def test_a_batch_without_a_decided_choice_adds_nothing(monkeypatch):
-    monkeypatch.setattr(crowdveil.ballots, "VOTERS_PER_BATCH", 1)
+    monkeypatch.setattr(crowdveil.ballots.ballots, "VOTERS_PER_BATCH", 1)
     found = crowd_preference(crowd([[1.0]] * 4, [1, 0, 1, -1], [1] * 4))
     assert found.preference == pytest.approx([stats.norm.ppf(2 / 3)], rel=1e-9)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.effect_moments import added_by_group, exact_moments, ratio_of
 from crowdveil.estimation.effects import chosen_signs, contrasts, counts_of_voters, pair_signs, public_shares
 from crowdveil.sources.simulated import simulate_crowd

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import ImpossibleEstimate
 from crowdveil.estimation.exact_threshold import exact_threshold
 from crowdveil.estimation.threshold import fit_threshold, stretch_for, three_shares

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import crowdveil.ballots
-from crowdveil.ballots import Ballots
+import crowdveil.ballots.ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.variation import dilemma_variation
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
@@ -49,7 +49,7 @@ def test_the_generator_of_gaussian_pairs_has_unit_squares():
 
 def test_batches_do_not_matter(monkeypatch):
     whole = dilemma_variation(BALLOTS)
-    monkeypatch.setattr(crowdveil.ballots, "VOTERS_PER_BATCH", 1)
+    monkeypatch.setattr(crowdveil.ballots.ballots, "VOTERS_PER_BATCH", 1)
     for one, other in zip(dilemma_variation(BALLOTS).features, whole.features, strict=True):
         assert one.mean_square == pytest.approx(other.mean_square, rel=1e-12)
         assert replace(one, mean_square=0) == replace(other, mean_square=0)

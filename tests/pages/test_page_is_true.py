@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from crowdveil.gather import REPORTS_MADE_ON
 from crowdveil.pages.plain_words import guarantee_sentences
 from crowdveil.pages.release_page import release_page
 from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Place, Unit
-from crowdveil.publish import REPORTS_MADE_BY
+from crowdveil.publish.gather import REPORTS_MADE_ON
+from crowdveil.publish.release import REPORTS_MADE_BY
 from crowdveil.releases import Release
 from crowdveil.study.bundled import load_study
 

@@ -10,7 +10,7 @@ from crowdveil.pages.release_page import release_page
 from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.guarantee import Place
 from crowdveil.privacy.side_answers import Reliability
-from crowdveil.publish import release_for_experiments
+from crowdveil.publish.release import release_for_experiments
 from crowdveil.service.public.result import read_result
 from crowdveil.service.public.words import words_of
 from crowdveil.sources.simulated import simulate_crowd

@@ -10,7 +10,7 @@ from crowdveil.pages.reading import third_answer_sentences
 from crowdveil.pages.release_page import release_page
 from crowdveil.pages.sections import decision_section
 from crowdveil.privacy.side_answers import Indifference
-from crowdveil.publish import release_for_experiments
+from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 

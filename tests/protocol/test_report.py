@@ -5,9 +5,8 @@ from itertools import cycle, islice
 import numpy as np
 import pytest
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Reason, Refusal
-from crowdveil.gather import release_from_reports
 from crowdveil.pages.plain_words import Noisemaker, noisemaker
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
@@ -15,6 +14,7 @@ from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports, write_reports
+from crowdveil.publish.gather import release_from_reports
 from crowdveil.releases import release_from_dict
 from crowdveil.study.bundled import load_study, synthetic_study
 from crowdveil.study.drawing import draw_dilemmas

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.ballots import concatenate
+from crowdveil.ballots.ballots import concatenate
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.exact_noise import BulkNoise

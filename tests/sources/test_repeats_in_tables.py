@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import Refusal
 from crowdveil.sources.mapping import TableMapping, load_mapping

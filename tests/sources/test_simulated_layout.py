@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.real_data import MORAL_MACHINE
 
-from crowdveil.ballots import Ballots, concatenate
+from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import Refusal
 from crowdveil.sources.moral_machine.importing import load_moral_machine

@@ -11,7 +11,7 @@ import numpy as np
 from populations import release, usual_population
 from tables import write_table
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.decision import crowd_certainty
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.privacy.epsilon import Epsilon

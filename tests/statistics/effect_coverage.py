@@ -12,11 +12,11 @@ import numpy as np
 from scipy.special import ndtr
 from tables import write_table
 
-from crowdveil.ballots import Ballots
-from crowdveil.categories import Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import Categories
 from crowdveil.estimation.effects import pair_signs
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.publish_effects.publish import effects_for_experiments
+from crowdveil.publish.effects import effects_for_experiments
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_typed
 

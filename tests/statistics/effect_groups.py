@@ -14,9 +14,8 @@ from tests.real_data import MORAL_MACHINE, MORAL_MACHINE_ABOUT
 import crowdveil as cv
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.publish_groups.protected import experiment_protected_groups, preview_groups
-from crowdveil.publish_groups.releases import preference_differences
-from crowdveil.request import Request
+from crowdveil.publish.groups import experiment_protected_groups, preference_differences, preview_groups
+from crowdveil.publish.request import Request
 
 RELEASES = 100
 PREFERENCES = 30

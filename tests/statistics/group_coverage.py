@@ -12,14 +12,13 @@ import numpy as np
 from populations import Population, usual_population
 from tables import write_table
 
-from crowdveil.ballots import Ballots, concatenate
-from crowdveil.categories import CODE, Categories
+from crowdveil.ballots.ballots import Ballots, concatenate
+from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.publish_groups.protected import experiment_protected_groups, preview_groups
-from crowdveil.publish_groups.releases import preference_differences
-from crowdveil.request import Request
+from crowdveil.publish.groups import experiment_protected_groups, preference_differences, preview_groups
+from crowdveil.publish.request import Request
 from crowdveil.study.bundled import load_study
 
 STUDY = load_study("moral-machine")

@@ -16,7 +16,7 @@ from crowdveil.decision import stated_margins
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.exact_threshold import exact_threshold
 from crowdveil.estimation.threshold import three_shares
-from crowdveil.publish import release_for_experiments
+from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.table import read_table
 
 MAPPING = Path(__file__).parents[2] / "examples/indecision-mapping.toml"

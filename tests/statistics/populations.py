@@ -15,14 +15,14 @@ import numpy as np
 from scipy.special import ndtr
 from tables import write_table
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
-from crowdveil.publish import release_for_experiments
+from crowdveil.publish.release import release_for_experiments
 from crowdveil.releases import Release
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr, xlogy
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.decision import stated_margins
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.prior import prior_deviation, rest_deviation

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crowdveil.ballots import Ballots, concatenate
+from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.ballot import check_ballot, read_session, write_ballot, write_session
-from crowdveil.publish import release_for_experiments
+from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas, draw_session, has_plenty

@@ -15,8 +15,8 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.attack import Rows, Score
 from crowdveil.audit.setups import same_estimate
 from crowdveil.audit.trial import Point
-from crowdveil.ballots import Ballots
-from crowdveil.categories import CODE, Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, PublicCrowd

@@ -10,8 +10,8 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.attack import Rows, Score
 from crowdveil.audit.trial import Point
-from crowdveil.ballots import Ballots
-from crowdveil.categories import CODE, Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.fisher_scoring import VoterScore
 from crowdveil.privacy.mechanisms.group_bits import GroupBits

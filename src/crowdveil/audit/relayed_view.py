@@ -16,7 +16,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.attack import Rows, Score
 from crowdveil.audit.trial import Point
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, OneBit

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from crowdveil.arrays import BoolArray, ByteArray, IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore

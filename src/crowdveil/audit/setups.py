@@ -20,7 +20,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.audit.attack import Rows, Score
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import sum_of_preferences
 from crowdveil.privacy.guarantee import Paradigm

@@ -28,16 +28,16 @@ from crowdveil.audit.dirty_csv import (
     import_line_by_line,
     import_plainly,
 )
-from crowdveil.ballot_file import open_ballots, read_ballots, write_ballots
-from crowdveil.ballots import Ballots, BallotSource, join_batches
+from crowdveil.ballots.ballots import Ballots, BallotSource, join_batches
+from crowdveil.ballots.file import open_ballots, read_ballots, write_ballots
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger, Crowd, PostedCharge
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.ledger.people import key_path
-from crowdveil.publish import charged_release
-from crowdveil.request import Request
+from crowdveil.publish.release import charged_release
+from crowdveil.publish.request import Request
 from crowdveil.study.bundled import load_study
 
 PEOPLE = ("ann", "bob", "cleo", "dan", "eve", "fay")

@@ -50,7 +50,7 @@ from crowdveil.audit.side_answers import (
     report_on_a_repeat,
 )
 from crowdveil.audit.trial import Subject
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import to_steps

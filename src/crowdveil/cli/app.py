@@ -11,8 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from crowdveil.errors import CrowdveilError
-from crowdveil.extras import missing_extra
+from crowdveil.errors import CrowdveilError, missing_extra
 
 USER_ERROR = 2
 INTERRUPTED = 130

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show
-from crowdveil.errors import CrowdveilError
-from crowdveil.extras import missing_extra
+from crowdveil.errors import CrowdveilError, missing_extra
 
 if TYPE_CHECKING:
     from crowdveil.audit.audit import Audit

@@ -13,7 +13,7 @@ from crowdveil.cli.terminal import AsJson, say, show
 from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
-    from crowdveil.ballot_selection import Part
+    from crowdveil.ballots.selection import Part
 
 ballots = typer.Typer(
     add_completion=False, rich_markup_mode=None, help="Parts of ballots: by voter, by group, at random; and merging."
@@ -40,8 +40,8 @@ def filter_(
     them is refused unless it declares that public (`release --public-selection`). A ledger charges the people who are
     in both files for both.
     """
-    from crowdveil.ballot_file import open_ballots
-    from crowdveil.ballot_selection import filter_by_group, filter_by_voter
+    from crowdveil.ballots.file import open_ballots
+    from crowdveil.ballots.selection import filter_by_group, filter_by_voter
 
     if (voters is None) == (not group):
         raise CrowdveilError("say whom to keep: --voters FILE, or --group QUESTION=LEVEL")
@@ -71,8 +71,8 @@ def split(
     A random part may be released like any crowd. Groups carry what they were selected by, as in `ballots filter`;
     results by group that protect the group come from `crowdveil effects --by`.
     """
-    from crowdveil.ballot_file import open_ballots
-    from crowdveil.ballot_selection import split_at_random, split_by_group
+    from crowdveil.ballots.file import open_ballots
+    from crowdveil.ballots.selection import split_at_random, split_by_group
 
     at_random = (rest, share, seed)
     if by is not None and any(given is not None for given in at_random):
@@ -95,7 +95,7 @@ def merge(
 
     Example: `crowdveil ballots merge spring.parquet autumn.parquet --out year.parquet`
     """
-    from crowdveil.ballot_selection import merge as merge_files
+    from crowdveil.ballots.selection import merge as merge_files
 
     _show([merge_files(paths, out_path)], as_json)
 

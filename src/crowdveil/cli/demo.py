@@ -11,7 +11,7 @@ import typer
 from crowdveil.cli.terminal import AsJson, Table, progress, say, show, tell
 
 if TYPE_CHECKING:
-    from crowdveil.ballot_file import BallotFile
+    from crowdveil.ballots.file import BallotFile
     from crowdveil.decision import Decision
     from crowdveil.privacy.epsilon import Epsilon
     from crowdveil.releases import Release
@@ -59,7 +59,7 @@ def demo(
 def _simulate(folder: Path, voters: int) -> BallotFile:
     import numpy as np
 
-    from crowdveil.ballot_file import open_ballots, write_ballots
+    from crowdveil.ballots.file import open_ballots, write_ballots
     from crowdveil.sources.simulated import simulate_crowd
     from crowdveil.study.bundled import load_study
 
@@ -74,8 +74,8 @@ def _simulate(folder: Path, voters: int) -> BallotFile:
 def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str, Release]:
     from crowdveil.privacy.guarantee import PAPERS_PARADIGMS, paradigm
     from crowdveil.privacy.ledger.ledger import Ledger
-    from crowdveil.publish import publish
-    from crowdveil.request import Request
+    from crowdveil.publish.release import publish
+    from crowdveil.publish.request import Request
 
     tell("2. Their society is released under each of the paper's four paradigms ...")
     book = folder / "study.ledger"

@@ -24,7 +24,7 @@ from crowdveil.errors import CrowdveilError
 if TYPE_CHECKING:
     from crowdveil.effect_release import Effects, EffectsRelease
     from crowdveil.privacy.ledger.ledger import Ledger
-    from crowdveil.publish_effects.request import EffectsPreview
+    from crowdveil.publish.effects_request import EffectsPreview
 
 GROUPS = "Groups and weights"
 
@@ -87,8 +87,8 @@ def effects(
     from crowdveil.engines.engine import chosen_engine
     from crowdveil.files import check_writable
     from crowdveil.privacy.ledger.ledger import Ledger
-    from crowdveil.publish_effects.publish import exact_effects, experimental_effects, publish_effects
-    from crowdveil.publish_effects.request import preview_effects, read_weights
+    from crowdveil.publish.effects import exact_effects, experimental_effects, publish_effects
+    from crowdveil.publish.effects_request import preview_effects, read_weights
 
     if table is not None:
         check_table(table)
@@ -155,7 +155,7 @@ def _show_implied(
     path: Path, given: Mapping[str, object], table: Path | None, picture: Path | None, as_json: bool
 ) -> None:
     """Show what a release of preferences implies."""
-    from crowdveil.publish_effects.implied import implied_effects
+    from crowdveil.publish.implied import implied_effects
     from crowdveil.releases import read_release
 
     for name, value in given.items():

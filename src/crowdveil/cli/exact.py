@@ -37,7 +37,7 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
 
     Example: `crowdveil describe mm.parquet`
     """
-    from crowdveil.ballots import census
+    from crowdveil.ballots.ballots import census
     from crowdveil.estimation.crowd_preference import WEIGHTINGS, crowd_preference
     from crowdveil.estimation.exact_threshold import exact_threshold
     from crowdveil.estimation.variation import dilemma_variation

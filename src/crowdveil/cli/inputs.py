@@ -53,7 +53,7 @@ _STEPS = {True: "reading", False: "putting voters together"}
 @contextmanager
 def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None = None) -> Iterator[BatchedBallots]:
     """Open a ballot file and show how far a command that walks it ``walks`` times has come; all cores by default."""
-    from crowdveil.ballot_file import open_ballots
+    from crowdveil.ballots.file import open_ballots
     from crowdveil.engines.batches import BatchedBallots
     from crowdveil.engines.local import LocalEngine
 

@@ -25,12 +25,12 @@ from crowdveil.cli.terminal import AsJson, Table, say, show, tell
 from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
-    from crowdveil.ballots import BallotSource
+    from crowdveil.ballots.ballots import BallotSource
     from crowdveil.privacy.epsilon import Epsilon
     from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.privacy.zcdp import ZcdpBudget
+    from crowdveil.publish.request import Preview, Request
     from crowdveil.releases import Release
-    from crowdveil.request import Preview, Request
 
 MECHANISM = "How the noise is added"
 PARTS = "Groups and effects"
@@ -153,7 +153,7 @@ def release(
     from crowdveil.engines.engine import chosen_engine
     from crowdveil.privacy.guarantee import paradigm as find_paradigm
     from crowdveil.privacy.ledger.ledger import Ledger
-    from crowdveil.request import Request, check_selection, preview_request, read_personal_epsilons
+    from crowdveil.publish.request import Request, check_selection, preview_request, read_personal_epsilons
 
     # What can be refused is refused before a long import.
     protected = find_paradigm(paradigm)
@@ -222,7 +222,7 @@ def _release_together(
 ) -> None:
     """Make preferences and effects from one epsilon."""
     from crowdveil.privacy.epsilon import Epsilon
-    from crowdveil.publish_effects.together import preview_together, publish_together
+    from crowdveil.publish.effects import preview_together, publish_together
 
     if not isinstance(request.epsilon, Epsilon) or request.mechanism is not None:
         raise CrowdveilError("--effects splits one --epsilon, for the recommended mechanism: leave out the others")
@@ -251,7 +251,7 @@ def _maker(
 ) -> Callable[[BallotSource, Request], Release]:
     """Return how the release is to be made and written."""
     from crowdveil.files import check_writable
-    from crowdveil.publish import experiment, publish
+    from crowdveil.publish.release import experiment, publish
 
     if out_path is None:
         raise CrowdveilError("say where to write the release: --out release.json (or look first with --dry-run)")
@@ -273,7 +273,7 @@ def _maker(
 
 
 def _design(given: str | None) -> BallotSource | str | None:
-    from crowdveil.ballot_file import open_ballots
+    from crowdveil.ballots.file import open_ballots
     from crowdveil.privacy.mechanisms.public_dilemmas import GENERATOR
 
     return given if given is None or given == GENERATOR else open_ballots(Path(given))

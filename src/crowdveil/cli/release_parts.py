@@ -11,12 +11,11 @@ from crowdveil.errors import CrowdveilError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from crowdveil.ballots import BallotSource
+    from crowdveil.ballots.ballots import BallotSource
     from crowdveil.privacy.ledger.ledger import Ledger
-    from crowdveil.publish_effects.together import Together
-    from crowdveil.publish_groups.protected import GroupsPreview
-    from crowdveil.publish_groups.releases import GroupReleases
-    from crowdveil.request import Request
+    from crowdveil.publish.effects import Together
+    from crowdveil.publish.groups import GroupReleases, GroupsPreview
+    from crowdveil.publish.request import Request
 
 
 def release_by_group(
@@ -33,7 +32,7 @@ def release_by_group(
     as_json: bool,
 ) -> None:
     """Make and write a release for each group, and show what differs between them."""
-    from crowdveil.publish_groups.publish import secret_groups
+    from crowdveil.publish.groups import secret_groups
 
     if not dry_run and out_path is None:
         raise CrowdveilError("say where to write the releases: --out release.json (or look first with --dry-run)")
@@ -63,8 +62,7 @@ def _secret_groups(
     as_json: bool,
 ) -> GroupReleases | None:
     from crowdveil.privacy.mechanisms.grouping import OTHERS
-    from crowdveil.publish_groups.protected import charged_groups, experiment_protected_groups, preview_groups
-    from crowdveil.publish_groups.releases import group_paths
+    from crowdveil.publish.groups import charged_groups, experiment_protected_groups, group_paths, preview_groups
 
     asked = preview_groups(source, by, request)
     if dry_run:
@@ -104,8 +102,7 @@ def _public_groups(
     dry_run: bool,
     as_json: bool,
 ) -> GroupReleases | None:
-    from crowdveil.publish_groups.public import experiment_groups, groups_of, release_groups
-    from crowdveil.publish_groups.releases import GroupReleases
+    from crowdveil.publish.groups import GroupReleases, experiment_groups, groups_of, release_groups
 
     groups = groups_of(source, by, request)
     if dry_run:

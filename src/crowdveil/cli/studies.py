@@ -16,7 +16,7 @@ from crowdveil.errors import CrowdveilError
 if TYPE_CHECKING:
     import numpy as np
 
-    from crowdveil.ballots import Ballots
+    from crowdveil.ballots.ballots import Ballots
     from crowdveil.study.study import Study
 
 
@@ -79,7 +79,7 @@ def simulate(
     """
     import numpy as np
 
-    from crowdveil.ballot_file import write_ballots
+    from crowdveil.ballots.file import write_ballots
     from crowdveil.sources.simulated import TAU, simulate_crowd, synthetic_crowd
     from crowdveil.study.bundled import load_study
 

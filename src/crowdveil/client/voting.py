@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou

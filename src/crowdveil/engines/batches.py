@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.engine import Engine
 from crowdveil.engines.local import LocalEngine, in_order, usable_cores
 from crowdveil.study.study import Study

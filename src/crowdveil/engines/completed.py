@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from crowdveil.arrays import BoolArray, IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import BatchedBallots, NumberedBatches
 from crowdveil.study.study import Study
 

@@ -32,7 +32,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from crowdveil.arrays import BoolArray, FloatArray
-from crowdveil.ballots import Ballots, BallotSource, check_source
+from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
 from crowdveil.engines.batches import map_batches
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate
 from crowdveil.estimation.probit import slopes_and_weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.effects import counts_of_voters
 from crowdveil.estimation.ratios import Ratio
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray, SmallIntArray, ValueArray
-from crowdveil.ballots import Ballots
-from crowdveil.categories import CODE, Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.drawing import draw_typed
 from crowdveil.study.study import Study

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
 
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots import BallotSource
+from crowdveil.ballots.ballots import BallotSource
 from crowdveil.errors import ImpossibleEstimate
 from crowdveil.estimation.crowd_preference import Weighting
 

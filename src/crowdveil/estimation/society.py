@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
-from crowdveil.ballots import Ballots, BallotSource, check_source
+from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
 from crowdveil.engines.batches import add_up
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate
 from crowdveil.estimation.l1_ball import fit_in_ball

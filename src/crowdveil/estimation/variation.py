@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray, ValueArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import map_batches
 from crowdveil.estimation.design import public_design
 

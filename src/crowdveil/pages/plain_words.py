@@ -12,7 +12,7 @@ from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.mechanisms.registry import ALL
 from crowdveil.privacy.shuffling import RelayedPromise
 from crowdveil.privacy.zcdp import epsilon_of
-from crowdveil.publication import Publication
+from crowdveil.releases import Publication
 
 ALMOST_SURE = 0.95
 """An attacker who may get surer than this of what somebody chose is told of as such."""

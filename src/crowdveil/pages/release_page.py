@@ -16,7 +16,7 @@ from crowdveil.pages import plain_words
 from crowdveil.pages.markup import definitions, table, text
 from crowdveil.pages.sections import EXPERIMENT, ReleaseView, sections
 from crowdveil.privacy.unknown import ERROR_BAR
-from crowdveil.publish_groups.releases import preference_differences
+from crowdveil.publish.groups import preference_differences
 from crowdveil.releases import Release
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

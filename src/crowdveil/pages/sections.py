@@ -24,7 +24,7 @@ from crowdveil.pages.reading import (
 )
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.unknown import ERROR_BAR
-from crowdveil.publish_effects.implied import implied_effects
+from crowdveil.publish.implied import implied_effects
 from crowdveil.releases import Release
 
 _SIGNS = {Lean.MORE: "▲", Lean.LESS: "▼", Lean.UNCLEAR: "○"}

@@ -14,14 +14,12 @@ from typing import Any
 
 from crowdveil.effect_release import EffectsRelease
 from crowdveil.errors import CrowdveilError
-from crowdveil.gather_effects.choices import effects_from_reports
-from crowdveil.gather_effects.preferences import check_implied, implied_from_reports
-from crowdveil.gather_effects.reported_groups import ReportedGroups
 from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon
 from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
-from crowdveil.publish_effects.publish import charged_effects
-from crowdveil.publish_effects.request import EffectsPreview, preview_effects
-from crowdveil.request import FEWEST_VOTERS
+from crowdveil.publish.effects import charged_effects
+from crowdveil.publish.effects_request import EffectsPreview, preview_effects
+from crowdveil.publish.gather import ReportedGroups, check_implied, effects_from_reports, implied_from_reports
+from crowdveil.publish.request import FEWEST_VOTERS
 from crowdveil.service.groupings import group_labels, group_of, grouping_questions
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_release import Tell

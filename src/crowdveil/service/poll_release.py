@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.gather import release_from_reports
 from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.registry import budget_parts, distributed
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.protocol.description import relayed_promise
-from crowdveil.publish import charged_release
+from crowdveil.publish.gather import release_from_reports
+from crowdveil.publish.release import charged_release
+from crowdveil.publish.request import FEWEST_VOTERS, Request, preview_request
 from crowdveil.releases import Release
-from crowdveil.request import FEWEST_VOTERS, Request, preview_request
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.batches import batch_of
 from crowdveil.service.store.releases import StoredRelease

@@ -16,8 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from crowdveil.ballots import Ballots
-from crowdveil.categories import CODE, UNKNOWN, Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import CODE, UNKNOWN, Categories
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import any_blank
 from crowdveil.sources.table_file import TableFile

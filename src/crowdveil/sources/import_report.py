@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from crowdveil.ballots import Ballots, check_one_record_each
+from crowdveil.ballots.ballots import Ballots, check_one_record_each
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
 from crowdveil.study.study import Study

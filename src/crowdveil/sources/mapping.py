@@ -42,8 +42,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crowdveil.arguments import path_of
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, path_of
 from crowdveil.sources.about import AboutMapping, columns_of, read_levels
 from crowdveil.study.bundled import find_study, load_study
 from crowdveil.study.category import Category

@@ -18,9 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crowdveil.arguments import path_of
-from crowdveil.ballots import Ballots, concatenate
-from crowdveil.errors import CrowdveilError
+from crowdveil.ballots.ballots import Ballots, concatenate
+from crowdveil.errors import CrowdveilError, path_of
 from crowdveil.sources.import_report import MOST_REFUSED
 from crowdveil.sources.mapping import TableMapping
 from crowdveil.sources.moral_machine.model_columns import NAMED_BY, read_model_columns

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.arguments import check_whole
 from crowdveil.arrays import BoolArray, FloatArray, ValueArray
-from crowdveil.ballots import Ballots
-from crowdveil.categories import CODE, Categories
-from crowdveil.errors import CrowdveilError
-from crowdveil.records import dilemmas_between
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import CODE, Categories, dilemmas_between
+from crowdveil.errors import CrowdveilError, check_whole
 from crowdveil.study.bundled import find_study, synthetic_study
 from crowdveil.study.drawing import draw_typed
 from crowdveil.study.study import Study

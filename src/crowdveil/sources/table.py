@@ -17,11 +17,10 @@ import polars as pl
 import pyarrow as pa
 
 from crowdveil.arrays import IntArray, SmallIntArray
-from crowdveil.ballot_file import write_ballots
-from crowdveil.ballots import Ballots
-from crowdveil.categories import Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import Categories, answered_alike, dilemmas_between
+from crowdveil.ballots.file import write_ballots
 from crowdveil.files import check_writable
-from crowdveil.records import answered_alike, dilemmas_between
 from crowdveil.sources.about import About, AboutMapping, read_about, voter_name
 from crowdveil.sources.import_report import (
     MOST_REFUSED,

@@ -10,7 +10,7 @@ from scipy import stats
 from tests.real_data import MODELS, MORAL_MACHINE, with_moral_machine
 
 import crowdveil as cv
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee

@@ -11,8 +11,8 @@ from tests.program import answer, crowdveil, refused
 from tests.real_data import MORAL_MACHINE, with_moral_machine
 from tests.relay.conftest import running_pair
 
-from crowdveil.ballot_file import read_ballots
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.file import read_ballots
 from crowdveil.evaluation.comparison.compare import relayed_contenders
 from crowdveil.evaluation.comparison.runs import Task, collect
 from crowdveil.evaluation.comparison.sources import of_file

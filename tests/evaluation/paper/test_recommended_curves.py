@@ -12,8 +12,8 @@ from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
-from crowdveil.publish import experiment
-from crowdveil.request import Request
+from crowdveil.publish.release import experiment
+from crowdveil.publish.request import Request
 
 SOURCE, VOTERS, CROWDS = Synthetic(12, 3), 40, range(2, 3)
 MADE = AcrossParadigms(SOURCE, VOTERS, (0.5, 5.0))

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import crowdveil as cv
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon

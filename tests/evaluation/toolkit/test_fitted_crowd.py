@@ -14,8 +14,8 @@ from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.registry import PURE
 from crowdveil.privacy.noise.distribution import Gaussian
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
-from crowdveil.publish import experiment
-from crowdveil.request import Request
+from crowdveil.publish.release import experiment
+from crowdveil.publish.request import Request
 from crowdveil.sources.simulated import synthetic_crowd
 
 BALLOTS = synthetic_crowd(30, 12, 3, np.random.default_rng(1)).ballots

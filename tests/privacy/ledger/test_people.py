@@ -8,15 +8,15 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from tests.privacy.ledger.posting import crowd_of
 
-from crowdveil.ballot_file import open_ballots, write_ballots
-from crowdveil.ballots import Ballots, concatenate
+from crowdveil.ballots.ballots import Ballots, concatenate
+from crowdveil.ballots.file import open_ballots, write_ballots
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.ledger.people import key_path, people_of
-from crowdveil.publish import preview, release
+from crowdveil.publish.release import preview, release
 from crowdveil.study.bundled import load_study
 
 

@@ -26,7 +26,7 @@ from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.distribution import spread_of
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
-from crowdveil.request import Request, preview_request
+from crowdveil.publish.request import Request, preview_request
 from crowdveil.sources.simulated import synthetic_crowd
 
 variances = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=60).map(np.array)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scripted_noise import RecordingNoise
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, coefficient_steps, papers_delta, tight_delta, to_steps

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from crowdveil.ballots import Ballots
-from crowdveil.categories import Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import Categories
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.mechanisms.effect_counts import STEPS, EffectCounts, PublicCrowd

@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from crowdveil.ballots import Ballots
-from crowdveil.categories import Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import Categories
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.effect_reports import COUNT_STEPS, FactorAnswer, FactorCounts, FlippedChoices
 from crowdveil.privacy.mechanisms.grouping import Grouping

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_noise import RecordingNoise
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon

@@ -19,9 +19,9 @@ from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
 from crowdveil.privacy.noise.distribution import Gaussian, noise_from_dict
 from crowdveil.privacy.noise.exact_noise import OpenDPGaussian
 from crowdveil.privacy.zcdp import ZcdpBudget
-from crowdveil.publish import experiment, publish
+from crowdveil.publish.release import experiment, publish
+from crowdveil.publish.request import Request, preview_request
 from crowdveil.releases import read_release, release_from_dict
-from crowdveil.request import Request, preview_request
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import synthetic_study
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scripted_noise import EveryOutcome
 
-from crowdveil.ballots import Ballots
-from crowdveil.categories import CODE, Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms import group_bits
 from crowdveil.privacy.mechanisms.about_you import keep_odds

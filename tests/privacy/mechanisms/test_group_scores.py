@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scripted_noise import RecordingNoise
 
-from crowdveil.ballots import Ballots
-from crowdveil.categories import CODE, Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.fisher_scoring import VoterScore

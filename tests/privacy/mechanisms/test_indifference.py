@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scripted_noise import EveryOutcome, RecordingNoise
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
@@ -34,7 +34,7 @@ from crowdveil.privacy.mechanisms.shares import (
 from crowdveil.privacy.mechanisms.three_way_response import ThreeWayResponse
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports, write_reports
-from crowdveil.publish import release_for_experiments
+from crowdveil.publish.release import release_for_experiments
 from crowdveil.releases import release_from_dict
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study

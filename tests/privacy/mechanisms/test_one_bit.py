@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scripted_noise import EveryOutcome
 
-from crowdveil.ballots import Ballots, join_batches
+from crowdveil.ballots.ballots import Ballots, join_batches
 from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import GRID, public_design

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scripted_noise import RecordingNoise
 
-from crowdveil.ballots import Ballots, census
+from crowdveil.ballots.ballots import Ballots, census
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.public_dilemmas import public_dilemmas
-from crowdveil.publish import release_for_experiments
+from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 

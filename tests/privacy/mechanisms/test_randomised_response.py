@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scripted_noise import RecordingNoise
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import (

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from scripted_noise import EveryOutcome, RecordingNoise
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
@@ -24,7 +24,7 @@ from crowdveil.privacy.mechanisms.reliability import (
 from crowdveil.privacy.mechanisms.shares import STEPS, BitSums, NoisyShare
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports, write_reports
-from crowdveil.publish import preview, release_for_experiments
+from crowdveil.publish.release import preview, release_for_experiments
 from crowdveil.releases import release_from_dict
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scripted_noise import RecordingNoise
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import GRID
 from crowdveil.estimation.record_axes import record_axes

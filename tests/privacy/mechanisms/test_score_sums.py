@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.scoring_step import Step
 from crowdveil.privacy.mechanisms.score_sums import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scripted_noise import EveryOutcome
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms import subset_selection
 from crowdveil.privacy.mechanisms.mechanism import Settings

@@ -10,11 +10,11 @@ import uvicorn
 from tests.kinds_of_question import CHECK, NOISY, TEXT
 from tests.web.page.devices import Devices
 
-from crowdveil.gather import release_from_reports
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
+from crowdveil.publish.gather import release_from_reports
 from crowdveil.service.app import create_app
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.service import Service

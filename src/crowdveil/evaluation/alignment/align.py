@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.decision import DEFAULT_CERTAINTY, crowd_certainty, stated_margins
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate
 from crowdveil.evaluation.alignment.profile import FactorComparison, compare_factors, crowd_mean

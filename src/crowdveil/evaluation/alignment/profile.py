@@ -15,12 +15,12 @@ import numpy as np
 from scipy.special import stdtrit
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.effects import pair_signs
 from crowdveil.evaluation.toolkit.accuracy import CONFIDENCE, Interval, clustered_mean
 from crowdveil.evaluation.toolkit.scores import interval_as_dict
-from crowdveil.publish_effects.implied import mean_reach, preferred
+from crowdveil.publish.implied import mean_reach, preferred
 from crowdveil.releases import Release
 from crowdveil.study.study import Study
 

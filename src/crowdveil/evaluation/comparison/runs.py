@@ -17,8 +17,8 @@ import polars as pl
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballot_file import read_ballots
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.file import read_ballots
 from crowdveil.evaluation.toolkit.accuracy import share, sides
 from crowdveil.evaluation.toolkit.crowds import Groups, fit_crowd, generator, noise
 from crowdveil.evaluation.toolkit.scores import forecasts

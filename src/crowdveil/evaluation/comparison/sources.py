@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from crowdveil.ballot_file import read_ballots
+from crowdveil.ballots.file import read_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.comparison.runs import POOLED, SOCIETY, TRAINED, Entry, OnSplit, OnSyntheticCrowd, Run, Task
 from crowdveil.study.bundled import synthetic_study

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.paper.claim import Claim
 from crowdveil.evaluation.paper.claims import all_claims

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import BoolArray, FloatArray, ValueArray
-from crowdveil.ballots import BallotSource, check_source
+from crowdveil.ballots.ballots import BallotSource, check_source
 from crowdveil.decision import stated_margins
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.crowd_preference import CrowdPreference, Weighting, crowd_preference

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots import Ballots, census, concatenate
+from crowdveil.ballots.ballots import Ballots, census, concatenate
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.crowd_preference import CrowdPreference, crowd_preference
 from crowdveil.estimation.society import fit_voters, society

@@ -40,8 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.arguments import path_of
-from crowdveil.errors import BudgetExceeded, CrowdveilError
+from crowdveil.errors import BudgetExceeded, CrowdveilError, path_of
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT, NOTHING, Amount, AmountLike
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from crowdveil.arrays import IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps, sum_of_preferences, to_steps

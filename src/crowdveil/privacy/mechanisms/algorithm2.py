@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps, sum_of_preferences, to_steps

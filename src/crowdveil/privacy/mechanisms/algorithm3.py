@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, coefficient_steps, papers_delta, tight_delta

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS

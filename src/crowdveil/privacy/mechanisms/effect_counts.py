@@ -14,7 +14,7 @@ from functools import reduce
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import map_batches
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.effects import counts_of_voters

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots import Ballots
-from crowdveil.categories import Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import Categories
 from crowdveil.estimation.effect_moments import MOMENTS, NOISE, REPORTS, added_by_group, moments, ratio_of
 from crowdveil.estimation.effects import counts_of_voters, pair_signs
 from crowdveil.estimation.ratios import Ratio

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import AxisSample, Design, design_of, public_design
 from crowdveil.estimation.guess import DESIGN_DEVIATION, Guess, Units, records_guess, voters_guess

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from functools import partial
 
-from crowdveil.ballots import BallotSource
+from crowdveil.ballots.ballots import BallotSource
 from crowdveil.privacy.grid import STEPS, from_steps, sum_of_preferences
 from crowdveil.privacy.mechanisms.algorithm1 import sum_of_grid_preferences
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured

@@ -10,7 +10,7 @@ from functools import reduce
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.ballot_fit import fit_whole
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons

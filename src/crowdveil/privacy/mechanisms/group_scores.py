@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import add_up
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, Epsilons

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.mechanisms.mechanism import Estimate
 from crowdveil.study.study import Study

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.completed import completed, completed_ballots
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.threshold import fit_threshold

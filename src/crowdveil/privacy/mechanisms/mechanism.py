@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import Tally, add_up
 from crowdveil.estimation.design import Design, PublicDilemmas
 from crowdveil.estimation.prior import rest_deviation

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.ballot_fit import BallotFit, fit_ballots, fit_whole
 from crowdveil.estimation.clipped_ballots import ClippedBallots, clipped_ballots, told_length

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots import BallotSource, census
+from crowdveil.ballots.ballots import BallotSource, census
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import SAMPLE, PublicDilemmas
 from crowdveil.privacy.mechanisms.randomised_response import oriented

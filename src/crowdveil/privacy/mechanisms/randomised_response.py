@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.arrays import BoolArray, IntArray, ValueArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.flipped_choices import TELLING, FlippedChoices, fit_flipped_choices

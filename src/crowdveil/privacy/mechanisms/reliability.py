@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,

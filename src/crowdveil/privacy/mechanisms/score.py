@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.covariances import at_least
 from crowdveil.estimation.design import public_design

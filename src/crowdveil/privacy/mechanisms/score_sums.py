@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.probit import mills
 from crowdveil.estimation.scoring_step import Step
 

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.design import CLIP, GRID, public_design
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
 from crowdveil.estimation.tilted_design import moment_count, moments

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.aggregation import influence

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from crowdveil.arrays import BoolArray, IntArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Settings

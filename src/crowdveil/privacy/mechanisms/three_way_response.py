@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.flipped_choices import FlippedChoices, fit_flipped_choices
 from crowdveil.privacy.epsilon import Epsilons

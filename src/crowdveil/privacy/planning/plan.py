@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from crowdveil.arguments import check_whole
-from crowdveil.errors import CrowdveilError, OutOfReach
+from crowdveil.errors import CrowdveilError, OutOfReach, check_whole
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Paradigm, paradigm
 from crowdveil.privacy.guarantee import paradigm as find_paradigm

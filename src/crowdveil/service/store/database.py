@@ -26,8 +26,7 @@ from sqlalchemy import Connection, Engine, Select, Table, bindparam, create_engi
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
-from crowdveil.errors import CrowdveilError
-from crowdveil.extras import missing_extra
+from crowdveil.errors import CrowdveilError, missing_extra
 
 T = TypeVar("T")
 

@@ -75,7 +75,7 @@ class Account:
 
 @dataclass(frozen=True)
 class PollLedger:
-    """The ledger of one central poll, as ``crowdveil.publish`` charges it."""
+    """The ledger of one central poll, as ``crowdveil.publish.release`` charges it."""
 
     database: Database
     poll: str

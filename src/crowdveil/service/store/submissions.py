@@ -12,15 +12,14 @@ import numpy as np
 from sqlalchemy import Connection, Row, Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from crowdveil.ballots import Ballots, concatenate
-from crowdveil.categories import Categories
+from crowdveil.ballots.ballots import Ballots, concatenate
+from crowdveil.ballots.columns import Categories, dilemmas_between
 from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.ballot import split_repeat
 from crowdveil.protocol.polls import Entry, State
 from crowdveil.protocol.questions import Answer
 from crowdveil.protocol.submission import Status, new_token, report_id
-from crowdveil.records import dilemmas_between
 from crowdveil.service.groupings import group_labels, group_of, grouping_questions
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store import schema

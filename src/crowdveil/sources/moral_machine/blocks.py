@@ -15,9 +15,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crowdveil.arguments import path_of
 from crowdveil.arrays import ByteArray, IntArray, WordArray
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, path_of
 from crowdveil.sources.import_report import ROW, TEXT
 from crowdveil.sources.moral_machine.csv_lines import (
     ColumnRoles,

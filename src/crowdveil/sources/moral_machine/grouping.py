@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from crowdveil.arrays import BoolArray, ByteArray, IntArray, SmallIntArray, WordArray
-from crowdveil.ballots import Ballots
-from crowdveil.categories import Categories
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import Categories
 from crowdveil.sources.import_report import Refusal
 from crowdveil.sources.moral_machine.entries import (
     BITS,

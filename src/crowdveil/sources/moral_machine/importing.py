@@ -21,8 +21,8 @@ import polars as pl
 import pyarrow as pa
 
 from crowdveil.arrays import ByteArray, IntArray, WordArray
-from crowdveil.ballot_file import write_ballots
-from crowdveil.ballots import Ballots, concatenate
+from crowdveil.ballots.ballots import Ballots, concatenate
+from crowdveil.ballots.file import write_ballots
 from crowdveil.engines.local import in_order, usable_cores
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable, put_in_place, replacing

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from crowdveil.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import REASON, ROW, number
 from crowdveil.sources.moral_machine.blocks import open_layout

@@ -9,8 +9,7 @@ from functools import cache
 from importlib import resources
 from os import PathLike
 
-from crowdveil.arguments import path_of
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, path_of
 from crowdveil.study.features import Feature
 from crowdveil.study.study import Drawing, Study
 

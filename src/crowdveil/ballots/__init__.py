@@ -1,0 +1,1 @@
+"""A crowd's records as columns: in memory, on disk, and parts of them."""

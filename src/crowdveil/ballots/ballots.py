@@ -1,0 +1,500 @@
+"""Everyone's records as columns: the dilemmas that were shown, what was chosen, and where each voter's records begin.
+
+A dilemma is first minus second, and the choice is +1 for the first, -1 for the second and 0 for neither. What the
+mathematics reads is their product, chosen minus other (the paper's V = X - Z, Eq. 6). A crowd is never a list of
+objects: a million voters are a few arrays here, or a file that is read in batches (``file``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+import pyarrow as pa
+
+from crowdveil.arrays import BoolArray, IntArray, SmallIntArray, ValueArray
+from crowdveil.ballots.columns import (
+    DIGEST,
+    Categories,
+    answered_alike,
+    as_digests,
+    check_alternatives,
+    check_choices,
+    check_distinct,
+    check_voters,
+    digest_bytes,
+    dilemmas_between,
+    join_names,
+)
+from crowdveil.errors import CrowdveilError, check_whole
+from crowdveil.study.study import Study
+
+if TYPE_CHECKING:
+    import polars
+
+
+VOTERS_PER_BATCH = 16_384
+BYTES_PER_BATCH = 1 << 25
+FEWEST_TO_DOUBT = 20
+"""Fewer voters may well have one record each."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ballots:
+    """A crowd's records in memory.
+
+    ``dilemmas`` has a row a record (int8 where the study's values fit, else float64, in model units) and ``choices``
+    a number; the records of voter i are those from ``offsets[i]`` to ``offsets[i + 1]``. Every voter has at least one.
+    """
+
+    study: Study
+    offsets: IntArray
+    dilemmas: ValueArray
+    choices: SmallIntArray
+    names: pa.Array | None = None
+    """The voters' names, or digests of them (``with_digests``); None where the source had none."""
+    scenarios: Categories | None = None
+    """Each record's type of scenario."""
+    about: Mapping[str, Categories] = field(default_factory=dict)
+    """The voters' own words about themselves, by question."""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """The source of the records, in its own words."""
+    selection: str | None = None
+    """What the voters were selected by, if that may depend on their records or on what they said of themselves."""
+    alike: SmallIntArray | None = None
+    """Where the study asks one dilemma twice: 1 for a voter who answered it alike, -1 for one who did not.
+
+    A repeat is no record: nothing but the reliability of a crowd is read from it.
+    """
+
+    def __post_init__(self) -> None:
+        if self.dilemmas.ndim != 2 or self.dilemmas.shape[1] != self.study.dimension:
+            raise CrowdveilError(
+                f"study {self.study.name} has {self.study.dimension} features, "
+                f"these records have shape {self.dilemmas.shape}"
+            )
+        if len(self.offsets) < 1 or self.offsets[0] != 0 or self.offsets[-1] != len(self.dilemmas):
+            raise CrowdveilError("the voters' offsets do not match the records: the ballots are damaged")
+        counts = self.counts
+        if np.any(counts < 1):
+            raise CrowdveilError(
+                f"{int(np.sum(counts < 1))} of {len(counts)} voters have no records: "
+                "a preference needs at least one; leave such voters out"
+            )
+        if self.dilemmas.dtype != np.int8 and not np.isfinite(self.dilemmas).all():
+            raise CrowdveilError("some records hold values that are not finite numbers (NaN or infinite)")
+        if len(self.choices) != self.records or (
+            self.records and not -1 <= self.choices.min() <= self.choices.max() <= 1
+        ):
+            raise CrowdveilError("a choice is 1 (the first), -1 (the second) or 0 (neither), one for each record")
+        if self.names is not None and self.names.null_count:
+            raise CrowdveilError(f"{self.names.null_count} of {self.voters} voters have no name: leave them out")
+        if (self.alike is not None) != self.study.repeat:
+            asks, say = ("asks", "do not say") if self.study.repeat else ("does not ask", "say")
+            raise CrowdveilError(
+                f"study {self.study.name} {asks} one dilemma twice, and these ballots {say} who answered it alike"
+            )
+        if self.alike is not None and not np.isin(self.alike, (-1, 1)).all():
+            raise CrowdveilError("whether a voter answered alike is 1 or -1")
+        for column, length in self._lengths:
+            if column is not None and len(column) != length:
+                raise CrowdveilError(f"a column of the ballots has {len(column)} entries in place of {length}")
+
+    @classmethod
+    def from_differences(
+        cls, study: Study, offsets: IntArray, differences: ValueArray, names: pa.Array | None = None
+    ) -> Ballots:
+        """Make ballots of which it is not known which side was shown first: the chosen one counts as the first.
+
+        Nor is it known who answered alike: the study is taken without its repeat.
+        """
+        study = replace(study, repeat=False) if study.repeat else study
+        return cls(study, offsets, differences, np.broadcast_to(np.int8(1), len(differences)), names)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        study: Study,
+        voters: Sequence[object],
+        left: Any,
+        right: Any,
+        choice: Any,
+        *,
+        repeat: Any = None,
+        scenario: Sequence[str | None] | None = None,
+        about: Mapping[str, Sequence[str | None]] | None = None,
+        levels: Mapping[str, Sequence[str]] | None = None,
+    ) -> Ballots:
+        """Make ballots from a row a record: whose it is, the two alternatives, and which was chosen.
+
+        ``left`` and ``right`` hold the features' own values in the study's order. ``choice`` is 1 or True for the
+        left alternative, -1 or False for the right, 0 for neither. ``repeat`` is True in the row of each voter's second
+        answer to a dilemma, where the study asks one twice; such a row is no record. ``about`` repeats in each row what
+        the voter said.
+        ``levels`` are the public answers to such a question. Where they are not given, those that occur are taken for
+        public: that somebody gave a rare one shows in the list of groups.
+
+        >>> from crowdveil.study.bundled import load_study
+        >>> study = load_study("synthetic-2")
+        >>> Ballots.from_arrays(study, ["ann", "ann", "bob"], [[1, 0], [0, 1], [2, 0]], [[0, 0]] * 3, [1, -1, 1])
+        Ballots(synthetic-2: 2 voters, 3 records)
+        """
+        whose = pa.array(check_voters(voters), pa.string()).dictionary_encode()
+        records = len(whose)
+        sides = [check_alternatives(study, name, side, records) for name, side in (("left", left), ("right", right))]
+        choices = check_choices(choice, records)
+        per_record = ({} if scenario is None else {"scenario": scenario}) | dict(about or {})
+        for name, column in per_record.items():
+            if len(column) != records:
+                raise CrowdveilError(f"{name} has {len(column)} entries for {records} records: give one for each")
+        codes = whose.indices.to_numpy()
+        order = np.argsort(codes, kind="stable")
+        counts = np.bincount(codes, minlength=len(whose.dictionary)).astype(np.int64)
+        offsets = _offsets(counts)
+        again = _check_repeat(study, repeat, records)[order]
+        alike = (
+            answered_alike(offsets, sides[0][order], sides[1][order], choices[order], again) if study.repeat else None
+        )
+        if alike is not None and not alike.all():
+            raise CrowdveilError(
+                f"repeat: voter {whose.dictionary[int(np.argmin(np.abs(alike)))].as_py()!r} must have one second "
+                "answer, to a dilemma that is among the voter's others; leave out voters without it"
+            )
+        said = {}
+        for question, column in (about or {}).items():
+            rows = Categories.encode([column[i] for i in order], (levels or {}).get(question))
+            said[question] = rows[offsets[:-1]]
+            if not np.array_equal(np.repeat(said[question].codes, counts), rows.codes):
+                raise CrowdveilError(f"about: some voters have more than one answer to {question!r}")
+        order = order[~again]
+        return cls(
+            study,
+            _offsets(counts - study.repeat),
+            dilemmas_between(study, sides[0], sides[1])[order],
+            choices[order],
+            whose.dictionary,
+            None if scenario is None else Categories.encode([scenario[i] for i in order]),
+            said,
+            alike=alike,
+        )
+
+    @property
+    def voters(self) -> int:
+        """The number of voters N."""
+        return len(self.offsets) - 1
+
+    @property
+    def records(self) -> int:
+        """The number of records of all voters together."""
+        return len(self.dilemmas)
+
+    @property
+    def counts(self) -> IntArray:
+        """The number of records of each voter."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def differences(self) -> ValueArray:
+        """Chosen minus other, a row a record: all that the mathematics sees.
+
+        A record in which neither was chosen has no such row. Whether leaving it out is right, only the user can say
+        (``decided``): it tells how many records or voters there are, which every promise takes for public.
+        """
+        neither = self.records - int(np.count_nonzero(self.choices))
+        if neither:
+            ways = "leave them out on import, or with ballots.decided()"
+            if self.study.indifference is None:
+                ways += f"; or let study {self.study.name} allow it, by words for indifference"
+            raise CrowdveilError(
+                f"in {neither} of {self.records} records neither side was chosen, which this cannot use: {ways}"
+            )
+        if not self.records or self.choices.min() == 1:
+            return self.dilemmas
+        if self.dilemmas.dtype == np.int8:
+            signs = np.repeat(self.choices, self.study.dimension).reshape(self.dilemmas.shape)
+            return np.multiply(signs, self.dilemmas, out=signs)
+        return np.where(self.choices[:, None] > 0, self.dilemmas, 0.0 - self.dilemmas)
+
+    def voter_names(self, before: int = 0) -> list[str]:
+        """Return the voters' names or digests; where the source had none, their positions after ``before`` others."""
+        if self.names is None:
+            return [str(before + i + 1) for i in range(self.voters)]
+        if self.names.type == DIGEST:
+            return [digest.hex() for digest in self.names.to_pylist()]
+        return cast(list[str], self.names.to_pylist())
+
+    def with_digests(self) -> Ballots:
+        """Return the same ballots with a digest in place of each name: enough to tell whether two voters are one."""
+        return self if self.names is None else replace(self, names=as_digests(self.names))
+
+    def decided(self) -> Ballots:
+        """Return the ballots without the records in which neither was chosen, and without voters who have no other."""
+        kept = self.choices != 0
+        if kept.all():
+            return self
+        counts = np.add.reduceat(kept, self.offsets[:-1], dtype=np.int64)
+        voters = np.flatnonzero(counts)
+        return self._select(_offsets(counts[voters]), np.flatnonzero(kept), voters)
+
+    def __len__(self) -> int:
+        return self.voters
+
+    def __getitem__(self, voters: slice) -> Ballots:
+        """Return the ballots of consecutive voters, without copying a record."""
+        start, stop, step = voters.indices(self.voters)
+        if step != 1:
+            raise CrowdveilError(f"ballots are cut into consecutive voters, got a step of {step}: use take(positions)")
+        stop = max(start, stop)
+        records = slice(int(self.offsets[start]), int(self.offsets[stop]))
+        cut = self._select(self.offsets[start : stop + 1] - records.start, records, slice(start, stop))
+        if "differences" in self.__dict__:  # computed once for all batches of all passes
+            cut.__dict__["differences"] = self.differences[records]
+        return cut
+
+    def head(self, voters: int = 5) -> Ballots:
+        """Return the ballots of the first voters."""
+        check_whole(voters, "the number of voters", 1)
+        return self[:voters]
+
+    def take(self, positions: IntArray, label: str = "chosen positions") -> Ballots:
+        """Return the ballots of the voters at these positions, in this order; they are a selection (``filter``)."""
+        return replace(self._take(positions), selection=label)
+
+    def _take(self, positions: IntArray) -> Ballots:
+        counts = self.counts[positions]
+        offsets = _offsets(counts)
+        rows = np.repeat(self.offsets[positions] - offsets[:-1], counts) + np.arange(offsets[-1])
+        return self._select(offsets, rows, positions)
+
+    def filter(self, keep: BoolArray | Callable[[Ballots], BoolArray], label: str = "a filter") -> Ballots:
+        """Return the ballots of the voters for whom the mask is true: ``ballots.filter(lambda b: b.counts >= 5)``.
+
+        Who is kept may depend on what a release has to protect. So a release of them is refused unless it declares
+        the label public, and then it says that belonging to this group is not protected.
+        """
+        mask = np.asarray(keep(self) if callable(keep) else keep)
+        if mask.dtype != np.bool_ or mask.shape != (self.voters,):
+            raise CrowdveilError(
+                f"a filter needs a mask of {self.voters} booleans, one for each voter, got {mask.dtype}{mask.shape}"
+            )
+        return self.take(np.flatnonzero(mask), label)
+
+    def split(self, share: float, seed: int) -> tuple[Ballots, Ballots]:
+        """Split the voters at random: this share of them, rounded, and the others, both in the order they had."""
+        if not (isinstance(share, int | float) and 0 <= share <= 1):
+            raise CrowdveilError(f"a share is a number from 0 to 1, got {share!r:.80}")
+        check_whole(seed, "the seed", 0)
+        order = np.random.default_rng(seed).permutation(self.voters)
+        cut = round(share * self.voters)
+        return self._take(np.sort(order[:cut])), self._take(np.sort(order[cut:]))
+
+    def batches(self) -> Iterator[Ballots]:
+        """Walk the crowd in batches of bounded size."""
+        start = 0
+        most = BYTES_PER_BATCH // max(1, self.study.dimension * self.dilemmas.itemsize)
+        while start < self.voters:
+            fitting = int(np.searchsorted(self.offsets, self.offsets[start] + most, "right")) - 1
+            stop = max(start + 1, min(start + VOTERS_PER_BATCH, fitting))
+            yield self[start:stop]
+            start = stop
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return a table with a row a record: the voter, the dilemma (first minus second), the choice, and the rest."""
+        import polars as pl
+
+        whose = np.repeat(np.arange(self.voters), self.counts)
+        columns: dict[str, Any] = {"voter": np.array(self.voter_names(), object)[whose]}
+        columns |= {name: self.dilemmas[:, k] for k, name in enumerate(self.study.feature_names)}
+        columns["choice"] = np.ascontiguousarray(self.choices)
+        if self.scenarios is not None:
+            columns["scenario"] = self.scenarios.to_list()
+        columns |= {f"about {question}": said[whose].to_list() for question, said in self.about.items()}
+        if self.alike is not None:
+            columns["alike"] = self.alike[whose]
+        return pl.DataFrame(columns, schema_overrides={"voter": pl.String})
+
+    def to_pandas(self) -> Any:
+        """Return ``to_polars`` as a table of pandas, if that is installed."""
+        try:
+            return self.to_polars().to_pandas()
+        except ModuleNotFoundError:
+            raise CrowdveilError("pandas is not installed: pip install pandas, or use to_polars()") from None
+
+    def __repr__(self) -> str:
+        return f"Ballots({self.study.name}: {self.voters:,} voters, {self.records:,} records)"
+
+    def _repr_html_(self) -> str:
+        table = self.head(3).to_polars().head(10)._repr_html_()
+        return f"<p>{html.escape(repr(self))}, the first of them:</p>{table}"
+
+    def _select(self, offsets: IntArray, records: IntArray | slice, voters: IntArray | slice) -> Ballots:
+        """Keep these records of these voters."""
+        names = self.names
+        if names is not None:
+            names = names[voters] if isinstance(voters, slice) else names.take(pa.array(voters))
+        return replace(
+            self,
+            offsets=offsets,
+            dilemmas=self.dilemmas[records],
+            choices=self.choices[records],
+            scenarios=None if self.scenarios is None else self.scenarios[records],
+            names=names,
+            about={question: said[voters] for question, said in self.about.items()},
+            alike=None if self.alike is None else self.alike[voters],
+        )
+
+    @property
+    def _lengths(self) -> Iterator[tuple[pa.Array | Categories | SmallIntArray | None, int]]:
+        yield self.names, self.voters
+        yield self.alike, self.voters
+        yield self.scenarios, self.records
+        yield from ((said, self.voters) for said in self.about.values())
+
+
+class BallotSource(Protocol):
+    """A crowd that can be walked in batches: in memory, or in a file of any size."""
+
+    @property
+    def study(self) -> Study:
+        """The study that was asked."""
+
+    @property
+    def voters(self) -> int:
+        """The number of voters N."""
+
+    def batches(self) -> Iterator[Ballots]:
+        """Walk the crowd in batches of bounded size, always in the same order."""
+
+
+def check_source(source: object) -> None:
+    """Refuse what is no crowd, such as the path of one."""
+    if not all(hasattr(source, needed) for needed in ("study", "voters", "batches")):
+        raise CrowdveilError(
+            f"the ballots are {source!r:.80}: read them first, with read_ballots, read_moral_machine or read_table"
+        )
+
+
+def names_of(source: BallotSource) -> list[str]:
+    """Return the names or digests of all voters; where the source had none, their positions from 1."""
+    names: list[str] = []
+    for batch in source.batches():
+        names += batch.voter_names(before=len(names))
+    return names
+
+
+def concatenate(study: Study, batches: Sequence[Ballots]) -> Ballots:
+    """Join batches of one crowd. A voter who is in two of them is refused."""
+    check_distinct(join_names([b.names for b in batches]), "these ballots")
+    return join_batches(study, batches)
+
+
+def join_batches(study: Study, batches: Sequence[Ballots]) -> Ballots:
+    """Join batches of which it is known that nobody is in two of them."""
+    if not batches:
+        raise CrowdveilError(f"there are no voters in these ballots of the study {study.name}")
+    first = batches[0]
+    if any(set(b.about) != set(first.about) or (b.scenarios is None) != (first.scenarios is None) for b in batches):
+        raise CrowdveilError("batches of one crowd must have the same columns (scenarios, about)")
+    names = join_names([b.names for b in batches])
+    scenarios = [b.scenarios for b in batches if b.scenarios is not None]
+    return Ballots(
+        study,
+        _offsets(np.concatenate([b.counts for b in batches])),
+        np.concatenate([b.dilemmas for b in batches]),
+        np.concatenate([b.choices for b in batches]),
+        None if names is None else names.combine_chunks(),
+        Categories.concatenate(scenarios) if scenarios else None,
+        {question: Categories.concatenate([b.about[question] for b in batches]) for question in first.about},
+        first.origin,
+        next((b.selection for b in batches if b.selection), None),
+        None if first.alike is None else np.concatenate([b.alike for b in batches if b.alike is not None]),
+    )
+
+
+@dataclass(frozen=True)
+class Census:
+    """A crowd, counted, and a name for exactly its records."""
+
+    voters: int
+    records: int
+    fewest_records: int
+    most_records: int
+    most_answers: int
+    """Of one voter: her records, and her answer to a dilemma that was asked twice."""
+    fingerprint: str
+    """SHA-256 of the study and of every difference in order, the same however the crowd is cut into batches."""
+    digests: bytes | None = field(default=None, repr=False)
+    """A digest of each voter's name, 16 bytes each; None where not all voters have names."""
+    selection: str | None = None
+    """What the voters were selected by (``Ballots.filter``)."""
+
+
+def census(source: BallotSource) -> Census:
+    """Walk the crowd once and count it."""
+    counts, records = hashlib.sha256(), hashlib.sha256()
+    each: list[IntArray] = []
+    digests: list[bytes | None] = []
+    selection: str | None = None
+    for batch in source.batches():
+        counts.update(np.ascontiguousarray(batch.counts).data)
+        records.update(np.ascontiguousarray(_completed(batch).differences).data)
+        if batch.study.indifference is not None:
+            records.update(np.ascontiguousarray(batch.choices == 0).data)
+        if batch.alike is not None:
+            records.update(np.ascontiguousarray(batch.alike).data)
+        each.append(np.array([batch.voters, batch.records, batch.counts.min(), batch.counts.max()]))
+        digests.append(None if batch.names is None else digest_bytes(batch.names))
+        selection = selection or batch.selection
+    voters, total, fewest, most = np.array(each).T
+    name = f"{source.study.fingerprint} {counts.hexdigest()} {records.hexdigest()}"
+    fingerprint = hashlib.sha256(name.encode()).hexdigest()
+    return Census(
+        int(voters.sum()),
+        int(total.sum()),
+        int(fewest.min()),
+        int(most.max()),
+        int(most.max()) + source.study.repeat,
+        fingerprint,
+        None if None in digests else b"".join(known for known in digests if known is not None),
+        selection,
+    )
+
+
+def _completed(ballots: Ballots) -> Ballots:
+    """Put the first side where neither was chosen, in a study that allows this: for a name, any side will do."""
+    if ballots.study.indifference is None or ballots.choices.all():
+        return ballots
+    return replace(ballots, choices=np.where(ballots.choices == 0, np.int8(1), ballots.choices))
+
+
+def check_one_record_each(study: Study, voters: int, records: int, confirmed: bool) -> None:
+    """Refuse a crowd in which nearly every voter has one record of many dilemmas, unless that is confirmed.
+
+    The column that names voters may number rows: what is promised to a voter would then protect one record.
+    """
+    doubtful = study.drawing.dilemmas > 1 and voters >= FEWEST_TO_DOUBT and 10 * records <= 11 * voters
+    if doubtful and not confirmed:
+        raise CrowdveilError(
+            f"{voters} voters have {records} records, nearly all of them one each: does the voter column name rows in "
+            "place of people? If they are people, confirm it with one_record_each=True (--one-record-each)"
+        )
+
+
+def _check_repeat(study: Study, given: Any, records: int) -> BoolArray:
+    """Read which rows are second answers."""
+    if (given is not None) != study.repeat:
+        ask = "asks one dilemma twice: say which rows are" if study.repeat else "asks no dilemma twice: leave out"
+        raise CrowdveilError(f"study {study.name} {ask} second answers, with repeat")
+    repeat = np.zeros(records, bool) if given is None else np.asarray(given)
+    if repeat.dtype != np.bool_ or repeat.shape != (records,):
+        raise CrowdveilError(f"repeat must hold True or False for each of {records} rows, got {repeat.shape}")
+    return repeat
+
+
+def _offsets(counts: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

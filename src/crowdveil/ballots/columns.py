@@ -1,0 +1,209 @@
+"""The columns of ballots: what voters said of themselves, their names, and records as people hold them, checked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from crowdveil.arrays import BoolArray, IntArray, SmallIntArray, ValueArray
+from crowdveil.errors import CrowdveilError
+from crowdveil.study.study import Study
+
+CODE = np.dtype("<i2")
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """A column of categories: entry i is ``labels[codes[i]]``, or unknown where the code is -1."""
+
+    labels: tuple[str, ...]
+    codes: NDArray[np.int16]
+
+    def __post_init__(self) -> None:
+        if len(set(self.labels)) < len(self.labels):
+            raise CrowdveilError(f"two categories have the same label among {', '.join(self.labels)[:80]}")
+        if len(self.codes) and not UNKNOWN <= self.codes.min() <= self.codes.max() < len(self.labels):
+            raise CrowdveilError(
+                f"codes of categories must be from -1 to {len(self.labels) - 1}: the column is damaged"
+            )
+
+    @classmethod
+    def encode(cls, entries: Sequence[str | None], labels: Sequence[str] | None = None) -> Categories:
+        """Find each entry among the labels (by default all that occur, sorted); None is unknown."""
+        known = tuple(sorted({e for e in entries if e is not None}) if labels is None else labels)
+        if len(known) > np.iinfo(np.int16).max:
+            raise CrowdveilError(
+                f"a column of categories has at most {np.iinfo(np.int16).max} labels, got {len(known)}"
+            )
+        codes = {label: code for code, label in enumerate(known)} | {None: UNKNOWN}
+        try:
+            return cls(known, np.array([codes[entry] for entry in entries], CODE))
+        except KeyError as unexpected:
+            raise CrowdveilError(f"{unexpected} is not among the categories {', '.join(known)[:200]}") from None
+
+    @classmethod
+    def concatenate(cls, columns: Sequence[Categories]) -> Categories:
+        """Join columns that have the same labels."""
+        labels = columns[0].labels
+        if any(column.labels != labels for column in columns):
+            raise CrowdveilError("batches of one crowd must have the same categories, in the same order")
+        return cls(labels, np.concatenate([column.codes for column in columns]))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, entries: Any) -> Categories:
+        return Categories(self.labels, self.codes[entries])
+
+    def to_list(self) -> list[str | None]:
+        """Return each entry's label."""
+        return [self.labels[code] if code >= 0 else None for code in self.codes.tolist()]
+
+
+DIGEST = pa.binary(16)
+"""The type of a digest that stands for a voter's name."""
+
+
+def as_digests(names: pa.Array) -> pa.Array:
+    """Hash names to 16 bytes each (BLAKE2b). Digests stay as they are."""
+    if names.type == DIGEST:
+        return names
+    return pa.array([hashlib.blake2b(name.encode(), digest_size=16).digest() for name in names.to_pylist()], DIGEST)
+
+
+def digest_bytes(names: pa.Array) -> bytes:
+    """Return the digests of names, 16 bytes each, as one string of bytes."""
+    digests = as_digests(names)
+    start = digests.offset * DIGEST.byte_width
+    return bytes(digests.buffers()[1][start : start + len(digests) * DIGEST.byte_width])
+
+
+def names_from_digests(digests: bytes) -> pa.ChunkedArray:
+    """Return digests as names."""
+    count = len(digests) // DIGEST.byte_width
+    return pa.chunked_array([pa.Array.from_buffers(DIGEST, count, [None, pa.py_buffer(digests)])])
+
+
+def join_names(names: Sequence[pa.Array | None]) -> pa.ChunkedArray | None:
+    """Join the names of batches, as digests where some have only those; None where no batch has names."""
+    known = [each for each in names if each is not None]
+    if not known:
+        return None
+    if len(known) < len(names):
+        raise CrowdveilError("some of the voters have names and others have none: nobody can tell who is there twice")
+    mixed = len({each.type for each in known}) > 1
+    return pa.chunked_array([as_digests(each) for each in known] if mixed else known)
+
+
+def check_distinct(names: pa.ChunkedArray | None, where: str) -> None:
+    """Refuse a crowd in which a voter occurs twice: what is promised for one ballot would not hold for two."""
+    if names is None or len(names.unique()) == len(names):
+        return
+    whole = names.combine_chunks().dictionary_encode().indices.to_numpy()
+    again = np.setdiff1d(np.arange(len(whole)), np.unique(whole, return_index=True)[1])
+    doubled = len(np.unique(whole[again]))
+    raise CrowdveilError(
+        f"{where}: {doubled} of {len(whole) - len(again)} voters occur more than once, the first of them again at "
+        f"position {again[0] + 1}: one voter is one ballot, so merge the records of each, or leave the copies out"
+    )
+
+
+def smallest_type(study: Study) -> type[np.int8] | type[np.float64]:
+    """Return int8 where every possible difference of the study is a small whole number, else float64."""
+    whole = all(
+        f.unit == 1 and f.reach <= 127 and all(float(v).is_integer() for v in (f.low, f.high, *f.levels))
+        for f in study.features
+    )
+    return np.int8 if whole and study.drawing.method != "gaussian" else np.float64
+
+
+def dilemmas_between(study: Study, left: ValueArray, right: ValueArray) -> ValueArray:
+    """Subtract the right alternatives from the left ones, in model units, in the smallest type that holds them."""
+    dilemmas = np.subtract(left, right) / study.units
+    # Where every drawn difference is a small whole number, others may still have been given.
+    if smallest_type(study) is np.int8 and (dilemmas == np.rint(dilemmas)).all():
+        return dilemmas.astype(np.int8)
+    return dilemmas
+
+
+def check_alternatives(study: Study, side: str, given: Any, records: int) -> ValueArray:
+    """Check one side's values against the study's public bounds: a row a record, a column a feature."""
+    try:
+        values = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise CrowdveilError(
+            f"{side} must hold numbers only: a row for each record, a column for each feature"
+        ) from None
+    if values.shape != (records, study.dimension):
+        raise CrowdveilError(
+            f"{side} must have {records} rows (one for each entry of voters) and {study.dimension} columns "
+            f"({', '.join(study.feature_names)}), got shape {values.shape}"
+        )
+    for k, feature in enumerate(study.features):
+        inside = (values[:, k] >= feature.low) & (values[:, k] <= feature.high)
+        if not inside.all():
+            row = int(np.argmin(inside))
+            raise CrowdveilError(
+                f"{side}, row {row + 1}: feature {feature.name} must be a number from {feature.low:g} to "
+                f"{feature.high:g}, got {values[row, k]:g}"
+            )
+    if wrong := study.first_without_level(values):
+        raise CrowdveilError(
+            f"{side}, row {wrong[0] + 1}: {wrong[1].name} needs a 1 for exactly one of its levels "
+            f"({', '.join(wrong[1].feature_names)})"
+        )
+    return values
+
+
+def check_choices(given: Any, records: int) -> SmallIntArray:
+    """Read choices: 1 or True for the left alternative, -1 or False for the right, 0 for neither."""
+    choices = np.asarray(given)
+    if choices.dtype == np.bool_:
+        choices = np.where(choices, 1, -1)
+    if choices.shape != (records,) or not np.isin(choices, (-1, 0, 1)).all():
+        raise CrowdveilError(
+            f"choice must hold 1 or True (left), -1 or False (right) or 0 (neither) for each of {records} records, "
+            f"got an array of shape {choices.shape}"
+        )
+    return choices.astype(np.int8)
+
+
+def check_voters(given: Sequence[object]) -> list[str]:
+    """Read the label of each record's voter."""
+    for row, voter in enumerate(given, start=1):
+        if voter is None or voter != voter or voter == "":  # NaN is not equal to itself
+            raise CrowdveilError(
+                f"voters, row {row}: {voter!r} is nobody; every record needs its voter's name or number"
+            )
+    return [str(voter) for voter in given]
+
+
+def answered_alike(
+    offsets: IntArray, left: ValueArray, right: ValueArray, choices: SmallIntArray, repeat: BoolArray
+) -> SmallIntArray:
+    """Compare each voter's second answer to a dilemma with the first: 1 if they are alike, -1 if not.
+
+    The rows of voter i are those from ``offsets[i]`` to ``offsets[i + 1]``, and ``repeat`` marks second answers. A
+    repeat may be mirrored or not. 0 where a voter has none, or more than one, or one of a dilemma that she has not
+    answered besides.
+    """
+    voters = len(offsets) - 1
+    counts = np.diff(offsets)
+    whose = np.repeat(np.arange(voters), counts)
+    second, first = np.full(voters, -1), np.full(voters, -1)
+    second[whose[repeat]] = np.flatnonzero(repeat)
+    again = second[whose]
+    mirrored = (left == right[again]).all(axis=1) & (right == left[again]).all(axis=1)
+    same = (left == left[again]).all(axis=1) & (right == right[again]).all(axis=1)
+    found = np.flatnonzero((mirrored | same) & ~repeat)[::-1]
+    first[whose[found]] = found  # of several, the first, which is written last
+    whole = (first >= 0) & (np.bincount(whose[repeat], minlength=voters) == 1)
+    turned = np.where(mirrored[first], -choices[second], choices[second])
+    return np.where(whole, np.where(choices[first] == turned, 1, -1), 0).astype(np.int8)

@@ -1,0 +1,163 @@
+"""Parts of ballot files and several put together: by voter, by group, or at random with a seed.
+
+The account is of people, not of files: whatever is released about a part is charged to the same people. Who is in a
+part that was selected by what voters said or chose is itself something that a release must protect: such a part carries
+what it was selected by, and is released only where that is declared public. A part at random carries nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from crowdveil.arrays import BoolArray
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import check_distinct, join_names
+from crowdveil.ballots.file import BallotFile, open_ballots, write_ballots
+from crowdveil.errors import CrowdveilError
+
+Mask = Callable[[Ballots, int], BoolArray]
+"""Whom to keep of a batch, given how many voters come before it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A ballot file that was written, and how many voters are in it."""
+
+    path: Path
+    voters: int
+    selection: str | None
+
+
+def filter_by_voter(source: BallotFile, names: Sequence[str], label: str, out: str | Path) -> Part:
+    """Keep the voters of these names."""
+    held = [array for shard in source.shards for array in shard.names()]
+    if any(array is None for array in held):
+        raise CrowdveilError(f"{source.path} has no voters' names: filter by group, or split at random")
+    wanted = set(names)
+    strangers = wanted.difference(*(batch.voter_names() for batch in source.batches()))
+    if strangers:
+        raise CrowdveilError(
+            f"{len(strangers)} of {len(wanted)} names are not among the voters, one is {min(strangers)!r}"
+        )
+    return _write(
+        source,
+        lambda batch, before: np.array([name in wanted for name in batch.voter_names()], bool),
+        label,
+        Path(out),
+    )
+
+
+def filter_by_group(source: BallotFile, question: str, levels: Sequence[str], out: str | Path) -> Part:
+    """Keep the voters who gave one of these answers to a question about themselves."""
+    known = levels_of(source, question)
+    for level in levels:
+        if level not in known:
+            raise CrowdveilError(f"{question!r} has no level {level!r}: choose from {', '.join(known)}")
+    codes = [known.index(level) for level in levels]
+    return _write(
+        source,
+        lambda batch, before: np.isin(batch.about[question].codes, codes),
+        f"{question} = {' or '.join(levels)}",
+        Path(out),
+    )
+
+
+def split_by_group(source: BallotFile, question: str, folder: str | Path) -> list[Part]:
+    """Write a ballot file for each level of a question; levels that nobody has get none."""
+    known, folder = levels_of(source, question), Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    held = np.zeros(len(known), np.int64)
+    for batch in source.batches():
+        codes = batch.about[question].codes
+        held += np.bincount(codes[codes >= 0], minlength=len(known))
+    return [
+        filter_by_group(source, question, [level], folder / f"{number}-{_file_name(level)}.parquet")
+        for number, (level, voters) in enumerate(zip(known, held.tolist(), strict=True), start=1)
+        if voters
+    ]
+
+
+def split_at_random(
+    source: BallotFile, share: float, seed: int, out: str | Path, rest: str | Path
+) -> tuple[Part, Part]:
+    """Write a random part of the voters, and the others: the same as ``Ballots.split``."""
+    if not 0 < share < 1:
+        raise CrowdveilError(f"a share is a number between 0 and 1, got {share}")
+    if Path(out).resolve() == Path(rest).resolve():
+        raise CrowdveilError(f"both parts would be written to {out}: give them two names")
+    chosen = np.zeros(source.voters, bool)
+    chosen[np.random.default_rng(seed).permutation(source.voters)[: round(share * source.voters)]] = True
+    return (
+        _write(source, lambda batch, before: chosen[before : before + batch.voters], None, Path(out)),
+        _write(source, lambda batch, before: ~chosen[before : before + batch.voters], None, Path(rest)),
+    )
+
+
+def merge(paths: Sequence[str | Path], out: str | Path) -> Part:
+    """Put several crowds of one study together; a voter who is in two of them is refused."""
+    files = [open_ballots(path) for path in paths]
+    if len(files) < 2:
+        raise CrowdveilError("give two ballot files or more to merge")
+    first = files[0].header
+    for file in files[1:]:
+        if file.study != first.study:
+            raise CrowdveilError(f"{file.path} is about another study than {files[0].path}: nothing was written")
+        if (file.header.scenarios, file.header.about, file.header.numbers) != (
+            first.scenarios,
+            first.about,
+            first.numbers,
+        ):
+            raise CrowdveilError(
+                f"{file.path} has other scenarios or questions about voters than {files[0].path}: import both alike"
+            )
+    named = [names for file in files for shard in file.shards for names in shard.names()]
+    check_distinct(join_names(named), "these files")
+    selections = dict.fromkeys(file.header.selection for file in files)
+    selection = " and ".join(one for one in selections if one is not None) or None
+    batches = (replace(batch, selection=selection) for file in files for batch in file.batches())
+    origin = {"merged": [file.path.name for file in files]}
+    return Part(Path(out), write_ballots(_other_than(files, Path(out)), first.study, batches, origin), selection)
+
+
+def levels_of(source: BallotFile, question: str) -> tuple[str, ...]:
+    """Find the public levels of a question about voters."""
+    about: Mapping[str, tuple[str, ...]] = source.header.about
+    if question not in about:
+        known = ", ".join(about) or "none: import them with --about"
+        raise CrowdveilError(f"{source.path} does not say what voters' {question!r} is; it has {known}")
+    return about[question]
+
+
+def _write(source: BallotFile, mask: Mask, selection: str | None, out: Path) -> Part:
+    """Write the voters whom the mask keeps, batch by batch."""
+    before = source.header.selection
+    label = before if selection is None else selection if before is None else f"{before}, {selection}"
+
+    def batches() -> Iterator[Ballots]:
+        for number, batch in enumerate(source.batches()):
+            kept = batch.filter(mask(batch, source.voters_before(number)))
+            if kept.voters:
+                yield replace(kept, selection=label)
+
+    origin = {"part_of": source.path.name, "origin": dict(source.origin)}
+    try:
+        voters = write_ballots(_other_than([source], out), source.study, batches(), origin)
+    except CrowdveilError as error:
+        if "not one usable record" in str(error):
+            raise CrowdveilError(f"nobody is left of {source.path}: nothing was written") from None
+        raise
+    return Part(out, voters, label)
+
+
+def _other_than(sources: Sequence[BallotFile], out: Path) -> Path:
+    if any(out.resolve() == source.path.resolve() for source in sources):
+        raise CrowdveilError(f"{out} is the file that is read: write to another one")
+    return out
+
+
+def _file_name(level: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in level).strip("-") or "level"

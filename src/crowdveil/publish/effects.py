@@ -1,0 +1,411 @@
+"""From ballots to effects that may be published: charge the ledger, draw the noise, read every group from it.
+
+The paradigm says who is protected. Where voters are (vlcp, vldp), everybody counts the same, and what voters said of
+themselves is protected with the rest. Where records or choices are (rlcp, rldp, alcp, aldp), every pair counts the
+same, and a voter's group is no part of what is protected: the release says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from crowdveil.arrays import FloatArray
+from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
+from crowdveil.effect_release import Effect, Effects, EffectsRelease, GroupDifference, GroupEffects
+from crowdveil.engines.batches import map_batches
+from crowdveil.engines.completed import completed
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.effect_moments import REPORTS, added_by_group, exact_moments, ratio_of
+from crowdveil.estimation.effects import contrasts, scenario_labels
+from crowdveil.estimation.ratios import Ratio, difference, told_apart
+from crowdveil.files import check_writable
+from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, EpsilonLike, Epsilons
+from crowdveil.privacy.guarantee import Paradigm, Place, Unit
+from crowdveil.privacy.guarantee import paradigm as find_paradigm
+from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, GroupCounts
+from crowdveil.privacy.mechanisms.grouping import OTHERS, Grouping
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.source import Noise
+from crowdveil.publish.effects_request import EffectsPreview, Weights, find_grouping, preview_effects
+from crowdveil.publish.release import REPORTS_MADE_BY, publish
+from crowdveil.publish.request import Preview, Request, check_selection, preview_request
+from crowdveil.releases import Release
+from crowdveil.study.study import Study
+from crowdveil.version import VERSION
+
+LABELS_PROTECTED = (
+    "what a voter said of herself may be replaced with her records: who is in which group is protected, too"
+)
+LABELS_NOT_PROTECTED = "a record or a choice is protected, and what its voter said of herself is no part of it"
+
+
+def effects(
+    ballots: BallotSource,
+    paradigm: str | Paradigm,
+    *,
+    epsilon: EpsilonLike,
+    ledger: Ledger,
+    by: str | None = None,
+    smallest: int = 0,
+    weights: Weights | None = None,
+    one_record_each: bool = False,
+    public_selection: str | None = None,
+) -> EffectsRelease:
+    """Release how often each side was preferred, factor by factor, with exact noise, charged to a ledger.
+
+    ``by`` names a question that voters answered about themselves (``ballots.about``): then each group has its effects,
+    and the differences between groups follow. Groups that a noisy count says to have fewer than ``smallest`` voters are
+    merged. ``weights`` are public survey weights (vlcp, rlcp, alcp). The rest is as for ``release``.
+    """
+    asked = preview_effects(
+        ballots,
+        paradigm,
+        epsilon=epsilon,
+        by=by,
+        weights=weights,
+        one_record_each=one_record_each,
+        public_selection=public_selection,
+    )
+    return charged_effects(ballots, asked, ledger, smallest)
+
+
+def effects_for_experiments(
+    ballots: BallotSource,
+    paradigm: str | Paradigm,
+    *,
+    seed: int,
+    epsilon: EpsilonLike,
+    by: str | None = None,
+    smallest: int = 0,
+    weights: Weights | None = None,
+    public_selection: str | None = None,
+) -> EffectsRelease:
+    """Make repeatable effects with seeded floating-point noise. They protect nobody, and charge no ledger."""
+    asked = preview_effects(
+        ballots,
+        paradigm,
+        epsilon=epsilon,
+        by=by,
+        weights=weights,
+        one_record_each=True,
+        public_selection=public_selection,
+    )
+    return experimental_effects(ballots, asked, seed, smallest)
+
+
+def exact_effects(ballots: BallotSource, by: str | None = None) -> Effects:
+    """Return the effects without privacy, every pair counted the same, with intervals for the draw of voters.
+
+    They are exact: to compare with, and not for publishing.
+    """
+    check_source(ballots)
+    first = next(iter(ballots.batches()))
+    grouping = None if by is None else find_grouping(first, by, ballots.voters)
+    choices = ballots if ballots.study.indifference is None else completed(ballots)
+    moments: FloatArray = reduce(np.add, map_batches(choices, partial(_exact_tally, grouping)))
+    counted = [GroupCounts(tuple(map(ratio_of, group)), float(group[:, REPORTS].max())) for group in moments]
+    named = contrasts(ballots.study, scenario_labels(first))
+    question, labels = (None, ()) if grouping is None else (grouping.question, grouping.labels)
+    return effects_of(ballots.study, question, labels, named, counted, voters=ballots.voters)
+
+
+def _exact_tally(grouping: Grouping | None, ballots: Ballots, before: int) -> FloatArray:
+    codes = np.zeros(ballots.voters, np.int64) if grouping is None else grouping.codes(ballots)
+    return added_by_group(exact_moments(ballots), codes, 1 if grouping is None else len(grouping.labels))
+
+
+def publish_effects(
+    ballots: BallotSource, asked: EffectsPreview, ledger: Ledger, path: str | Path, smallest: int = 0
+) -> EffectsRelease:
+    """Make effects with exact noise, charge the ledger for them, write them to ``path``."""
+    check_writable(Path(path))
+    made = charged_effects(ballots, asked, ledger, smallest)
+    made.save(path)
+    return made
+
+
+def charged_effects(
+    ballots: BallotSource, asked: EffectsPreview, ledger: ChargeableLedger, smallest: int = 0
+) -> EffectsRelease:
+    """Make effects with exact noise, charged before it is drawn; a ledger file hears when they are saved."""
+    if not hasattr(ledger, "charge"):
+        raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
+    check_smallest(smallest)
+    noise: Noise = OpenDPNoise() if asked.guarantee.paradigm.place is Place.CENTRAL else BulkNoise()
+    draw = _measure(ballots, asked, noise)
+    entry = ledger.charge(asked.charge)
+    made = _released(asked, draw(), noise, {"id": entry.ledger, "entry": entry.id}, smallest)
+    return replace(made, on_save=partial(ledger.deliver, entry.id)) if isinstance(ledger, Ledger) else made
+
+
+def experimental_effects(ballots: BallotSource, asked: EffectsPreview, seed: int, smallest: int = 0) -> EffectsRelease:
+    """Make effects with seeded floating-point noise, which protects nobody."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise CrowdveilError(f"the seed is {seed!r}: use a whole number, 0 or more")
+    check_smallest(smallest)
+    noise = FloatNoiseForExperiments(seed)
+    return _released(asked, _measure(ballots, asked, noise)(), noise, None, smallest)
+
+
+def _measure(source: BallotSource, asked: EffectsPreview, noise: Noise) -> Callable[[], list[GroupCounts]]:
+    """Do what needs no noise; return the rest, which does."""
+    mechanism = asked.mechanism
+    settings = asked.settings
+    epsilon = asked.guarantee.epsilon
+    source = completed(source)  # where the study allows a third answer, it counts as half of either
+    if isinstance(mechanism, EffectCounts):
+        measured = mechanism.measure(source, settings, epsilon)
+
+        def centrally() -> list[GroupCounts]:
+            return mechanism.ratios(mechanism.release(measured, settings, epsilon, noise), measured, settings, epsilon)
+
+        return centrally
+    return lambda: mechanism.ratios(tallies(source, mechanism, settings, epsilon, noise), settings, epsilon)
+
+
+class TallyingMechanism(Protocol):
+    """A distributed mechanism whose reports are added up, batch by batch."""
+
+    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Any:
+        """Make a report for each voter."""
+
+    def tally(self, reports: Any, settings: Settings) -> FloatArray:
+        """Add them up."""
+
+
+def tallies(
+    source: BallotSource, mechanism: TallyingMechanism, settings: Settings, epsilon: Epsilon, noise: Noise
+) -> Iterator[FloatArray]:
+    """Let the devices of each batch report, and add their reports up."""
+    devices = _Devices(mechanism, settings, epsilon, noise)
+    return map_batches(source, devices) if noise.exact else (devices(batch, 0) for batch in source.batches())
+
+
+@dataclass(frozen=True)
+class _Devices:
+    """The devices of the voters of a batch: they draw from the operating system of whichever machine works on it."""
+
+    mechanism: TallyingMechanism
+    settings: Settings
+    epsilon: Epsilon
+    noise: Noise
+
+    def __call__(self, ballots: Ballots, before: int) -> FloatArray:
+        epsilons = Epsilons.same(self.epsilon, ballots.voters)
+        return self.mechanism.tally(self.mechanism.report(ballots, self.settings, epsilons, self.noise), self.settings)
+
+
+def _released(
+    asked: EffectsPreview,
+    counted: list[GroupCounts],
+    noise: Noise,
+    ledger: Mapping[str, Any] | None,
+    smallest: int,
+) -> EffectsRelease:
+    paradigm = asked.guarantee.paradigm
+    grouping = asked.grouping
+    facts: dict[str, Any] = {"counts": "voters equally" if paradigm.unit is Unit.VOTER else "pairs equally"}
+    if asked.weight_bound != 1.0 or getattr(asked.mechanism, "weights", None) is not None:
+        facts["weights"] = f"public, at most {asked.weight_bound:g}"
+    if grouping is not None and paradigm.unit is Unit.VOTER:
+        facts["groups_protected"] = LABELS_PROTECTED
+    elif grouping is not None:
+        facts["groups_not_protected"] = LABELS_NOT_PROTECTED
+    if paradigm.place is Place.DISTRIBUTED:
+        facts["reports_made_by"] = REPORTS_MADE_BY
+    if asked.public_selection is not None:
+        facts["selected_by"] = asked.public_selection
+    return EffectsRelease(
+        effects=effects_of(
+            asked.settings.study,
+            None if grouping is None else grouping.question,
+            () if grouping is None else grouping.labels,
+            asked.contrasts,
+            counted,
+            voters=asked.guarantee.voters,
+            smallest=smallest,
+            scale=asked.weight_bound,
+        ),
+        guarantee=asked.guarantee,
+        mechanism=asked.mechanism.name,
+        sampler=noise.name,
+        exact=noise.exact,
+        facts=facts,
+        ledger=ledger,
+        version=VERSION,
+    )
+
+
+def check_smallest(smallest: int) -> None:
+    """Refuse what is no number of voters below which groups are merged."""
+    if isinstance(smallest, bool) or not isinstance(smallest, int) or smallest < 0:
+        raise CrowdveilError(f"the smallest group is {smallest!r}: use a whole number of voters, 0 or more")
+
+
+def effects_of(
+    study: Study,
+    question: str | None,
+    labels: Sequence[str],
+    contrasts: Sequence[str],
+    counted: Sequence[GroupCounts],
+    *,
+    voters: int,
+    smallest: int = 0,
+    scale: float = 1.0,
+    correlation: Callable[[int, int, int], float] | None = None,
+) -> Effects:
+    """Read the effects of groups (or of a whole crowd, without a question) from their counts.
+
+    Groups that a count, noisy or public, says to have fewer than ``smallest`` voters are merged. ``scale`` is what one
+    in a count stands for, where voters have weights. ``correlation`` tells how the errors of a factor's effects in two
+    groups go together, where that is not zero.
+    """
+    named = dict(zip(labels, counted, strict=True)) if question is not None else {"": counted[0]}
+    if question is not None:
+        named = _without_small(named, smallest)
+    groups = tuple(
+        GroupEffects(
+            label,
+            float(voters) if question is None else None if one.voters is None else max(one.voters * scale, 0.0),
+            tuple(
+                _effect(factor.name, contrast, ratio, scale)
+                for factor, contrast, ratio in zip(study.factors, contrasts, one.ratios, strict=True)
+            ),
+        )
+        for label, one in named.items()
+    )
+    return Effects(study, question, groups, _differences(study, named, correlation) if len(named) > 1 else ())
+
+
+def _without_small(groups: dict[str, GroupCounts], smallest: int) -> dict[str, GroupCounts]:
+    small = [label for label, one in groups.items() if one.voters is not None and one.voters < smallest]
+    if not small:
+        return groups
+    kept = {label: one for label, one in groups.items() if label not in small}
+    return {**kept, OTHERS if len(small) > 1 else small[0]: GroupCounts.merged(groups[label] for label in small)}
+
+
+def _effect(factor: str, contrast: str, ratio: Ratio, scale: float) -> Effect:
+    low, high = ratio.interval()
+    known = ratio.known and (low, high) != (-1.0, 1.0)
+    return Effect(
+        factor,
+        contrast,
+        float(ratio.estimate),
+        float(ratio.standard_error) if ratio.known else None,
+        float(low),
+        float(high),
+        float(ratio.pairs * scale),
+        bool(known),
+    )
+
+
+def _differences(
+    study: Study, groups: dict[str, GroupCounts], correlation: Callable[[int, int, int], float] | None
+) -> tuple[GroupDifference, ...]:
+    named = []
+    for k, factor in enumerate(study.factors):
+        for (g, one), (h, other) in combinations(enumerate(groups), 2):
+            shared = 0.0 if correlation is None else correlation(k, g, h)
+            named.append((factor.name, one, other, difference(groups[one].ratios[k], groups[other].ratios[k], shared)))
+    apart = told_apart([found.p_value for *_, found in named])
+    return tuple(
+        GroupDifference(factor, one, other, float(found.estimate), float(found.low), float(found.high), told)
+        for (factor, one, other, found), told in zip(named, apart, strict=True)
+    )
+
+
+EFFECTS_SHARE = 0.3
+"""Of epsilon, by default: effects are means of what a release has to fit a model to."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """A release of preferences and one of effects, with what each spends. Nothing was spent."""
+
+    request: Request
+    preferences: Preview
+    effects: EffectsPreview
+
+    @property
+    def charge(self) -> Charge:
+        """The two charges, added up: they are promises about the same people."""
+        one = self.preferences.charge
+        other = self.effects.charge
+        return replace(one, epsilon=one.epsilon + other.epsilon, purpose=f"{one.purpose} and effects")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it in plain words."""
+        split = {
+            "preferences": self.preferences.guarantee.epsilon.value,
+            "effects": self.effects.guarantee.epsilon.value,
+        }
+        return {
+            "dry_run": True,
+            "split": split,
+            "preferences": self.preferences.as_dict(),
+            "effects": self.effects.as_dict(),
+        }
+
+
+def preview_together(
+    ballots: BallotSource,
+    paradigm: str | Paradigm,
+    *,
+    epsilon: EpsilonLike,
+    effects_share: float = EFFECTS_SHARE,
+    by: str | None = None,
+    one_record_each: bool = False,
+    public_selection: str | None = None,
+) -> Together:
+    """Split an epsilon between preferences and effects, and tell what each would cost and give."""
+    whole = Epsilon(epsilon)
+    if not 0 < effects_share < 1:
+        raise CrowdveilError(f"the share of effects is a number between 0 and 1, got {effects_share}")
+    part = round(whole.micro * effects_share)
+    if not LEAST_MICRO <= part <= whole.micro - LEAST_MICRO:
+        raise CrowdveilError(f"epsilon {whole} is too small to be split {effects_share:g} to {1 - effects_share:g}")
+    request = Request(
+        find_paradigm(paradigm),
+        Epsilon.of_millionths(whole.micro - part),
+        one_record_each=one_record_each,
+        public_selection=public_selection,
+    )
+    preferences = preview_request(ballots, request)
+    check_selection(preferences.dataset, public_selection)
+    effects = preview_effects(
+        ballots,
+        paradigm,
+        epsilon=Epsilon.of_millionths(part),
+        by=by,
+        one_record_each=one_record_each,
+        public_selection=public_selection,
+    )
+    return Together(request, preferences, effects)
+
+
+def publish_together(
+    ballots: BallotSource, asked: Together, ledger: Ledger, path: str | Path, effects_path: str | Path
+) -> tuple[Release, EffectsRelease]:
+    """Make and write both, each charged before its noise is drawn, once it is known that the budget covers both."""
+    check_writable(Path(path))
+    check_writable(Path(effects_path))
+    fits = ledger.preview(asked.charge)
+    if not fits.fits:
+        raise CrowdveilError(
+            f"both together cost {asked.charge.epsilon}, and {fits.remaining} of {fits.budget} are left: "
+            "nothing was spent"
+        )
+    made = publish(ballots, asked.request, ledger, path)
+    return made, publish_effects(ballots, asked.effects, ledger, effects_path)

@@ -1,0 +1,239 @@
+"""The request for effects, checked against a crowd: its cost and the width of its intervals, all of it public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.ballots.ballots import Ballots, BallotSource, names_of
+from crowdveil.engines.batches import add_up
+from crowdveil.errors import CrowdveilError, check_type
+from crowdveil.estimation.effects import contrasts, public_shares, scenario_labels
+from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
+from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
+from crowdveil.privacy.guarantee import paradigm as find_paradigm
+from crowdveil.privacy.ledger.entries import Charge, Crowd
+from crowdveil.privacy.mechanisms.effect_counts import WEIGHT_STEPS, EffectCounts, PublicCrowd
+from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts, FlippedChoices
+from crowdveil.privacy.mechanisms.grouping import Grouping
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.publish.request import Request, check_selection, checked_dataset
+from crowdveil.study.study import Study
+
+EffectMechanism: TypeAlias = EffectCounts | FactorAnswer | FactorCounts | FlippedChoices
+
+FEWEST_IN_GROUP = 2
+_NORMAL = 1.96
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Public survey weights of voters, and the largest that the survey allows."""
+
+    of_voters: Mapping[str, float]
+    """Voter's name -> weight."""
+    bound: float
+    """Stated beforehand. The noise covers a voter of this weight, whatever weights there are."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.bound < float("inf"):
+            raise CrowdveilError(f"the bound of weights must be a positive number, got {self.bound}")
+        for voter, weight in self.of_voters.items():
+            if not 0 <= weight <= self.bound:
+                raise CrowdveilError(
+                    f"the weight of voter {voter!r} is {weight}: weights run from 0 to the stated bound {self.bound:g}"
+                )
+
+    def steps(self, source: BallotSource) -> IntArray:
+        """Return the voters' weights in their order, in steps of the bound."""
+        names = names_of(source)
+        missing = [name for name in names if name not in self.of_voters]
+        if missing:
+            raise CrowdveilError(f"{len(missing)} of {len(names)} voters have no weight, the first is {missing[0]!r}")
+        weights = np.array([self.of_voters[name] for name in names])
+        return np.floor(weights / self.bound * WEIGHT_STEPS).astype(np.int64)
+
+
+def read_weights(path: str | Path, bound: float) -> Weights:
+    """Read a table (CSV) with the columns voter and weight."""
+    import polars as pl
+
+    try:
+        table = pl.read_csv(path, infer_schema=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise CrowdveilError(f"cannot read the weights in {path}: {str(error).splitlines()[0]}") from None
+    if not {"voter", "weight"} <= set(table.columns):
+        raise CrowdveilError(f"{path} needs the columns voter and weight, it has {', '.join(table.columns)}")
+    numbers = table["weight"].cast(pl.Float64, strict=False)
+    if numbers.has_nulls() or table["voter"].has_nulls() or table["voter"].is_duplicated().any():
+        raise CrowdveilError(f"{path}: every row needs a voter who is named once, and a weight that is a number")
+    return Weights(dict(zip(table["voter"].to_list(), numbers.to_list(), strict=True)), bound)
+
+
+@dataclass(frozen=True)
+class EffectsPreview:
+    """A request for effects, checked against a crowd: what it would cost and give, before anything is spent."""
+
+    settings: Settings
+    guarantee: Guarantee
+    mechanism: EffectMechanism
+    contrasts: tuple[str, ...]
+    """The pairs that each factor's effect is read from, in words."""
+    crowd: PublicCrowd
+    charge: Charge
+    records: int
+    public_selection: str | None
+    weight_bound: float = 1.0
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """What voters are grouped by."""
+        return self.mechanism.grouping
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return 1 if self.grouping is None else len(self.grouping.labels)
+
+    @property
+    def expected_half_widths(self) -> FloatArray:
+        """How far each factor's effect may be off with 95 %, where groups are equal and nobody prefers either side.
+
+        How many pairs there are of each factor is taken from the public law of the study's dilemmas.
+        """
+        voters = self.guarantee.voters
+        factors = len(self.contrasts)
+        epsilon = self.guarantee.epsilon
+        pairs = self.crowd.pairs / self.groups
+        match self.mechanism:
+            case EffectCounts() as counts:
+                variances = counts.expected_variances(self.crowd)
+            case FactorAnswer() as answer:
+                pairs = self.crowd.heard / factors / self.groups
+                spread = np.exp(epsilon.value) + answer.answers - 1
+                gain = np.expm1(epsilon.value)
+                said = 2 * voters / factors / spread + pairs * gain / spread
+                variances = said * (spread / gain) ** 2 / pairs**2
+            case FactorCounts() as reports:
+                noise = voters / factors / self.groups * reports.noise_variance(epsilon)
+                variances = (noise + pairs / factors) / (pairs / factors) ** 2
+            case FlippedChoices():
+                variances = (1 + 1 / np.sinh(epsilon.value / 2) ** 2) / pairs
+        return np.asarray(np.minimum(_NORMAL * np.sqrt(variances), 1.0), np.float64)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it in plain words."""
+        names = [factor.name for factor in self.settings.study.factors]
+        return {
+            "dry_run": True,
+            "guarantee": self.guarantee.as_dict(),
+            "mechanism": self.mechanism.name,
+            "by": None if self.grouping is None else self.grouping.question,
+            "groups": [] if self.grouping is None else list(self.grouping.labels),
+            "contrasts": dict(zip(names, self.contrasts, strict=True)),
+            "expected_half_widths": dict(zip(names, self.expected_half_widths.round(4).tolist(), strict=True)),
+            "dataset": self.charge.dataset,
+            "records": self.records,
+        }
+
+
+def preview_effects(
+    ballots: BallotSource,
+    paradigm: str | Paradigm,
+    *,
+    epsilon: EpsilonLike,
+    by: str | None = None,
+    weights: Weights | None = None,
+    one_record_each: bool = False,
+    public_selection: str | None = None,
+) -> EffectsPreview:
+    """Tell what effects would cost and how wide their intervals would be. Spends nothing and draws no noise."""
+    protected = find_paradigm(paradigm)
+    level = Epsilon(epsilon)
+    request = Request(protected, level, one_record_each=one_record_each, public_selection=public_selection)
+    dataset = checked_dataset(ballots, request)
+    study = ballots.study
+    first = next(iter(ballots.batches()))
+    grouping = None if by is None else find_grouping(first, by, dataset.voters)
+    if grouping is not None and protected.unit is not Unit.VOTER:
+        _check_sizes(ballots, grouping)
+    labels = scenario_labels(first)
+    crowd = _public_crowd(study, labels, dataset.voters, dataset.records)
+    mechanism = _mechanism(protected, level, grouping, crowd)
+    if weights is not None:
+        check_type(weights, Weights, "weights", "give Weights(of_voters, bound)")
+        if not isinstance(mechanism, EffectCounts):
+            raise CrowdveilError(f"weights need a trusted aggregator (vlcp, rlcp or alcp), got {protected.name}")
+        mechanism = replace(mechanism, weights=weights.steps(ballots))
+    check_selection(dataset, public_selection)
+    return EffectsPreview(
+        settings=Settings(study, study.norm_bound),
+        guarantee=Guarantee(protected, level, level, study.norm_bound, dataset.voters),
+        mechanism=mechanism,
+        contrasts=contrasts(study, labels),
+        crowd=crowd,
+        charge=Charge(
+            dataset=dataset.fingerprint,
+            crowd=Crowd.of(study.feature_names, dataset.voters, dataset.digests),
+            unit=protected.unit,
+            epsilon=level.amount,
+            records_per_voter=dataset.most_answers,
+            purpose=f"{protected.name} effects" + ("" if by is None else f" by {by}"),
+        ),
+        records=dataset.records,
+        public_selection=public_selection,
+        weight_bound=1.0 if weights is None else weights.bound,
+    )
+
+
+def find_grouping(ballots: Ballots, by: str, voters: int) -> Grouping:
+    """Find a question that voters answered about themselves, with its public levels."""
+    if not isinstance(by, str) or by not in ballots.about:
+        known = ", ".join(ballots.about) or "none: import them with --about"
+        raise CrowdveilError(f"these ballots do not say what voters' {by!r} is; the questions about them are {known}")
+    labels = ballots.about[by].labels
+    if len(labels) < 2 or FEWEST_IN_GROUP * len(labels) > voters:
+        raise CrowdveilError(
+            f"the question {by!r} has {len(labels)} levels for {voters} voters: groups need two levels or more, and "
+            f"{FEWEST_IN_GROUP} voters each; cut it into fewer in the mapping"
+        )
+    return Grouping(by, labels)
+
+
+def _check_sizes(ballots: BallotSource, grouping: Grouping) -> None:
+    """Refuse groups of one voter, where the sizes of groups are public."""
+    sizes = add_up(ballots, lambda batch: np.bincount(grouping.codes(batch) + 1, minlength=len(grouping.labels) + 1))
+    for label, size in zip(grouping.labels, sizes[1:].tolist(), strict=True):
+        if size < FEWEST_IN_GROUP:
+            raise CrowdveilError(
+                f"the group {label!r} of {grouping.question!r} has {size} voter{'' if size == 1 else 's'}, and "
+                f"{FEWEST_IN_GROUP} are the least: join it with another level in the mapping"
+            )
+
+
+def _public_crowd(study: Study, labels: tuple[str, ...] | None, voters: int, records: int) -> PublicCrowd:
+    share = np.maximum(public_shares(study, typed=labels is not None), 1 / records)
+    each = records / voters
+    designated = [factor.scenario for factor in study.factors]
+    apart = tuple(
+        scenario is not None and scenario in (labels or ()) and designated.count(scenario) == 1
+        for scenario in designated
+    )
+    return PublicCrowd(apart, records * share, voters * (1 - (1 - share) ** each), 1 + (each - 1) * share)
+
+
+def _mechanism(paradigm: Paradigm, epsilon: Epsilon, grouping: Grouping | None, crowd: PublicCrowd) -> EffectMechanism:
+    if paradigm.place is Place.CENTRAL:
+        return EffectCounts.planned(paradigm.unit, epsilon, crowd, grouping)
+    match paradigm.unit:
+        case Unit.VOTER:
+            return FactorAnswer(grouping)
+        case Unit.RECORD:
+            return FactorCounts(grouping)
+        case Unit.CHOICE:
+            return FlippedChoices(grouping)

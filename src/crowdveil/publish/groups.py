@@ -1,0 +1,356 @@
+"""A release of preferences for each group of voters, and what differs between them.
+
+Where everybody may know who is in which group, groups are crowds of different people: a record, or a choice, is in one
+of them only, so each group's release may spend the whole epsilon, and nobody loses more than that. What makes this
+sound is that a voter's group is not among what is protected.
+
+Where voters are protected, it is, unless groups are declared public: then one charge pays for all groups. Counts and
+sums of all of them are one noisy vector, which a voter moves wherever she is (``GroupScores``, ``GroupBits``), and
+there is a release for each group that the noisy counts leave.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from crowdveil.ballots.ballots import BallotSource
+from crowdveil.effect_release import GroupDifference
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.ratios import told_apart
+from crowdveil.files import check_writable
+from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
+from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
+from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.privacy.mechanisms.group_bits import GroupBits
+from crowdveil.privacy.mechanisms.group_scores import GroupScores
+from crowdveil.privacy.mechanisms.grouping import GroupEstimate, Grouping, GroupOf
+from crowdveil.privacy.mechanisms.mechanism import Settings
+from crowdveil.privacy.mechanisms.registry import check_options
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.unknown import ERROR_BAR
+from crowdveil.publish.effects import LABELS_NOT_PROTECTED, LABELS_PROTECTED, check_smallest, tallies
+from crowdveil.publish.effects_request import find_grouping
+from crowdveil.publish.release import REPORTS_MADE_BY, delivered_release, experiment
+from crowdveil.publish.request import Request, check_selection, preview_request
+from crowdveil.releases import Release
+from crowdveil.version import VERSION
+
+
+@dataclass(frozen=True)
+class GroupReleases:
+    """A release for each group of voters."""
+
+    by: str
+    """The question about voters that divides them."""
+    releases: Mapping[str, Release]
+    deliver: Callable[[str], None] | None = None
+    """Where one charge paid for all: hears the digest of all together when they are saved."""
+
+    @property
+    def differences(self) -> tuple[GroupDifference, ...]:
+        """What differs between groups, factor by factor, and which of it can be told from noise and chance."""
+        return preference_differences(self.releases)
+
+    @property
+    def digest(self) -> str:
+        """The checksum of all their checksums: it names these releases and no others."""
+        return hashlib.sha256("".join(sorted(one.digest for one in self.releases.values())).encode()).hexdigest()
+
+    def save(self, path: str | Path) -> dict[str, Path]:
+        """Write a file for each group beside ``path``, whole or not at all; then the ledger notes that they are there.
+
+        Returns where the release of each group is.
+        """
+        paths = group_paths(path, list(self.releases))
+        for label, release in self.releases.items():
+            release.save(paths[label])
+        if self.deliver is not None:
+            self.deliver(self.digest)
+        return paths
+
+    def __getitem__(self, label: str) -> Release:
+        return self.releases[label]
+
+    def __repr__(self) -> str:
+        told = sum(one.told_apart for one in self.differences)
+        return f"<releases by {self.by}: {', '.join(self.releases)}; {told} differences told>"
+
+
+def group_paths(out: str | Path, labels: Sequence[str]) -> dict[str, Path]:
+    """Return where the release of each group is written: beside ``out``, by number and name."""
+    out = Path(out)
+    names = {label: "".join(c if c.isalnum() else "-" for c in label).strip("-").lower() for label in labels}
+    paths = {label: out.with_name(f"{out.stem}-{names[label] or 'group'}{out.suffix}") for label in labels}
+    if len(set(paths.values())) < len(paths):
+        paths = {label: out.with_name(f"{out.stem}-{place}{out.suffix}") for place, label in enumerate(labels, start=1)}
+    for path in paths.values():
+        check_writable(path)
+    return paths
+
+
+def preference_differences(releases: Mapping[str, Release]) -> tuple[GroupDifference, ...]:
+    """Compare groups along every factor, the first less the second, around the unshrunk estimates.
+
+    Errors of different people's releases are independent: they add up by their squares. Which differences are told from
+    noise and chance is judged of all together.
+    """
+    found, p_values = [], []
+    for one, other in combinations(releases, 2):
+        for k, factor in enumerate(releases[one].study.factors):
+            ends = [releases[label].factor_intervals[k] for label in (one, other)]
+            centers = [float(low + high) / 2 for low, high in ends]
+            reach = float(np.hypot(*((high - low) / 2 for low, high in ends)))
+            known = bool(releases[one].known[k] and releases[other].known[k])
+            gap = centers[0] - centers[1]
+            quantile = NormalDist().inv_cdf((1 + ERROR_BAR) / 2)
+            p_value = 2 * (1 - NormalDist().cdf(abs(gap) / (reach / quantile))) if known and reach > 0 else 1.0
+            found.append(GroupDifference(factor.name, one, other, gap, gap - reach, gap + reach, told_apart=False))
+            p_values.append(p_value)
+    return tuple(replace(one, told_apart=told) for one, told in zip(found, told_apart(p_values), strict=True))
+
+
+DECLARED = "everybody may know who is in which group: it was declared public"
+
+
+def groups_of(source: BallotSource, by: str, request: Request) -> dict[str, GroupOf]:
+    """Divide a crowd by a question about voters, and check that each group could be released."""
+    grouping = find_grouping(next(iter(source.batches())), by, source.voters)
+    sizes = np.zeros(len(grouping.labels), np.int64)
+    for batch in source.batches():
+        codes = grouping.codes(batch)
+        sizes += np.bincount(codes[codes >= 0], minlength=len(sizes))
+    groups = {label: GroupOf(source, grouping, (code,), int(sizes[code])) for code, label in enumerate(grouping.labels)}
+    for label, group in groups.items():
+        if group.voters < 2:
+            raise CrowdveilError(
+                f"the group {label!r} of {by!r} has {group.voters} voter{'' if group.voters == 1 else 's'}, and 2 are "
+                "the least: join it with another level in the mapping"
+            )
+        asked = preview_request(group, request)
+        check_selection(asked.dataset, asked.public_selection)
+    return groups
+
+
+def release_groups(groups: Mapping[str, GroupOf], request: Request, ledger: Ledger) -> dict[str, Release]:
+    """Release the preference of each group with exact noise, charged to the people of the group.
+
+    All charges are tried before the first is made, so that a budget that is too small spends nothing.
+    """
+    for label, group in groups.items():
+        fits = ledger.preview(preview_request(group, request).charge)
+        if not fits.fits:
+            raise CrowdveilError(f"the budget does not cover the group {label!r}: {fits.missing} are missing")
+    return {label: _named(delivered_release(group, request, ledger), label, request) for label, group in groups.items()}
+
+
+def experiment_groups(groups: Mapping[str, GroupOf], request: Request, seed: int) -> dict[str, Release]:
+    """Make repeatable releases of groups with seeded floating-point noise. They protect nobody."""
+    return {
+        label: _named(experiment(group, request, seed + place), label, request)
+        for place, (label, group) in enumerate(groups.items())
+    }
+
+
+def _named(release: Release, label: str, request: Request) -> Release:
+    why = DECLARED if request.paradigm.unit is Unit.VOTER else LABELS_NOT_PROTECTED
+    return replace(release, facts={**release.facts, "group": label, "groups_not_protected": why})
+
+
+@dataclass(frozen=True)
+class GroupsPreview:
+    """A request for the preferences of secret groups, checked against a crowd: its cost and what it would give."""
+
+    mechanism: GroupScores | GroupBits
+    settings: Settings
+    guarantee: Guarantee
+    charge: Charge
+    public_selection: str | None
+
+    @property
+    def grouping(self) -> Grouping:
+        """What voters are grouped by."""
+        return self.mechanism.grouping
+
+    @property
+    def fewest(self) -> float:
+        """How many voters a group needs to be told from none."""
+        if isinstance(self.mechanism, GroupScores):
+            return self.mechanism.fewest(self.guarantee.epsilon)
+        return self.mechanism.fewest(self.guarantee.voters, self.guarantee.epsilon)
+
+    @property
+    def expected_error_bar(self) -> float:
+        """The most by which the noise would move a coordinate of a group, if all are of the same size (95 %)."""
+        voters, epsilon = self.guarantee.voters, self.guarantee.epsilon
+        noise = self.mechanism.expected_noise(self.settings, voters, epsilon)
+        return float(np.max(noise.half_widths(ERROR_BAR)))
+
+    @property
+    def what_is_left(self) -> str | None:
+        """How little reports with the group in them leave, in words; None where a trusted aggregator knows groups."""
+        if isinstance(self.mechanism, GroupScores):
+            return None
+        worth = self.mechanism.worth(self.guarantee.epsilon)
+        return f"a group tells about as much as one of {worth:.0%} of its size whose members are known"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it in plain words."""
+        return {
+            "dry_run": True,
+            "guarantee": self.guarantee.as_dict(),
+            "mechanism": self.mechanism.name,
+            "by": self.grouping.question,
+            "groups": list(self.grouping.labels),
+            "groups_protected": LABELS_PROTECTED,
+            "expected_error_bar": self.expected_error_bar,
+            "fewest_voters": round(self.fewest),
+            **({} if self.what_is_left is None else {"what_is_left": self.what_is_left}),
+        }
+
+
+def preview_groups(source: BallotSource, by: str, request: Request) -> GroupsPreview:
+    """Check a request for the preferences of secret groups. Spends nothing and draws no noise."""
+    if not isinstance(request.epsilon, Epsilon) or request.mechanism is not None:
+        raise CrowdveilError(
+            f"groups whose members are secret need one epsilon for all, and have a mechanism of their own: leave the "
+            f"others out, or declare with public_groups=True (--public-groups) that everybody may know who is in which "
+            f"group of {by!r}"
+        )
+    if source.study.indifference is not None:
+        raise CrowdveilError(
+            f"study {source.study.name} allows a third answer, for which groups whose members are secret have no "
+            "threshold: use effects --by, or declare groups public (--public-groups)"
+        )
+    asked = preview_request(source, request)
+    check_selection(asked.dataset, asked.public_selection)
+    grouping = find_grouping(next(iter(source.batches())), by, source.voters)
+    mechanism = GroupScores(grouping) if request.paradigm.place is Place.CENTRAL else GroupBits(grouping)
+    check_options(mechanism, asked.settings)
+    charge = replace(asked.charge, purpose=f"{request.paradigm.name} {mechanism.name} by {by}")
+    found = GroupsPreview(mechanism, asked.settings, asked.guarantee, charge, asked.public_selection)
+    each = asked.guarantee.voters / len(grouping.labels)
+    if each < found.fewest:
+        raise CrowdveilError(
+            f"the question {by!r} has {len(grouping.labels)} levels for {asked.guarantee.voters:,} voters: at epsilon "
+            f"{request.epsilon} a group needs about {found.fewest:.0f} to be told from none; cut it into fewer in the "
+            "mapping, spend more, or declare groups public (--public-groups)"
+        )
+    return found
+
+
+def charged_groups(
+    source: BallotSource, asked: GroupsPreview, ledger: ChargeableLedger, smallest: int = 0
+) -> GroupReleases:
+    """Make the releases of secret groups with exact noise, charged before it is drawn."""
+    check_smallest(smallest)
+    noise: Noise = OpenDPNoise() if isinstance(asked.mechanism, GroupScores) else BulkNoise()
+    draw = _measure(source, asked, noise, smallest)
+    entry = ledger.charge(asked.charge)
+    releases = _releases(asked, draw(), noise, {"id": entry.ledger, "entry": entry.id})
+    deliver = (lambda digest: ledger.deliver(entry.id, digest)) if isinstance(ledger, Ledger) else None
+    return GroupReleases(asked.grouping.question, releases, deliver)
+
+
+def experiment_protected_groups(
+    source: BallotSource, asked: GroupsPreview, seed: int, smallest: int = 0
+) -> GroupReleases:
+    """Make repeatable releases of groups with seeded floating-point noise. They protect nobody."""
+    check_smallest(smallest)
+    noise = FloatNoiseForExperiments(seed)
+    releases = _releases(asked, _measure(source, asked, noise, smallest)(), noise, None)
+    return GroupReleases(asked.grouping.question, releases)
+
+
+def _measure(
+    source: BallotSource, asked: GroupsPreview, noise: Noise, smallest: int
+) -> Callable[[], list[GroupEstimate]]:
+    """Do what needs no noise; return the rest, which does."""
+    mechanism, settings, epsilon = asked.mechanism, asked.settings, asked.guarantee.epsilon
+    if isinstance(mechanism, GroupScores):
+        measured = mechanism.measure(source, settings, epsilon)
+        return lambda: mechanism.release(measured, settings, epsilon, noise, smallest)
+    return lambda: mechanism.estimates(
+        tallies(source, mechanism, settings, epsilon, noise), settings, epsilon, smallest
+    )
+
+
+def _releases(
+    asked: GroupsPreview, found: list[GroupEstimate], noise: Noise, ledger: Mapping[str, Any] | None
+) -> dict[str, Release]:
+    if not found:
+        raise CrowdveilError(
+            f"by their noisy counts, all groups of {asked.grouping.question!r} are too small to be told from none: "
+            "nothing can be released of them, and what was charged stays spent"
+        )
+    shared: dict[str, Any] = {"grouped_by": asked.grouping.question, "groups_protected": LABELS_PROTECTED}
+    if asked.what_is_left is not None:
+        shared |= {"what_is_left": asked.what_is_left, "reports_made_by": REPORTS_MADE_BY}
+    if asked.public_selection is not None:
+        shared["selected_by"] = asked.public_selection
+    return {
+        one.group.label: Release(
+            study=asked.settings.study,
+            parameter=one.estimate.parameter,
+            guarantee=asked.guarantee,
+            mechanism=asked.mechanism.name,
+            noise=one.estimate.noise,
+            sampler=noise.name,
+            exact=noise.exact,
+            facts={
+                **one.estimate.facts,
+                "group": one.group.label,
+                "group_voters": max(round(one.group.voters), 0),
+                **shared,
+            },
+            ledger=ledger,
+            version=VERSION,
+            unknown=one.estimate.unknown,
+            indifference=None,
+        )
+        for one in found
+    }
+
+
+def release_by(
+    ballots: BallotSource,
+    by: str,
+    paradigm: str | Paradigm,
+    *,
+    epsilon: EpsilonLike,
+    ledger: Ledger,
+    public_groups: bool = False,
+    smallest: int = 0,
+    one_record_each: bool = False,
+    public_selection: str | None = None,
+) -> GroupReleases:
+    """Release the preference of each group of voters with exact noise, charged to a ledger.
+
+    ``by`` names a question that voters answered about themselves (``ballots.about``). Where voters are protected, so is
+    who is in which group: one charge pays for all groups, and those that a noisy count says to have fewer than
+    ``smallest`` voters are merged. ``public_groups`` declares that everybody may know who is in which.
+    Nothing is written until ``releases.save(path)``.
+    """
+    request = Request.of({**locals(), "zcdp": None})
+    if secret_groups(request, public_groups=public_groups, smallest=smallest):
+        return charged_groups(ballots, preview_groups(ballots, by, request), ledger, smallest)
+    return GroupReleases(by, release_groups(groups_of(ballots, by, request), request, ledger))
+
+
+def secret_groups(request: Request, *, public_groups: bool, smallest: int) -> bool:
+    """Tell whether who is in which group is among what is protected."""
+    if request.paradigm.unit is Unit.VOTER and not public_groups:
+        return True
+    if smallest:
+        raise CrowdveilError("smallest merges groups by noisy counts: where groups are public, leave it out")
+    return False

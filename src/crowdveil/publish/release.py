@@ -1,0 +1,227 @@
+"""From ballots to a release: charge the ledger, draw the noise, write the file, in this order and no other.
+
+A process that dies on the way leaves a charge without a release, never a release without its charge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from crowdveil.ballots.ballots import Ballots, BallotSource
+from crowdveil.engines.batches import map_batches
+from crowdveil.errors import CrowdveilError
+from crowdveil.files import check_writable
+from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.guarantee import Paradigm
+from crowdveil.privacy.ledger.entries import ChargeableLedger
+from crowdveil.privacy.ledger.ledger import Ledger
+from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Loss, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, central, distributed
+from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPGaussian, OpenDPNoise
+from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
+from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.zcdp import ZcdpBudget
+from crowdveil.publish.request import Preview, Request, SomeEpsilon, check_selection, preview_request
+from crowdveil.releases import Release
+from crowdveil.version import VERSION
+
+REPORTS_MADE_BY = "the holder of the ballots, as each voter's device would: the holder saw the records"
+
+
+def release(
+    ballots: BallotSource,
+    paradigm: str | Paradigm,
+    *,
+    epsilon: SomeEpsilon | None = None,
+    zcdp: ZcdpBudget | None = None,
+    ledger: Ledger,
+    mechanism: str | None = None,
+    norm_bound: float | None = None,
+    sensitivity: Sensitivity = "tight",
+    repair: bool = True,
+    equal_votes: bool = False,
+    robust: float = 0.0,
+    design: BallotSource | str | None = None,
+    one_record_each: bool = False,
+    public_selection: str | None = None,
+) -> Release:
+    """Release the crowd's preference under differential privacy, with exact noise, charged to a ledger.
+
+    The charge is on disk before the noise is drawn; nothing else is written until ``release.save(path)``.
+    ``epsilon`` is one number for all voters or, in distributed paradigms, a list of personal ones in the voters' order;
+    ``zcdp`` asks for Gaussian noise instead. ``mechanism`` is the recommended one unless another is named, or "paper".
+    ``design`` names dilemmas that are public, so that nothing is spent on how often what was asked: ballots, of which
+    the choices are not read, or "study" if its own generator drew them.
+    ``one_record_each`` confirms that voters are people where nearly all of them have one record.
+    ``public_selection`` is needed for voters who were selected from a larger crowd (``Ballots.filter``): it names by
+    what, and declares that everybody may know who belongs to them.
+    """
+    return delivered_release(ballots, Request.of(locals()), ledger)
+
+
+def preview(
+    ballots: BallotSource,
+    paradigm: str | Paradigm,
+    *,
+    epsilon: SomeEpsilon | None = None,
+    zcdp: ZcdpBudget | None = None,
+    mechanism: str | None = None,
+    norm_bound: float | None = None,
+    sensitivity: Sensitivity = "tight",
+    repair: bool = True,
+    equal_votes: bool = False,
+    robust: float = 0.0,
+    design: BallotSource | str | None = None,
+    one_record_each: bool = False,
+    public_selection: str | None = None,
+) -> Preview:
+    """Tell what a release would cost and how wide its error bars would be. Spends nothing and draws no noise."""
+    asked = preview_request(ballots, Request.of(locals()))
+    check_selection(asked.dataset, asked.public_selection)
+    return asked
+
+
+def release_for_experiments(
+    ballots: BallotSource,
+    paradigm: str | Paradigm,
+    *,
+    seed: int,
+    epsilon: SomeEpsilon | None = None,
+    zcdp: ZcdpBudget | None = None,
+    mechanism: str | None = None,
+    norm_bound: float | None = None,
+    sensitivity: Sensitivity = "tight",
+    repair: bool = True,
+    equal_votes: bool = False,
+    robust: float = 0.0,
+    design: BallotSource | str | None = None,
+) -> Release:
+    """Make a repeatable release with seeded floating-point noise. It protects nobody, and charges no ledger."""
+    return experiment(ballots, Request.of(locals()), seed)
+
+
+def delivered_release(source: BallotSource, request: Request, ledger: Ledger) -> Release:
+    """Make a release with exact noise, charged; the ledger notes when it is saved."""
+    return _delivered_by(ledger, charged_release(source, request, ledger))
+
+
+def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | Path) -> Release:
+    """Make a release with exact noise from the operating system, charge the ledger for it, write it to ``path``.
+
+    Whatever can fail without noise (the request, the fit, the place to write to) comes before the charge.
+    """
+    check_writable(Path(path))
+    made = delivered_release(source, request, ledger)
+    made.save(path)
+    return made
+
+
+def charged_release(source: BallotSource, request: Request, ledger: ChargeableLedger) -> Release:
+    """Make a release with exact noise, charged before it is drawn. Whoever calls puts it in place, durably."""
+    if not hasattr(ledger, "charge"):
+        raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
+    asked = preview_request(source, request)
+    check_selection(asked.dataset, asked.public_selection)
+    if asked.guarantee.delta and ledger.delta not in (None, asked.guarantee.delta):
+        raise CrowdveilError(
+            f"the ledger's delta is {ledger.delta}, the release's {asked.guarantee.delta}: use the ledger's"
+        )
+    draw = _measure(source, asked, seed=None)
+    entry = ledger.charge(asked.charge)
+    return _release(asked, draw(), {"id": entry.ledger, "entry": entry.id})
+
+
+def experiment(source: BallotSource, request: Request, seed: int) -> Release:
+    """Make a repeatable release with seeded floating-point noise. It protects nobody, and says so."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise CrowdveilError(f"the seed is {seed!r}: use a whole number, 0 or more")
+    asked = preview_request(source, replace(request, one_record_each=True))
+    return _release(asked, _measure(source, asked, seed)(), None)
+
+
+def _delivered_by(ledger: Ledger, made: Release) -> Release:
+    """Let the ledger know when the release is saved."""
+    assert made.ledger is not None  # it was charged
+    return replace(made, on_save=partial(ledger.deliver, made.ledger["entry"]))
+
+
+@dataclass(frozen=True)
+class _Noisy:
+    """An estimate with noise in it, and where the noise came from."""
+
+    estimate: Estimate
+    sampler: str
+    exact: bool
+
+
+def _measure(source: BallotSource, preview: Preview, seed: int | None) -> Callable[[], _Noisy]:
+    """Do what needs no noise; return the rest, which does. Without a seed, the noise is exact."""
+    settings, loss = preview.settings, preview.loss
+    seeded = None if seed is None else FloatNoiseForExperiments(seed)
+    if preview.mechanism in CENTRAL:
+        # OpenDP is the reference; the bulk sampler draws from the same law a thousand times faster.
+        trusted = central(preview.mechanism, settings.study)
+        once = seeded or (OpenDPGaussian() if trusted.takes is Loss.RHO else OpenDPNoise())
+        measured = trusted.measure(source, settings, loss)
+        return lambda: _Noisy(trusted.release(measured, settings, loss, once), once.name, once.exact)
+    noise: Noise = seeded or BulkNoise()
+    devices = distributed(preview.mechanism, settings.study)
+    return lambda: _Noisy(
+        devices.aggregate(_reports(source, devices, settings, preview.epsilons, noise), settings),
+        noise.name,
+        noise.exact,
+    )
+
+
+def _reports(
+    source: BallotSource, mechanism: DistributedMechanism[Any], settings: Settings, epsilons: Epsilons, noise: Noise
+) -> Iterator[Any]:
+    devices = _Devices(mechanism, settings, epsilons, noise)
+    return map_batches(source, devices) if noise.exact else _one_by_one(source, devices)
+
+
+def _one_by_one(source: BallotSource, devices: _Devices) -> Iterator[Any]:
+    """Make the reports in one order, as a seeded generator must be asked to draw the same again."""
+    before = 0
+    for batch in source.batches():
+        yield devices(batch, before)
+        before += batch.voters
+
+
+@dataclass(frozen=True)
+class _Devices:
+    """The devices of the voters of a batch: they draw from the operating system of whichever machine works on it."""
+
+    mechanism: DistributedMechanism[Any]
+    settings: Settings
+    epsilons: Epsilons
+    noise: Noise
+
+    def __call__(self, ballots: Ballots, before: int) -> Any:
+        epsilons = self.epsilons[before : before + ballots.voters]
+        reports = self.mechanism.report(ballots, self.settings, epsilons, self.noise)
+        return self.mechanism.condense(reports, self.settings)
+
+
+def _release(preview: Preview, noisy: _Noisy, ledger: Mapping[str, Any] | None) -> Release:
+    made_by = {"reports_made_by": REPORTS_MADE_BY} if preview.mechanism in DISTRIBUTED else {}
+    selected = {} if preview.public_selection is None else {"selected_by": preview.public_selection}
+    return Release(
+        study=preview.settings.study,
+        parameter=noisy.estimate.parameter,
+        guarantee=preview.guarantee,
+        mechanism=preview.mechanism,
+        noise=noisy.estimate.noise,
+        sampler=noisy.sampler,
+        exact=noisy.exact,
+        facts={**noisy.estimate.facts, **made_by, **selected},
+        ledger=ledger,
+        version=VERSION,
+        unknown=noisy.estimate.unknown,
+        indifference=noisy.estimate.indifference,
+        reliability=noisy.estimate.reliability,
+    )

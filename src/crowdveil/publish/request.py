@@ -1,0 +1,285 @@
+"""The request for a release, and its cost and error bars: all of it public, before a record is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from os import PathLike
+from typing import Any, Self, TypeAlias, get_args
+
+import numpy as np
+import polars as pl
+
+from crowdveil.arrays import FloatArray
+from crowdveil.ballots.ballots import BallotSource, Census, census, check_one_record_each, check_source, names_of
+from crowdveil.ballots.columns import check_distinct, names_from_digests
+from crowdveil.errors import CrowdveilError, path_of
+from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
+from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
+from crowdveil.privacy.guarantee import paradigm as find_paradigm
+from crowdveil.privacy.ledger.entries import Charge, Crowd
+from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.public_dilemmas import public_dilemmas
+from crowdveil.privacy.mechanisms.registry import (
+    CENTRAL,
+    MECHANISMS,
+    budget_parts,
+    central,
+    check_options,
+    distributed,
+    mechanism_name,
+)
+from crowdveil.privacy.noise.distribution import NoiseDistribution
+from crowdveil.privacy.unknown import ERROR_BAR
+from crowdveil.privacy.zcdp import ZcdpBudget
+
+FEWEST_VOTERS = 2
+
+SomeEpsilon: TypeAlias = "EpsilonLike | Epsilons | Sequence[EpsilonLike] | FloatArray"
+"""One epsilon for all voters, or a list of personal ones, in the voters' order."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request for a release: everything public, chosen before a record is looked at."""
+
+    paradigm: Paradigm
+    epsilon: Epsilon | Epsilons | ZcdpBudget
+    """One for all, or (distributed paradigms) each voter's own, in the voters' order, or a rho."""
+    mechanism: str | None = None
+    """None: the recommended one for this paradigm; "paper": the paper's. With a rho there is only gaussian-mean."""
+    norm_bound: float | None = None
+    """None: the study's."""
+    repair: bool = True
+    sensitivity: Sensitivity = "tight"
+    equal_votes: bool = False
+    robust: float = 0.0
+    design: BallotSource | str | None = None
+    """Ballots whose dilemmas are public, or "study": its own generator drew the dilemmas. None: they are not known."""
+    one_record_each: bool = False
+    """Voters with one record each are confirmed as people (``check_one_record_each``)."""
+    public_selection: str | None = None
+    """What the voters were selected by, declared public: belonging to them is then not protected."""
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Self:
+        """Make the request that the arguments of a public function ask for, in names and numbers as people write them.
+
+        Such a function has a parameter for each field, with the same name and default.
+        """
+        options = {field.name: arguments[field.name] for field in fields(cls) if field.name in arguments}
+        options["paradigm"] = find_paradigm(arguments["paradigm"])
+        options["epsilon"] = _level(arguments["epsilon"], arguments["zcdp"])
+        return cls(**options)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.paradigm, Paradigm):
+            raise CrowdveilError(f"the paradigm is {self.paradigm!r}: find it by name with paradigm('vlcp')")
+        if not isinstance(self.epsilon, Epsilon | Epsilons | ZcdpBudget):
+            raise CrowdveilError(f"the epsilon is {self.epsilon!r}: use Epsilon(1), Epsilons.of([...]) or a ZcdpBudget")
+        if self.mechanism is not None and not isinstance(self.mechanism, str):
+            raise CrowdveilError(f"the mechanism is {self.mechanism!r}: give its name, or None for the recommended one")
+        if self.norm_bound is not None and not (_is_number(self.norm_bound) and 0 < self.norm_bound < np.inf):
+            raise CrowdveilError(
+                f"the norm bound B must be a positive number (the paper uses 2), got {self.norm_bound}"
+            )
+        if self.sensitivity not in get_args(Sensitivity):
+            raise CrowdveilError(f"the sensitivity is {self.sensitivity!r}: use {' or '.join(get_args(Sensitivity))}")
+        if not (_is_number(self.robust) and 0 <= self.robust < 0.5):
+            raise CrowdveilError(
+                f"the share of reports to pull in at each end must be from 0 to below 0.5, got {self.robust}"
+            )
+        if isinstance(self.epsilon, Epsilons) and self.paradigm.place is Place.CENTRAL:
+            raise CrowdveilError(f"{self.paradigm.name} adds one noise for all: personal epsilons need vldp or rldp")
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A request checked against a crowd: what it would cost and give, before anything is spent."""
+
+    settings: Settings
+    mechanism: str
+    guarantee: Guarantee
+    epsilons: Epsilons
+    dataset: Census
+    public_selection: str | None = None
+
+    @property
+    def expected_noise(self) -> NoiseDistribution | None:
+        """The noise that the society would carry, where it is known beforehand."""
+        if self.mechanism in CENTRAL:
+            trusted = central(self.mechanism, self.settings.study)
+            return trusted.expected_noise(self.settings, self.dataset.voters, self.loss)
+        return distributed(self.mechanism, self.settings.study).expected_noise(self.settings, self.epsilons)
+
+    @property
+    def loss(self) -> Epsilon | Fraction:
+        """The privacy loss that a central mechanism takes: an epsilon, or the rho of zCDP."""
+        return self.guarantee.epsilon if self.guarantee.rho is None else self.guarantee.rho.fraction
+
+    @property
+    def expected_error_bar(self) -> float | None:
+        """The most by which the noise would move any coordinate, with 95 % probability each; None if not known yet."""
+        noise = self.expected_noise
+        return None if noise is None else float(np.max(noise.half_widths(ERROR_BAR)))
+
+    @property
+    def split(self) -> dict[str, float]:
+        """The parts of a central epsilon, or of the reports of devices, and what each of them buys."""
+        loss = self.loss if isinstance(self.loss, Epsilon) and self.mechanism in CENTRAL else None
+        return budget_parts(self.mechanism, self.settings.study, loss)
+
+    @property
+    def charge(self) -> Charge:
+        """The charge to a ledger."""
+        guarantee = self.guarantee
+        return Charge(
+            dataset=self.dataset.fingerprint,
+            crowd=Crowd.of(self.settings.study.feature_names, self.dataset.voters, self.dataset.digests),
+            unit=guarantee.paradigm.unit,
+            epsilon=guarantee.epsilon.amount,
+            records_per_voter=self.dataset.most_answers,
+            purpose=f"{guarantee.paradigm.name} {self.mechanism}",
+            rho=guarantee.rho,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it in plain words."""
+        noise = self.expected_noise
+        return {
+            "dry_run": True,
+            "guarantee": self.guarantee.as_dict(),
+            "mechanism": self.mechanism,
+            **({"split": self.split} if len(self.split) > 1 else {}),
+            "expected_noise": None if noise is None else noise.description,
+            "expected_error_bar": self.expected_error_bar,
+            "dataset": self.dataset.fingerprint,
+            "records": self.dataset.records,
+        }
+
+    def __repr__(self) -> str:
+        bar = self.expected_error_bar
+        noise = "noise known only afterwards" if bar is None else f"noise ± {bar:.3g}"
+        return (
+            f"<preview: {self.charge.purpose}, epsilon {self.guarantee.epsilon}, {self.dataset.voters} voters, {noise}>"
+        )
+
+
+def preview_request(source: BallotSource, request: Request) -> Preview:
+    """Check a request against the crowd. Spends nothing and draws no noise."""
+    dataset = checked_dataset(source, request)
+    study = source.study
+    bound = float(study.norm_bound if request.norm_bound is None else request.norm_bound)
+    epsilons = _everybodys(request.epsilon, dataset.voters)
+    loss = Loss.RHO if isinstance(request.epsilon, ZcdpBudget) else Loss.EPSILON
+    name = mechanism_name(request.paradigm, request.mechanism, study, epsilons, loss)
+    given = None if request.design is None else public_dilemmas(request.design, study, dataset.fingerprint)
+    settings = Settings(
+        study, bound, request.repair, request.sensitivity, request.equal_votes, request.robust, design=given
+    )
+    check_options(MECHANISMS[name], settings)
+    guarantee = Guarantee(request.paradigm, epsilons.largest, epsilons.smallest, bound, dataset.voters)
+    if isinstance(request.epsilon, ZcdpBudget):
+        guarantee = replace(guarantee, delta=request.epsilon.delta, rho=request.epsilon.rho)
+    return Preview(
+        settings=settings,
+        mechanism=name,
+        guarantee=guarantee,
+        epsilons=epsilons,
+        dataset=dataset,
+        public_selection=request.public_selection,
+    )
+
+
+def checked_dataset(source: BallotSource, request: Request) -> Census:
+    """Count a crowd, and refuse one about which the request could promise nothing."""
+    check_source(source)
+    dataset = census(source)
+    if dataset.voters < FEWEST_VOTERS:
+        raise CrowdveilError(
+            f"one voter is not a crowd: a release needs at least {FEWEST_VOTERS}, got {dataset.voters}"
+        )
+    if request.paradigm.unit is Unit.VOTER:
+        check_one_record_each(source.study, dataset.voters, dataset.records, request.one_record_each)
+    if dataset.digests is not None:
+        check_distinct(names_from_digests(dataset.digests), "these ballots")
+    return dataset
+
+
+def check_selection(dataset: Census, public_selection: str | None) -> None:
+    """Refuse a crowd whose very membership may tell what is to be protected, unless that is declared public."""
+    selection = dataset.selection
+    if selection is not None and selection != public_selection:
+        raise CrowdveilError(
+            f"these voters were selected by {selection!r}: if that depends on their records or on what they said of "
+            "themselves, a release about them tells who is among them. If everybody may know who is, declare it with "
+            f"public_selection={selection!r} (--public-selection); else release the whole crowd or a seeded split"
+        )
+
+
+def _level(epsilon: SomeEpsilon | None, zcdp: ZcdpBudget | None) -> Epsilon | Epsilons | ZcdpBudget:
+    """Read an epsilon as people write it: a number for all, or a list of personal ones; or a rho in its place."""
+    if (epsilon is None) == (zcdp is None):
+        raise CrowdveilError(
+            "give either an epsilon (epsilon=1, or a list of personal ones) or a rho (zcdp=ZcdpBudget(0.02, 1e-6))"
+        )
+    if zcdp is not None:
+        if not isinstance(zcdp, ZcdpBudget):
+            raise CrowdveilError(f"zcdp is {zcdp!r}: use ZcdpBudget(rho, delta), like ZcdpBudget(0.02, 1e-6)")
+        return zcdp
+    if isinstance(epsilon, Epsilons):
+        return epsilon
+    if isinstance(epsilon, Iterable) and not isinstance(epsilon, str):
+        return Epsilons.of(epsilon)
+    assert epsilon is not None  # one of the two was given
+    return Epsilon(epsilon)
+
+
+def _everybodys(epsilon: Epsilon | Epsilons | ZcdpBudget, voters: int) -> Epsilons:
+    if isinstance(epsilon, Epsilons):
+        if len(epsilon) != voters:
+            raise CrowdveilError(f"{len(epsilon)} personal epsilons were given for {voters} voters")
+        return epsilon
+    return Epsilons.same(epsilon.epsilon if isinstance(epsilon, ZcdpBudget) else epsilon, voters)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def read_personal_epsilons(path: str | PathLike[str], source: BallotSource) -> Epsilons:
+    """Read columns ``voter`` and ``epsilon`` (CSV) and return the epsilons in the voters' order.
+
+    Every voter needs exactly one row; rows of people who did not vote are an error too, since a misspelt name would
+    silently change somebody's protection.
+    """
+    path = path_of(path, "the file of epsilons")
+    check_source(source)
+    try:
+        table = pl.read_csv(path, infer_schema=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise CrowdveilError(f"cannot read the epsilons in {path}: {str(error).splitlines()[0]}") from None
+    if not {"voter", "epsilon"} <= set(table.columns):
+        raise CrowdveilError(f"{path} needs the columns voter and epsilon, it has {', '.join(table.columns)}")
+    chosen: dict[str, Epsilon] = {}
+    for line, (voter, epsilon) in enumerate(table.select("voter", "epsilon").iter_rows(), start=2):
+        if voter is None or voter in chosen:
+            raise CrowdveilError(
+                f"{path}, line {line}: voter {voter!r} is {'missing' if voter is None else 'there twice'}"
+            )
+        try:
+            chosen[voter] = Epsilon(epsilon or "")
+        except CrowdveilError as error:
+            raise CrowdveilError(f"{path}, line {line}: {error}") from None
+    voters = names_of(source)
+    without = [name for name in voters if name not in chosen]
+    if without:
+        raise CrowdveilError(
+            f"{path} has no epsilon for {len(without)} of {len(voters)} voters, the first is {without[0]!r}"
+        )
+    if strangers := chosen.keys() - set(voters):
+        raise CrowdveilError(
+            f"{path} names {len(strangers)} people who are not among the voters, one is {min(strangers)!r}"
+        )
+    return Epsilons.of(chosen[name] for name in voters)

@@ -1,1 +1,0 @@
-"""Preferences of groups of voters: whose members are secret, or are public, and what differs between them."""

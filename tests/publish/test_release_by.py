@@ -1,0 +1,48 @@
+"""release_by: a release for each group of voters, from Python."""
+
+import numpy as np
+import pytest
+
+import crowdveil as cv
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.columns import Categories
+from crowdveil.sources.simulated import simulate_crowd
+
+STUDY = cv.load_study("kidney")
+
+
+@pytest.fixture
+def ballots():
+    """Two teams of 100 simulated voters."""
+    (drawn,) = simulate_crowd(STUDY, 200, np.random.default_rng(1))
+    about = {"team": Categories(("reds", "blues"), (np.arange(200) % 2).astype(np.int16))}
+    return Ballots(STUDY, drawn.offsets, drawn.dilemmas, drawn.choices, about=about)
+
+
+def test_records_of_each_group_are_released_and_compared(ballots, tmp_path):
+    ledger = cv.Ledger.open(tmp_path / "ledger", budget=4)
+    made = cv.release_by(ballots, "team", "rlcp", epsilon=2, ledger=ledger)
+    assert list(made.releases) == ["reds", "blues"]
+    assert made["reds"].guarantee.voters == 100
+    assert {(one.group, one.other) for one in made.differences} == {("reds", "blues")}
+    assert len(made.differences) == len(STUDY.factors)
+    assert repr(made).startswith("<releases by team: reds, blues; ")
+    paths = made.save(tmp_path / "r.json")
+    assert paths == {"reds": tmp_path / "r-reds.json", "blues": tmp_path / "r-blues.json"}
+    assert cv.read_release(paths["blues"]).digest == made["blues"].digest
+
+
+def test_where_voters_are_protected_one_charge_pays_for_all(ballots, tmp_path):
+    ledger = cv.Ledger.open(tmp_path / "ledger", budget=6)
+    made = cv.release_by(ballots, "team", "vlcp", epsilon=6, ledger=ledger)
+    assert made["reds"].guarantee.voters == 200
+    made.save(tmp_path / "r.json")
+    ((entry,),) = (account.entries for account in ledger.statement().accounts)
+    assert entry.state == "delivered"
+
+
+def test_public_groups_are_not_merged_by_noisy_counts(ballots, tmp_path):
+    ledger = cv.Ledger.open(tmp_path / "ledger", budget=6)
+    with pytest.raises(cv.CrowdveilError, match="where groups are public, leave it out"):
+        cv.release_by(ballots, "team", "vlcp", epsilon=2, ledger=ledger, public_groups=True, smallest=5)
+    assert not [account.entries for account in ledger.statement().accounts if account.entries]
