@@ -39,12 +39,11 @@ from crowdveil.protocol.relay import SEALED_TYPE, KeyConfiguration, describe_rel
 from crowdveil.protocol.report import write_reports
 from crowdveil.relay.app import Relay, create_relay_app
 from crowdveil.relay.courier import Courier
-from crowdveil.relay.poll import RelayedPoll
-from crowdveil.relay.store import open_relay_store
+from crowdveil.relay.store import RelayedPoll, open_relay_store
 from crowdveil.service.app import create_app
-from crowdveil.service.middleware.logs import logging_config
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.server import logging_config
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import Store, open_store

@@ -26,9 +26,8 @@ from crowdveil.protocol.ballot import (
     write_session,
 )
 from crowdveil.service.host.data import table_of
-from crowdveil.service.poll_effects import make_effects
 from crowdveil.service.poll_file import poll_from_dict
-from crowdveil.service.poll_release import make_release
+from crowdveil.service.poll_release import make_effects, make_release
 from crowdveil.simulated_voters import send_crowd
 from crowdveil.sources.mapping import TableMapping
 from crowdveil.sources.table import read_table

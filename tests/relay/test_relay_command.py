@@ -14,7 +14,7 @@ from tests.relay.conftest import relay_poll, serving
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.submission import is_token, report_id
 from crowdveil.relay import schema
-from crowdveil.relay.run import make_links, set_up_relay
+from crowdveil.relay.app import make_links, set_up_relay
 from crowdveil.relay.store import open_relay_store
 from crowdveil.service.app import create_app
 from crowdveil.service.service import Service

@@ -10,8 +10,7 @@ import pytest
 from tests.service.voters import poll, report_row
 
 from crowdveil.protocol.submission import Status
-from crowdveil.service.store.group_commit import GroupCommit
-from crowdveil.service.store.submissions import Outcome, Refusals, SubmissionRow
+from crowdveil.service.store.submissions import GroupCommit, Outcome, Refusals, SubmissionRow
 
 
 def sent(number: int) -> SubmissionRow:

@@ -14,7 +14,7 @@ from tests.service.voters import poll, reports
 
 from crowdveil.protocol.submission import new_token, report_id
 from crowdveil.service.app import create_app
-from crowdveil.service.middleware.logs import logging_config
+from crowdveil.service.server import logging_config
 from crowdveil.service.service import Service
 from crowdveil.service.store.polls import Polls
 

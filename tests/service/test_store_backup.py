@@ -15,13 +15,12 @@ from tests.service.host.website import CENTRAL, DISTRIBUTED
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.protocol.submission import report_id
-from crowdveil.service.poll_effects import make_effects
 from crowdveil.service.poll_file import poll_from_dict
-from crowdveil.service.poll_release import make_release
-from crowdveil.service.store.audit_log import LogEntry
+from crowdveil.service.poll_release import make_effects, make_release
 from crowdveil.service.store.backup import TABLES, back_up, check_backup, restore
 from crowdveil.service.store.batches import OpenedReport
-from crowdveil.service.store.steps import OPENED
+from crowdveil.service.store.hosts import LogEntry
+from crowdveil.service.store.polls import OPENED
 from crowdveil.service.store.store import open_store
 from crowdveil.service.store.submissions import SubmissionRow
 from crowdveil.study.bundled import load_study

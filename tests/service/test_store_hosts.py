@@ -9,7 +9,6 @@ from argon2 import PasswordHasher
 from sqlalchemy import text
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.service.store.audit_log import LogEntry
 from crowdveil.service.store.hosts import (
     FIRST_HOST,
     INVITATION_SECONDS,
@@ -17,6 +16,7 @@ from crowdveil.service.store.hosts import (
     SESSION_SECONDS,
     Host,
     Hosts,
+    LogEntry,
     Role,
 )
 from crowdveil.service.store.store import Store

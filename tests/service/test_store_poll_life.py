@@ -13,15 +13,13 @@ from tests.service.voters import ballot_row, poll, report_row
 from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.submission import Status
-from crowdveil.service.destruction import destroy_due
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.poll_release import make_release
-from crowdveil.service.service import Service
+from crowdveil.service.service import Service, destroy_due
 from crowdveil.service.settings import Settings
 from crowdveil.service.store import schema
 from crowdveil.service.store.backup import back_up, check_backup, destroy_in_backup, restore
-from crowdveil.service.store.polls import OF_A_POLL
-from crowdveil.service.store.steps import MOST_WAITING, OPENED, STARTED
+from crowdveil.service.store.polls import MOST_WAITING, OF_A_POLL, OPENED, STARTED
 from crowdveil.service.store.store import Store, open_store
 
 TODAY = date(2026, 5, 4)

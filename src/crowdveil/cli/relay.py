@@ -40,7 +40,7 @@ def relay(
     cannot read what they report; the host reads the reports and does not know whose they are. A host that also runs the
     relay breaks the promise, and no software can tell.
     """
-    from crowdveil.relay.run import make_links, serve_relay, set_up_relay
+    from crowdveil.relay.app import make_links, serve_relay, set_up_relay
     from crowdveil.service.settings import read_settings
 
     if (links is None) != (out_path is None):

@@ -46,9 +46,9 @@ def serve(
     Without arguments: the Moral Machine study, noise on every voter's device, SQLite in ./crowdveil-data. Every setting
     can also be given by a file or by the environment (CROWDVEIL_PORT=8001).
     """
+    from crowdveil.service.app import serve as run
+    from crowdveil.service.app import set_up
     from crowdveil.service.poll_file import find_poll
-    from crowdveil.service.run import serve as run
-    from crowdveil.service.run import set_up
     from crowdveil.service.settings import read_settings
 
     given = {

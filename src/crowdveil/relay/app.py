@@ -1,42 +1,62 @@
-"""The relay's application: sealed reports come in, and leave in batches that a task in the background hands over."""
+"""The relay: sealed reports come in, and leave in batches that a task in the background hands over.
+
+When it is run, it sets up its database, takes up the host's polls, and passes reports on until it is told to stop.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, FastAPI, Header, Request
+import httpx
+import uvicorn
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.cors import CORSMiddleware
 
+from crowdveil.client.connection import Connection, Unreachable
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.relay import SEALED_LENGTH, SEALED_TYPE
 from crowdveil.protocol.submission import TOKEN_HEADER, Receipt, Status
 from crowdveil.relay.courier import LOG, Courier
-from crowdveil.relay.store import RelayStore, SealedRow
+from crowdveil.relay.store import RelayedPoll, RelayStore, SealedRow, open_relay_store
 from crowdveil.service.api.errors import add_error_handlers, documented
-from crowdveil.service.api.health import health_of
 from crowdveil.service.api.models import Health, Hex64, Model
-from crowdveil.service.api.submissions import REFUSED, id_of_token
-from crowdveil.service.middleware.body_limit import BodyLimit
-from crowdveil.service.middleware.headers import SecurityHeaders
-from crowdveil.service.middleware.logs import Failures, RequestLog, log_failure
-from crowdveil.service.middleware.rate_limit import RateLimit
+from crowdveil.service.api.polls import health_of
+from crowdveil.service.api.submissions import REFUSED, STORED, Token, id_of_token
+from crowdveil.service.server import (
+    BodyLimit,
+    Failures,
+    RateLimit,
+    RequestLog,
+    SecurityHeaders,
+    log_failure,
+    make_directory,
+    run_server,
+    server_config,
+)
 from crowdveil.service.settings import Settings
-from crowdveil.service.store.group_commit import GroupCommit
-from crowdveil.service.store.submissions import Outcome, Refusals
+from crowdveil.service.store.submissions import GroupCommit, Outcome, Refusals
 from crowdveil.version import VERSION
 
 SECONDS_BETWEEN_ROUNDS = 5.0
+PATIENCE_SECONDS = 600
+"""A host opens some thousand sealed reports a second."""
 
-Token = Annotated[str | None, Header(alias=TOKEN_HEADER, description="The ballot token: 16 random bytes as base64url.")]
+_FRONT = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A relay of crowdveil</title></head><body><main>'
+    "<h1>A relay of crowdveil</h1><p>Voters' devices send their reports here, sealed to the host of a poll. This "
+    "relay knows who sends and cannot read what. It hands the reports over to the host in large batches, shuffled, "
+    "without names, addresses or times, and erases them. The host can read the reports and does not know whose they "
+    "are.</p></main></body></html>"
+)
 
 
 class RelayIdentity(Model):
@@ -138,11 +158,6 @@ def create_relay_app(relay: Relay) -> FastAPI:
 def _routes(relay: Relay) -> APIRouter:
     routes = APIRouter()
     store = relay.store
-    stored: dict[int | str, dict[str, Any]] = {
-        200: {"model": Receipt, "description": "The same was stored before."},
-        201: {"model": Receipt, "description": "Stored, durably."},
-        **documented(400, 403, 404, 409, 410),
-    }
     body = {"requestBody": {"required": True, "content": {SEALED_TYPE: {"schema": {"type": "string"}}}}}
 
     @routes.get("/api/relay", response_model=RelayIdentity, responses=documented())
@@ -165,7 +180,7 @@ def _routes(relay: Relay) -> APIRouter:
             "never_released": rest if 0 < rest < configuration.batch else None,
         }
 
-    @routes.put("/api/polls/{poll}/report", status_code=201, responses=stored, openapi_extra=body)
+    @routes.put("/api/polls/{poll}/report", status_code=201, responses=STORED, openapi_extra=body)
     async def put_report(poll: str, request: Request, token: Token = None) -> Response:
         """Send a sealed report."""
         id = id_of_token(token)
@@ -211,10 +226,51 @@ def _routes(relay: Relay) -> APIRouter:
     return routes
 
 
-_FRONT = (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A relay of crowdveil</title></head><body><main>'
-    "<h1>A relay of crowdveil</h1><p>Voters' devices send their reports here, sealed to the host of a poll. This "
-    "relay knows who sends and cannot read what. It hands the reports over to the host in large batches, shuffled, "
-    "without names, addresses or times, and erases them. The host can read the reports and does not know whose they "
-    "are.</p></main></body></html>"
-)
+@dataclass(frozen=True)
+class RelaySetup:
+    """News for whoever starts a relay."""
+
+    polls: tuple[RelayedPoll, ...]
+    database: str
+    """Where it is, without its password."""
+
+
+def set_up_relay(settings: Settings, host: str) -> RelaySetup:
+    """Make the database if there is none, and take up the host's polls that name this relay."""
+    make_directory(settings)
+    with open_relay_store(settings.database_address) as store, _courier(store, settings, host) as courier:
+        try:
+            courier.adopt_polls()
+        except Unreachable:
+            if not store.polls():
+                raise
+        carried = tuple(store.status(name).poll for name in store.polls())
+        if not carried:
+            raise CrowdveilError(
+                f"{host} has no poll that names this relay: its poll file needs relay = {courier.relay_url!r}, "
+                "or give the address that voters use with --public-url"
+            )
+        return RelaySetup(carried, store.database.shown_address)
+
+
+def make_links(settings: Settings, host: str, poll: str, number: int) -> list[str]:
+    """Make links for voters: addresses of the host's page, with the fingerprint and a token behind the #."""
+    with open_relay_store(settings.database_address) as store:
+        tokens = store.create_links(poll, number)
+        return [store.status(poll).poll.voters_address(host.rstrip("/"), token) for token in tokens]
+
+
+def serve_relay(settings: Settings, host: str, pause: float, tell: Callable[[int], None]) -> None:
+    """Pass reports on until told to stop; ``tell`` is called with the port when it is known."""
+    with open_relay_store(settings.database_address) as store, _courier(store, settings, host) as courier:
+        app = create_relay_app(Relay(store, courier, settings, pause))
+        server = uvicorn.Server(uvicorn.Config(app, **server_config(settings)))
+        run_server(server.config, tell, server.run)
+
+
+@contextmanager
+def _courier(store: RelayStore, settings: Settings, host: str) -> Iterator[Courier]:
+    if not host.startswith(("http://", "https://")):
+        raise CrowdveilError(f"{host!r} is no address of a website: it must begin with http:// or https://")
+    with httpx.Client(base_url=host, timeout=PATIENCE_SECONDS) as http:
+        yield Courier(store, Connection(http), settings.address(settings.port), lambda: datetime.now(UTC).date())

@@ -17,8 +17,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.description import read_poll
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.relay import SEALED_TYPE, Acknowledgement, Batch
-from crowdveil.relay.poll import RelayedPoll
-from crowdveil.relay.store import RelayStore
+from crowdveil.relay.store import RelayedPoll, RelayStore
 
 LOG = logging.getLogger("crowdveil.relay")
 

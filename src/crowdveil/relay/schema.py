@@ -16,13 +16,9 @@ from sqlalchemy import (
     Text,
 )
 
-metadata = MetaData(
-    naming_convention={
-        "pk": "pk_%(table_name)s",
-        "fk": "fk_%(table_name)s_%(referred_table_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-    }
-)
+from crowdveil.service.store.database import NAMES
+
+metadata = MetaData(naming_convention=NAMES)
 
 relay = Table(
     "relay",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -14,23 +14,93 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
-from crowdveil.protocol.polls import Entry, State
+from crowdveil.protocol.description import relayed_promise
+from crowdveil.protocol.polls import Entry, Opening, Poll, State
 from crowdveil.protocol.relay import (
     LARGEST_HAND_OVER,
     Acknowledgement,
     Batch,
+    KeyConfiguration,
+    address_fragment,
+    configuration_of,
     new_batch_id,
     shuffled,
     verifying_key_of,
 )
 from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.relay import schema
-from crowdveil.relay.poll import RelayedPoll, check_unchanged
-from crowdveil.service.store.database import Database, alone, connect, migrate, rows_among, rows_at_once
+from crowdveil.service.store.database import Database, open_database, rows_among, rows_at_once
 from crowdveil.service.store.submissions import MOST_LINKS, Outcome
 from crowdveil.study.plain_data import canonical_json
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+"""Of a relay's tables."""
+# The statements are put together once: at thousands of reports a second, doing it each time would show.
+_POLL = schema.poll.c.id == bindparam("poll_id")
+_LOCK: Select[Any] = select(schema.poll.c.closed, schema.poll.c.participants).where(_POLL).with_for_update()
+_ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
+_STORED = rows_among(schema.sealed, "body")
+_BATCH_OF = rows_among(schema.sealed, "batch")
+_SPENT = rows_among(schema.spent, "withdrawn")
+_INVITED = rows_among(schema.link)
+_INSERT = insert(schema.sealed)
+
+
+@dataclass(frozen=True)
+class RelayedPoll:
+    """The public terms of a poll, kept as they were when the relay first heard of it."""
+
+    configuration: KeyConfiguration
+    entry: Entry
+    opening: Opening
+    epsilon: float
+    """What is promised to whoever sees the batches, computed by the relay itself."""
+
+    @property
+    def name(self) -> str:
+        """The poll's name."""
+        return self.configuration.poll
+
+    @classmethod
+    def of(cls, poll: Poll, described: Mapping[str, Any]) -> RelayedPoll:
+        """Return what a relay needs of a poll and its host's description."""
+        opens_on, quota = described["relay"]["opens_on"], described["relay"]["quota"]
+        opening = Opening(None if opens_on is None else date.fromisoformat(opens_on), poll.closes_on, quota)
+        return cls(configuration_of(poll), poll.entry, opening, relayed_promise(poll).epsilon)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        opens_on, closes_on = self.opening.opens_on, self.opening.closes_on
+        return {
+            "configuration": self.configuration.as_dict(),
+            "entry": self.entry.value,
+            "opens_on": None if opens_on is None else opens_on.isoformat(),
+            "closes_on": None if closes_on is None else closes_on.isoformat(),
+            "quota": self.opening.quota,
+            "epsilon": self.epsilon,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RelayedPoll:
+        """Read what ``as_dict`` wrote."""
+        opens_on, closes_on = (
+            None if data[key] is None else date.fromisoformat(data[key]) for key in ("opens_on", "closes_on")
+        )
+        opening = Opening(opens_on, closes_on, data["quota"])
+        return cls(KeyConfiguration.from_dict(data["configuration"]), Entry(data["entry"]), opening, data["epsilon"])
+
+    def voters_address(self, host: str, token: str | None = None) -> str:
+        """Return the address of the voter's page: behind the # stand the fingerprint and, in a link, the token."""
+        return f"{host}/p/{self.name}/#{address_fragment(self.configuration.fingerprint, token)}"
+
+
+def check_unchanged(known: RelayedPoll, told: RelayedPoll) -> None:
+    """Refuse a host that tells something else about a poll than before."""
+    if known != told:
+        raise CrowdveilError(
+            f"the host tells another key or other terms of poll {known.name!r} than when the poll began, and a poll "
+            "never changes: nothing is handed over to it"
+        )
 
 
 @dataclass(frozen=True)
@@ -231,13 +301,8 @@ class RelayStore:
 @contextmanager
 def open_relay_store(address: str) -> Iterator[RelayStore]:
     """Open a relay's database by its address, bring its tables up to date, and close it afterwards."""
-    database = connect(address)
-    try:
-        with alone(database):
-            migrate(database, MIGRATIONS)
-            yield RelayStore(database)
-    finally:
-        database.close()
+    with open_database(address, MIGRATIONS) as database:
+        yield RelayStore(database)
 
 
 def _put(connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], today: date) -> list[Outcome]:
@@ -303,14 +368,3 @@ def _lock(connection: Connection, name: str) -> Row[Any]:
 
 def _add(connection: Connection, name: str, more: int) -> None:
     connection.execute(_ADD, {"poll_id": name, "more": more})
-
-
-# The statements are put together once: at thousands of reports a second, doing it each time would show.
-_POLL = schema.poll.c.id == bindparam("poll_id")
-_LOCK: Select[Any] = select(schema.poll.c.closed, schema.poll.c.participants).where(_POLL).with_for_update()
-_ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
-_STORED = rows_among(schema.sealed, "body")
-_BATCH_OF = rows_among(schema.sealed, "batch")
-_SPENT = rows_among(schema.spent, "withdrawn")
-_INVITED = rows_among(schema.link)
-_INSERT = insert(schema.sealed)

@@ -1,4 +1,4 @@
-"""A poll as its host runs it: the public terms, and the rules of when it is open and to how many."""
+"""A poll as its host runs it: the public terms, when it is open and to how many, and its groups of voters."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, bits_to_report
 from crowdveil.privacy.mechanisms.registry import mechanism_name
 from crowdveil.protocol.polls import Level, Opening, Poll, State
-from crowdveil.protocol.questions import Answer
+from crowdveil.protocol.questions import Answer, Question, QuestionKind
 from crowdveil.protocol.relay import padded
 from crowdveil.protocol.report import Terms, write_reports
 from crowdveil.study.translations import Translation
 
 _EXPECTED_VOTERS = 1000
 """The crowd for which a central poll's mechanism is recommended, before anybody has voted."""
+MOST_GROUPS = 12
+_ONE_ANSWER = (QuestionKind.SINGLE, QuestionKind.NUMBER, QuestionKind.SCALE)
 
 
 @dataclass(frozen=True)
@@ -101,3 +103,31 @@ def expected_epsilons(levels: tuple[Level, ...]) -> Epsilons:
     """Return a crowd's epsilons as they are expected before anybody has voted: each level as often."""
     each = np.fromiter(islice(cycle(range(len(levels))), _EXPECTED_VOTERS), np.int64)
     return Epsilons.of(level.epsilon for level in levels)[each]
+
+
+def grouping_questions(poll: Poll) -> tuple[Question, ...]:
+    """Return the questions by which voters can be grouped: a choice of one, a scale, or a number cut into ranges.
+
+    Several answers at once and free text make no groups, attention checks tell nothing of a voter, and of too many
+    groups nothing could be told.
+    """
+    return tuple(
+        question
+        for question in poll.sent_questions
+        if question.kind in _ONE_ANSWER and question.expected is None and len(question.levels) <= MOST_GROUPS
+    )
+
+
+def group_labels(question: Question) -> tuple[str, ...]:
+    """Return the names of the groups: options by their ids, ranges by their numbers."""
+    return tuple(group_label(question, level) for level in question.levels)
+
+
+def group_label(question: Question, answer: Answer) -> str:
+    """Return the name of the group of a voter with this answer."""
+    return question.range_words(answer) if isinstance(answer, int) else str(answer)
+
+
+def group_of(question: Question, about: Mapping[str, Answer]) -> str | None:
+    """Return the group of a voter, given all that she said of herself; None if she did not answer."""
+    return group_label(question, about[question.id]) if question.id in about else None

@@ -1,6 +1,10 @@
-"""Make a release of a poll: look first at what it would cost and tell, then make it.
+"""Make a release of a poll, or effects: look first at what they would cost and tell, then make them.
 
 Central polls are charged before noise is drawn. Distributed polls cost nothing: the noise is in the reports already.
+
+Effects are of everybody, or by a question about voters. They are read from the reports of a distributed poll: from
+choices after coin tosses by counting, from bits and scores by the preference that they tell. What voters said of
+themselves is exact in central polls; elsewhere it came through randomised response, and groups are corrected for it.
 """
 
 from __future__ import annotations
@@ -13,49 +17,75 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.effect_release import EffectsRelease
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
 from crowdveil.privacy.mechanisms.registry import budget_parts, distributed
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.protocol.description import relayed_promise
-from crowdveil.publish.gather import release_from_reports
+from crowdveil.publish.effects import charged_effects
+from crowdveil.publish.effects_request import EffectsPreview, preview_effects
+from crowdveil.publish.gather import (
+    ReportedGroups,
+    check_implied,
+    effects_from_reports,
+    implied_from_reports,
+    release_from_reports,
+)
 from crowdveil.publish.release import charged_release
 from crowdveil.publish.request import FEWEST_VOTERS, Request, preview_request
 from crowdveil.releases import Release
-from crowdveil.service.poll import HostedPoll
+from crowdveil.service.poll import HostedPoll, group_labels, group_of, grouping_questions
 from crowdveil.service.store.batches import batch_of
-from crowdveil.service.store.releases import StoredRelease
+from crowdveil.service.store.releases import StoredEffects, StoredRelease
 from crowdveil.service.store.store import Store
+from crowdveil.service.store.submissions import StoredReport
 
 Tell = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class ReleasePreview:
-    """The cost of a release and the noise it would carry. Nothing is spent, and nothing here came from a record."""
+class Preview:
+    """The cost of a release or of effects. Nothing is spent, and nothing here came from a record."""
 
     poll: str
     voters: int
-    mechanism: str
     cost: Amount
     """Nothing for a distributed poll."""
     remaining: Amount | None
     """The rest of a central poll's budget before it."""
-    noise: NoiseDistribution | None
-    """The noise that the society would carry, where it is known beforehand."""
-    split: Mapping[str, float]
-    """The parts of a central epsilon, or of the reports, and what each of them buys."""
 
     @property
     def affordable(self) -> bool:
         """Whether the budget covers it."""
         return self.remaining is None or self.cost <= self.remaining
 
+
+@dataclass(frozen=True)
+class ReleasePreview(Preview):
+    """The cost of a release and the noise it would carry."""
+
+    mechanism: str
+    noise: NoiseDistribution | None
+    """The noise that the society would carry, where it is known beforehand."""
+    split: Mapping[str, float]
+    """The parts of a central epsilon, or of the reports, and what each of them buys."""
+
     @property
     def error_bar(self) -> float | None:
         """How far the noise would move any coordinate at most, with 95 % probability each."""
         return None if self.noise is None else float(np.max(self.noise.half_widths(ERROR_BAR)))
+
+
+@dataclass(frozen=True)
+class PollEffectsPreview(Preview):
+    """The cost of effects, and how far they may be off."""
+
+    by: str | None
+    half_width: float | None
+    """How far the least certain effect may be off with 95 %, in each group if all are as large; None: not known yet."""
 
 
 def preview_release(store: Store, name: str, epsilon: Epsilon | None = None) -> ReleasePreview:
@@ -65,17 +95,15 @@ def preview_release(store: Store, name: str, epsilon: Epsilon | None = None) -> 
         epsilons = _epsilons(store, poll)
         noise = distributed(poll.mechanism, poll.study).expected_noise(poll.settings, epsilons)
         split = budget_parts(poll.mechanism, poll.study, None)
-        return ReleasePreview(name, len(epsilons), poll.mechanism, NOTHING, None, noise, split)
+        return ReleasePreview(name, len(epsilons), NOTHING, None, poll.mechanism, noise, split)
     spend = _spending(poll, epsilon)
-    account = store.releases.account(name)
     prepared = preview_request(store.submissions.crowd(name), _request(poll, spend))
-    remaining = None if account is None else account.remaining
     return ReleasePreview(
         name,
         prepared.dataset.voters,
-        poll.mechanism,
         Amount.of(str(spend)),
-        remaining,
+        _remaining(store, poll),
+        poll.mechanism,
         prepared.expected_noise,
         prepared.split,
     )
@@ -90,16 +118,13 @@ def make_release(
     """
     poll = store.polls.known(name)
     if poll.distributed:
-        if epsilon is not None:
-            raise CrowdveilError(
-                f"poll {name} is distributed: its voters chose their epsilons, and a release spends none"
-            )
-        return store.releases.put(name, _from_reports(store, poll, tell), today, None)
+        _check_free(poll, epsilon)
+        return store.releases.put(name, _release_from_reports(store, poll, tell), today)
     spend = _spending(poll, epsilon)
     release = charged_release(
         store.submissions.crowd(name, tell), _request(poll, spend), store.releases.ledger(name, today)
     )
-    return store.releases.put(name, release, today, None if release.ledger is None else release.ledger["entry"])
+    return store.releases.put(name, release, today)
 
 
 def _request(poll: HostedPoll, epsilon: Epsilon) -> Request:
@@ -108,11 +133,30 @@ def _request(poll: HostedPoll, epsilon: Epsilon) -> Request:
 
 def _spending(poll: HostedPoll, epsilon: Epsilon | None) -> Epsilon:
     if epsilon is None:
-        raise CrowdveilError(f"say how much of the budget of poll {poll.name} the release may spend: an epsilon")
+        raise CrowdveilError(f"say how much of the budget of poll {poll.name} may be spent on this: an epsilon")
     return epsilon
 
 
-def _from_reports(store: Store, poll: HostedPoll, tell: Tell | None) -> Release:
+def _check_free(poll: HostedPoll, epsilon: Epsilon | None) -> None:
+    if epsilon is not None:
+        raise CrowdveilError(
+            f"poll {poll.name} is distributed: its voters chose their epsilons, and this spends none: give no epsilon"
+        )
+
+
+def _check_enough(poll: HostedPoll, voters: int) -> None:
+    if voters < FEWEST_VOTERS:
+        raise CrowdveilError(
+            f"a release or effects need at least {FEWEST_VOTERS} voters, and poll {poll.name} has {voters}"
+        )
+
+
+def _remaining(store: Store, poll: HostedPoll) -> Amount | None:
+    account = store.releases.account(poll.name)
+    return None if account is None else account.remaining
+
+
+def _release_from_reports(store: Store, poll: HostedPoll, tell: Tell | None) -> Release:
     """Make a release from the reports as they are at one moment; behind a relay, with the promise of its batches.
 
     The promise is computed from how many reports of each batch are in this release, and nothing else.
@@ -138,8 +182,105 @@ def _epsilons(store: Store, poll: HostedPoll) -> Epsilons:
     counted = [(day.epsilon, day.participants) for day in store.submissions.by_day(poll.name) if day.epsilon]
     levels = Epsilons.of(epsilon for epsilon, _ in counted)
     epsilons = levels.repeat(np.array([participants for _, participants in counted], np.int64))
-    if len(epsilons) < FEWEST_VOTERS:
-        raise CrowdveilError(
-            f"a release needs at least {FEWEST_VOTERS} voters, and poll {poll.name} has {len(epsilons)}"
-        )
+    _check_enough(poll, len(epsilons))
     return epsilons
+
+
+def why_not(poll: HostedPoll, *, grouped: bool) -> str | None:
+    """Say why a poll's reports tell no effects, or none of groups; None if they do."""
+    if grouped and not grouping_questions(poll):
+        return "no question about voters has one answer of a few that are public"
+    if not poll.distributed or _counted(poll):
+        return None
+    try:
+        check_implied(poll.terms, grouped=grouped)
+    except CrowdveilError as error:
+        return str(error)
+    return None
+
+
+def preview_poll_effects(store: Store, name: str, by: str | None, epsilon: Epsilon | None) -> PollEffectsPreview:
+    """Preview effects; ``epsilon`` is what a central poll would spend on them."""
+    poll = store.polls.known(name)
+    _check(poll, by)
+    if poll.distributed:
+        voters = sum(day.participants for day in store.submissions.by_day(name))
+        _check_enough(poll, voters)
+        return PollEffectsPreview(name, voters, NOTHING, None, by, None)
+    asked = _asked(store, poll, by, epsilon, None)[1]
+    half_width = float(asked.expected_half_widths.max())
+    return PollEffectsPreview(
+        name, asked.guarantee.voters, asked.charge.epsilon, _remaining(store, poll), by, half_width
+    )
+
+
+def make_effects(
+    store: Store,
+    name: str,
+    today: date,
+    by: str | None = None,
+    epsilon: Epsilon | None = None,
+    tell: Tell | None = None,
+) -> StoredEffects:
+    """Make effects and store them; a central poll spends ``epsilon`` of its budget, before noise is drawn.
+
+    ``by`` is the id of a question about voters; ``tell`` hears how many voters have been read.
+    """
+    poll = store.polls.known(name)
+    _check(poll, by)
+    if poll.distributed:
+        _check_free(poll, epsilon)
+        return store.effects.put(name, _effects_from_reports(store, poll, by, tell), today)
+    ballots, asked = _asked(store, poll, by, epsilon, tell)
+    return store.effects.put(name, charged_effects(ballots, asked, store.releases.ledger(name, today)), today)
+
+
+def _check(poll: HostedPoll, by: str | None) -> None:
+    known = [question.id for question in grouping_questions(poll)]
+    if by is not None and by not in known:
+        raise CrowdveilError(
+            f"poll {poll.name} has no question {by!r} that makes groups: those that do are {', '.join(known) or 'none'}"
+        )
+    reason = why_not(poll, grouped=by is not None)
+    if reason is not None:
+        raise CrowdveilError(reason)
+
+
+def _counted(poll: HostedPoll) -> bool:
+    """Whether effects are counted in the reports themselves, which then name their dilemmas."""
+    return poll.mechanism == RandomisedResponse.name and poll.study.indifference is None
+
+
+def _asked(
+    store: Store, poll: HostedPoll, by: str | None, epsilon: Epsilon | None, tell: Tell | None
+) -> tuple[Any, EffectsPreview]:
+    spend = _spending(poll, epsilon)
+    ballots = store.submissions.crowd(poll.name, tell)
+    selection = poll.public_selection
+    return ballots, preview_effects(
+        ballots, poll.paradigm, epsilon=spend, by=by, one_record_each=True, public_selection=selection
+    )
+
+
+def _effects_from_reports(store: Store, poll: HostedPoll, by: str | None, tell: Tell | None) -> EffectsRelease:
+    question = next((one for one in grouping_questions(poll) if one.id == by), None)
+
+    def group(report: StoredReport) -> dict[str, str]:
+        found = None if question is None else group_of(question, report.about)
+        return {} if question is None or found is None else {question.id: found}
+
+    def batches() -> Iterator[Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]]:
+        read = 0
+        for reports in store.submissions.reports(poll.name):
+            yield [(report.body, group(report)) for report in reports]
+            read += len(reports)
+            if tell is not None:
+                tell(read)
+
+    groups = None
+    if question is not None:
+        assert poll.about_epsilon is not None  # a distributed poll with questions has one
+        groups = ReportedGroups(question.id, group_labels(question), poll.about_epsilon)
+    if _counted(poll):
+        return effects_from_reports(batches(), poll.terms, groups)
+    return implied_from_reports(batches(), poll.paradigm, poll.terms, groups)

@@ -1,21 +1,33 @@
-"""The service that every request works with: store, settings, clock, and the releases that were read already."""
+"""The service that every request works with: store, settings, clock, the releases that were read already.
+
+By itself it destroys the exact answers of central polls on their day: in the database, and in the backups at hand.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
+from pathlib import Path
 
+from crowdveil.errors import CrowdveilError
 from crowdveil.releases import Release
+from crowdveil.service.server import log_failure
 from crowdveil.service.settings import Settings
-from crowdveil.service.store.group_commit import GroupCommit
+from crowdveil.service.store.backup import destroy_in_backup
+from crowdveil.service.store.hosts import LogEntry
 from crowdveil.service.store.releases import StoredRelease
 from crowdveil.service.store.store import Store
-from crowdveil.service.store.submissions import Outcome, Refusals, SubmissionRow
+from crowdveil.service.store.submissions import GroupCommit, Outcome, Refusals, SubmissionRow
 
 RELEASES_KEPT = 100
+EVERY_SECONDS = 3600
+ENDING = "*.gz"
+BY_ITSELF = "the server"
+"""Who the audit log says it was."""
 
 
 @dataclass(frozen=True)
@@ -49,3 +61,30 @@ class Service:
 
     def _put(self, rows: Sequence[SubmissionRow], refusals: Refusals) -> list[Outcome]:
         return self.store.submissions.put(rows, self.today(), refusals)
+
+
+def destroy_due(service: Service) -> None:
+    """Destroy what is due today, and write it down. A backup that cannot be read is told of, and left."""
+    for name in service.store.polls.destroy_answers(service.today()):
+        service.store.audit_log.add(LogEntry(service.now(), BY_ITSELF, "destroyed the exact answers", name, ""))
+    if not service.settings.backups:
+        return
+    for path in sorted(Path(service.settings.backups).glob(ENDING)):
+        try:
+            destroyed = destroy_in_backup(path, service.today())
+        except CrowdveilError as error:
+            log_failure(error)
+            continue
+        if destroyed:
+            entry = f"destroyed {destroyed} ballots in a backup"
+            service.store.audit_log.add(LogEntry(service.now(), BY_ITSELF, entry, None, path.name))
+
+
+async def destroy_on_time(service: Service) -> None:
+    """Look every hour, for as long as the service runs."""
+    while True:
+        try:
+            await asyncio.to_thread(destroy_due, service)
+        except Exception as error:  # The service goes on; the next hour tries again.
+            log_failure(error)
+        await asyncio.sleep(EVERY_SECONDS)

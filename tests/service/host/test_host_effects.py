@@ -8,8 +8,8 @@ import pytest
 from crowdveil.effect_release import effects_from_dict
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Amount, Epsilon
-from crowdveil.service.poll_effects import make_effects
 from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll_release import make_effects
 
 QUESTION = {
     "id": "age",
@@ -146,5 +146,5 @@ def test_wrong_requests_are_told_so(hosted, name, fields, said):
 
 def test_effects_that_spend_where_nothing_is_spent_are_refused(hosted):
     hosted.vote("untrusted", 2)
-    with pytest.raises(CrowdveilError, match="effects spend none"):
+    with pytest.raises(CrowdveilError, match="this spends none"):
         make_effects(hosted.store, "untrusted", hosted.service.today(), epsilon=Epsilon(1))

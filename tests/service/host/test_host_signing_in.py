@@ -6,7 +6,7 @@ import pytest
 from tests.service.host.website import PASSWORD, website
 
 from crowdveil.service.host.routes import PAGES
-from crowdveil.service.middleware.rate_limit import MOST_ATTEMPTS, WINDOW_SECONDS, Attempts
+from crowdveil.service.server import MOST_ATTEMPTS, WINDOW_SECONDS, Attempts
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.hosts import LINK_SECONDS, SESSION_SECONDS
 

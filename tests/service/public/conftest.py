@@ -4,9 +4,8 @@ import pytest
 from tests.service.host.website import website
 
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.service.poll_effects import make_effects
 from crowdveil.service.poll_file import poll_from_dict
-from crowdveil.service.poll_release import make_release
+from crowdveil.service.poll_release import make_effects, make_release
 
 AGE = {
     "id": "age",

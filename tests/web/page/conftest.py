@@ -92,7 +92,7 @@ def service(tmp_path_factory):
                 study["repeat"] = True
             store.polls.add(poll_from_dict({**given, "name": name, "study": study}))
         store.polls.close("closed")
-        store.releases.put("released", crowds_release(store.polls.known("released")), date(2026, 1, 2), None)
+        store.releases.put("released", crowds_release(store.polls.known("released")), date(2026, 1, 2))
         yield Service(store, Settings(port=0))
 
 

@@ -1,4 +1,4 @@
-"""Polls, their words and their dilemmas, as a voter's page asks for them."""
+"""Polls, their words and their dilemmas, as a voter's page asks for them; and whether the service can do its work."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.ballot import write_session
@@ -13,11 +14,11 @@ from crowdveil.protocol.description import describe_poll
 from crowdveil.protocol.polls import PollSummary
 from crowdveil.protocol.relay import describe_relay
 from crowdveil.service.api.errors import documented
-from crowdveil.service.api.models import PollDescription, PollList, Session, Words
+from crowdveil.service.api.models import Health, PollDescription, PollList, Session, Words
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.service import Service
-from crowdveil.service.store.polls import PollStatus
-from crowdveil.service.store.steps import STARTED
+from crowdveil.service.store.database import Database
+from crowdveil.service.store.polls import STARTED, PollStatus
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.translations import languages, words
 
@@ -94,3 +95,23 @@ def _summary(status: PollStatus, service: Service) -> PollSummary:
         paradigm=poll.paradigm.name,
         release=status.current_release,
     )
+
+
+def health_routes(service: Service) -> APIRouter:
+    """Return /healthz."""
+    routes = APIRouter(tags=["operations"])
+    unwell: dict[int | str, dict[str, Any]] = {503: {"model": Health, "description": "The database does not answer."}}
+
+    @routes.get("/healthz", response_model=Health, responses={**documented(), **unwell})
+    def healthz() -> JSONResponse:
+        """Tell whether the database answers."""
+        return health_of(service.store.database)
+
+    return routes
+
+
+def health_of(database: Database) -> JSONResponse:
+    """Return the answer for a database that answers, or does not."""
+    if database.responds():
+        return JSONResponse({"status": "ok", "database": "ok"})
+    return JSONResponse({"status": "unavailable", "database": "does-not-answer"}, 503)

@@ -22,9 +22,8 @@ from crowdveil.service.api.models import (
 )
 from crowdveil.service.api.polls import unknown_poll
 from crowdveil.service.service import Service
-from crowdveil.service.store.effects import StoredEffects
 from crowdveil.service.store.polls import PollStatus
-from crowdveil.service.store.releases import StoredRelease
+from crowdveil.service.store.releases import StoredEffects, StoredRelease
 
 _IDS = "A release's id (64 hexadecimal digits), `current` (the one that the poll's decisions use) or `latest`."
 ReleaseId = Annotated[str, Path(description=_IDS)]

@@ -1,11 +1,17 @@
-"""Taking part and withdrawing. An answer of 200 or 201 is sent after the commit, never before."""
+"""What comes in: a voter's report or ballot, and its withdrawal; a relay's batch, opened, checked and stored once.
+
+An answer of 200 or 201 is sent after the commit, never before.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
+import httpx
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
@@ -13,13 +19,25 @@ from starlette.concurrency import run_in_threadpool
 from crowdveil.errors import Reason, Refusal
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.ballot import check_about, check_ballot
-from crowdveil.protocol.report import check_report
+from crowdveil.protocol.relay import (
+    DIGEST_HEADER,
+    SEALED_TYPE,
+    SIGNATURE_HEADER,
+    Acknowledgement,
+    Batch,
+    BatchHead,
+    relay_terms,
+    sealed_digest,
+)
+from crowdveil.protocol.report import check_report, refusals
 from crowdveil.protocol.submission import TOKEN_HEADER, Kind, Receipt, Status, is_token, report_id
 from crowdveil.service.api.errors import documented
-from crowdveil.service.api.models import BallotBody, Participation, ReportBody
+from crowdveil.service.api.models import BallotBody, BatchAcknowledgement, Participation, ReportBody
 from crowdveil.service.api.polls import poll_named
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.service import Service
+from crowdveil.service.store.batches import HostKey, OpenedReport
+from crowdveil.service.store.database import rows_at_once
 from crowdveil.service.store.submissions import SubmissionRow
 from crowdveil.study.plain_data import canonical_json
 
@@ -34,10 +52,20 @@ REFUSED = {
     Reason.FULL: "this poll has as many participants as it takes",
 }
 """Why the store refuses a submission, for whoever sent it."""
-_RESPONSES = {
+STORED: dict[int | str, dict[str, Any]] = {
     200: {"model": Receipt, "description": "The same was stored before."},
     201: {"model": Receipt, "description": "Stored, durably."},
     **documented(400, 403, 404, 409, 410),
+}
+PATIENCE_SECONDS = 10
+Digest = Annotated[str | None, Header(alias=DIGEST_HEADER, description="The body's SHA-256 (RFC 9530).")]
+Signature = Annotated[str | None, Header(alias=SIGNATURE_HEADER, description="The relay's Ed25519 signature.")]
+_BATCH_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "Sealed reports of one length, one after the other, in random order.",
+        "content": {SEALED_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+    }
 }
 
 
@@ -45,12 +73,12 @@ def submission_routes(service: Service) -> APIRouter:
     """Return the routes under /api/polls that a voter's device writes to."""
     routes = APIRouter(prefix="/api/polls", tags=["taking part"])
 
-    @routes.put("/{poll}/report", status_code=201, responses=_RESPONSES, openapi_extra=_body(ReportBody))
+    @routes.put("/{poll}/report", status_code=201, responses=STORED, openapi_extra=_body(ReportBody))
     async def put_report(poll: str, request: Request, token: Token = None) -> Response:
         """Send a report to a distributed poll."""
         return await submit(poll, request, token, Kind.REPORT)
 
-    @routes.put("/{poll}/ballot", status_code=201, responses=_RESPONSES, openapi_extra=_body(BallotBody))
+    @routes.put("/{poll}/ballot", status_code=201, responses=STORED, openapi_extra=_body(BallotBody))
     async def put_ballot(poll: str, request: Request, token: Token = None) -> Response:
         """Send a ballot to a central poll."""
         return await submit(poll, request, token, Kind.BALLOT)
@@ -147,3 +175,92 @@ def _written_out(schema: Any, named: dict[str, Any]) -> Any:
     if "$ref" in schema:
         return _written_out(named[schema["$ref"].rpartition("/")[2]], named)
     return {key: _written_out(item, named) for key, item in schema.items()}
+
+
+def check_sender(service: Service, poll: HostedPoll, announced: BatchHead, signature: str | None) -> None:
+    """Refuse a batch that the poll's relay did not sign, before any of it is taken in."""
+    if poll.relay is None:
+        raise Refusal(Reason.WRONG_PLACE, f"poll {poll.name} has no relay: devices send their reports themselves")
+    announced.check_signature(_relay_key(service, poll), signature)
+
+
+def take_batch(service: Service, poll: HostedPoll, batch: Batch) -> Acknowledgement:
+    """Take a batch of a poll's relay. When this returns, what it says is durable; a batch that comes again is not.
+
+    Reports that no honest device could have sent are refused one by one, and counted by reason. A batch below the
+    poll's size is refused as a whole, and nothing in it is opened.
+    """
+    fewest = relay_terms(poll).batch
+    if (before := service.store.batches.acknowledged(poll.name, batch.id)) is not None:
+        return before
+    if len(batch.sealed) < fewest:
+        raise Refusal(
+            Reason.BATCH_TOO_SMALL,
+            f"poll {poll.name} takes batches of {fewest} reports or more, got {len(batch.sealed)}",
+        )
+    key = service.store.batches.key(poll)
+    refused: Counter[str] = Counter()
+    opened: list[OpenedReport] = []
+    for some in rows_at_once(batch.sealed):
+        opened += _open(some, poll, key, refused)
+    return service.store.batches.put(poll, batch.id, len(batch.sealed), opened, refused, service.today())
+
+
+def ask_relay_key(url: str) -> str:
+    """Ask a relay for the public key with which it signs its batches."""
+    try:
+        answer = httpx.get(f"{url}/api/relay", timeout=PATIENCE_SECONDS)
+        return str(answer.raise_for_status().json()["public_key"])
+    except (httpx.HTTPError, KeyError, TypeError, ValueError):
+        raise Refusal(Reason.UNAVAILABLE, f"the relay {url} cannot be asked for its key: try again") from None
+
+
+def _relay_key(service: Service, poll: HostedPoll) -> str:
+    """Return the relay's public key: asked for once, where the poll says that the relay is."""
+    known = service.store.batches.relay_key(poll.name)
+    return known or service.store.batches.pin_relay_key(poll.name, ask_relay_key(relay_terms(poll).url))
+
+
+def _open(batch: Sequence[bytes], poll: HostedPoll, key: HostKey, refused: Counter[str]) -> Iterator[OpenedReport]:
+    """Open sealed reports and check them together; count those that are refused, by reason."""
+    unsealed: list[tuple[str, Any]] = []
+    for sealed in batch:
+        try:
+            unsealed.append((sealed_digest(sealed), key.configuration.unseal(sealed, key.private)))
+        except Refusal as refusal:
+            refused[refusal.reason.value] += 1
+    faults = refusals([report for _, report in unsealed], poll.terms)
+    for (digest, report), fault in zip(unsealed, faults, strict=True):
+        if fault is None:
+            yield OpenedReport(digest, canonical_json(report))
+        else:
+            refused[fault.reason.value] += 1
+
+
+def batch_routes(service: Service) -> APIRouter:
+    """Return the route under /api/polls that a relay writes to."""
+    routes = APIRouter(prefix="/api/polls", tags=["relay"])
+
+    @routes.put(
+        "/{poll}/batches/{batch}",
+        response_model=BatchAcknowledgement,
+        responses=documented(403, 404, 409),
+        openapi_extra=_BATCH_BODY,
+    )
+    async def put_batch(
+        poll: str, batch: str, request: Request, digest: Digest = None, signature: Signature = None
+    ) -> dict[str, Any]:
+        """Take a batch of sealed reports, as a whole and once. The answer is sent after the commit."""
+        found = await run_in_threadpool(poll_named, service, poll)
+        try:
+            announced = BatchHead(found.name, batch, digest or "")
+            await run_in_threadpool(check_sender, service, found, announced, signature)
+        except Refusal:
+            async for _ in request.stream():  # Let go by, and not kept: the sender reads why when all is sent.
+                pass
+            raise
+        read = await run_in_threadpool(announced.read, await request.body())
+        acknowledged = await run_in_threadpool(take_batch, service, found, read)
+        return acknowledged.as_dict()
+
+    return routes

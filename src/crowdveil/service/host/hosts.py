@@ -17,8 +17,7 @@ from crowdveil.service.host.request import (
     qr_code,
     sentence,
 )
-from crowdveil.service.store.audit_log import LogEntry
-from crowdveil.service.store.hosts import CODE_DIGITS, FIRST_HOST, LEAST_PASSWORD, SESSION_SECONDS, Host, Role
+from crowdveil.service.store.hosts import CODE_DIGITS, FIRST_HOST, LEAST_PASSWORD, SESSION_SECONDS, Host, LogEntry, Role
 
 ROLE_WORDS = {
     Role.OWNER: "everything, hosts included",

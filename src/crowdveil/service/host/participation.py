@@ -18,8 +18,7 @@ from crowdveil.protocol.polls import Level, State
 from crowdveil.protocol.questions import Answer, Question, QuestionKind, host_words
 from crowdveil.service.host.request import HostRequest
 from crowdveil.service.poll import HostedPoll
-from crowdveil.service.store.polls import PollStatus
-from crowdveil.service.store.steps import OPENED, STARTED
+from crowdveil.service.store.polls import OPENED, STARTED, PollStatus
 from crowdveil.service.store.submissions import DayCount
 
 STATE_WORDS = {

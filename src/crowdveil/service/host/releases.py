@@ -26,15 +26,20 @@ from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.questions import host_words
 from crowdveil.releases import Release
-from crowdveil.service.groupings import effects_in_words, grouping_questions
 from crowdveil.service.host.request import PLACE, HostRequest, Missing, attachment, minute, sentence
-from crowdveil.service.middleware.logs import log_failure
-from crowdveil.service.poll import HostedPoll
-from crowdveil.service.poll_effects import make_effects, preview_poll_effects, why_not
-from crowdveil.service.poll_release import Tell, make_release, preview_release
-from crowdveil.service.store.audit_log import LogEntry
-from crowdveil.service.store.effects import StoredEffects
-from crowdveil.service.store.releases import StoredRelease
+from crowdveil.service.poll import HostedPoll, grouping_questions
+from crowdveil.service.poll_release import (
+    Tell,
+    make_effects,
+    make_release,
+    preview_poll_effects,
+    preview_release,
+    why_not,
+)
+from crowdveil.service.public.result import effects_in_words
+from crowdveil.service.server import log_failure
+from crowdveil.service.store.hosts import LogEntry
+from crowdveil.service.store.releases import StoredEffects, StoredRelease
 
 PAIR_WIDTH = 240.0
 PAIR_HEIGHT = 28.0

@@ -26,10 +26,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.reading import one_line, signed
-from crowdveil.service.middleware.rate_limit import Attempts, client_address
 from crowdveil.service.public.pictures import track
-from crowdveil.service.store.audit_log import LogEntry
-from crowdveil.service.store.hosts import Role
+from crowdveil.service.server import Attempts, client_address
+from crowdveil.service.store.hosts import LogEntry, Role
 from crowdveil.service.store.polls import PollStatus
 from crowdveil.service.store.store import Store
 

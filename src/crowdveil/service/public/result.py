@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -17,11 +17,12 @@ from crowdveil.effect_release import Effect, Effects
 from crowdveil.pages.plain_words import attacker_odds
 from crowdveil.pages.reading import decimals, one_line, readings, signed
 from crowdveil.privacy.guarantee import Place, Unit
+from crowdveil.protocol.polls import Poll
+from crowdveil.protocol.questions import Texts, host_words
 from crowdveil.releases import Release
-from crowdveil.service.groupings import effects_in_words
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.public.words import Words
-from crowdveil.service.store.effects import StoredEffects
+from crowdveil.service.store.releases import StoredEffects
 from crowdveil.study.translations import Translation
 from crowdveil.study.translations import words as study_words
 
@@ -309,3 +310,27 @@ def _verdict(effects: Effects, factor: str, tracks: Sequence[GroupTrack], words:
         if agreed:
             return words("groups_agree", pole=pole), False
     return words("groups_same"), False
+
+
+def effects_in_words(effects: Effects, poll: Poll, language: str = "en") -> Effects:
+    """Return effects with question and options in a language's words, where their file has ids."""
+    question = next((one for one in poll.questions if one.id == effects.question), None)
+    if question is None:
+        return effects
+    said = {option.id: _spoken(option.text, language) for option in question.options}
+    if len(set(said.values())) < len(said):
+        said = {}
+
+    def word(label: str) -> str:
+        return said.get(label, label)
+
+    return replace(
+        effects,
+        question=_spoken(question.text, language),
+        groups=tuple(replace(one, label=word(one.label)) for one in effects.groups),
+        differences=tuple(replace(one, group=word(one.group), other=word(one.other)) for one in effects.differences),
+    )
+
+
+def _spoken(texts: Texts, language: str) -> str:
+    return texts.get(language) or host_words(texts)

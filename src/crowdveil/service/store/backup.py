@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
 from crowdveil.service.store import schema
-from crowdveil.service.store.database import ROWS_AT_ONCE, Database, alone, connect, migrate
+from crowdveil.service.store.database import MIGRATIONS, ROWS_AT_ONCE, Database, connect, open_database
 from crowdveil.version import VERSION
 
 FORMAT = "crowdveil backup 1"
@@ -62,20 +62,14 @@ def restore(path: Path, address: str, today: date | None = None) -> Backup:
     Exact answers whose day of destruction has come stay out.
     """
     backup = check_backup(path)
-    database = connect(address)
-    try:
-        with alone(database):
-            migrate(database)
-            with database.writing() as connection:
-                _check_empty(connection, database)
-                if _version(connection) != backup.tables:
-                    raise CrowdveilError(
-                        f"{path} has tables of version {backup.tables}, this crowdveil has {_version(connection)}: "
-                        f"restore it with crowdveil {backup.version}, and start this one then, to bring it up to date"
-                    )
-                _fill(connection, path, today or datetime.now(UTC).date())
-    finally:
-        database.close()
+    with open_database(address, MIGRATIONS) as database, database.writing() as connection:
+        _check_empty(connection, database)
+        if _version(connection) != backup.tables:
+            raise CrowdveilError(
+                f"{path} has tables of version {backup.tables}, this crowdveil has {_version(connection)}: "
+                f"restore it with crowdveil {backup.version}, and start this one then, to bring it up to date"
+            )
+        _fill(connection, path, today or datetime.now(UTC).date())
     return backup
 
 
@@ -187,8 +181,8 @@ def _fill(connection: Connection, path: Path, today: date) -> None:
             filled = table
             waiting.append(_row(table, value[1]))
     if connection.dialect.name == "postgresql":
-        _go_on_counting(connection, schema.release)
-        _go_on_counting(connection, schema.audit_log)
+        for numbered in (table for table in TABLES if table.autoincrement_column is not None):
+            _go_on_counting(connection, numbered)
 
 
 def _row(table: Table, values: list[Any]) -> dict[str, Any]:

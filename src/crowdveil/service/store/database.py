@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from alembic import command
-from alembic.config import Config
+from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, Select, Table, bindparam, create_engine, event, select, text
@@ -31,6 +30,14 @@ from crowdveil.errors import CrowdveilError, missing_extra
 T = TypeVar("T")
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+"""Of the service's tables."""
+NAMES = {
+    "pk": "pk_%(table_name)s",
+    "fk": "fk_%(table_name)s_%(referred_table_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+}
+"""How constraints are called."""
 PATIENCE_SECONDS = 30
 CONNECTIONS = 16
 """Per process: as many threads may be at the database at once."""
@@ -130,7 +137,7 @@ def rows_among(table: Table, *columns: str) -> Select[Any]:
 
 
 @contextmanager
-def alone(database: Database) -> Iterator[None]:
+def _alone(database: Database) -> Iterator[None]:
     """Keep every other process that asks for the same out of a SQLite file."""
     if not database.is_sqlite:
         yield
@@ -152,7 +159,22 @@ def alone(database: Database) -> Iterator[None]:
         os.close(descriptor)
 
 
-def migrate(database: Database, migrations: Path = MIGRATIONS) -> None:
+@contextmanager
+def open_database(address: str, migrations: Path) -> Iterator[Database]:
+    """Open a database by its address, bring its tables up to date, and close it afterwards.
+
+    ``sqlite:///PATH`` is for one process at a time; ``postgresql://USER:PASSWORD@HOST/NAME`` for many.
+    """
+    database = connect(address)
+    try:
+        with _alone(database):
+            _migrate(database, migrations)
+            yield database
+    finally:
+        database.close()
+
+
+def _migrate(database: Database, migrations: Path) -> None:
     """Bring a database to the tables of this version, all or none. Two processes that start at once take turns."""
     try:
         with database.writing() as connection:
@@ -190,14 +212,16 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _upgrade(connection: Connection, migrations: Path) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(migrations))
-    config.attributes["connection"] = connection
-    found = MigrationContext.configure(connection).get_current_revision()
-    known = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+    context = MigrationContext.configure(connection)
+    found = context.get_current_revision()
+    scripts = ScriptDirectory(str(migrations))
+    known = [script.revision for script in scripts.walk_revisions()]
     if found is not None and found not in known:
         raise CrowdveilError(
             f"the database has a layout ({found}) that this version of crowdveil does not read (it reads "
             f"{', '.join(known)}): use the version that made it, or start with a new database"
         )
-    command.upgrade(config, "head")
+    with Operations.context(context):
+        for script in reversed(list(scripts.iterate_revisions("head", found or "base"))):
+            script.module.upgrade()
+    context.stamp(scripts, "head")

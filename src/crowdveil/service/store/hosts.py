@@ -1,4 +1,4 @@
-"""Hosts, their roles and their sessions.
+"""Hosts, their roles and their sessions, and the audit log of what they did.
 
 The database holds hashes of passwords, links and cookies: whoever reads it can neither sign in nor take a session. (The
 key of one-time codes must be kept as it is; without the password it opens nothing.)
@@ -34,6 +34,7 @@ INVITATION_SECONDS = 7 * 24 * 3600
 CODE_DIGITS, CODE_SECONDS = 6, 30
 """Of one-time codes, as RFC 6238 and every program for them have them."""
 _NAME = re.compile(r"[\w.@+-]{1,80}")
+MOST_SHOWN = 1000
 
 
 class Role(StrEnum):
@@ -238,3 +239,37 @@ def _hash(secret: str) -> str:
 def _nobodys_hash() -> str:
     """Return the hash of a password that nobody has."""
     return PasswordHasher().hash(secrets.token_hex(32))
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """Something that a host did."""
+
+    at: int
+    """Seconds since 1970."""
+    host: str
+    action: str
+    poll: str | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class AuditLog:
+    """What hosts did, in order: nothing is ever changed in it or taken out, and nothing of voters is in it."""
+
+    database: Database
+
+    def add(self, entry: LogEntry) -> None:
+        """Write an entry."""
+        row = {"at": entry.at, "host": entry.host, "action": entry.action, "poll": entry.poll, "detail": entry.detail}
+        with self.database.writing() as connection:
+            connection.execute(insert(schema.audit_log).values(row))
+
+    def latest(self, poll: str | None = None) -> list[LogEntry]:
+        """Return the latest entries, of a poll or of all, newest first."""
+        table = schema.audit_log
+        asked = select(table.c.at, table.c.host, table.c.action, table.c.poll, table.c.detail)
+        chosen = asked if poll is None else asked.where(table.c.poll == poll)
+        with self.database.reading() as connection:
+            rows = connection.execute(chosen.order_by(table.c.number.desc()).limit(MOST_SHOWN)).all()
+        return [LogEntry(*row) for row in rows]

@@ -7,13 +7,15 @@ for all its releases, however many voters came in between: each of them may cost
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 from uuid import UUID, uuid5
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, Table, func, insert, select, update
 
+from crowdveil.effect_release import EffectsRelease, effects_from_dict
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.epsilon import NOTHING, Amount
 from crowdveil.privacy.guarantee import Unit
@@ -23,6 +25,8 @@ from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
 
 LONGEST_NAME, LONGEST_NOTE = 80, 2000
+_RELEASES = select(*(schema.release.c[name] for name in ("id", "poll", "made_on", "file", "made_at", "name", "note")))
+_EFFECTS = select(*(schema.effects.c[name] for name in ("id", "poll", "made_on", "file")))
 
 
 @dataclass(frozen=True)
@@ -129,18 +133,12 @@ class Releases:
         """Return the ledger of a central poll."""
         return PollLedger(self.database, poll, today)
 
-    def put(self, poll: str, release: Release, today: date, charge: int | None) -> StoredRelease:
+    def put(self, poll: str, release: Release, today: date) -> StoredRelease:
         """Store a release, and note it at the charge that paid for it."""
         data = release.as_dict()
         stored = StoredRelease(data["checksum"], poll, today, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
         row = {"id": stored.id, "poll": poll, "made_on": today, "file": stored.file, "name": "", "note": ""}
-        with self.database.writing() as connection:
-            # The same reports give the same release again: it is there once.
-            if connection.scalar(select(schema.release.c.id).where(schema.release.c.id == stored.id)) is None:
-                connection.execute(insert(schema.release).values(row))
-            if charge is not None:
-                paid = update(schema.charge).where(schema.charge.c.poll == poll, schema.charge.c.number == charge)
-                connection.execute(paid.values(release=stored.id))
+        _put(self.database, schema.release, row, release.ledger)
         return stored
 
     def describe(self, release: str, name: str, note: str, made_at: int | None = None) -> None:
@@ -185,7 +183,15 @@ class Releases:
         return Account(Amount(row.budget_micro), Amount(row.spent_micro), tuple(charges))
 
 
-_RELEASES = select(*(schema.release.c[name] for name in ("id", "poll", "made_on", "file", "made_at", "name", "note")))
+def _put(database: Database, table: Table, row: Mapping[str, Any], ledger: Mapping[str, Any] | None) -> None:
+    """Store a file of a poll, and note it at the charge that paid for it. The same reports give the same file once."""
+    with database.writing() as connection:
+        if connection.scalar(select(table.c.id).where(table.c.id == row["id"])) is None:
+            connection.execute(insert(table).values(row))
+        if ledger is not None:
+            charge = schema.charge
+            paid = update(charge).where(charge.c.poll == row["poll"], charge.c.number == ledger["entry"])
+            connection.execute(paid.values(release=row["id"]))
 
 
 def _balance(poll: str) -> Any:
@@ -211,3 +217,45 @@ def _refusal(connection: Connection, poll: str, cost: Amount) -> CrowdveilError:
         cost.decimal,
         remaining.decimal,
     )
+
+
+@dataclass(frozen=True)
+class StoredEffects:
+    """Effects in the database."""
+
+    id: str
+    poll: str
+    made_on: date
+    file: str
+    """The file of effects, JSON."""
+
+    def read(self) -> EffectsRelease:
+        """Return them, checked."""
+        return effects_from_dict(json.loads(self.file))
+
+
+@dataclass(frozen=True)
+class EffectFiles:
+    """The effects of all polls. They stand beside releases of preferences, and decisions never see them."""
+
+    database: Database
+
+    def put(self, poll: str, made: EffectsRelease, today: date) -> StoredEffects:
+        """Store effects, and note them at the charge that paid for them."""
+        data = made.as_dict()
+        stored = StoredEffects(data["checksum"], poll, today, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        row = {"id": stored.id, "poll": poll, "made_on": today, "file": stored.file}
+        _put(self.database, schema.effects, row, made.ledger)
+        return stored
+
+    def get(self, id: str) -> StoredEffects | None:
+        """Return effects by their id."""
+        with self.database.reading() as connection:
+            row = connection.execute(_EFFECTS.where(schema.effects.c.id == id)).one_or_none()
+        return None if row is None else StoredEffects(*row)
+
+    def all(self, poll: str) -> list[StoredEffects]:
+        """Return the effects of a poll, newest first."""
+        asked = _EFFECTS.where(schema.effects.c.poll == poll).order_by(schema.effects.c.number.desc())
+        with self.database.reading() as connection:
+            return [StoredEffects(*row) for row in connection.execute(asked).all()]

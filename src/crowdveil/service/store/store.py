@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from crowdveil.service.store.audit_log import AuditLog
 from crowdveil.service.store.batches import Batches
-from crowdveil.service.store.database import Database, alone, connect, migrate
-from crowdveil.service.store.effects import EffectFiles
-from crowdveil.service.store.hosts import Hosts
-from crowdveil.service.store.polls import Polls
-from crowdveil.service.store.releases import Releases
-from crowdveil.service.store.steps import Steps
+from crowdveil.service.store.database import MIGRATIONS, Database, open_database
+from crowdveil.service.store.hosts import AuditLog, Hosts
+from crowdveil.service.store.polls import Polls, Steps
+from crowdveil.service.store.releases import EffectFiles, Releases
 from crowdveil.service.store.submissions import Submissions
 
 
@@ -38,21 +35,16 @@ def open_store(address: str) -> Iterator[Store]:
 
     ``sqlite:///PATH`` is for one process at a time; ``postgresql://USER:PASSWORD@HOST/NAME`` for many.
     """
-    database = connect(address)
-    try:
-        with alone(database):
-            migrate(database)
-            polls = Polls(database)
-            yield Store(
-                database,
-                polls,
-                Submissions(database, polls),
-                Releases(database),
-                EffectFiles(database),
-                Hosts(database),
-                AuditLog(database),
-                Steps(database),
-                Batches(database, polls),
-            )
-    finally:
-        database.close()
+    with open_database(address, MIGRATIONS) as database:
+        polls = Polls(database)
+        yield Store(
+            database,
+            polls,
+            Submissions(database, polls),
+            Releases(database),
+            EffectFiles(database),
+            Hosts(database),
+            AuditLog(database),
+            Steps(database),
+            Batches(database, polls),
+        )

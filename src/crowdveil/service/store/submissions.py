@@ -1,12 +1,15 @@
-"""Submissions, kept once: one report or ballot for each token, decided by the database."""
+"""Submissions, kept once: one report or ballot for each token, decided by the database, many in one commit."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from sqlalchemy import Connection, Row, Table, bindparam, delete, func, insert, select, update
@@ -20,20 +23,32 @@ from crowdveil.protocol.ballot import split_repeat
 from crowdveil.protocol.polls import Entry, State
 from crowdveil.protocol.questions import Answer
 from crowdveil.protocol.submission import Status, new_token, report_id
-from crowdveil.service.groupings import group_labels, group_of, grouping_questions
-from crowdveil.service.poll import HostedPoll
+from crowdveil.service.poll import HostedPoll, group_labels, group_of, grouping_questions
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import ROWS_AT_ONCE, Database, rows_among, rows_at_once
 from crowdveil.service.store.polls import Polls
 
 MOST_LINKS = 100_000
+MOST_AT_ONCE = 500
+"""As many rows does one commit store."""
 _CODES = {"left": 1, "right": -1, "neither": 0}
 """Of choices, as ballots have them."""
 
+R = TypeVar("R")
+"""The row of a submission, or of a sealed report."""
 Outcome = Status | Reason
 """The fate of a submission: it is stored, or was refused for a reason."""
 Refusals = Mapping[tuple[str, str], int]
 """(poll, reason) -> how often something was refused for it."""
+# The statements are put together once: at thousands of reports a second, doing it each time would show.
+_POLL = schema.poll.c.id == bindparam("poll_id")
+_LOCK = select(schema.poll.c.closed, schema.poll.c.participants, schema.poll.c.pilot).where(_POLL).with_for_update()
+"""Waits until nobody else writes for a poll."""
+_ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
+_INSERT = {True: insert(schema.report), False: insert(schema.ballot)}
+_STORED = {True: rows_among(schema.report, "body", "about"), False: rows_among(schema.ballot, "records", "about")}
+_BARRED = rows_among(schema.withdrawal)
+_INVITED = rows_among(schema.link)
 
 
 @dataclass(frozen=True)
@@ -243,19 +258,6 @@ class Submissions:
         return concatenate(poll.study, parts)
 
 
-# The statements are put together once: at thousands of reports a second, doing it each time would show.
-_POLL = schema.poll.c.id == bindparam("poll_id")
-_LOCK = select(schema.poll.c.closed, schema.poll.c.participants, schema.poll.c.pilot).where(_POLL).with_for_update()
-"""Waits until nobody else writes for a poll."""
-_ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
-
-
-_INSERT = {True: insert(schema.report), False: insert(schema.ballot)}
-_STORED = {True: rows_among(schema.report, "body", "about"), False: rows_among(schema.ballot, "records", "about")}
-_BARRED = rows_among(schema.withdrawal)
-_INVITED = rows_among(schema.link)
-
-
 def _put(connection: Connection, poll: HostedPoll, rows: Sequence[SubmissionRow], today: date) -> list[Outcome]:
     """Store what may be stored of one poll, inside a transaction that locks it."""
     locked = connection.execute(_LOCK, {"poll_id": poll.name}).one_or_none()
@@ -333,3 +335,56 @@ def _columns(batch: Sequence[StoredBallot], poll: HostedPoll) -> Ballots:
         for question in grouping_questions(poll)
     }
     return Ballots(poll.study, offsets, dilemmas_between(poll.study, left, right), choices, about=about, alike=alike)
+
+
+class GroupCommit(Generic[R]):
+    """Stores what voters submit. What arrives while one commit is on its way to the disk goes into the next.
+
+    Each is told what became of it after the commit that it was part of, never before. A commit takes the disk a
+    millisecond or more, whether it holds one report or hundreds. The longer it takes, the more the next one holds.
+    """
+
+    def __init__(self, put: Callable[[Sequence[R], Refusals], list[Outcome]]) -> None:
+        self._put = put
+        self._waiting: list[tuple[R, asyncio.Future[Outcome]]] = []
+        self._refused: Counter[tuple[str, str]] = Counter()
+        self._running: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "commit")
+
+    async def put(self, row: R) -> Outcome:
+        """Store a submission and return what became of it, durably."""
+        told: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting.append((row, told))
+        self._run()
+        return await told
+
+    def count_refusal(self, poll: str, reason: str) -> None:
+        """Count a refusal with the next commit. Nobody waits for it."""
+        self._refused[poll, reason] += 1
+        self._run()
+
+    async def close(self) -> None:
+        """Wait until everything is stored."""
+        if self._running is not None:
+            await self._running
+        self._thread.shutdown()
+
+    def _run(self) -> None:
+        if self._running is None or self._running.done():
+            self._running = asyncio.get_running_loop().create_task(self._commit_all())
+
+    async def _commit_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting or self._refused:
+            batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+            refused, self._refused = self._refused, Counter()
+            try:
+                outcomes = await loop.run_in_executor(self._thread, self._put, [row for row, _ in batch], refused)
+            except Exception as error:
+                for _, told in batch:
+                    if not told.done():
+                        told.set_exception(error)
+                continue
+            for (_, told), outcome in zip(batch, outcomes, strict=True):
+                if not told.done():  # Whoever hung up is not told.
+                    told.set_result(outcome)

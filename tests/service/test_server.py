@@ -7,8 +7,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy.exc import OperationalError
 
 from crowdveil.service.app import create_app
-from crowdveil.service.middleware.headers import CONTENT_SECURITY_POLICY
-from crowdveil.service.middleware.rate_limit import Buckets, client_address
+from crowdveil.service.server import CONTENT_SECURITY_POLICY, Buckets, client_address
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.database import Database

@@ -1,1 +1,0 @@
-"""Layers between the network and the application: limits, headers and logs."""

@@ -1,0 +1,403 @@
+"""How an application is served: the server below it, and what stands in front of it: logs, headers and limits.
+
+Logs are lines of JSON without personal data: no address, no token, no path as it was asked for, no body. A line names
+the route by its pattern, and a failure by its type and the lines of code it came through. The words of an exception are
+left out: they may quote what was sent. Faults of the service are answered without a word of what went wrong inside.
+
+Requests and attempts to sign in are counted by address, in memory and nowhere else. An address is hashed with a key
+that the process draws at its start and never shows; of an IPv6 address, its network (/64) counts. Each worker process
+counts for itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import logging
+import math
+import re
+import secrets
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import defaultdict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+import uvicorn
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crowdveil.errors import CrowdveilError, Reason
+from crowdveil.protocol.relay import LARGEST_HAND_OVER, SEALED_LENGTH
+from crowdveil.service.api.errors import error_response
+from crowdveil.service.settings import Settings
+
+LARGEST_OTHER = 1 << 20
+"""Of what is neither a report nor a ballot: dilemmas to decide, a host's files."""
+LARGEST_BATCH_BYTES = LARGEST_HAND_OVER * SEALED_LENGTH
+"""Of what a relay hands over at once."""
+MOST_ADDRESSES = 100_000
+MOST_ATTEMPTS = 5
+"""To sign in, that failed, within WINDOW_SECONDS."""
+WINDOW_SECONDS = 15 * 60
+MOST_VISITORS = 10_000
+PUBLIC = ("/api/polls/", "/api/releases/")
+SMALLEST_COMPRESSED = 500
+REQUESTS = logging.getLogger("crowdveil.service")
+_BATCH = re.compile(r"/api/polls/[^/]+/batches/[^/]+")
+
+
+def make_directory(settings: Settings) -> None:
+    """Make the directory of the SQLite database, for nobody else to read, where it is to be one."""
+    if not settings.database:
+        try:
+            Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CrowdveilError(f"cannot make the directory {settings.data}: {error.strerror or error}") from None
+
+
+def server_config(settings: Settings) -> dict[str, Any]:
+    """Return how the server library is to run."""
+    return {
+        "host": settings.host,
+        "port": settings.port,
+        "log_config": logging_config(settings.log_level),
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": settings.stop_seconds,
+        "proxy_headers": False,
+    }
+
+
+def run_server(config: uvicorn.Config, tell: Callable[[int], None], run: Callable[[list[socket]], object]) -> None:
+    """Listen, tell the port, and run until a signal says stop."""
+    try:
+        listening = config.bind_socket()
+    except SystemExit:  # How the server library says that it cannot.
+        raise CrowdveilError(
+            f"cannot listen at {config.host}:{config.port}: it is in use, or not of this machine; choose another --port"
+        ) from None
+    tell(listening.getsockname()[1])
+    # The server stops in good order, and then passes on the signal that stopped it: the database is to be closed, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with suppress(KeyboardInterrupt):
+        run([listening])
+
+
+class JsonLines(logging.Formatter):
+    """Writes a record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        line: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname.lower(),
+            "event": record.getMessage() if record.exc_info is None else "failure",
+            **getattr(record, "told", {}),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            line |= _told_of(record.exc_info[1])
+        return json.dumps(line)
+
+
+def logging_config(level: str) -> dict[str, Any]:
+    """Return the configuration of ``logging`` for the service and the server below it."""
+    loggers = {
+        name: {"handlers": ["stderr"], "level": level.upper(), "propagate": False} for name in ("crowdveil", "uvicorn")
+    }
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"json": {"()": JsonLines}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+        "loggers": loggers,
+    }
+
+
+def log_failure(error: Exception) -> None:
+    """Log a failure without its words."""
+    REQUESTS.error("failure", extra={"told": _told_of(error)})
+
+
+class RequestLog:
+    """Logs one line for each request: method, route, status and how long it took."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and log it."""
+        if scope["type"] != "http" or not REQUESTS.isEnabledFor(logging.INFO):
+            await self._app(scope, receive, send)
+            return
+        begun = time.perf_counter()
+        status = 500
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        finally:
+            told = {
+                "method": scope["method"],
+                "route": getattr(scope.get("route"), "path", None),
+                "status": status,
+                "milliseconds": round(1000 * (time.perf_counter() - begun), 1),
+            }
+            REQUESTS.info("request", extra={"told": told})
+
+
+def _told_of(error: BaseException) -> dict[str, Any]:
+    frames = traceback.extract_tb(error.__traceback__)
+    return {"error": type(error).__name__, "where": [f"{frame.filename}:{frame.lineno}" for frame in frames]}
+
+
+class Failures:
+    """Answers 503 where the database fails, and 500 where anything else does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and answer it if nobody else does."""
+        begun = False
+
+        async def note(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        except Exception as error:
+            if scope["type"] != "http":
+                raise
+            log_failure(error)
+            if not begun:
+                await _answer(error)(scope, receive, send)
+
+
+def _answer(error: Exception) -> ASGIApp:
+    if isinstance(error, SQLAlchemyError):
+        return error_response(Reason.UNAVAILABLE, "the database does not answer: try again", {"Retry-After": "5"})
+    return error_response(Reason.INTERNAL, "a fault of the service: it has been logged")
+
+
+def content_security_policy(*relays: str) -> str:
+    """Return the policy of a page: it speaks with its own server only, and with the relays that are named."""
+    sources = " ".join(("'self'", *relays))
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        f"connect-src {sources}; "
+        "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+CONTENT_SECURITY_POLICY = content_security_policy()
+_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_BY_HTTPS = {"Strict-Transport-Security": "max-age=31536000"}
+
+
+class SecurityHeaders:
+    """Adds the headers. Nothing of a page may come from elsewhere, and nobody may frame it.
+
+    What is not static is never kept by a cache.
+    """
+
+    def __init__(self, app: ASGIApp, https: bool) -> None:
+        self._app = app
+        added = {**_HEADERS, **(_BY_HTTPS if https else {})}
+        self._added = [(name.lower().encode(), value.encode()) for name, value in added.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and add the headers to its answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def add(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                said = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(one for one in self._added if one[0] not in said)]
+                headers = MutableHeaders(raw=message["headers"])
+                if "cache-control" not in headers:
+                    headers["Cache-Control"] = "no-store"
+            await send(message)
+
+        await self._app(scope, receive, add)
+
+
+class BodyLimit:
+    """Takes in no body beyond its limit, by what it announces and by what arrives."""
+
+    def __init__(self, app: ASGIApp, largest_report: int) -> None:
+        self._app = app
+        self._largest_report = largest_report
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with a body of bounded size."""
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
+            await self._app(scope, receive, send)
+            return
+        largest = self._largest_report if scope["method"] == "PUT" else LARGEST_OTHER
+        if _BATCH.fullmatch(scope["path"]):
+            largest = LARGEST_BATCH_BYTES
+        announced = dict(scope["headers"]).get(b"content-length", b"0")
+        told = f"the body is too large: at most {largest} bytes are read"
+        if not announced.isdigit() or int(announced) > largest:
+            if announced.isdigit() and int(announced) <= LARGEST_OTHER:
+                await _let_pass(receive)
+            await error_response(Reason.TOO_LARGE, told)(scope, receive, send)
+            return
+        read = 0
+
+        async def count() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > largest:
+                raise HTTPException(413, told)
+            return message
+
+        await self._app(scope, count, send)
+
+
+async def _let_pass(receive: Receive) -> None:
+    """Let a body go by. A proxy that is still sending when the connection ends would never read why."""
+    while (message := await receive())["type"] == "http.request" and message.get("more_body", False):
+        pass
+
+
+class Buckets:
+    """A bucket of tokens for each address: it fills at a steady rate, and a request takes one out."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second, self._size, self._clock = per_minute / 60, float(per_minute), clock
+        self._key = secrets.token_bytes(32)
+        self._levels: dict[bytes, tuple[float, float]] = {}
+        """Hashed address -> (tokens, when that was counted)."""
+
+    def take(self, address: str) -> int:
+        """Take a token: 0 if there was one, else the seconds until there is."""
+        now = self._clock()
+        key = hashed(address, self._key)
+        tokens, then = self._levels.pop(key, (self._size, now))
+        tokens = min(self._size, tokens + (now - then) * self._per_second)
+        self._levels[key] = (tokens - 1 if tokens >= 1 else tokens, now)
+        if len(self._levels) > MOST_ADDRESSES:
+            self._levels.pop(next(iter(self._levels)))  # Who was heard of longest ago.
+        return 0 if tokens >= 1 else math.ceil((1 - tokens) / self._per_second)
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """Failed attempts to sign in, by a keyed hash of the visitor's address."""
+
+    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    _failed: dict[bytes, deque[float]] = field(default_factory=lambda: defaultdict(deque), repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def wait(self, address: str, now: float) -> int:
+        """Return how many seconds the visitor has to wait before the next attempt; mostly 0."""
+        with self._lock:
+            failed = self._recent(hashed(address, self._key), now)
+            return 0 if len(failed) < MOST_ATTEMPTS else max(1, int(failed[0] + WINDOW_SECONDS - now) + 1)
+
+    def failed(self, address: str, now: float) -> None:
+        """Note a failed attempt."""
+        with self._lock:
+            if len(self._failed) >= MOST_VISITORS:
+                self._forget(now)
+            self._recent(hashed(address, self._key), now).append(now)
+
+    def _recent(self, name: bytes, now: float) -> deque[float]:
+        failed = self._failed[name]
+        while failed and failed[0] <= now - WINDOW_SECONDS:
+            failed.popleft()
+        return failed
+
+    def _forget(self, now: float) -> None:
+        for name in list(self._failed):
+            if not self._recent(name, now):
+                del self._failed[name]
+
+
+def hashed(address: str, key: bytes) -> bytes:
+    """Hash what a visitor cannot change at will: an IPv4 address, or the network (/64) of an IPv6 one."""
+    try:
+        parsed = ipaddress.ip_address(address)
+        known = parsed.packed if parsed.version == 4 else parsed.packed[:8]
+    except ValueError:
+        known = address.encode()
+    return hashlib.blake2b(known, key=key, digest_size=16).digest()
+
+
+def client_address(scope: Scope, trusted_proxies: int) -> str:
+    """Return where a request came from: as the outermost trusted proxy saw it, or the connection itself."""
+    direct = str((scope.get("client") or ("unknown", 0))[0])
+    if not trusted_proxies:
+        return direct
+    told = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for").decode("latin-1")
+    seen = [part.strip() for part in told.split(",") if part.strip()]
+    return seen[-trusted_proxies] if len(seen) >= trusted_proxies else direct
+
+
+class RateLimit:
+    """Refuses an address that asks too often."""
+
+    def __init__(self, app: ASGIApp, per_minute: int, trusted_proxies: int) -> None:
+        self._app = app
+        self._buckets = Buckets(per_minute)
+        self._proxies = trusted_proxies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] == "http":
+            address = client_address(scope, self._proxies)
+            free = not self._proxies and address in ("127.0.0.1", "::1")
+            wait = 0 if free else self._buckets.take(address)
+            if wait:
+                message = f"too many requests from your address: try again in {wait} seconds"
+                refusal = error_response(Reason.TOO_MANY_REQUESTS, message, {"Retry-After": str(wait)})
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+class Compression:
+    """Compresses what a poll says of itself to everybody: it is public, and large on a slow connection.
+
+    Nothing else is: a compressed answer that holds a secret beside what somebody else may choose tells the secret by
+    its length.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._compressed = GZipMiddleware(app, minimum_size=SMALLEST_COMPRESSED)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        public = scope["type"] == "http" and scope["method"] == "GET" and scope["path"].startswith(PUBLIC)
+        await (self._compressed if public else self._app)(scope, receive, send)
