@@ -87,7 +87,7 @@ def test_what_is_restored_is_what_was_backed_up(store, address, tmp_path):
 
 
 def test_a_restored_database_goes_on(address, tmp_path):
-    """Into either kind of database: new releases and charges are numbered after the old ones."""
+    """Into either kind of database: new releases, effects and charges are numbered after the old ones."""
     source = f"sqlite:///{tmp_path / 'source.sqlite'}"
     with open_store(source) as store:
         fill(store)
@@ -96,11 +96,13 @@ def test_a_restored_database_goes_on(address, tmp_path):
     restore(tmp_path / "b.crowdveil.gz", address)
     with open_store(address) as restored:
         assert contents(restored) == before
-        make_release(restored, "trusted", TODAY, Epsilon("1"))
+        make_release(restored, "trusted", TODAY, Epsilon("0.5"))
+        make_effects(restored, "trusted", TODAY, epsilon=Epsilon("0.5"))
         account = restored.releases.account("trusted")
         assert account.spent == Amount(2_000_000)
-        assert len({charge.id for charge in account.charges}) == 3
+        assert len({charge.id for charge in account.charges}) == 4
         assert len(restored.releases.all("trusted")) == 2
+        assert len(restored.effects.all("trusted")) == 2
 
 
 def test_nothing_is_overwritten(store, address, tmp_path):
