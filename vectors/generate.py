@@ -21,15 +21,15 @@ from vectors.scripted_reports import repeats, repeats_of_three, scripted_reports
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.clipped_ballots import told_length
+from crowdveil.estimation.dilemmas import oriented
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, coefficient_steps, papers_delta, sum_of_preferences, tight_delta, to_steps
 from crowdveil.privacy.mechanisms.about_you import keep_odds
-from crowdveil.privacy.mechanisms.algorithm3 import RECORD_STEPS, objective_coefficients
-from crowdveil.privacy.mechanisms.algorithm3_choices import linear_sensitivity
+from crowdveil.privacy.mechanisms.algorithm3 import RECORD_STEPS, linear_sensitivity, objective_coefficients
 from crowdveil.privacy.mechanisms.one_bit import Kind, bits_to_report, exact_bits, public_clip
-from crowdveil.privacy.mechanisms.randomised_response import FLIP, choices_to_report, oriented
+from crowdveil.privacy.mechanisms.randomised_response import FLIP, choices_to_report
 from crowdveil.privacy.mechanisms.scores import RECORD_CLIP, RECORD_SENSITIVITY, record_scores
 from crowdveil.privacy.mechanisms.subset_selection import among_odds, subset_size
 from crowdveil.privacy.noise.coins import Coin, LaplaceCoins

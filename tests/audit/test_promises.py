@@ -17,7 +17,7 @@ from crowdveil.audit.trial import Point, Verdict, put_on_trial
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.about_you import keep_odds
-from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
+from crowdveil.privacy.mechanisms.algorithm1 import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL
 from crowdveil.privacy.noise.coins import Odds

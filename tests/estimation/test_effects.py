@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.estimation.effect_moments import added_by_group, exact_moments, ratio_of
-from crowdveil.estimation.effects import chosen_signs, contrasts, counts_of_voters, pair_signs, public_shares
+from crowdveil.estimation.effects import (
+    added_by_group,
+    chosen_signs,
+    contrasts,
+    counts_of_voters,
+    exact_moments,
+    pair_signs,
+    public_shares,
+    ratio_of,
+)
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 

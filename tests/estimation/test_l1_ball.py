@@ -1,3 +1,5 @@
+""""""
+
 import os
 import subprocess
 import sys
@@ -15,10 +17,16 @@ from scipy.stats import norm
 from tests.estimation.likelihood import gradient, log_likelihood
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.active_set import maximise, new_workspace
-from crowdveil.estimation.kernel import padded
-from crowdveil.estimation.l1_ball import GAP_LIMIT, fill_columns, fit_in_ball, new_sorter
-from crowdveil.estimation.quadratic_model import RIDGE
+from crowdveil.estimation.active_set import RIDGE, maximise, new_workspace
+from crowdveil.estimation.l1_ball import (
+    GAP_LIMIT,
+    fill_columns,
+    fit_in_ball,
+    largest_difference,
+    new_sorter,
+    project_onto_l1_ball,
+)
+from crowdveil.estimation.probit import padded
 
 GRID_STEP = 2.0**-30
 
@@ -279,3 +287,108 @@ def test_the_same_bits_on_a_processor_without_wide_vectors(tmp_path):
         ).stdout
 
     assert bits() == bits(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
+
+
+@given(
+    arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 8)), elements=st.floats(-1e3, 1e3)),
+    st.floats(1e-3, 1e3),
+)
+def test_projection_is_characterised_by_its_inequality(vectors, radius):
+    """p is the nearest point of a convex set to x if and only if (x - p).(z - p) <= 0 for all its points z.
+
+    The left side is largest at a vertex of the ball: radius max_k |x_k - p_k| - (x - p).p.
+    """
+    projected = project_onto_l1_ball(vectors, radius)
+    assert (np.abs(projected).sum(axis=1) <= radius * (1 + 1e-12)).all()
+    left = vectors - projected
+    largest = radius * np.abs(left).max(axis=1) - (left * projected).sum(axis=1)
+    assert (largest <= 1e-11 * np.abs(vectors).max() * (radius + np.abs(vectors).max())).all()
+
+
+def test_rows_inside_come_back_unchanged():
+    inside = np.array([[0.25, -0.25, 0.5], [0.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(project_onto_l1_ball(inside, 1.0), inside)
+
+
+def test_closed_forms():
+    outside = np.array([[3.0, 0.0], [2.0, 2.0], [-1.5, 0.5], [1.0, -0.5]])
+    expected = np.array([[1.0, 0.0], [0.5, 0.5], [-1.0, 0.0], [0.75, -0.25]])
+    np.testing.assert_allclose(project_onto_l1_ball(outside, 1.0), expected, atol=1e-15)
+
+
+def test_agrees_with_a_general_solver():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(10, 4))
+    for x, ours in zip(vectors, project_onto_l1_ball(vectors, 0.8), strict=True):
+        theirs = minimize(
+            lambda u, x=x: np.sum((u[:4] - u[4:] - x) ** 2),
+            np.zeros(8),
+            method="SLSQP",
+            bounds=[(0, None)] * 8,
+            constraints={"type": "ineq", "fun": lambda u: 0.8 - u.sum()},
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        np.testing.assert_allclose(ours, theirs.x[:4] - theirs.x[4:], atol=1e-5)
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, np.inf])
+def test_a_radius_that_is_not_positive_is_refused(radius):
+    with pytest.raises(CrowdveilError, match="radius"):
+        project_onto_l1_ball(np.ones((1, 2)), radius)
+
+
+def columns_of(records: np.ndarray, bound: float = 1.0) -> np.ndarray:
+    count, features = records.shape
+    columns = np.full((features, padded(count)), np.nan)
+    fill_columns(np.ascontiguousarray(records).reshape(-1), bound, new_sorter(count, features), columns)
+    return columns
+
+
+def sorted_rows(rows: np.ndarray) -> list[tuple[float, ...]]:
+    return sorted(map(tuple, rows.tolist()))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 13, 100, 512, 513, 1500])
+@pytest.mark.parametrize("kind", ["distinct", "repeated"])
+def test_columns_hold_the_records_in_an_order_of_their_own(count, kind):
+    rng = np.random.default_rng(count)
+    records = rng.normal(size=(count, 5)) if kind == "distinct" else rng.integers(-1, 2, (count, 5)).astype(np.int8)
+    columns = columns_of(records, bound=2.0)
+    assert sorted_rows(columns[:, :count].T) == sorted_rows(2.0 * records)
+    assert not columns[:, count:].any()
+    for _ in range(3):
+        np.testing.assert_array_equal(columns_of(rng.permutation(records), bound=2.0), columns)
+
+
+def test_records_with_equal_keys_are_still_put_in_order():
+    weights = new_sorter(2, 2).weights
+    records = np.array([[weights[1], 0.0], [0.0, weights[0]], [weights[1], 0.0], [0.0, weights[0]]])
+    assert len(set((records @ weights[:2]).tolist())) == 1
+    forward, backward = columns_of(records), columns_of(records[[1, 3, 0, 2]])
+    np.testing.assert_array_equal(forward, backward)
+    assert sorted_rows(forward.T) == sorted_rows(records)
+
+
+def test_largest_difference():
+    assert largest_difference(np.array([[-128, 3]], dtype=np.int8), np.array([0, 1])) == 128.0
+    assert largest_difference(np.zeros((0, 3)), np.array([0, 0])) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("differences", "offsets", "message"),
+    [
+        (np.zeros(3), np.array([0, 3]), "records x features"),
+        (np.zeros((3, 0)), np.array([0, 3]), "records x features"),
+        (np.zeros((3, 2), dtype=np.int32), np.array([0, 3]), "int8 or float64"),
+        (np.zeros((3, 2)), np.array([0, 2]), "number of records, 3"),
+        (np.zeros((3, 2)), np.array([1, 3]), "number of records, 3"),
+        (np.zeros((3, 2)), np.array([0, 2, 1, 3]), "number of records, 3"),
+        (np.zeros((3, 2)), np.array([0.0, 3.0]), "int64"),
+        (np.zeros((3, 2)), np.array([], dtype=np.int64), "int64"),
+        (np.array([[1.0, np.nan]]), np.array([0, 1]), "finite"),
+        (np.array([[1.0, -np.inf]]), np.array([0, 1]), "finite"),
+    ],
+)
+def test_nonsense_is_refused(differences, offsets, message):
+    with pytest.raises(CrowdveilError, match=message):
+        largest_difference(differences, offsets)

@@ -7,8 +7,7 @@ from scipy.stats import norm
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import ImpossibleEstimate
-from crowdveil.estimation.exact_threshold import exact_threshold
-from crowdveil.estimation.threshold import fit_threshold, stretch_for, three_shares
+from crowdveil.estimation.threshold import exact_threshold, fit_threshold, stretch_for, three_shares
 from crowdveil.study.bundled import synthetic_study
 
 MARGINS = norm.ppf((np.arange(4000) + 0.5) / 4000) * 0.9

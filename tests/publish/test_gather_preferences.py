@@ -9,9 +9,9 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.about_you import AboutYou
-from crowdveil.privacy.mechanisms.aggregation import LevelSums
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.reports import LevelSums
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.protocol.report import Terms, write_reports
 from crowdveil.publish.gather import ReportedGroups, check_implied, implied_from_reports, release_from_reports

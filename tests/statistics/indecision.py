@@ -14,8 +14,7 @@ from scipy.special import ndtr
 
 from crowdveil.decision import stated_margins
 from crowdveil.estimation.crowd_preference import crowd_preference
-from crowdveil.estimation.exact_threshold import exact_threshold
-from crowdveil.estimation.threshold import three_shares
+from crowdveil.estimation.threshold import exact_threshold, three_shares
 from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.table import read_table
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from crowdveil.estimation.exact_threshold import exact_threshold
+from crowdveil.estimation.threshold import exact_threshold
 from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study

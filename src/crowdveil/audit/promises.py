@@ -18,7 +18,7 @@ from crowdveil.audit.setups import Central, Setup, likelihood, same_estimate
 from crowdveil.audit.trial import Point
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
-from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
+from crowdveil.privacy.mechanisms.algorithm1 import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Estimate, Settings
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.noise.exact_noise import BulkNoise, GaussianNoise, gaussian_variance

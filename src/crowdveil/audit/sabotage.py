@@ -14,11 +14,12 @@ import numpy as np
 from crowdveil.arrays import BoolArray, ByteArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.design import public_design
+from crowdveil.estimation.dilemmas import oriented
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, OneBit
-from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse, oriented
+from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse
 from crowdveil.privacy.mechanisms.scores import voter_scores
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPGaussian

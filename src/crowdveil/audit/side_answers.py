@@ -16,11 +16,10 @@ from crowdveil.audit.trial import Point
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
+from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse, ThreeWayResponse
 from crowdveil.privacy.mechanisms.reliability import alike_bits, answered_alike, distributed_reliability
 from crowdveil.privacy.mechanisms.shares import indifference_bits, indifferent_by_voter, noisy_totals
 from crowdveil.privacy.mechanisms.side_bits import WithSideBits
-from crowdveil.privacy.mechanisms.three_way_response import ThreeWayResponse
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 

@@ -56,14 +56,12 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.grid import to_steps
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.about_you import AboutYou, keep_odds
-from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
+from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1, GaussianMean
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
-from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
-from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
+from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3, Algorithm3Choices
 from crowdveil.privacy.mechanisms.effect_counts import STEPS
 from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
-from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Sensitivity, Settings
 from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.randomised_response import FLIP, OneChoice, RandomisedResponse

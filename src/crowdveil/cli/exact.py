@@ -15,8 +15,8 @@ from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
     from crowdveil.estimation.crowd_preference import CrowdPreference
+    from crowdveil.estimation.dilemmas import Variation
     from crowdveil.estimation.society import Society
-    from crowdveil.estimation.variation import Variation
     from crowdveil.study.study import Study
 
 WALKS = 20
@@ -39,8 +39,8 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
     """
     from crowdveil.ballots.ballots import census
     from crowdveil.estimation.crowd_preference import WEIGHTINGS, crowd_preference
-    from crowdveil.estimation.exact_threshold import exact_threshold
-    from crowdveil.estimation.variation import dilemma_variation
+    from crowdveil.estimation.dilemmas import dilemma_variation
+    from crowdveil.estimation.threshold import exact_threshold
     from crowdveil.privacy.mechanisms.algorithm3 import clipped_records
     from crowdveil.privacy.mechanisms.reliability import answered_alike
     from crowdveil.privacy.mechanisms.shares import STEPS

@@ -274,7 +274,7 @@ def _maker(
 
 def _design(given: str | None) -> BallotSource | str | None:
     from crowdveil.ballots.file import open_ballots
-    from crowdveil.privacy.mechanisms.public_dilemmas import GENERATOR
+    from crowdveil.estimation.dilemmas import GENERATOR
 
     return given if given is None or given == GENERATOR else open_ballots(Path(given))
 

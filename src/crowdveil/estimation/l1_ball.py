@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.engines.local import usable_cores
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.active_set import maximise, new_workspace
-from crowdveil.estimation.kernel import LANES, compiled, dot, inlined, padded
-from crowdveil.estimation.quadratic_model import RIDGE
+from crowdveil.estimation.active_set import RIDGE, maximise, new_workspace
+from crowdveil.estimation.probit import LANES, compiled, dot, inlined, padded
 
 GAP_LIMIT = 1e-6
 LARGEST_PRODUCT = 1e6  # of the norm bound and a difference

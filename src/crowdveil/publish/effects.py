@@ -22,8 +22,7 @@ from crowdveil.effect_release import Effect, Effects, EffectsRelease, GroupDiffe
 from crowdveil.engines.batches import map_batches
 from crowdveil.engines.completed import completed
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation.effect_moments import REPORTS, added_by_group, exact_moments, ratio_of
-from crowdveil.estimation.effects import contrasts, scenario_labels
+from crowdveil.estimation.effects import REPORTS, added_by_group, contrasts, exact_moments, ratio_of, scenario_labels
 from crowdveil.estimation.ratios import Ratio, difference, told_apart
 from crowdveil.files import check_writable
 from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, EpsilonLike, Epsilons

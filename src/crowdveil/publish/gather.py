@@ -18,7 +18,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray
 from crowdveil.effect_release import Effect, Effects, EffectsRelease, GroupDifference, GroupEffects
 from crowdveil.errors import CrowdveilError, check_type
-from crowdveil.estimation.effect_moments import (
+from crowdveil.estimation.effects import (
     DIFFERENCE,
     MOMENTS,
     NOISE,
@@ -27,20 +27,20 @@ from crowdveil.estimation.effect_moments import (
     PRODUCTS,
     SQUARES,
     added_by_group,
+    contrasts,
     ratio_of,
 )
-from crowdveil.estimation.effects import contrasts
 from crowdveil.estimation.ratios import Ratio, told_apart
 from crowdveil.privacy.epsilon import GREATEST, LEAST, Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, paradigm
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.privacy.mechanisms.aggregation import LevelSums
 from crowdveil.privacy.mechanisms.effect_counts import GroupCounts
 from crowdveil.privacy.mechanisms.effect_reports import FlippedReports, flipped_moments
 from crowdveil.privacy.mechanisms.mechanism import Estimand
 from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, distributed
+from crowdveil.privacy.mechanisms.reports import LevelSums
 from crowdveil.privacy.mechanisms.score import ScoreRelease
 from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.protocol.report import Terms, read_reports

@@ -15,12 +15,12 @@ from crowdveil.arrays import FloatArray
 from crowdveil.ballots.ballots import BallotSource, Census, census, check_one_record_each, check_source, names_of
 from crowdveil.ballots.columns import check_distinct, names_from_digests
 from crowdveil.errors import CrowdveilError, path_of
+from crowdveil.estimation.dilemmas import public_dilemmas
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
-from crowdveil.privacy.mechanisms.public_dilemmas import public_dilemmas
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
     MECHANISMS,

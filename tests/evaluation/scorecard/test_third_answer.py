@@ -8,8 +8,7 @@ from scipy.special import ndtr
 from tests.real_data import INDECISION, with_indecision
 
 from crowdveil.estimation.crowd_preference import crowd_preference
-from crowdveil.estimation.exact_threshold import exact_threshold
-from crowdveil.estimation.threshold import three_shares
+from crowdveil.estimation.threshold import exact_threshold, three_shares
 from crowdveil.evaluation.scorecard.evaluate import evaluate
 from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.table import read_table

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scripted_noise import RecordingNoise
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
@@ -15,14 +14,21 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, coefficient_steps, papers_delta, tight_delta, to_steps
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
-from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3, clipped_records, objective_coefficients, solve
-from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices, linear_sensitivity
+from crowdveil.privacy.mechanisms.algorithm3 import (
+    Algorithm3,
+    Algorithm3Choices,
+    clipped_records,
+    linear_sensitivity,
+    objective_coefficients,
+    solve,
+)
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.reports import Reports
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import synthetic_study
+from scripted_noise import RecordingNoise
 
 MICRO = 1_000_000
 

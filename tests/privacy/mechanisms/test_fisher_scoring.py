@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_noise import RecordingNoise
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.crowd_preference import crowd_preference
@@ -18,6 +17,7 @@ from crowdveil.privacy.mechanisms.score_plan import Plan
 from crowdveil.privacy.mechanisms.score_sums import SENSITIVITY
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
+from scripted_noise import RecordingNoise
 
 SYNTHETIC, MACHINE, KIDNEY = synthetic_study(3, 8), load_study("moral-machine"), load_study("kidney")
 ALL = [VoterScore(), PooledScore(), PooledChoices()]

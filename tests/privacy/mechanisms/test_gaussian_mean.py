@@ -14,7 +14,7 @@ from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
+from crowdveil.privacy.mechanisms.algorithm1 import GaussianMean
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
 from crowdveil.privacy.noise.distribution import Gaussian, noise_from_dict
 from crowdveil.privacy.noise.exact_noise import OpenDPGaussian

@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scripted_noise import EveryOutcome
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import CODE, Categories
@@ -18,6 +17,7 @@ from crowdveil.privacy.mechanisms.grouping import OTHERS, Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.one_bit import LENGTH_ONE_IN
 from crowdveil.study.bundled import synthetic_study
+from scripted_noise import EveryOutcome
 
 Q = Fraction(1, 3)
 """exp(-epsilon)."""

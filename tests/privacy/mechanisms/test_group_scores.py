@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scripted_noise import RecordingNoise
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import CODE, Categories
@@ -15,6 +14,7 @@ from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.score_sums import SCORE_STEPS, SENSITIVITY
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
+from scripted_noise import RecordingNoise
 
 STUDY = synthetic_study(3, 4)
 SETTINGS = Settings(STUDY, 2.0)

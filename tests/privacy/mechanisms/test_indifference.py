@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scripted_noise import EveryOutcome, RecordingNoise
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Refusal
@@ -14,6 +13,7 @@ from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm
 from crowdveil.privacy.mechanisms.indifference import BUDGET_ONE_IN, REPORTS_ONE_IN
 from crowdveil.privacy.mechanisms.mechanism import Loss, Settings
+from crowdveil.privacy.mechanisms.randomised_response import ThreeWayResponse
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
     DISTRIBUTED,
@@ -31,13 +31,13 @@ from crowdveil.privacy.mechanisms.shares import (
     indifferent_by_voter,
     noisy_share,
 )
-from crowdveil.privacy.mechanisms.three_way_response import ThreeWayResponse
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports, write_reports
 from crowdveil.publish.release import release_for_experiments
 from crowdveil.releases import release_from_dict
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
+from scripted_noise import EveryOutcome, RecordingNoise
 
 Q = Fraction(1, 3)
 """exp(-epsilon): epsilon = ln 3."""

@@ -7,7 +7,6 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from scipy import stats
-from scripted_noise import EveryOutcome
 
 from crowdveil.ballots.ballots import Ballots, join_batches
 from crowdveil.errors import Reason, Refusal
@@ -22,6 +21,7 @@ from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
+from scripted_noise import EveryOutcome
 
 Q = Fraction(1, 3)
 """exp(-epsilon / m), of each coin."""

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from scripted_noise import RecordingNoise
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilons
@@ -24,6 +23,7 @@ from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
+from scripted_noise import RecordingNoise
 
 MICRO = 1_000_000
 Q = Fraction(1, 3)

@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
-from scripted_noise import EveryOutcome, RecordingNoise
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Refusal
@@ -28,6 +27,7 @@ from crowdveil.publish.release import preview, release_for_experiments
 from crowdveil.releases import release_from_dict
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
+from scripted_noise import EveryOutcome, RecordingNoise
 
 Q = Fraction(1, 3)
 """exp(-epsilon): epsilon = ln 3."""

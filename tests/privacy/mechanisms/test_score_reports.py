@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scripted_noise import RecordingNoise
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.crowd_preference import crowd_preference
@@ -32,6 +31,7 @@ from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.sources.simulated import simulate_crowd, synthetic_crowd
 from crowdveil.study.bundled import load_study, synthetic_study
+from scripted_noise import RecordingNoise
 
 MICRO = 1_000_000
 SYNTHETIC, MACHINE, KIDNEY = synthetic_study(3, 8), load_study("moral-machine"), load_study("kidney")

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scripted_noise import EveryOutcome
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.privacy.epsilon import Epsilons
@@ -27,6 +26,7 @@ from crowdveil.privacy.mechanisms.subset_selection import (
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.study.bundled import synthetic_study
+from scripted_noise import EveryOutcome
 
 Q = Fraction(1, 3)
 """exp(-epsilon): epsilon = ln 3."""

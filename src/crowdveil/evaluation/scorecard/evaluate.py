@@ -23,8 +23,7 @@ from crowdveil.ballots.ballots import BallotSource, check_source
 from crowdveil.decision import stated_margins
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.crowd_preference import CrowdPreference, Weighting, crowd_preference
-from crowdveil.estimation.exact_threshold import ExactThreshold, exact_threshold
-from crowdveil.estimation.threshold import three_shares
+from crowdveil.estimation.threshold import ExactThreshold, exact_threshold, three_shares
 from crowdveil.evaluation.toolkit.accuracy import Interval
 from crowdveil.evaluation.toolkit.drawing import check_picture, drawn
 from crowdveil.evaluation.toolkit.scores import Bin, Forecasts, Scores, forecasts

@@ -12,9 +12,17 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps, sum_of_preferences, to_steps
-from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence, unsummed, winsorised, within_reach
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
-from crowdveil.privacy.mechanisms.reports import IntegerRow, Reports
+from crowdveil.privacy.mechanisms.reports import (
+    IntegerRow,
+    LevelSums,
+    Reports,
+    all_sums,
+    influence,
+    unsummed,
+    winsorised,
+    within_reach,
+)
 from crowdveil.privacy.noise.distribution import LaplaceSum, spread_of
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study

@@ -17,8 +17,16 @@ import numpy as np
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
-from crowdveil.estimation.effect_moments import MOMENTS, NOISE, REPORTS, added_by_group, moments, ratio_of
-from crowdveil.estimation.effects import counts_of_voters, pair_signs
+from crowdveil.estimation.effects import (
+    MOMENTS,
+    NOISE,
+    REPORTS,
+    added_by_group,
+    counts_of_voters,
+    moments,
+    pair_signs,
+    ratio_of,
+)
 from crowdveil.estimation.ratios import Ratio
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou

@@ -17,6 +17,7 @@ from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import AxisSample, Design, design_of, public_design
+from crowdveil.estimation.dilemmas import shown_dilemmas
 from crowdveil.estimation.guess import DESIGN_DEVIATION, Guess, Units, records_guess, voters_guess
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.scoring_step import Step, clip_in_deviations
@@ -30,7 +31,6 @@ from crowdveil.privacy.mechanisms.mechanism import (
     measured,
     unknown_along,
 )
-from crowdveil.privacy.mechanisms.public_dilemmas import shown_dilemmas
 from crowdveil.privacy.mechanisms.score_plan import Plan
 from crowdveil.privacy.mechanisms.score_sums import (
     SCORE_STEPS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +23,14 @@ from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
     DistributedMechanism,
     Estimate,
-    Measurement,
     Settings,
-    measured,
 )
 from crowdveil.privacy.mechanisms.shares import (
     NoisyShare,
+    WithSideShare,
     indifference_bits,
     indifferent_by_record,
     indifferent_by_voter,
-    noisy_share,
     split_budget,
 )
 from crowdveil.privacy.mechanisms.side_bits import WithSideBits
@@ -111,58 +109,46 @@ def _stretched_unknown(unknown: Unknown, factor: float, deviation: float) -> Unk
     )
 
 
-@dataclass(frozen=True)
-class _Measured(Measurement):
-    """What the mechanism measures of completed choices, and the sum of shares."""
-
-    share_total: int = 0
-    inner: Measurement | None = None
-
-
-class CentralIndifference:
-    """A central mechanism on completed choices, with a part of its epsilon spent on the share of indifferent ones.
-
-    Theorem. Where the mechanism is epsilon-differentially private for any epsilon, this is too, for the same unit.
-
-    Proof. A record is completed by a public coin of its place, so neighbours stay neighbours, and what the mechanism
-    releases with epsilon - epsilon_s is private for them. The share is epsilon_s-differentially private (``shares``).
-    Losses add up. Stretch and threshold are computed from the two (post-processing).
-    """
-
-    def __init__(self, inner: CentralMechanism[Any, Any]) -> None:
-        self.name, self.title, self.words = inner.name, inner.title, inner.words
-        self.paradigms, self.papers, self.options = inner.paradigms, inner.papers, inner.options
-        self.estimates, self.takes = inner.estimates, inner.takes
-        self._inner = inner
-        self._by_voter = "vlcp" in inner.paradigms
-
-    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
-        """Measure the completed choices, and add up the shares."""
-        inner = self._inner.measure(completed(source), settings, threshold_split(loss)[0])
-        tally = indifferent_by_voter if self._by_voter else indifferent_by_record
-        counted = measured(source, tally)
-        return _Measured(inner.total, counted.voters, counted.records, share_total=int(counted.total[0]), inner=inner)
-
-    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
-        """Release the preference, then the share."""
-        assert isinstance(measurement, _Measured)
-        spent, kept = threshold_split(loss)
-        estimate = self._inner.release(cast(Measurement, measurement.inner), settings, spent, noise)
-        units = measurement.voters if self._by_voter else measurement.records
-        share = noisy_share(measurement.share_total, units, measurement.voters, kept, noise)
-        return with_threshold(estimate, settings, share)
-
-    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
-        """Return the noise of the mechanism itself: how far it will be stretched is not known before."""
-        return self._inner.expected_noise(settings, voters, threshold_split(loss)[0])
-
-
 def threshold_split(loss: Epsilon) -> tuple[Epsilon, Epsilon]:
     """Split a central budget into the parts for the preference and for the share."""
     return split_budget(loss, BUDGET_ONE_IN, "a preference and a threshold")
 
 
 @dataclass(frozen=True)
+class _IndifferentShare:
+    """The share of choices in which neither side was chosen: a mean of voters' own, or of all records."""
+
+    by_voter: bool
+
+    def split(self, loss: Epsilon) -> tuple[Epsilon, Epsilon]:
+        """Keep a part of the budget for the share."""
+        return threshold_split(loss)
+
+    def tally(self, ballots: Ballots) -> IntArray:
+        """Add them up."""
+        return indifferent_by_voter(ballots) if self.by_voter else indifferent_by_record(ballots)
+
+    def rest(self, source: BallotSource) -> BallotSource:
+        """Complete every record by a public coin of its place, where neither side was chosen."""
+        return completed(source)
+
+    def told(self, estimate: Estimate, settings: Settings, share: NoisyShare, voters: int, spent: Epsilon) -> Estimate:
+        """Stretch the preference, and tell the threshold."""
+        return with_threshold(estimate, settings, share)
+
+
+def central_indifference(inner: CentralMechanism[Any, Any]) -> WithSideShare:
+    """Put a central mechanism on completed choices, with a part of its epsilon spent on the share of indifferent ones.
+
+    Theorem. Where the mechanism is epsilon-differentially private for any epsilon, this is too, for the same unit.
+
+    Proof. A record is completed by a public coin of its place, so neighbours stay neighbours; the rest is the theorem
+    of ``WithSideShare``. Stretch and threshold are computed from preference and share (post-processing). The noise that
+    is expected beforehand is that of the mechanism itself: how far it will be stretched is not known then.
+    """
+    return WithSideShare(inner, _IndifferentShare("vlcp" in inner.paradigms))
+
+
 class _Indifference:
     """Whether neither side was chosen in a record that is drawn without looking at the choices."""
 

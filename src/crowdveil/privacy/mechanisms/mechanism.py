@@ -24,8 +24,7 @@ from crowdveil.engines.batches import Tally, add_up
 from crowdveil.estimation.design import Design, PublicDilemmas
 from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.aggregation import LevelSums
-from crowdveil.privacy.mechanisms.reports import R, WireFormat
+from crowdveil.privacy.mechanisms.reports import LevelSums, R, WireFormat
 from crowdveil.privacy.mechanisms.scores import Scoring
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
@@ -72,7 +71,7 @@ class Settings:
     equal_votes: bool = False
     """Every voter counts the same, as in the paper, however noisy the report."""
     robust: float = 0.0
-    """Share of the reports with unbounded noise that is pulled in, at each end of each coordinate (``aggregation``)."""
+    """Share of the reports with unbounded noise that is pulled in, at each end of each coordinate (``reports``)."""
     drawn: bool = False
     """The study's own generator drew the dilemmas, as in a poll: nothing about them is in doubt."""
     design: PublicDilemmas | None = None

@@ -20,9 +20,8 @@ from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.covariances import at_least
 from crowdveil.estimation.design import GRID, Design, public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
-from crowdveil.privacy.mechanisms.reports import check_integers, epsilons_of, random_orders
+from crowdveil.privacy.mechanisms.reports import LevelSums, all_sums, check_integers, epsilons_of, random_orders
 from crowdveil.privacy.mechanisms.scores import Scoring, voter_scores
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.distribution import Coins

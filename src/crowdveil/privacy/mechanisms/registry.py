@@ -10,20 +10,18 @@ from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Unit
 from crowdveil.privacy.mechanisms.about_you import AboutYou
-from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
+from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1, GaussianMean
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
-from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3
-from crowdveil.privacy.mechanisms.algorithm3_choices import Algorithm3Choices
+from crowdveil.privacy.mechanisms.algorithm3 import Algorithm3, Algorithm3Choices
 from crowdveil.privacy.mechanisms.effect_counts import EffectCounts
 from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
-from crowdveil.privacy.mechanisms.gaussian_mean import GaussianMean
 from crowdveil.privacy.mechanisms.group_bits import GroupBits
 from crowdveil.privacy.mechanisms.group_scores import GroupScores
 from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.indifference import (
     REPORTS_ONE_IN,
-    CentralIndifference,
+    central_indifference,
     distributed_indifference,
     threshold_split,
 )
@@ -36,12 +34,11 @@ from crowdveil.privacy.mechanisms.mechanism import (
     Settings,
 )
 from crowdveil.privacy.mechanisms.one_bit import OneBit
-from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse
-from crowdveil.privacy.mechanisms.reliability import CentralReliability, distributed_reliability, reliability_split
+from crowdveil.privacy.mechanisms.randomised_response import OneChoice, RandomisedResponse, ThreeWayResponse
+from crowdveil.privacy.mechanisms.reliability import central_reliability, distributed_reliability, reliability_split
 from crowdveil.privacy.mechanisms.score import ScoreRelease, tells_more_than_choices
 from crowdveil.privacy.mechanisms.shares import split_budget
 from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
-from crowdveil.privacy.mechanisms.three_way_response import ThreeWayResponse
 from crowdveil.study.study import Study
 
 _CENTRAL: list[CentralMechanism[Any, Any]] = [
@@ -147,8 +144,8 @@ def central(name: str, study: Study) -> CentralMechanism[Any, Any]:
 
     Where the study asks one dilemma twice, it tells the reliability of the crowd besides.
     """
-    mechanism = CENTRAL[name] if study.indifference is None else CentralIndifference(CENTRAL[name])
-    return CentralReliability(mechanism) if study.repeat else mechanism
+    mechanism = CENTRAL[name] if study.indifference is None else central_indifference(CENTRAL[name])
+    return central_reliability(mechanism) if study.repeat else mechanism
 
 
 def distributed(name: str, study: Study) -> DistributedMechanism[Any]:

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
@@ -30,13 +30,10 @@ from crowdveil.privacy.mechanisms.mechanism import (
     CentralMechanism,
     DistributedMechanism,
     Estimate,
-    Measurement,
     Settings,
-    measured,
 )
-from crowdveil.privacy.mechanisms.shares import FLIP, STEPS, NoisyShare, noisy_share, split_budget
+from crowdveil.privacy.mechanisms.shares import FLIP, STEPS, NoisyShare, WithSideShare, split_budget
 from crowdveil.privacy.mechanisms.side_bits import WithSideBits
-from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.side_answers import Reliability
 
@@ -133,57 +130,45 @@ def _first(holds: Callable[[float], bool]) -> float:
     return low
 
 
-@dataclass(frozen=True)
-class _Measured(Measurement):
-    """What the mechanism measures, and how many answered alike."""
-
-    alike: int = 0
-    inner: Measurement | None = None
-
-
-class CentralReliability:
-    """A central mechanism, with a part of its epsilon spent on how many answered alike.
-
-    Theorem. Where the mechanism is epsilon-differentially private for any epsilon, this is too, for the same unit; a
-    record, or a choice, is then one dilemma with both of the answers to it.
-
-    Proof. The mechanism sees a voter's records without the second answer, so neighbours stay neighbours, and what it
-    releases with epsilon - epsilon_s is private for them. The noisy count is epsilon_s-differentially private for all
-    that a voter answered. Losses add up.
-    """
-
-    def __init__(self, inner: CentralMechanism[Any, Any]) -> None:
-        self.name, self.title, self.words = inner.name, inner.title, inner.words
-        self.paradigms, self.papers, self.options = inner.paradigms, inner.papers, inner.options
-        self.estimates, self.takes = inner.estimates, inner.takes
-        self._inner = inner
-
-    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
-        """Measure the records, and count who answered alike."""
-        inner = self._inner.measure(source, settings, reliability_split(loss)[0])
-        counted = measured(source, answered_alike)
-        return _Measured(inner.total, counted.voters, counted.records, alike=int(counted.total[0]), inner=inner)
-
-    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
-        """Release the preference, then the count."""
-        assert isinstance(measurement, _Measured)
-        spent, kept = reliability_split(loss)
-        estimate = self._inner.release(cast(Measurement, measurement.inner), settings, spent, noise)
-        voters = measurement.voters
-        share = noisy_share(measurement.alike, voters, voters, kept, noise)
-        return replace(estimate, reliability=counted_reliability(share, voters, kept))
-
-    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
-        """Return the noise of the mechanism with the part of the budget that is left for it."""
-        return self._inner.expected_noise(settings, voters, reliability_split(loss)[0])
-
-
 def reliability_split(loss: Epsilon) -> tuple[Epsilon, Epsilon]:
     """Split a central budget into the parts for the mechanism and for the count."""
     return split_budget(loss, ONE_IN, "a preference and its reliability")
 
 
-@dataclass(frozen=True)
+class _AnsweredAlike:
+    """How many answered alike, of all voters."""
+
+    by_voter = True
+
+    def split(self, loss: Epsilon) -> tuple[Epsilon, Epsilon]:
+        """Keep a part of the budget for the count."""
+        return reliability_split(loss)
+
+    def tally(self, ballots: Ballots) -> IntArray:
+        """Count them."""
+        return answered_alike(ballots)
+
+    def rest(self, source: BallotSource) -> BallotSource:
+        """Return the ballots: the second answer is no record."""
+        return source
+
+    def told(self, estimate: Estimate, settings: Settings, share: NoisyShare, voters: int, spent: Epsilon) -> Estimate:
+        """Tell the reliability."""
+        return replace(estimate, reliability=counted_reliability(share, voters, spent))
+
+
+def central_reliability(inner: CentralMechanism[Any, Any]) -> WithSideShare:
+    """Spend a part of a central mechanism's epsilon on how many answered alike.
+
+    Theorem. Where the mechanism is epsilon-differentially private for any epsilon, this is too, for the same unit; a
+    record, or a choice, is then one dilemma with both of the answers to it.
+
+    Proof. The mechanism sees a voter's records without the second answer, so neighbours stay neighbours, and the count
+    is private for all that a voter answered (``WithSideShare``).
+    """
+    return WithSideShare(inner, _AnsweredAlike())
+
+
 class _Reliability:
     """Whether the voter answered alike."""
 

@@ -18,9 +18,19 @@ from crowdveil.estimation.mean_scores import fit_mean_scores
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
 from crowdveil.estimation.tilted_design import TiltedDesign, moment_count, tilted
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence, unsummed, winsorised, within_reach
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
-from crowdveil.privacy.mechanisms.reports import LARGEST, check_integers, epsilons_of, random_orders
+from crowdveil.privacy.mechanisms.reports import (
+    LARGEST,
+    LevelSums,
+    all_sums,
+    check_integers,
+    epsilons_of,
+    influence,
+    random_orders,
+    unsummed,
+    winsorised,
+    within_reach,
+)
 from crowdveil.privacy.mechanisms.scores import (
     DISAGREEMENT,
     RECORD_CLIP,

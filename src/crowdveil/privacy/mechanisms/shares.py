@@ -1,11 +1,13 @@
-"""One more number beside a preference: the share of a crowd's choices in which neither side was chosen.
+"""One more number beside a preference: a share of a crowd, from a part of the budget or from bits of devices.
 
-Centrally, each unit (a voter, or a record) adds a whole number of steps from 0 to ``STEPS`` to a sum.
+It is the share of choices in which neither side was chosen, or of voters who answered alike. Centrally, each unit (a
+voter, or a record) adds a whole number of steps from 0 to ``STEPS`` to a sum.
 
-Theorem. The sum with noise of density proportional to exp(-epsilon |x| / STEPS) on the integers is
-epsilon-differentially private. Proof. Replacing a unit moves the sum by at most STEPS: Theorem 1 of ``cube_noise``, in
-one dimension. A voter's number is her own share of indifferent choices in steps, rounded down, however many records she
-has; a record's number is 0 or STEPS. The number of units is the same in neighbours.
+Theorem. The sum with noise of density proportional to exp(-epsilon |x| / STEPS) on the integers is epsilon-
+differentially private. Proof. Replacing a unit moves the sum by at most STEPS: Theorem 1 of ``cube_noise``, in one
+dimension. A voter's number is her own share of indifferent choices in steps, rounded down, however many records she
+has; a record's number is 0 or STEPS, and so is that of a voter who answered alike or did not. The number of units is
+the same in neighbours.
 
 On a device, a record is drawn without looking at the choices, and a bit says whether neither side was chosen in it.
 
@@ -19,15 +21,18 @@ two ballots differ by a factor of e^epsilon at most.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.aggregation import influence
+from crowdveil.privacy.mechanisms.mechanism import CentralMechanism, Estimate, Measurement, Settings, measured
+from crowdveil.privacy.mechanisms.reports import influence
 from crowdveil.privacy.noise.coins import Odds
+from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 
 STEPS = 2**20
@@ -54,6 +59,71 @@ def split_budget(loss: Epsilon, one_in: int, between: str) -> tuple[Epsilon, Eps
             f"{Epsilon.of_millionths(LEAST_MICRO * one_in)}"
         )
     return Epsilon.of_millionths(loss.micro - part), Epsilon.of_millionths(part)
+
+
+class ShareQuestion(Protocol):
+    """What the share is of."""
+
+    @property
+    def by_voter(self) -> bool:
+        """Whether voters are the units, or records."""
+
+    def split(self, loss: Epsilon) -> tuple[Epsilon, Epsilon]:
+        """Split a central budget into the parts for the mechanism and for the share."""
+
+    def tally(self, ballots: Ballots) -> IntArray:
+        """Add up the units, in steps."""
+
+    def rest(self, source: BallotSource) -> BallotSource:
+        """Return what the mechanism sees."""
+
+    def told(self, estimate: Estimate, settings: Settings, share: NoisyShare, voters: int, spent: Epsilon) -> Estimate:
+        """Put what the share tells beside the estimate."""
+
+
+@dataclass(frozen=True)
+class _Measured(Measurement):
+    """What the mechanism measures, and the sum of units."""
+
+    units_total: int = 0
+    inner: Measurement | None = None
+
+
+class WithSideShare:
+    """A central mechanism, with a part of its epsilon spent on a share.
+
+    Theorem. Where the mechanism is epsilon-differentially private for any epsilon, and what it sees of neighbours is
+    the same or neighbours, this is epsilon-differentially private too, for the same unit.
+
+    Proof. What the mechanism releases with epsilon - epsilon_s is private for what it sees; the share is
+    epsilon_s-differentially private (above). Losses add up, and what is computed from the two is post-processing.
+    """
+
+    def __init__(self, inner: CentralMechanism[Any, Any], question: ShareQuestion) -> None:
+        self.name, self.title, self.words = inner.name, inner.title, inner.words
+        self.paradigms, self.papers, self.options = inner.paradigms, inner.papers, inner.options
+        self.estimates, self.takes = inner.estimates, inner.takes
+        self._inner = inner
+        self._question = question
+
+    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
+        """Measure what the mechanism sees, and add up the units."""
+        inner = self._inner.measure(self._question.rest(source), settings, self._question.split(loss)[0])
+        counted = measured(source, self._question.tally)
+        return _Measured(inner.total, counted.voters, counted.records, units_total=int(counted.total[0]), inner=inner)
+
+    def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
+        """Release the preference, then the share."""
+        assert isinstance(measurement, _Measured)
+        left, spent = self._question.split(loss)
+        estimate = self._inner.release(cast(Measurement, measurement.inner), settings, left, noise)
+        units = measurement.voters if self._question.by_voter else measurement.records
+        share = noisy_share(measurement.units_total, units, measurement.voters, spent, noise)
+        return self._question.told(estimate, settings, share, measurement.voters, spent)
+
+    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
+        """Return the noise of the mechanism with the part of the budget that is left for it."""
+        return self._inner.expected_noise(settings, voters, self._question.split(loss)[0])
 
 
 def indifferent_by_voter(ballots: Ballots) -> IntArray:

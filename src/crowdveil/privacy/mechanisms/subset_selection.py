@@ -12,9 +12,8 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
-from crowdveil.privacy.mechanisms.aggregation import LevelSums, all_sums, influence
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
-from crowdveil.privacy.mechanisms.reports import IntegerRow, Reports, random_orders
+from crowdveil.privacy.mechanisms.reports import IntegerRow, LevelSums, Reports, all_sums, influence, random_orders
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.distribution import Spread
 from crowdveil.privacy.noise.source import Noise

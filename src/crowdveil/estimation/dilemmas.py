@@ -1,7 +1,11 @@
-"""How the dilemmas of a ballot file vary, beside those that the study's own generator draws. Exact: it protects nobody.
+"""The dilemmas of ballots without their choices: how they vary beside the generator's, and those that all may know.
 
 People choose which dilemmas to answer, sites show some more often than others, and files are filtered. Mechanisms that
-take a file's dilemmas for the generator's are off by what is counted here.
+take a file's dilemmas for the generator's are off by what is counted here, exactly: it protects nobody.
+
+Mechanisms that look at the dilemmas of secret records only through noise take what they expect of them from the study's
+generator, and doubt it. Whoever knows which dilemmas were asked can say so, before any record is looked at: then
+nothing about them is in doubt, and nothing is spent on them.
 """
 
 from __future__ import annotations
@@ -14,9 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray, ValueArray
-from crowdveil.ballots.ballots import Ballots, BallotSource
+from crowdveil.ballots.ballots import Ballots, BallotSource, census
 from crowdveil.engines.batches import map_batches
-from crowdveil.estimation.design import public_design
+from crowdveil.errors import CrowdveilError
+from crowdveil.estimation.design import SAMPLE, PublicDilemmas, public_design
+from crowdveil.study.study import Study
 
 
 @dataclass(frozen=True)
@@ -111,3 +117,60 @@ def _variations(names: Sequence[tuple[str, str]], found: _Counts, drawn: _Counts
         )
         for k, (name, label) in enumerate(names)
     )
+
+
+FEWEST = 100
+"""Fewer dilemmas tell too little of the law that others were drawn by."""
+GENERATOR = "study"
+"""In place of a file: the study's own generator drew the dilemmas."""
+
+
+def oriented(ballots: Ballots) -> tuple[ValueArray, IntArray]:
+    """Split records into public dilemmas (first non-zero entry positive) and secret choices (+1 or -1).
+
+    Byte for byte the same dilemmas for any choices: where a feature does not differ, a turned record would leave a
+    floating-point -0.0, which + 0 makes 0.0.
+    """
+    first = (ballots.differences != 0).argmax(axis=1)
+    choices = np.where(ballots.differences[np.arange(ballots.records), first] < 0, -1, 1)
+    return ballots.differences * choices[:, None].astype(ballots.differences.dtype) + 0, choices
+
+
+def shown_dilemmas(source: BallotSource) -> FloatArray:
+    """Return the dilemmas of ballots, without their choices: some, if they are many."""
+    shown: list[FloatArray] = []
+    kept = 0
+    for ballots in source.batches():
+        shown.append(oriented(ballots)[0][: SAMPLE - kept].astype(np.float64))
+        kept += len(shown[-1])
+        if kept == SAMPLE:
+            break
+    return np.concatenate(shown)
+
+
+def public_dilemmas(given: BallotSource | str, study: Study, dataset: str) -> PublicDilemmas:
+    """Check a design that somebody gives for a data set of a study (named by its fingerprint)."""
+    if isinstance(given, str):
+        if given != GENERATOR:
+            raise CrowdveilError(
+                f"the design is {given!r}: give ballots whose dilemmas are public, or {GENERATOR!r} if the study's own "
+                "generator drew them"
+            )
+        return PublicDilemmas(None, "the study's own generator drew the dilemmas, as whoever released this says")
+    if given.study.feature_names != study.feature_names:
+        raise CrowdveilError(
+            f"the design is of study {given.study.name}, the ballots of {study.name}: give dilemmas of the same study"
+        )
+    counted = census(given)
+    if counted.fingerprint == dataset:
+        raise CrowdveilError(
+            "the design is the ballots themselves, whose dilemmas are protected: give some that everybody may know, "
+            "or, if these are public and only the choices are secret, release with --paradigm alcp"
+        )
+    if counted.records < FEWEST:
+        raise CrowdveilError(f"the design has {counted.records} dilemmas: give at least {FEWEST}")
+    differences = shown_dilemmas(given)
+    if not (differences != 0).any():
+        raise CrowdveilError("the design has no dilemma in which anything differs: give those that were asked")
+    words = f"{len(differences)} public dilemmas were given in place of the study's own"
+    return PublicDilemmas(differences, words)

@@ -1,3 +1,5 @@
+""""""
+
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -11,9 +13,9 @@ from scipy.stats import norm
 from tests.estimation.likelihood import gradient, log_likelihood
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.estimation import unbounded
+from crowdveil.estimation import society
 from crowdveil.estimation.l1_ball import fit_in_ball
-from crowdveil.estimation.unbounded import fit_unbounded, separable_by_program
+from crowdveil.estimation.society import fit_unbounded, separable_by_program
 
 
 def separable_by_enumeration(records: np.ndarray) -> bool:
@@ -63,7 +65,7 @@ def test_the_program_agrees_with_enumeration(records):
 
 def test_separation_on_the_boundary_is_left_to_the_program(monkeypatch):
     asked = []
-    monkeypatch.setattr(unbounded, "separable_by_program", lambda records: asked.append(records) or True)
+    monkeypatch.setattr(society, "separable_by_program", lambda records: asked.append(records) or True)
     quasi = np.array([[1.0, 0.0], [-1.0, 0.0], [0.5, 1.0]])
     assert not fit_one(quasi)[1]
     assert len(asked) == 1
