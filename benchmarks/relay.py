@@ -29,7 +29,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from crowdveil.ballots.ballots import concatenate
-from crowdveil.client.connection import Connection
+from crowdveil.client.client import Connection
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.exact_noise import BulkNoise

@@ -18,9 +18,9 @@ import numpy as np
 
 from crowdveil.client import Client, Poll, Refusal
 from crowdveil.errors import CrowdveilError
-from crowdveil.protocol.ballot import NEITHER
 from crowdveil.protocol.polls import Entry, State
 from crowdveil.protocol.questions import Answer, Question, QuestionKind
+from crowdveil.protocol.submission import NEITHER
 from crowdveil.sources.simulated import TAU
 from crowdveil.study.study import Dilemma
 

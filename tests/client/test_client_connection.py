@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from crowdveil.client import Client, Refusal, Submission, Unreachable
-from crowdveil.client.connection import TRIES
+from crowdveil.client.client import TRIES
 from crowdveil.errors import CrowdveilError
 
 VOTE = Submission("kidney", "report", "A" * 22, b'{"values":[9007199254740993]}')

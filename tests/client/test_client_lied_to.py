@@ -12,9 +12,9 @@ import pytest
 
 from crowdveil.client import Client
 from crowdveil.errors import CrowdveilError
-from crowdveil.protocol.ballot import read_session, write_session
 from crowdveil.protocol.description import describe_poll
 from crowdveil.protocol.polls import State
+from crowdveil.protocol.submission import read_session, write_session
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_session

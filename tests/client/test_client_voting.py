@@ -22,10 +22,9 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.privacy.noise.coins import Coin
 from crowdveil.privacy.noise.exact_noise import BulkNoise
-from crowdveil.protocol.ballot import read_session, write_session
 from crowdveil.protocol.description import describe_poll, read_poll
 from crowdveil.protocol.polls import State
-from crowdveil.protocol.submission import report_id
+from crowdveil.protocol.submission import read_session, report_id, write_session
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.simulated_voters import find_poll, send_crowd, tokens_of_links

@@ -15,7 +15,7 @@ from crowdveil.client.voting import make_submission
 from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.noise.exact_noise import BulkNoise
-from crowdveil.protocol.ballot import (
+from crowdveil.protocol.submission import (
     Repeat,
     check_ballot,
     mirrored,

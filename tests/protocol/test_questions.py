@@ -4,9 +4,9 @@ import pytest
 from tests.kinds_of_question import CHECK, NOISY, NUMBER, SCALE, SEVERAL, TEXT
 
 from crowdveil.errors import CrowdveilError, Refusal
-from crowdveil.protocol.ballot import check_about, exact_answers
 from crowdveil.protocol.description import describe_poll, read_poll
 from crowdveil.protocol.polls import State
+from crowdveil.protocol.submission import check_about, exact_answers
 from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
 
 CENTRAL = {"name": "p", "study": "kidney", "paradigm": "vlcp"}

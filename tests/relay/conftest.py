@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from tests.databases import address, new_address, postgres
 from tests.service.voters import reports
 
-from crowdveil.client.connection import Connection
+from crowdveil.client.client import Connection
 from crowdveil.protocol.relay import configuration_of
 from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.relay.app import Relay, create_relay_app

@@ -20,7 +20,7 @@ from tests.relay.processes import Program
 from tests.service.voters import reports
 from tests.statistics.tables import write_table
 
-from crowdveil.client.connection import Connection
+from crowdveil.client.client import Connection
 from crowdveil.protocol.relay import KeyConfiguration
 from crowdveil.protocol.submission import new_token
 from crowdveil.relay import schema as relay_schema

@@ -18,7 +18,7 @@ from tests.relay.links import Evidence, Sender, files_of, find_links, rows_of
 from tests.service.voters import reports
 from tests.statistics.tables import write_table
 
-from crowdveil.client.connection import Connection
+from crowdveil.client.client import Connection
 from crowdveil.protocol.submission import new_token, report_id
 from crowdveil.relay import schema as relay_schema
 from crowdveil.relay import store as relay_store

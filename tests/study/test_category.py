@@ -12,7 +12,7 @@ import pytest
 from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError
-from crowdveil.protocol.ballot import check_ballot, read_session, write_ballot, write_session
+from crowdveil.protocol.submission import check_ballot, read_session, write_ballot, write_session
 from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study

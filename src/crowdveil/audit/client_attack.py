@@ -33,8 +33,8 @@ from crowdveil.client.voting import Choose
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import GREATEST
 from crowdveil.privacy.guarantee import paradigm
-from crowdveil.protocol.ballot import SIDES
 from crowdveil.protocol.polls import Poll
+from crowdveil.protocol.submission import SIDES
 from crowdveil.study.study import Alternative, Dilemma, Study
 
 PATIENCE = 60

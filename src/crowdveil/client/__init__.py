@@ -1,7 +1,6 @@
 """A study's website, from a program: ask the crowd, or take part as a voter who trusts nobody."""
 
-from crowdveil.client.client import Client, VoterReceipt
-from crowdveil.client.connection import Unreachable
+from crowdveil.client.client import Client, Unreachable, VoterReceipt
 from crowdveil.errors import Refusal
 from crowdveil.protocol.decisions import RemoteDecision
 from crowdveil.protocol.polls import Level, Poll, PollSummary

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import httpx
 
-from crowdveil.client.connection import Connection, Unreachable
+from crowdveil.client.client import Connection, Unreachable
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.voters_page import SocialPreview, origin_of, voters_page
 

@@ -19,13 +19,12 @@ from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import distributed
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.protocol.ballot import Repeat, answers, exact_answers, write_ballot
 from crowdveil.protocol.description import check_mechanism
 from crowdveil.protocol.polls import Level, Poll
 from crowdveil.protocol.questions import Answer, Question
 from crowdveil.protocol.relay import configuration_of
 from crowdveil.protocol.report import write_reports
-from crowdveil.protocol.submission import Kind, Submission
+from crowdveil.protocol.submission import Kind, Repeat, Submission, exact_answers, possible_choices, write_ballot
 from crowdveil.study.study import Dilemma
 
 Choose = Callable[[Dilemma], str]
@@ -53,8 +52,8 @@ def make_submission(
         how_many = "one second answer" if poll.study.repeat else "no second answer"
         raise CrowdveilError(f"a ballot of study {poll.study.name} has {how_many}")
     for choice in [*choices, *([] if repeat is None else [repeat.chosen])]:
-        if choice not in answers(poll.study):
-            allowed = " or ".join(map(repr, answers(poll.study)))
+        if choice not in possible_choices(poll.study):
+            allowed = " or ".join(map(repr, possible_choices(poll.study)))
             raise CrowdveilError(f"a voter chose {choice!r}: choose {allowed}")
     if not poll.distributed:
         ballot = write_ballot(poll.study, dilemmas, choices, exact, repeat)

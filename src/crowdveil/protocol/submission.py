@@ -1,7 +1,8 @@
-"""A submission: what one voter's device hands to the server, under a token that lets it count once.
+"""What one voter's device hands to the server, under a token that lets it count once: a ballot or a report.
 
-In a distributed poll it is a report, with the noise in it already; in a central poll a ballot, for a trusted host.
-The server keeps the id that follows from a token, never the token itself.
+In a distributed poll it is a report, with the noise in it already; in a central poll a ballot, for a trusted host: the
+session's dilemmas with the choices made in them, and what a voter said of herself. The server keeps the id that follows
+from a token, never the token itself.
 """
 
 from __future__ import annotations
@@ -9,13 +10,29 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any, TypeVar
+
+import numpy as np
+
+from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.protocol.polls import Poll
+from crowdveil.protocol.questions import Answer, Question
+from crowdveil.study.drawing import count_repeats, has_plenty, never_shown
+from crowdveil.study.features import Feature
+from crowdveil.study.study import Dilemma, Study
 
 TOKEN_HEADER = "Crowdveil-Ballot"
 """The HTTP header that carries a ballot token."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
+T = TypeVar("T")
+BALLOT_FORMAT = "crowdveil ballot 1"
+SIDES = ("left", "right")
+NEITHER = "neither"
+"""The choice of those who would treat both sides equally, in a study that allows it."""
 
 
 class Kind(StrEnum):
@@ -69,3 +86,184 @@ def is_token(text: str) -> bool:
 def report_id(token: str) -> str:
     """Return the id under which the submission of a token is stored, from which nobody gets back to the token."""
     return hashlib.sha256(f"crowdveil report {token}".encode("ascii")).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """The second answer to a dilemma, in a study that asks one twice."""
+
+    place: int
+    """Of the dilemma among those of the session, from 0."""
+    chosen: str
+    """The side that was chosen as it was then shown, mirrored; or neither."""
+
+
+def repeatable(study: Study) -> int:
+    """Return how many dilemmas may be asked again: the first half of them, so that the repeat is some way off.
+
+    The voter's own device draws which, each with the same probability and without asking anybody, and asks it once
+    more after the last dilemma, with its sides swapped. A server never shows a dilemma twice.
+    """
+    return -(-study.drawing.dilemmas // 2)
+
+
+def mirrored(dilemma: Dilemma) -> Dilemma:
+    """Swap the sides of a dilemma."""
+    left, right = dilemma.alternatives
+    return Dilemma((replace(right, name=left.name), replace(left, name=right.name)))
+
+
+def possible_choices(study: Study) -> tuple[str, ...]:
+    """Return all that may be chosen in a dilemma of a study."""
+    return SIDES if study.indifference is None else (*SIDES, NEITHER)
+
+
+def write_session(dilemmas: Iterable[Dilemma]) -> dict[str, Any]:
+    """Write drawn dilemmas as plain data: each side a value for every feature, in the study's order."""
+    return {"dilemmas": [_sides(dilemma) for dilemma in dilemmas]}
+
+
+def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
+    """Read the dilemmas that a server drew, and refuse what the study cannot show.
+
+    Their number must be the study's, every value one that it shows, and no dilemma may come twice (on either side)
+    where the study has plenty of them: many noisy choices in one dilemma would tell what its voter chose.
+    """
+    try:
+        shown = [
+            [dict(zip(study.feature_names, pair[side], strict=True)) for side in SIDES] for pair in data["dilemmas"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CrowdveilError(f"the server's dilemmas cannot be read: {type(error).__name__} {error}") from None
+    if len(shown) != study.drawing.dilemmas:
+        raise CrowdveilError(
+            f"the server drew {len(shown)} dilemmas, a ballot of study {study.name} has {study.drawing.dilemmas}; "
+            "do not vote in this poll"
+        )
+    dilemmas = [
+        Dilemma(tuple(study.alternative(values, side) for side, values in zip(SIDES, pair, strict=True)))
+        for pair in shown
+    ]
+    for alternative in (alternative for dilemma in dilemmas for alternative in dilemma.alternatives):
+        if impossible := never_shown(study, alternative):
+            raise CrowdveilError(
+                f"the server shows {impossible}, which study {study.name} never shows; do not vote in this poll"
+            )
+    if has_plenty(study) and count_repeats(dilemmas):
+        raise CrowdveilError(
+            f"the server shows a dilemma of study {study.name} more than once, which would tell more of a voter than "
+            "is promised; do not vote in this poll"
+        )
+    return dilemmas
+
+
+def write_ballot(
+    study: Study,
+    dilemmas: Sequence[Dilemma],
+    choices: Sequence[str],
+    about: Mapping[str, Answer],
+    repeat: Repeat | None = None,
+) -> dict[str, Any]:
+    """Write what was chosen in which dilemma, exactly, for a host who is trusted with it."""
+    records: list[dict[str, Any]] = [
+        {**_sides(dilemma), "chosen": choice} for dilemma, choice in zip(dilemmas, choices, strict=True)
+    ]
+    if repeat is not None:
+        again = _sides(mirrored(dilemmas[repeat.place]))
+        records.append({**again, "chosen": repeat.chosen, "repeats": repeat.place})
+    return {"format": BALLOT_FORMAT, "study": study.fingerprint, "records": records, "about": dict(about)}
+
+
+def check_ballot(body: Mapping[str, Any], study: Study) -> None:
+    """Refuse a ballot (without its ``about``) that no voter of this study could have cast."""
+    if set(body) != {"format", "study", "records"} or body["format"] != BALLOT_FORMAT:
+        raise Refusal(Reason.MALFORMED, f"a ballot is an object with format ({BALLOT_FORMAT!r}), study and records")
+    if body["study"] != study.fingerprint:
+        raise Refusal(Reason.WRONG_STUDY, f"the ballot is about another study than {study.name}: load it again")
+    records = body["records"]
+    least, most = 1 + study.repeat, study.answers
+    if not isinstance(records, list):
+        raise Refusal(Reason.MALFORMED, "records must be a list")
+    if not least <= len(records) <= most:
+        raise Refusal(Reason.WRONG_SIZE, f"a ballot of this study has {least} to {most} records, got {len(records)}")
+    if study.repeat:
+        *records, again = records
+        _check_repeat(again, records, study)
+    for record in records:
+        _check_record(record, study)
+
+
+def split_repeat(records: Sequence[Mapping[str, Any]]) -> tuple[Sequence[Mapping[str, Any]], bool | None]:
+    """Take the second answer from a ballot's records, and tell whether it is like the first; None if there is none."""
+    if "repeats" not in records[-1]:
+        return records, None
+    first, second = records[records[-1]["repeats"]]["chosen"], records[-1]["chosen"]
+    return records[:-1], (first == second) if NEITHER in (first, second) else first != second
+
+
+def exact_answers(given: Mapping[str, Any], poll: Poll) -> dict[str, Answer]:
+    """Return what leaves a device of its voter's answers about herself, before noise; refuse what is no answer."""
+    return {question.id: _told(question, question.exact, answer) for question, answer in _asked(given, poll)}
+
+
+def check_about(given: Any, poll: Poll) -> None:
+    """Refuse answers to about-you questions that no honest device of this poll sends."""
+    for question, answer in _asked(given, poll):
+        _told(question, question.check_noisy if poll.distributed else question.check_exact, answer)
+
+
+def _asked(given: Any, poll: Poll) -> list[tuple[Question, Any]]:
+    """Return each answer with its question, if all are asked and none is missing that has to be answered."""
+    asked = {question.id: question for question in poll.sent_questions}
+    if not isinstance(given, Mapping) or any(name not in asked for name in given):
+        known = ", ".join(asked) or "none"
+        raise Refusal(Reason.WRONG_ABOUT, f"about must be an object with some of the poll's questions: {known}")
+    for question in asked.values():
+        if question.required and question.id not in given:
+            raise Refusal(Reason.WRONG_ABOUT, f"question {question.id} has to be answered")
+    return [(asked[name], answer) for name, answer in given.items()]
+
+
+def _told(question: Question, check: Callable[[Any], T], answer: Any) -> T:
+    try:
+        return check(answer)
+    except ValueError as error:
+        raise Refusal(Reason.WRONG_ABOUT, f"the answer to question {question.id} {error}") from None
+
+
+def _sides(dilemma: Dilemma) -> dict[str, list[float]]:
+    return {alternative.name: list(alternative.values) for alternative in dilemma.alternatives}
+
+
+def _check_record(record: Any, study: Study) -> None:
+    if not isinstance(record, dict) or set(record) != {*SIDES, "chosen"}:
+        raise Refusal(Reason.MALFORMED, "a record is an object with left, right and chosen")
+    if record["chosen"] not in possible_choices(study):
+        raise Refusal(Reason.MALFORMED, f"chosen must be {' or '.join(possible_choices(study))}")
+    for side in SIDES:
+        if not isinstance(record[side], list) or len(record[side]) != study.dimension:
+            raise Refusal(Reason.WRONG_SIZE, f"left and right must have {study.dimension} numbers each")
+        for value, feature in zip(record[side], study.features, strict=True):
+            _check_value(value, feature)
+        if wrong := study.first_without_level(np.array([record[side]], np.float64)):
+            raise Refusal(Reason.OUT_OF_RANGE, f"{wrong[1].name} must be exactly one of its levels")
+
+
+def _check_repeat(again: Any, records: Sequence[Any], study: Study) -> None:
+    """Refuse a second answer that is not to one of the first half of the dilemmas, with its sides swapped."""
+    if not isinstance(again, dict) or "repeats" not in again:
+        raise Refusal(Reason.MALFORMED, "the last record of this study must be a second answer, with repeats")
+    place = again["repeats"]
+    if type(place) is not int or not 0 <= place < min(repeatable(study), len(records)):
+        raise Refusal(Reason.OUT_OF_RANGE, f"repeats must be the place of one of the first {repeatable(study)} records")
+    _check_record({key: value for key, value in again.items() if key != "repeats"}, study)
+    first = records[place]
+    if not isinstance(first, dict) or (again["left"], again["right"]) != (first.get("right"), first.get("left")):
+        raise Refusal(Reason.MALFORMED, "the dilemma that is asked twice must have its sides swapped the second time")
+
+
+def _check_value(value: Any, feature: Feature) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Refusal(Reason.MALFORMED, f"{feature.name} must be a number")
+    if not feature.low <= value <= feature.high:
+        raise Refusal(Reason.OUT_OF_RANGE, f"{feature.name} must be from {feature.low:g} to {feature.high:g}")

@@ -20,7 +20,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.cors import CORSMiddleware
 
-from crowdveil.client.connection import Connection, Unreachable
+from crowdveil.client.client import Connection, Unreachable
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.relay import SEALED_LENGTH, SEALED_TYPE

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from urllib.parse import quote
 
-from crowdveil.client.connection import Connection, Unreachable
+from crowdveil.client.client import Connection, Unreachable
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.description import read_poll
 from crowdveil.protocol.polls import State

@@ -12,9 +12,8 @@ from tests.service.emptying import empty
 
 from crowdveil.client.voting import make_submission
 from crowdveil.privacy.noise.exact_noise import BulkNoise
-from crowdveil.protocol.ballot import read_session
 from crowdveil.protocol.description import read_poll
-from crowdveil.protocol.submission import new_token
+from crowdveil.protocol.submission import new_token, read_session
 from crowdveil.service.app import create_app
 from crowdveil.service.poll_file import poll_from_dict
 from crowdveil.service.service import Service

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from crowdveil.errors import CrowdveilError, Reason, Refusal
-from crowdveil.protocol.ballot import write_session
 from crowdveil.protocol.description import describe_poll
 from crowdveil.protocol.polls import PollSummary
 from crowdveil.protocol.relay import describe_relay
+from crowdveil.protocol.submission import write_session
 from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import Health, PollDescription, PollList, Session, Words
 from crowdveil.service.poll import HostedPoll

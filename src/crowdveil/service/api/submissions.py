@@ -18,7 +18,6 @@ from starlette.concurrency import run_in_threadpool
 
 from crowdveil.errors import Reason, Refusal
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.protocol.ballot import check_about, check_ballot
 from crowdveil.protocol.relay import (
     DIGEST_HEADER,
     SEALED_TYPE,
@@ -30,7 +29,16 @@ from crowdveil.protocol.relay import (
     sealed_digest,
 )
 from crowdveil.protocol.report import check_report, refusals
-from crowdveil.protocol.submission import TOKEN_HEADER, Kind, Receipt, Status, is_token, report_id
+from crowdveil.protocol.submission import (
+    TOKEN_HEADER,
+    Kind,
+    Receipt,
+    Status,
+    check_about,
+    check_ballot,
+    is_token,
+    report_id,
+)
 from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import BallotBody, BatchAcknowledgement, Participation, ReportBody
 from crowdveil.service.api.polls import poll_named

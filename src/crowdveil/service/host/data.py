@@ -21,8 +21,8 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import mechanism_words
 from crowdveil.pages.reading import one_line
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.protocol.ballot import answers
 from crowdveil.protocol.questions import MOST_LETTERS, WITH_NUMBERS, Answer, Question, QuestionKind, host_words
+from crowdveil.protocol.submission import possible_choices
 from crowdveil.service.host.request import HostRequest, Missing, attachment
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.store import Store
@@ -265,7 +265,7 @@ def _variables(poll: HostedPoll) -> list[Variable]:
         Variable("day", "The day on which it arrived (UTC)", "date", note="nothing finer is kept"),
         Variable("epsilon", "Epsilon: the level of privacy that the voter chose", "number"),
         Variable("records", "How many records the report is of", "number"),
-        Variable("chosen", "Which outcome the voter chose", "text", {one: one for one in answers(poll.study)}),
+        Variable("chosen", "Which outcome the voter chose", "text", {one: one for one in possible_choices(poll.study)}),
         Variable("repeat", "Whether it is the second answer to a dilemma, mirrored", "number", {"0": "no", "1": "yes"}),
         Variable("alike", "Whether a dilemma was answered alike twice, perhaps turned over", "number", _BIT),
         Variable("indifferent", "Whether neither side was chosen, perhaps turned over", "number", _BIT),

@@ -19,10 +19,9 @@ from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.ballots.columns import Categories, dilemmas_between
 from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.protocol.ballot import split_repeat
 from crowdveil.protocol.polls import Entry, State
 from crowdveil.protocol.questions import Answer
-from crowdveil.protocol.submission import Status, new_token, report_id
+from crowdveil.protocol.submission import Status, new_token, report_id, split_repeat
 from crowdveil.service.poll import HostedPoll, group_labels, group_of, grouping_questions
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import ROWS_AT_ONCE, Database, rows_among, rows_at_once
