@@ -17,7 +17,7 @@ import numpy as np
 
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.record_axes import record_axes
-from crowdveil.evaluation.toolkit.accuracy import mean
+from crowdveil.evaluation.toolkit.scores import mean
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.one_bit import BitReports

@@ -21,10 +21,10 @@ from crowdveil.estimation.society import Preferences as Preferences
 from crowdveil.estimation.society import Society as Society
 from crowdveil.estimation.society import fit_voters as fit_voters
 from crowdveil.estimation.society import society as society
-from crowdveil.evaluation.alignment.align import Alignment as Alignment
-from crowdveil.evaluation.alignment.align import align as align
-from crowdveil.evaluation.scorecard.evaluate import Evaluation as Evaluation
-from crowdveil.evaluation.scorecard.evaluate import evaluate as evaluate
+from crowdveil.evaluation.alignment import Alignment as Alignment
+from crowdveil.evaluation.alignment import align as align
+from crowdveil.evaluation.scorecard import Evaluation as Evaluation
+from crowdveil.evaluation.scorecard import evaluate as evaluate
 from crowdveil.privacy.epsilon import Epsilon as Epsilon
 from crowdveil.privacy.epsilon import Epsilons as Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS as PARADIGMS

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdveil.errors import CrowdveilError, path_of
-from crowdveil.files import check_writable, replacing, write_text
+from crowdveil.files import check_picture, check_writable, replacing, write_text
 from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.releases import EFFECTS_FORMAT, Publication, check_exact, checked_content, read_json, study_of
 from crowdveil.study.factors import Factor
@@ -297,13 +297,6 @@ def check_table(path: Path) -> None:
     """Refuse a table that could not be written there, or whose kind is not known."""
     if path.suffix not in TABLES:
         raise CrowdveilError(f"the table {path} must end in {' or '.join(TABLES)}")
-    check_writable(path)
-
-
-def check_picture(path: Path) -> None:
-    """Refuse a picture that could not be written there, or whose kind is not known."""
-    if path.suffix not in (".png", ".svg"):
-        raise CrowdveilError(f"the picture {path} must end in .png or .svg")
     check_writable(path)
 
 

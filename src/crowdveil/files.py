@@ -11,6 +11,8 @@ from pathlib import Path
 
 from crowdveil.errors import CrowdveilError
 
+PICTURES = (".png", ".svg")
+
 
 def check_writable(path: Path) -> None:
     """Refuse early what could not be written later."""
@@ -20,6 +22,13 @@ def check_writable(path: Path) -> None:
         raise CrowdveilError(f"cannot write {path}: there is no directory {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise CrowdveilError(f"cannot write {path}: the directory {path.parent} does not allow it")
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a picture that could not be written there, or whose kind is not known."""
+    if path.suffix not in PICTURES:
+        raise CrowdveilError(f"the picture {path} must end in {' or '.join(PICTURES)}")
+    check_writable(path)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.evaluation.alignment.chat_server import chat_server
+from tests.evaluation.chat_server import chat_server
 from tests.program import answer, crowdveil, refused
 
 from crowdveil.ballots.file import write_ballots

@@ -8,8 +8,8 @@ import pytest
 from tests.program import answer, crowdveil, refused
 
 from crowdveil.ballots.file import write_ballots
-from crowdveil.evaluation.comparison import compare
-from crowdveil.evaluation.comparison.runs import collect
+from crowdveil.evaluation import comparison
+from crowdveil.evaluation.comparison_runs import collect
 from crowdveil.sources.simulated import synthetic_crowd
 
 SMALL = ["compare", "--voters", "8", "--records", "4", "--features", "2", "--crowds", "2"]
@@ -27,7 +27,7 @@ def ballots(tmp_path_factory):
 def in_this_process(monkeypatch):
     """Processes are tested with the comparison itself."""
     monkeypatch.setattr(
-        compare, "carry_out", lambda runs, workers, tell: collect(pl.concat([run.measure(range(1)) for run in runs]))
+        comparison, "carry_out", lambda runs, workers, tell: collect(pl.concat([run.measure(range(1)) for run in runs]))
     )
 
 
@@ -57,7 +57,7 @@ def test_only_what_is_asked_for_is_measured(monkeypatch):
         measured.extend(task.entry.epsilon for task in runs[0].tasks)
         return collect(pl.concat([run.measure(range(1)) for run in runs]))
 
-    monkeypatch.setattr(compare, "carry_out", watched)
+    monkeypatch.setattr(comparison, "carry_out", watched)
     assert "epsilon_needed" not in answer(*SMALL, "--epsilon", "0.5", "--paradigm", "rlcp")
     assert set(map(str, measured)) == {"0.5"}
     measured.clear()

@@ -15,8 +15,8 @@ from crowdveil.errors import CrowdveilError
 ASKING = "Asking a model"
 
 if TYPE_CHECKING:
-    from crowdveil.evaluation.alignment.align import Agreement, Alignment, ModelAlignment
-    from crowdveil.evaluation.alignment.asking import Ask
+    from crowdveil.evaluation.alignment import Agreement, Alignment, ModelAlignment
+    from crowdveil.evaluation.asking import Ask
 
 
 def align(
@@ -73,10 +73,9 @@ def align(
     Example: `crowdveil align mm.json --ask http://localhost:11434/v1 --model llama3 --transcript llama3.jsonl`, or
     `crowdveil align mm.json --answers models.csv --dilemmas SharedResponses.csv --picture align.svg`
     """
-    from crowdveil.evaluation.alignment.align import align as compare
-    from crowdveil.evaluation.alignment.asking import ask_model
-    from crowdveil.evaluation.toolkit.drawing import check_picture
-    from crowdveil.files import check_writable
+    from crowdveil.evaluation.alignment import align as compare
+    from crowdveil.evaluation.asking import ask_model
+    from crowdveil.files import check_picture
     from crowdveil.releases import read_release
     from crowdveil.sources.model_answers import read_answers
 
@@ -89,7 +88,6 @@ def align(
         raise CrowdveilError("--ask and --ask-command need --model NAME and --transcript FILE, and only they do")
     if picture is not None:
         check_picture(picture)
-        check_writable(picture)
     release = read_release(release_path, allow_experiment=allow_experiment)
     files = list(answers or [])
     if transcript is not None and model is not None:
@@ -114,7 +112,7 @@ def align(
 
 
 def _endpoint(url: str | None, command: str | None, model: str, timeout: float, key_from: str) -> Ask:
-    from crowdveil.evaluation.alignment.endpoints import ChatEndpoint, Program
+    from crowdveil.evaluation.asking import ChatEndpoint, Program
 
     if url is not None:
         return ChatEndpoint(url, model, os.environ.get(key_from), timeout)

@@ -15,8 +15,8 @@ from crowdveil.privacy.guarantee import PARADIGMS, Paradigm, Place
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 
 if TYPE_CHECKING:
-    from crowdveil.evaluation.comparison.compare import Comparison
-    from crowdveil.evaluation.comparison.sources import Source
+    from crowdveil.evaluation.comparison import Comparison
+    from crowdveil.evaluation.comparison_runs import Population
 
 VOTERS, RECORDS, FEATURES = 50, 100, 10
 CROWDS, SPLITS = 40, 8
@@ -82,23 +82,19 @@ def compare(
 
     Example: `crowdveil compare --voters 50 --records 100 --features 10 --epsilon 0.1,0.3,1 --plot compare.svg`
     """
-    from crowdveil.evaluation.comparison.compare import Order
-    from crowdveil.evaluation.comparison.compare import compare as run_comparison
-    from crowdveil.evaluation.comparison.picture import picture
-    from crowdveil.evaluation.toolkit.drawing import SUFFIXES
-    from crowdveil.files import check_writable, replacing
+    from crowdveil.evaluation.comparison import Order
+    from crowdveil.evaluation.comparison import compare as run_comparison
+    from crowdveil.files import check_picture
 
     if plot is not None:
-        if plot.suffix not in SUFFIXES:
-            raise CrowdveilError(f"--plot is {plot}: its name must end in {' or '.join(SUFFIXES)}")
+        check_picture(plot)
         if personal:
             raise CrowdveilError("personal epsilons are one point, not a curve: leave out --plot, or give --epsilon")
-        check_writable(plot)
     if personal and epsilon is not None:
         raise CrowdveilError("--personal and --epsilon exclude each other: give one of them")
-    source, number = _source(ballots, voters, records, features, crowds, splits)
+    population, number = _population(ballots, voters, records, features, crowds, splits)
     order = Order(
-        source=source,
+        population=population,
         paradigms=_paradigms(paradigm, personal),
         epsilons=() if personal else _epsilons(EPSILONS if epsilon is None else epsilon),
         number=number,
@@ -111,21 +107,20 @@ def compare(
     )
     made = run_comparison(order, lambda task, total: progress(task, total, "crowds"))
     if plot is not None:
-        with replacing(plot) as unfinished:
-            unfinished.write_bytes(picture(made, plot.suffix))
+        made.picture(plot)
     data = {**made.as_dict(), **({} if plot is None else {"plot": str(plot)})}
     show(data, as_json, lambda: _print(made, plot))
 
 
-def _source(
+def _population(
     ballots: Path | None,
     voters: int | None,
     records: int | None,
     features: int | None,
     crowds: int | None,
     splits: int | None,
-) -> tuple[Source, int]:
-    from crowdveil.evaluation.comparison.sources import of_file, synthetic
+) -> tuple[Population, int]:
+    from crowdveil.evaluation.comparison_runs import of_file, synthetic
 
     if ballots is None:
         if splits is not None:
@@ -151,10 +146,10 @@ def _paradigms(text: str | None, personal: bool) -> tuple[Paradigm, ...]:
 
 
 def _print(made: Comparison, plot: Path | None) -> None:
-    source = made.order.source
-    say(bold(source.describe(made.order.number)))
-    for entry in source.baselines:
-        say(f"no privacy, {entry.mechanism}: {source.quality} {made.quality(entry)}")
+    population = made.order.population
+    say(bold(population.describe(made.order.number)))
+    for entry in population.baselines:
+        say(f"no privacy, {entry.mechanism}: {population.quality} {made.quality(entry)}")
     for paradigm in made.order.paradigms:
         _table(made, paradigm).print()
     if made.order.relay:
@@ -167,15 +162,15 @@ def _print(made: Comparison, plot: Path | None) -> None:
         _print_voters_needed(made)
     if plot is not None:
         say(f"\nWrote {plot}")
-    if source.quality == "predicted":
+    if population.quality == "predicted":
         tell("These shares are exact: they protect nobody. Do not publish them.")
 
 
 def _table(made: Comparison, paradigm: Paradigm) -> Table:
     from crowdveil.pages.plain_words import protected_words, trusted_words
 
-    quality = made.order.source.quality
-    base = made.order.source.baselines[0].mechanism
+    quality = made.order.population.quality
+    base = made.order.population.baselines[0].mechanism
     title = f"\n{paradigm.name}: {protected_words(paradigm)} protected, {trusted_words(paradigm)} trusted"
     rows = Table(title, "mechanism", "epsilon", quality, f"of {base} [95 %]", "squared error", numbers=4)
     for contender in made.shown:
@@ -193,8 +188,8 @@ def _table(made: Comparison, paradigm: Paradigm) -> Table:
 
 
 def _relayed(made: Comparison) -> Table:
-    quality = made.order.source.quality
-    base = made.order.source.baselines[0].mechanism
+    quality = made.order.population.quality
+    base = made.order.population.baselines[0].mechanism
     title = "\nvldp through a relay: voters protected, nobody trusted, if host and relay keep apart what they know"
     rows = Table(title, "mechanism", "epsilon", "each report", quality, f"of {base} [95 %]", numbers=4)
     for contender in made.shown:
@@ -222,7 +217,7 @@ def _calibration(made: Comparison) -> Table:
         numbers=5,
     )
     private = dict.fromkeys(contender.entry for contender in made.shown)
-    for entry in (*made.order.source.baselines, *private):
+    for entry in (*made.order.population.baselines, *private):
         votes = "equal votes" if entry.equal_votes else "weighted votes"
         level = "no privacy" if entry not in private else votes if entry.epsilon is None else str(entry.epsilon)
         found = made.calibration(entry)
@@ -233,7 +228,7 @@ def _calibration(made: Comparison) -> Table:
 
 
 def _print_epsilon_needed(made: Comparison) -> None:
-    base = made.order.source.baselines[0].mechanism
+    base = made.order.population.baselines[0].mechanism
     shares = ("80%", "90%", "95%")
     rows = Table(f"\nSmallest epsilon for a share of {base}", "paradigm", "choice", "mechanism", *shares, numbers=3)
     for found in made.epsilon_needed():
@@ -244,7 +239,7 @@ def _print_epsilon_needed(made: Comparison) -> None:
 
 
 def _print_voters_needed(made: Comparison) -> None:
-    base = made.order.source.baselines[0].mechanism
+    base = made.order.population.baselines[0].mechanism
     rows = Table(f"\nVoters needed for 95 % of {base}", "paradigm", "choice", "epsilon", "voters", numbers=2)
     for needed in made.voters_needed:
         number = f"more than {needed.simulated_up_to}" if needed.voters is None else str(needed.voters)

@@ -83,9 +83,9 @@ def effects(
 
     Of a release of preferences (JSON), the effects that it implies are shown; nothing is spent.
     """
-    from crowdveil.effect_release import check_picture, check_table
+    from crowdveil.effect_release import check_table
     from crowdveil.engines.engine import chosen_engine
-    from crowdveil.files import check_writable
+    from crowdveil.files import check_picture, check_writable
     from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.publish.effects import exact_effects, experimental_effects, publish_effects
     from crowdveil.publish.effects_request import preview_effects, read_weights

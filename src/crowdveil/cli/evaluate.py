@@ -13,7 +13,7 @@ from crowdveil.cli.inputs import BallotPath, watched_ballots
 from crowdveil.cli.terminal import WIDTH, AsJson, Table, bold, say, show, tell
 
 if TYPE_CHECKING:
-    from crowdveil.evaluation.scorecard.evaluate import Coverage, Evaluation
+    from crowdveil.evaluation.scorecard import Coverage, Evaluation
 
 WALKS = 20
 """About as often the ballots are read: Newton's method settles in so many steps, once in features, once in factors."""
@@ -44,15 +44,13 @@ def evaluate(
 
     Example: `crowdveil evaluate mm.json others.parquet --picture mm-calibration.svg`
     """
-    from crowdveil.evaluation.scorecard.evaluate import NOT_PROTECTED
-    from crowdveil.evaluation.scorecard.evaluate import evaluate as judge
-    from crowdveil.evaluation.toolkit.drawing import check_picture
-    from crowdveil.files import check_writable
+    from crowdveil.evaluation.scorecard import NOT_PROTECTED
+    from crowdveil.evaluation.scorecard import evaluate as judge
+    from crowdveil.files import check_picture
     from crowdveil.releases import read_release
 
     if picture is not None:
         check_picture(picture)
-        check_writable(picture)
     release = read_release(release_path, allow_experiment=allow_experiment)
     with watched_ballots(ballots, "evaluating", walks=WALKS) as source:
         found = judge(release, source, weighting=weighting)

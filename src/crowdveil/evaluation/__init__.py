@@ -1,1 +1,1 @@
-"""The quality of mechanisms: the paper's experiments, and mechanisms side by side."""
+"""How good mechanisms, a release and other deciders are: the paper's experiments, comparisons, a scorecard, models."""

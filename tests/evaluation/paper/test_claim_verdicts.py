@@ -10,8 +10,8 @@ from crowdveil.evaluation.paper.claims import all_claims
 from crowdveil.evaluation.paper.figures import FIGURE_NAMES, NEED_DATA, figures
 from crowdveil.evaluation.paper.headline import THRESHOLDS, recommended_claims
 from crowdveil.evaluation.paper.plan import all_experiments
-from crowdveil.evaluation.toolkit.accuracy import Interval
 from crowdveil.evaluation.toolkit.drawing import draw
+from crowdveil.evaluation.toolkit.scores import Interval
 from crowdveil.evaluation.toolkit.sweep import Curve, Results, rows
 from crowdveil.privacy.guarantee import PARADIGMS
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowdveil.estimation.society import fit_voters
-from crowdveil.evaluation.paper.algorithms import (
+from crowdveil.evaluation.paper.experiments import (
     CUT,
     PRINTED,
     RAW_PRINTED,

@@ -9,12 +9,15 @@ import os
 import numpy as np
 import pytest
 
-from crowdveil.evaluation.paper.algorithms import CUT, PRINTED, RAW_REPAIRED, REPAIRED
 from crowdveil.evaluation.paper.experiments import (
     ALGORITHM_1,
     ALGORITHM_2,
+    CUT,
     GAMMAS,
     NO_PRIVACY,
+    PRINTED,
+    RAW_REPAIRED,
+    REPAIRED,
     SEPARABLE,
     UNBOUNDED,
     WITHIN,
@@ -25,8 +28,8 @@ from crowdveil.evaluation.paper.experiments import (
     Baselines,
     UtilityTheorems,
 )
-from crowdveil.evaluation.toolkit.accuracy import mean
 from crowdveil.evaluation.toolkit.crowds import Synthetic
+from crowdveil.evaluation.toolkit.scores import mean
 from crowdveil.evaluation.toolkit.sweep import Results, sweep
 
 pytestmark = pytest.mark.slow

@@ -56,7 +56,7 @@ def test_a_change_of_the_library_changes_the_experiments(tmp_path):
         ("estimation/l1_ball.py", True),
         ("privacy/mechanisms/algorithm3.py", True),
         ("study/bundled/moral-machine.toml", True),
-        ("evaluation/toolkit/accuracy.py", True),
+        ("evaluation/toolkit/scores.py", True),
         ("evaluation/paper/plan.py", False),
         ("evaluation/toolkit/drawing.py", False),
         ("releases.py", False),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from crowdveil.evaluation.toolkit import accuracy as intervals
+from crowdveil.evaluation.toolkit import scores as intervals
 
 RNG = np.random.default_rng(7)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs, same_side, share, sides
+from crowdveil.evaluation.toolkit.scores import on_all_gaussian_pairs, same_side, share, sides
 
 
 def test_a_count_by_hand():

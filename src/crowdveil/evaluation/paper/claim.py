@@ -12,7 +12,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray
 from crowdveil.evaluation.paper.plan import PRIVATE, SHORT
-from crowdveil.evaluation.toolkit.accuracy import Interval, difference, mean
+from crowdveil.evaluation.toolkit.scores import Interval, difference, mean
 from crowdveil.evaluation.toolkit.sweep import Curve, Experiment, Results
 
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from crowdveil.evaluation.paper import plan
-from crowdveil.evaluation.paper.algorithms import PRINTED, RAW_PRINTED
 from crowdveil.evaluation.paper.claim import (
     Claim,
     Part,
@@ -28,6 +27,8 @@ from crowdveil.evaluation.paper.experiments import (
     ALGORITHM_2,
     GAMMAS,
     PERSONAL_VARIANTS,
+    PRINTED,
+    RAW_PRINTED,
     WITHIN,
     WITHOUT_MAXIMUM,
     AcrossEpsilons,
@@ -35,8 +36,8 @@ from crowdveil.evaluation.paper.experiments import (
 )
 from crowdveil.evaluation.paper.headline import no_privacy_claims
 from crowdveil.evaluation.paper.plan import PRIVATE, SHORT, THIRD
-from crowdveil.evaluation.toolkit.accuracy import Interval, mean
 from crowdveil.evaluation.toolkit.crowds import MoralMachine, Synthetic
+from crowdveil.evaluation.toolkit.scores import Interval, mean
 from crowdveil.evaluation.toolkit.sweep import Results
 
 PERSONAL = tuple(variant.name for variant in PERSONAL_VARIANTS)

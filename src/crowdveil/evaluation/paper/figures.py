@@ -8,12 +8,16 @@ import numpy as np
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.paper import plan
-from crowdveil.evaluation.paper.algorithms import CUT, PRINTED, RAW_PRINTED, RAW_REPAIRED, REPAIRED
 from crowdveil.evaluation.paper.experiments import (
     ALGORITHM_1,
     ALGORITHM_2,
+    CUT,
     NO_PRIVACY,
     PERSONAL_VARIANTS,
+    PRINTED,
+    RAW_PRINTED,
+    RAW_REPAIRED,
+    REPAIRED,
     UNBOUNDED,
     WITHOUT_MAXIMUM,
     AcrossEpsilons,

@@ -9,21 +9,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crowdveil.evaluation.paper import plan
-from crowdveil.evaluation.paper.algorithms import REPAIRED
 from crowdveil.evaluation.paper.claim import Claim, Part, parts
 from crowdveil.evaluation.paper.experiments import (
     ALGORITHM_1,
     ALGORITHM_2,
     NO_PRIVACY,
     OWN,
+    REPAIRED,
     SEPARABLE,
     UNBOUNDED,
     AcrossEpsilons,
     Baselines,
 )
 from crowdveil.evaluation.paper.plan import PRIVATE, SHORT, THIRD
-from crowdveil.evaluation.toolkit.accuracy import Interval, mean, ratio
 from crowdveil.evaluation.toolkit.crowds import MoralMachine, Synthetic
+from crowdveil.evaluation.toolkit.scores import Interval, mean, ratio
 from crowdveil.evaluation.toolkit.sweep import Experiment, Results
 from crowdveil.privacy.guarantee import PARADIGMS, Paradigm
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from crowdveil.evaluation.paper.algorithms import CUT, PRINTED, RAW_PRINTED, RAW_REPAIRED, REPAIRED
 from crowdveil.evaluation.paper.experiments import (
     ALGORITHM_1,
     ALGORITHM_2,
+    CUT,
+    PRINTED,
+    RAW_PRINTED,
+    RAW_REPAIRED,
+    REPAIRED,
     AcrossBounds,
     AcrossEpsilons,
     AcrossParadigms,

@@ -1,1 +1,1 @@
-"""The parts of experiments: crowds, seeds, accuracy, results, sweeps and figures."""
+"""Parts that experiments share: crowds, scores with intervals, sweeps and figures."""

@@ -20,7 +20,7 @@ from crowdveil.ballots.ballots import Ballots, census, concatenate
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.crowd_preference import CrowdPreference, crowd_preference
 from crowdveil.estimation.society import fit_voters, society
-from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs, same_side, share, sides
+from crowdveil.evaluation.toolkit.scores import on_all_gaussian_pairs, same_side, share, sides
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS, Unit
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -16,9 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from crowdveil.arrays import FloatArray
-from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.toolkit.accuracy import Interval, half_width, ratio
+from crowdveil.evaluation.toolkit.scores import Interval, half_width, ratio
 from crowdveil.evaluation.toolkit.sweep import Curve, Experiment, Results
+from crowdveil.files import check_picture, replacing
 
 
 @dataclass(frozen=True)
@@ -162,18 +162,19 @@ def svg(figure: Figure) -> str:
     return buffer.getvalue()
 
 
-SUFFIXES = (".png", ".svg")
+def write_picture(path: Path, draw: Callable[[], Figure]) -> None:
+    """Draw a figure to a .png or .svg file, whole or not at all."""
+    check_picture(path)
+    figure = draw()
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(png(figure) if path.suffix == ".png" else svg(figure).encode())
 
 
-def check_picture(path: Path) -> None:
-    """Refuse a name that says no kind of picture."""
-    if path.suffix not in SUFFIXES:
-        raise CrowdveilError(f"the picture is {path}: its name must end in {' or '.join(SUFFIXES)}")
-
-
-def drawn(figure: Figure, suffix: str) -> bytes:
-    """Return the figure as a file with this suffix, one of ``SUFFIXES``."""
-    return png(figure) if suffix == ".png" else svg(figure).encode()
+def bare(axes: Axes, grid: Literal["both", "x"] = "both") -> None:
+    """Leave out the frame, and draw a light grid behind everything."""
+    axes.grid(axis=grid, color="#e4e4e4", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:

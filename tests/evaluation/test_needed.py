@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crowdveil.evaluation.comparison import compare
-from crowdveil.evaluation.comparison.compare import crossing, voters_needed
-from crowdveil.evaluation.comparison.runs import SOCIETY, EntryResult
-from crowdveil.evaluation.comparison.sources import synthetic
+from crowdveil.evaluation import comparison
+from crowdveil.evaluation.comparison import crossing, voters_needed
+from crowdveil.evaluation.comparison_runs import SOCIETY, EntryResult, synthetic
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 
@@ -61,7 +60,7 @@ def test_crowds_are_doubled_until_every_curve_has_reached_its_goal(monkeypatch):
         found = {e: result(0.5 + 0.4 * (1 - hard[e.mechanism] / voters)) for e in entries}
         return {**found, SOCIETY: result(0.9)}
 
-    monkeypatch.setattr(compare, "carry_out", invented)
+    monkeypatch.setattr(comparison, "carry_out", invented)
     epsilons = [Epsilon(1)]
     found = voters_needed(synthetic(50, 4, 2), [PARADIGMS["rlcp"]], epsilons, 20, 0, 1, unwatched)
     # Reached where 0.4 k / N = 0.045: the paper's at N = 533, between 400 and 800; the recommended at 89.
@@ -81,7 +80,7 @@ def test_what_is_never_reached_is_none_and_ends(monkeypatch):
         entries = [task.entry for task in runs[0].tasks]
         return {**dict.fromkeys(entries, result(0.5)), SOCIETY: result(0.9)}
 
-    monkeypatch.setattr(compare, "carry_out", hopeless)
+    monkeypatch.setattr(comparison, "carry_out", hopeless)
     found = voters_needed(synthetic(50, 1000, 10), [PARADIGMS["vldp"]], [Epsilon("0.1")], 4, 0, 1, unwatched)
     assert [v.voters for v in found] == [None, None]
     assert {v.simulated_up_to for v in found} == {3200}  # 3200 x 1000 x 10 is the last below 2^25

@@ -14,25 +14,30 @@ dilemma).
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.special import ndtr, stdtrit
 
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.decision import DEFAULT_CERTAINTY, crowd_certainty, stated_margins
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate
-from crowdveil.evaluation.alignment.profile import FactorComparison, compare_factors, crowd_mean
-from crowdveil.evaluation.toolkit.accuracy import Interval, clustered_mean
-from crowdveil.evaluation.toolkit.drawing import check_picture, drawn
-from crowdveil.evaluation.toolkit.scores import interval_as_dict, wilson
-from crowdveil.files import replacing
+from crowdveil.estimation.crowd_preference import crowd_preference
+from crowdveil.estimation.effects import pair_signs
+from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, Look, bare, write_picture
+from crowdveil.evaluation.toolkit.scores import CONFIDENCE, Interval, clustered_mean, interval_as_dict, wilson
 from crowdveil.privacy.unknown import Unknown
+from crowdveil.publish.implied import mean_reach, preferred
 from crowdveil.releases import Release, check_release
+from crowdveil.study.study import Study
 
 DRAWS = 400
 """Of the crowd's preference, given the release."""
@@ -114,12 +119,7 @@ class Alignment:
 
     def picture(self, path: str | PathLike[str]) -> None:
         """Draw the models and the crowd side by side, by factor, to a .png or .svg file."""
-        from crowdveil.evaluation.alignment.picture import picture
-
-        path = Path(path)
-        check_picture(path)
-        with replacing(path) as unfinished:
-            unfinished.write_bytes(drawn(picture(self), path.suffix))
+        write_picture(Path(path), partial(_figure, self))
 
     def __repr__(self) -> str:
         ranked = ", ".join(f"{one.model} {one.people.estimate:.3f}" for one in self.models)
@@ -252,3 +252,178 @@ def _opposite_choices(unknown: Unknown, dilemmas: FloatArray, choices: FloatArra
     for column in range(DRAWS):
         opposite[:, column] = dilemmas @ crowds[:, column] * choices < 0
     return opposite
+
+
+@dataclass(frozen=True)
+class FactorComparison:
+    """A factor to the model, and to the crowd."""
+
+    name: str
+    title: str
+    poles: tuple[str, str]
+    answers: int
+    """Those in which the two sides differ in it."""
+    model_effect: Interval | None
+    """None where no answer differs."""
+    crowd_effect: Interval | None
+    model_preference: Interval | None
+    """None where the answers do not tell it."""
+    crowd_preference: Interval
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        intervals = {
+            "model_effect": self.model_effect,
+            "crowd_effect": self.crowd_effect,
+            "model_preference": self.model_preference,
+            "crowd_preference": self.crowd_preference,
+        }
+        plain = {name: None if one is None else interval_as_dict(one) for name, one in intervals.items()}
+        return {"title": self.title, "poles": list(self.poles), "answers": self.answers, **plain}
+
+
+def compare_factors(
+    release: Release, dilemmas: FloatArray, choices: FloatArray, clusters: IntArray
+) -> tuple[FactorComparison, ...]:
+    """Return each factor of the study, to a model that made these choices and to the crowd."""
+    study = release.study
+    preferences = _preferences(study, dilemmas, choices, clusters)
+    signs = pair_signs(study, dilemmas).astype(np.float64)
+    found = []
+    for k, factor in enumerate(study.factors):
+        differs = signs[:, k] != 0
+        model_effect = crowd_effect = None
+        if differs.any():
+            model_effect = clustered_mean(signs[differs, k] * choices[differs], clusters[differs]).interval
+            share = crowd_mean(release, dilemmas[differs], signs[differs, k], clusters[differs], sampled=False)
+            crowd_effect = Interval(2 * share.estimate - 1, 2 * share.low - 1, 2 * share.high - 1)
+        low, high = release.factor_intervals[k].tolist()
+        found.append(
+            FactorComparison(
+                name=factor.name,
+                title=factor.title,
+                poles=factor.poles,
+                answers=int(differs.sum()),
+                model_effect=model_effect,
+                crowd_effect=crowd_effect,
+                model_preference=preferences[k],
+                crowd_preference=Interval(float(release.factor_values[k]), low, high),
+            )
+        )
+    return tuple(found)
+
+
+def crowd_mean(
+    release: Release, dilemmas: FloatArray, choices: FloatArray, clusters: IntArray, *, sampled: bool = True
+) -> Interval:
+    """Return the share of people who would make these choices, on the average over the dilemmas.
+
+    Where ``sampled``, the interval covers the draw of the dilemmas as well.
+    """
+    drawn = clustered_mean((1 + choices * preferred(release, dilemmas)) / 2, clusters)
+    reach = mean_reach(release, dilemmas, choices) / 2
+    if sampled:
+        reach = float(np.hypot(reach, drawn.half_width))
+    return Interval(drawn.estimate, max(0.0, drawn.estimate - reach), min(1.0, drawn.estimate + reach))
+
+
+def _preferences(
+    study: Study, dilemmas: FloatArray, choices: FloatArray, clusters: IntArray
+) -> tuple[Interval | None, ...]:
+    """Return a model's preference along each factor: the probit of its choices, every answer counted once."""
+    order = np.argsort(clusters, kind="stable")
+    counts = np.unique(clusters, return_counts=True)[1]
+    # To the estimate, a dilemma is a voter: the answers to it are one draw.
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    once = replace(study, repeat=False)
+    ballots = Ballots(once, offsets, dilemmas[order], choices[order].astype(np.int8))
+    found = crowd_preference(ballots, weighting="choices", directions=study.factor_matrix.astype(np.float64))
+    quantile = float(stdtrit(max(len(counts) - 1, 1), (1 + CONFIDENCE) / 2))
+    return tuple(
+        Interval(value, value - quantile * error, value + quantile * error) if np.isfinite(error) else None
+        for value, error in zip(found.coordinates.tolist(), found.standard_errors.tolist(), strict=True)
+    )
+
+
+CROWD = GREY
+LOOKS = (Look(BLUE, "o"), Look(ORANGE, "s"), Look(GREEN, "^"), Look(PURPLE, "D"), Look(SKY, "v"))
+"""Of the models that most people agree with, the first of them first; the others are ranked only."""
+
+
+def _figure(alignment: Alignment) -> Figure:
+    """Draw the ranking, the effects and the preferences, those of the crowd as grey bars."""
+    models = alignment.models
+    factors = alignment.models[0].factors
+    shown = models[: len(LOOKS)]
+    ranking, rows = 1.3 + 0.3 * len(models), 1.4 + 0.2 * len(factors) * (1 + len(shown))
+    figure = Figure(figsize=(11.5, ranking + max(rows, 3.2)), layout="constrained")
+    axes = figure.subplot_mosaic([["ranking", "ranking"], ["effects", "preferences"]], height_ratios=(ranking, rows))
+    _ranking(axes["ranking"], models)
+    _side_by_side(axes["effects"], shown, "effect")
+    axes["effects"].set_title("Effects, on the dilemmas\nthat each model answered", loc="left", fontsize=10)
+    axes["effects"].set_xlabel("chose the side with more of it,\nless chose the other (95 %)")
+    _side_by_side(axes["preferences"], shown, "preference")
+    axes["preferences"].set_title("Preferences: who always\nanswers alike has large ones", loc="left", fontsize=10)
+    axes["preferences"].set_xlabel("coefficient of the probit\n(95 %)")
+    axes["preferences"].set_yticklabels([])
+    handles, labels = axes["effects"].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    return figure
+
+
+def _ranking(axes: Axes, models: Sequence[ModelAlignment]) -> None:
+    axes.set_title("People who would choose as the model did (95 %)", loc="left", fontsize=10)
+    for place, model in enumerate(models):
+        look = LOOKS[place] if place < len(LOOKS) else Look(GREY, "o")
+        _mark(axes, model.people, float(-place), look)
+    yardsticks = [model.overall.one_person for model in models]
+    places = -np.arange(len(models), dtype=float)
+    axes.plot(yardsticks, places, "|", color="black", markersize=13, label="as the crowd's own choice, at best")
+    axes.axvline(0.5, color=GREY, linewidth=0.8, linestyle="--", label="a coin")
+    axes.set_yticks(places, [model.model for model in models])
+    axes.set_ylim(-len(models) + 0.4, 0.6)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    bare(axes, grid="x")
+
+
+def _side_by_side(axes: Axes, models: Sequence[ModelAlignment], what: str) -> None:
+    factors = models[0].factors
+    step = 1 / (len(models) + 2)
+    for k, factor in enumerate(factors):
+        crowd = getattr(factor, f"crowd_{what}")
+        if crowd is not None:
+            axes.barh(-k, crowd.estimate, height=1 - step, color="#d4d4d4", label=None if k else "the crowd")
+            axes.errorbar(crowd.estimate, -k, xerr=_reach(crowd), color=CROWD, elinewidth=4, alpha=0.5)
+    for place, (model, look) in enumerate(zip(models, LOOKS, strict=False)):
+        for k, factor in enumerate(model.factors):
+            found = getattr(factor, f"model_{what}")
+            if found is not None:
+                height = -k + 0.5 - step * (place + 1.5)
+                _mark(axes, found, height, look, label=None if k else model.model)
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.set_yticks(-np.arange(len(factors)), [_title(factor) for factor in factors])
+    axes.set_ylim(-len(factors) + 0.5, 0.5)
+    bare(axes, grid="x")
+
+
+def _title(factor: FactorComparison) -> str:
+    return f"{factor.title}: {factor.poles[1]}\nover {factor.poles[0]}"
+
+
+def _mark(axes: Axes, interval: Interval, height: float, look: Look, label: str | None = None) -> None:
+    axes.errorbar(
+        interval.estimate,
+        height,
+        xerr=_reach(interval),
+        color=look.colour,
+        marker=look.marker,
+        markersize=5,
+        linestyle="",
+        capsize=2,
+        label=label,
+    )
+
+
+def _reach(interval: Interval) -> list[list[float]]:
+    ends = (interval.estimate - interval.low, interval.high - interval.estimate)
+    return [[max(end, 0.0) if np.isfinite(end) else 0.0] for end in ends]

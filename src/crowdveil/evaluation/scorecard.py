@@ -11,11 +11,14 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.special import ndtr
 
 from crowdveil.arrays import BoolArray, FloatArray, ValueArray
@@ -24,10 +27,8 @@ from crowdveil.decision import stated_margins
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.crowd_preference import CrowdPreference, Weighting, crowd_preference
 from crowdveil.estimation.threshold import ExactThreshold, exact_threshold, three_shares
-from crowdveil.evaluation.toolkit.accuracy import Interval
-from crowdveil.evaluation.toolkit.drawing import check_picture, drawn
-from crowdveil.evaluation.toolkit.scores import Bin, Forecasts, Scores, forecasts
-from crowdveil.files import replacing
+from crowdveil.evaluation.toolkit.drawing import BLUE, GREY, ORANGE, bare, write_picture
+from crowdveil.evaluation.toolkit.scores import Bin, Forecasts, Interval, Scores, forecasts
 from crowdveil.releases import Release, check_release
 
 NOT_PROTECTED = "Exact: these numbers protect nobody. They are for the holder of the ballots only."
@@ -162,12 +163,7 @@ class Evaluation:
 
     def picture(self, path: str | PathLike[str]) -> None:
         """Draw the calibration curve, and the error bars against the exact values, to a .png or .svg file."""
-        from crowdveil.evaluation.scorecard.picture import picture
-
-        path = Path(path)
-        check_picture(path)
-        with replacing(path) as unfinished:
-            unfinished.write_bytes(drawn(picture(self), path.suffix))
+        write_picture(Path(path), partial(_figure, self))
 
     def __repr__(self) -> str:
         found = self.released
@@ -350,3 +346,53 @@ def _shown(interval: Interval | None) -> str:
 
 def _coin(name: str) -> str:
     return f"{COIN[name]:.3f}" if name in COIN else ""
+
+
+def _figure(evaluation: Evaluation) -> Figure:
+    """Draw the calibration curve beside the factors' error bars and exact values."""
+    height = max(3.8, 1.2 + 0.28 * len(evaluation.factors))
+    figure = Figure(figsize=(9.6, height), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _calibration(left, evaluation)
+    _bars(right, evaluation)
+    return figure
+
+
+def _calibration(axes: Axes, evaluation: Evaluation) -> None:
+    slope = evaluation.released.slope
+    shown = "" if slope is None else f", slope {slope.estimate:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
+    axes.set_title(f"Calibration{shown}", loc="left", fontsize=10)
+    axes.plot([0.5, 1], [0.5, 1], color=GREY, linewidth=1, linestyle="--", label="honest")
+    stated = np.array([point.stated for point in evaluation.curve])
+    right = [point.right for point in evaluation.curve]
+    estimates = np.array([share.estimate for share in right])
+    reach = np.abs(np.array([(share.low, share.high) for share in right]).T - estimates)
+    axes.errorbar(stated, estimates, yerr=reach, color=BLUE, marker="o", capsize=3, linewidth=1.4, label="release")
+    axes.set(xlabel="stated probability", ylabel="share that chose so (95 % interval)", xlim=(0.48, 1.02))
+    axes.set_ylim(min(0.48, float(estimates.min() - reach[0].max()) - 0.02), 1.02)
+    axes.legend(frameon=False, loc="upper left")
+    bare(axes)
+
+
+def _bars(axes: Axes, evaluation: Evaluation) -> None:
+    inside, of = evaluation.factor_coverage
+    axes.set_title(f"Error bars cover {inside} of {of} exact values", loc="left", fontsize=10)
+    rows = [factor.coverage for factor in evaluation.factors]
+    places = np.arange(len(rows))[::-1]
+    axes.errorbar(
+        [row.released for row in rows],
+        places,
+        xerr=[row.bar for row in rows],
+        color=BLUE,
+        fmt="o",
+        capsize=3,
+        label="release, 95 % bar",
+    )
+    known = [(row.exact, place) for row, place in zip(rows, places, strict=True) if row.exact is not None]
+    if known:
+        axes.plot(*zip(*known, strict=True), "D", color=ORANGE, markersize=5, label="exact", zorder=3)
+    axes.axvline(0, color=GREY, linewidth=0.8)
+    axes.set_yticks(places, [row.title for row in rows])
+    axes.set_xlabel("preference")
+    axes.legend(frameon=False, fontsize=8)
+    bare(axes)

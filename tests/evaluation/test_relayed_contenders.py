@@ -13,9 +13,8 @@ from tests.relay.conftest import running_pair
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.file import read_ballots
-from crowdveil.evaluation.comparison.compare import relayed_contenders
-from crowdveil.evaluation.comparison.runs import Task, collect
-from crowdveil.evaluation.comparison.sources import of_file
+from crowdveil.evaluation.comparison import relayed_contenders
+from crowdveil.evaluation.comparison_runs import Task, collect, of_file, runs_of
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.noise.exact_noise import BulkNoise
@@ -58,13 +57,13 @@ def real_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @with_moral_machine
 def test_one_batch_of_the_public_file_predicts_72_percent_at_epsilon_1(real_file: Path) -> None:
-    source = of_file(real_file)
-    assert source.voters == VOTERS
-    (one,) = relayed_contenders(source.study, source.voters, [Epsilon(1)])
+    population = of_file(real_file)
+    assert population.voters == VOTERS
+    (one,) = relayed_contenders(population.study, population.voters, [Epsilon(1)])
     assert one.relayed is not None
     assert one.relayed.epsilon <= 1
     assert one.relayed.delta == 1e-6
-    runs = source.runs(6, 0, [Task(one.entry, thorough=True)])
+    runs = runs_of(population, 6, 0, [Task(one.entry, thorough=True)])
     measured = collect(pl.concat([run.measure(range(1)) for run in runs]))
     assert measured[one.entry].quality.mean() >= 0.72
 

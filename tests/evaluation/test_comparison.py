@@ -11,23 +11,23 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.file import write_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
-from crowdveil.evaluation.comparison import compare as compare_module
-from crowdveil.evaluation.comparison import runs as runs_module
-from crowdveil.evaluation.comparison.compare import CURVE, Order, compare
-from crowdveil.evaluation.comparison.runs import (
+from crowdveil.evaluation import comparison as compare_module
+from crowdveil.evaluation.comparison import CURVE, Order, compare
+from crowdveil.evaluation.comparison_runs import (
     POOLED,
     SOCIETY,
     TEST_PAIRS,
     Entry,
     HeldOut,
-    OnSplit,
-    OnSyntheticCrowd,
+    Run,
+    SyntheticPopulation,
     Task,
     collect,
+    of_file,
+    synthetic,
 )
-from crowdveil.evaluation.comparison.sources import of_file, synthetic
-from crowdveil.evaluation.toolkit.accuracy import on_all_gaussian_pairs
 from crowdveil.evaluation.toolkit.crowds import generator
+from crowdveil.evaluation.toolkit.scores import on_all_gaussian_pairs
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.sources.simulated import synthetic_crowd
@@ -53,16 +53,16 @@ def quality(table, entry):
 
 def test_the_same_crowd_whatever_is_compared_on_it():
     entry, other = Entry("algorithm-1", Epsilon(1)), Entry("algorithm-2", Epsilon(1))
-    alone = OnSyntheticCrowd(10, 6, 2, 0, 3, (Task(entry, True),)).measure(ONE)
-    both = OnSyntheticCrowd(10, 6, 2, 0, 3, (Task(other, True), Task(entry, True))).measure(ONE)
+    alone = Run(SyntheticPopulation(10, 6, 2), 0, 3, (Task(entry, True),)).measure(ONE)
+    both = Run(SyntheticPopulation(10, 6, 2), 0, 3, (Task(other, True), Task(entry, True))).measure(ONE)
     for shared in (SOCIETY, POOLED, entry):
         assert quality(alone, shared) == quality(both, shared)
-    assert quality(OnSyntheticCrowd(10, 6, 2, 1, 3, ()).measure(ONE), SOCIETY) != quality(alone, SOCIETY)
-    assert quality(OnSyntheticCrowd(10, 6, 2, 0, 4, ()).measure(ONE), SOCIETY) != quality(alone, SOCIETY)
+    assert quality(Run(SyntheticPopulation(10, 6, 2), 1, 3, ()).measure(ONE), SOCIETY) != quality(alone, SOCIETY)
+    assert quality(Run(SyntheticPopulation(10, 6, 2), 0, 4, ()).measure(ONE), SOCIETY) != quality(alone, SOCIETY)
 
 
 def test_accuracy_is_against_the_social_parameter():
-    run = OnSyntheticCrowd(40, 20, 4, 0, 0, ())
+    run = Run(SyntheticPopulation(40, 20, 4), 0, 0, ())
     crowd = synthetic_crowd(40, 20, 4, generator(run.name))
     exact = on_all_gaussian_pairs(crowd.social, society(crowd.ballots, 2.0).parameter)
     deviation = np.sqrt(exact * (1 - exact) / TEST_PAIRS)
@@ -75,7 +75,7 @@ def test_accuracy_is_against_the_social_parameter():
 )
 def test_the_squared_error_of_laplace_noise_is_its_known_variance(name, variance, draws):
     """N = 20, epsilon = 2, B = 2: scale 2B / (N epsilon) once, or 2B / epsilon from each voter, averaged."""
-    run = OnSyntheticCrowd(20, 4, 3, 0, 0, (Task(Entry(name, Epsilon(2)), True),))
+    run = Run(SyntheticPopulation(20, 4, 3), 0, 0, (Task(Entry(name, Epsilon(2)), True),))
     (error,) = run.measure(ONE).filter(pl.col("epsilon") == "2")["squared_error"]
     kurtosis = 6 if name == "algorithm-1" else 6 / 20 + 3
     relative = np.sqrt((kurtosis + 2) / (3 * draws))
@@ -99,13 +99,10 @@ def test_probabilities_are_judged_by_what_was_chosen_pooled_over_draws():
     assert both["slope"] == pytest.approx(0, abs=1e-9)
 
 
-def test_fresh_voters_choose_as_the_crowd_was_drawn(monkeypatch):
+def test_fresh_voters_choose_as_the_crowd_was_drawn():
     """Preferences N(m, I): in a pair v the first side is chosen with probability Phi(m . v / sqrt(1 + |v|^2))."""
-    seen = []
-    monkeypatch.setattr(runs_module, "_measure", lambda run, ballots, held_out: seen.append(held_out))
-    run = OnSyntheticCrowd(4, 3, 2, 0, 0, ())
-    run.measure(ONE)
-    (held_out,) = seen
+    run = Run(SyntheticPopulation(4, 3, 2), 0, 0, ())
+    _, held_out = run.population.draw(None, generator(run.name))
     social = synthetic_crowd(4, 3, 2, generator(run.name)).social
     pairs = held_out.pairs[: len(held_out.choices)]
     chance = stats.norm.cdf(pairs @ social / np.sqrt(1 + (pairs**2).sum(axis=1)))
@@ -129,14 +126,14 @@ def unanimous(tmp_path_factory):
 
 
 def test_held_out_answers_are_predicted_and_ties_count_half(unanimous):
-    table = OnSplit(unanimous, None, 0, 0, (Task(Entry("pooled-choices", Epsilon(50)), True),)).measure(ONE)
+    table = Run(of_file(unanimous), 0, 0, (Task(Entry("pooled-choices", Epsilon(50)), True),)).measure(ONE)
     assert quality(table, SOCIETY) == pytest.approx(0.8 + 0.2 / 2)
     assert quality(table, POOLED) == pytest.approx(0.9)
     assert quality(table, Entry("pooled-choices", Epsilon(50))) == pytest.approx(0.9)
 
 
 def test_a_crowd_of_another_size_is_drawn_from_the_training_voters(unanimous):
-    table = OnSplit(unanimous, 100, 0, 0, (Task(Entry("algorithm-1", Epsilon(50)), False),)).measure(ONE)
+    table = Run(of_file(unanimous), 0, 0, (Task(Entry("algorithm-1", Epsilon(50)), False),), voters=100).measure(ONE)
     assert quality(table, Entry("algorithm-1", Epsilon(50))) == pytest.approx(0.9)
 
 
@@ -210,7 +207,7 @@ def test_curves_run_over_all_levels_and_give_the_epsilon_that_is_needed(small):
 
 
 def test_results_do_not_depend_on_the_number_of_workers(small):
-    order = Order(small.order.source, small.order.paradigms, small.order.epsilons, 3, 0, workers=2)
+    order = Order(small.order.population, small.order.paradigms, small.order.epsilons, 3, 0, workers=2)
     found = compare(order, unwatched)
     asked = {contender.entry for contender in small.shown} | {SOCIETY, POOLED}
     assert found.measured.keys() == asked
@@ -243,7 +240,7 @@ def test_personal_epsilons_compare_equal_with_weighted_votes(monkeypatch):
 )
 def test_orders_that_make_no_sense_are_refused(changes, said):
     usual = {
-        "source": synthetic(8, 5, 2),
+        "population": synthetic(8, 5, 2),
         "paradigms": (PARADIGMS["vlcp"],),
         "epsilons": (Epsilon(1),),
     }

@@ -9,11 +9,11 @@ from tests.real_data import INDECISION, with_indecision
 
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.threshold import exact_threshold, three_shares
-from crowdveil.evaluation.scorecard.evaluate import evaluate
+from crowdveil.evaluation.scorecard import evaluate
 from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.table import read_table
 
-MAPPING = Path(__file__).parents[3] / "examples/indecision-mapping.toml"
+MAPPING = Path(__file__).parents[2] / "examples/indecision-mapping.toml"
 SPLITS = 20
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.comparison.runs import Entry, EntryResult, Task, Watch, carry_out
-from crowdveil.evaluation.comparison.sources import Source
-from crowdveil.evaluation.toolkit.accuracy import Interval, mean, ratio
+from crowdveil.evaluation.comparison_runs import Entry, EntryResult, Population, Task, Watch, carry_out, runs_of
 from crowdveil.evaluation.toolkit.crowds import Groups, generator
+from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, bare, write_picture
+from crowdveil.evaluation.toolkit.scores import Interval, mean, ratio
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.guarantee import Paradigm, Place
+from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.registry import PAPERS_MECHANISM, PURE, recommended
 from crowdveil.privacy.planning.plan import largest_promise
@@ -105,7 +109,7 @@ def _serving(
 class Order:
     """A request to compare mechanisms."""
 
-    source: Source
+    population: Population
     paradigms: tuple[Paradigm, ...]
     epsilons: tuple[Epsilon, ...]
     """Empty: personal ones, from the paper's default groups of voters."""
@@ -155,7 +159,7 @@ class Comparison:
     @property
     def base(self) -> EntryResult:
         """The estimate without privacy that ratios refer to."""
-        return self.measured[self.order.source.baselines[0]]
+        return self.measured[self.order.population.baselines[0]]
 
     def quality(self, entry: Entry) -> Interval:
         """Return the accuracy (or the share of choices predicted) of an entry, over the crowds."""
@@ -212,11 +216,11 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        source = self.order.source
-        base, other = source.baselines
+        population = self.order.population
+        base, other = population.baselines
         return {
-            **source.as_dict(),
-            ("crowds" if source.quality == "accuracy" else "splits"): self.order.number,
+            **population.as_dict(),
+            ("crowds" if population.quality == "accuracy" else "splits"): self.order.number,
             "seed": self.order.seed,
             "no_privacy": {
                 "estimate": base.mechanism,
@@ -228,10 +232,14 @@ class Comparison:
             **({"voters_needed": [v.as_dict() for v in self.voters_needed]} if self.order.count_voters else {}),
         }
 
+    def picture(self, path: Path) -> None:
+        """Draw accuracy against epsilon, a panel a paradigm, to a .png or .svg file."""
+        write_picture(path, partial(_figure, self))
+
     def _interval(self, entry: Entry) -> dict[str, float | None]:
         found = self.quality(entry)
         return {
-            self.order.source.quality: found.estimate,
+            self.order.population.quality: found.estimate,
             "low": found.low,
             "high": found.high,
             **self.calibration(entry),
@@ -248,7 +256,7 @@ class Comparison:
             "epsilon": None if entry.epsilon is None else entry.epsilon.value,
             "relayed": None if contender.relayed is None else contender.relayed.as_dict(),
             **({"votes": "equal" if entry.equal_votes else "weighted"} if entry.epsilon is None else {}),
-            self.order.source.quality: self.quality(entry).estimate,
+            self.order.population.quality: self.quality(entry).estimate,
             "ratio": share.estimate,
             "low": share.low,
             "high": share.high,
@@ -259,7 +267,7 @@ class Comparison:
 
 def compare(order: Order, watch: Watch) -> Comparison:
     """Measure every contender on the same crowds."""
-    study, voters = order.source.study, order.source.voters
+    study, voters = order.population.study, order.population.voters
     if order.epsilons:
         levels = dict.fromkeys((*order.epsilons, *(CURVE if order.whole_curves else ())))
         everybody = [Epsilons.same(epsilon, voters) for epsilon in levels]
@@ -270,13 +278,13 @@ def compare(order: Order, watch: Watch) -> Comparison:
         competing = personal_contenders(order.paradigms, study, example, order.everything)
     thorough = {c.entry for c in competing if c.relayed is not None or c.entry.epsilon in order.asked}
     tasks = [Task(entry, entry in thorough) for entry in dict.fromkeys(c.entry for c in competing)]
-    runs = order.source.runs(order.number, order.seed, tasks)
+    runs = runs_of(order.population, order.number, order.seed, tasks)
     with watch("comparing", len(runs)) as tell:
         measured = carry_out(runs, order.workers, tell)
     found: Sequence[VotersNeeded] = ()
     if order.count_voters:
         found = voters_needed(
-            order.source, order.paradigms, order.epsilons, order.number, order.seed, order.workers, watch
+            order.population, order.paradigms, order.epsilons, order.number, order.seed, order.workers, watch
         )
     return Comparison(order, tuple(competing), measured, tuple(found))
 
@@ -323,7 +331,7 @@ def crossing(points: Sequence[float], ratios: Sequence[float], share: float) -> 
 
 
 def voters_needed(
-    source: Source,
+    population: Population,
     paradigms: Sequence[Paradigm],
     epsilons: Sequence[Epsilon],
     number: int,
@@ -338,11 +346,11 @@ def voters_needed(
         for paradigm, choice, epsilon in product(paradigms, ("paper", "recommended"), epsilons)
     }
     size = _FIRST_SIZE
-    while size * source.records * source.study.dimension <= _MOST_VALUES or not sizes:
+    while size * population.records * population.study.dimension <= _MOST_VALUES or not sizes:
         levels = [Epsilons.same(epsilon, size) for epsilon in epsilons]
         competing = {
             (c.paradigm.name, choice, c.entry.epsilon): c.entry
-            for c in contenders(paradigms, source.study, levels, everything=False)
+            for c in contenders(paradigms, population.study, levels, everything=False)
             for choice, is_it in (("paper", c.paper), ("recommended", c.recommended))
             if is_it
         }
@@ -352,10 +360,12 @@ def voters_needed(
             break
         sizes.append(size)
         tasks = [Task(entry, thorough=False) for entry in dict.fromkeys(open_still.values())]
-        runs = source.runs(max(_FEWEST_CROWDS, min(number, number * source.voters // size)), seed, tasks, size)
+        runs = runs_of(
+            population, max(_FEWEST_CROWDS, min(number, number * population.voters // size)), seed, tasks, size
+        )
         with watch(f"{size} voters", len(runs)) as tell:
             measured = carry_out(runs, workers, tell)
-        base = float(measured[source.baselines[0]].quality.mean())
+        base = float(measured[population.baselines[0]].quality.mean())
         for key, entry in open_still.items():
             ratios[key].append(float(measured[entry].quality.mean()) / base)
         size *= 2
@@ -372,3 +382,55 @@ def voters_needed(
             )
         )
     return found
+
+
+_COLUMNS = 3
+_PROTECTS = {Unit.VOTER: "voters", Unit.RECORD: "records", Unit.CHOICE: "choices"}
+_TRUSTS = {Place.CENTRAL: "trusted aggregator", Place.DISTRIBUTED: "nobody trusted"}
+_COLOURS = {"paper": ORANGE, "recommended": BLUE}
+_OTHERS = (GREEN, PURPLE, "#e69f00", SKY, GREY)
+
+
+def _figure(comparison: Comparison) -> Figure:
+    """Draw a panel a paradigm: accuracy against epsilon, with no privacy as a line to reach."""
+    paradigms = comparison.order.paradigms
+    columns = min(_COLUMNS, len(paradigms))
+    rows = math.ceil(len(paradigms) / columns)
+    figure = Figure(figsize=(4.2 * columns, 3.0 * rows + 0.4), layout="constrained")
+    places = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for axes, paradigm in zip(places.flat, paradigms, strict=False):
+        _panel(axes, comparison, paradigm)
+    for axes in places.flat[len(paradigms) :]:
+        axes.set_visible(False)
+    for axes in places[:, 0]:
+        axes.set_ylabel(
+            "accuracy" if comparison.order.population.quality == "accuracy" else "held-out choices predicted"
+        )
+    for column in places.T:
+        column[max(i for i, axes in enumerate(column) if axes.get_visible())].set_xlabel("epsilon")
+    return figure
+
+
+def _panel(axes: Axes, comparison: Comparison, paradigm: Paradigm) -> None:
+    words = f"{_PROTECTS[paradigm.unit]} protected, {_TRUSTS[paradigm.place]}"
+    axes.set_title(f"{paradigm.name.upper()}: {words}", loc="left", fontsize=9)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    bare(axes)
+    base, other = comparison.order.population.baselines
+    for entry, dash in ((base, "--"), (other, ":")):
+        height = comparison.quality(entry).estimate
+        axes.axhline(height, color="#444444", linewidth=1, linestyle=dash, label=f"no privacy ({entry.mechanism})")
+    others = iter(_OTHERS * 2)
+    for choice, entries in comparison.curves(paradigm).items():
+        _line(axes, comparison, entries, choice, _COLOURS.get(choice) or next(others))
+    axes.legend(fontsize=7, frameon=False, loc="best")
+
+
+def _line(axes: Axes, comparison: Comparison, entries: list[Entry], choice: str, colour: str) -> None:
+    points = np.array([entry.value for entry in entries])
+    found = [comparison.quality(entry) for entry in entries]
+    names = dict.fromkeys(entry.mechanism for entry in entries)
+    label = f"{choice}: {', '.join(names)}" if choice in _COLOURS else choice
+    axes.fill_between(points, [i.low for i in found], [i.high for i in found], color=colour, alpha=0.18, linewidth=0)
+    axes.plot(points, [i.estimate for i in found], color=colour, marker="o", markersize=3, linewidth=1.4, label=label)

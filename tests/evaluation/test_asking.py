@@ -6,13 +6,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from tests.evaluation.alignment.chat_server import chat_server
+from tests.evaluation.chat_server import chat_server
 
 import crowdveil as cv
 from crowdveil.errors import CrowdveilError
-from crowdveil.evaluation.alignment import endpoints
-from crowdveil.evaluation.alignment.asking import ask_model, questions, read_choice
-from crowdveil.evaluation.alignment.endpoints import ChatEndpoint, Program
+from crowdveil.evaluation import asking
+from crowdveil.evaluation.asking import ChatEndpoint, Program, ask_model, questions, read_choice
 from crowdveil.study.bundled import load_study
 
 KIDNEY = load_study("kidney")
@@ -110,7 +109,7 @@ def test_a_server_that_hangs_is_asked_again(tmp_path, trouble):
 )
 def test_a_trouble_that_stays_ends_in_one_line_and_loses_nothing(tmp_path, trouble, said):
     transcript = tmp_path / "t.jsonl"
-    with chat_server() as server, mock.patch.object(endpoints, "TRIES", 2):
+    with chat_server() as server, mock.patch.object(asking, "TRIES", 2):
         asked(server, transcript, dilemmas=3)
         server.troubles = [trouble] * 100
         timeout = 0.2 if trouble == "hang" else 10.0
@@ -129,7 +128,7 @@ def test_a_trouble_that_stays_ends_in_one_line_and_loses_nothing(tmp_path, troub
 def test_nobody_there_is_told(tmp_path):
     with chat_server() as server:
         url = server.url
-    with mock.patch.object(endpoints, "TRIES", 1), pytest.raises(CrowdveilError, match="the connection was lost"):
+    with mock.patch.object(asking, "TRIES", 1), pytest.raises(CrowdveilError, match="the connection was lost"):
         ask_model(ChatEndpoint(url, "m"), "m", KIDNEY, tmp_path / "t", dilemmas=1, seed=1)
 
 

@@ -1,0 +1,364 @@
+"""Runs of a comparison: a crowd of a population, the mechanisms that release it, and how well each does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+from scipy.special import ndtr
+
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.file import read_ballots
+from crowdveil.errors import CrowdveilError
+from crowdveil.evaluation.toolkit.crowds import Groups, fit_crowd, generator, noise
+from crowdveil.evaluation.toolkit.scores import forecasts, share, sides
+from crowdveil.evaluation.toolkit.sweep import sweep
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
+from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
+from crowdveil.privacy.mechanisms.mechanism import Estimate
+from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
+from crowdveil.sources.simulated import synthetic_crowd
+from crowdveil.study.bundled import synthetic_study
+from crowdveil.study.study import Study
+
+TEST_PAIRS, TEST_CHOICES = 10_000, 2000
+"""Fresh Gaussian pairs that a release from a synthetic crowd is judged on, and how many are put to a fresh voter."""
+TRAINED = 0.75
+"""Share of a file's voters that a release is made from; the others' choices are to be predicted."""
+
+_FEWEST = 8
+"""A share of a file's voters that is smaller than this tells nothing."""
+_CHEAP_DRAWS = dict.fromkeys((Algorithm1.name, Algorithm2.name, SubsetSelection.name), 16)
+"""So often a crowd is released with fresh noise where a draw fits nothing anew, at the epsilons that were asked for."""
+
+Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+"""The work, in how many runs -> something to tell of each finished one."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A mechanism at an epsilon. It is measured once, whatever paradigms it serves there."""
+
+    mechanism: str
+    epsilon: Epsilon | None
+    """None where every voter has an epsilon of her own."""
+    equal_votes: bool = False
+
+    @property
+    def value(self) -> float:
+        """Where the entry stands on an axis of epsilons."""
+        return 0.0 if self.epsilon is None else self.epsilon.value
+
+
+SOCIETY, POOLED = Entry("society", None), Entry("pooled", None)
+"""Without privacy: the mean of the bounded fits (the paper's), and one fit to everybody's records."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """An entry to measure: thoroughly (all scores) or as a point of a curve (its quality only)."""
+
+    entry: Entry
+    thorough: bool
+
+    @property
+    def draws(self) -> int:
+        """The number of times to draw the noise."""
+        return _CHEAP_DRAWS.get(self.entry.mechanism, 1) if self.thorough else 1
+
+
+@dataclass(frozen=True)
+class EntryResult:
+    """The scores of an entry, each over all draws of its noise: a value a crowd, in the crowds' order.
+
+    Of a point of a curve only the quality is measured; the others are NaN.
+    """
+
+    quality: FloatArray
+    """Share of test pairs decided as the truth does, or of held-out choices predicted."""
+    squared_error: FloatArray
+    """Squared distance of the release from what it would be without noise."""
+    brier: FloatArray
+    """Mean squared distance of the stated probability from what was chosen."""
+    overstatement: FloatArray
+    """Mean probability stated for the predicted side, less the share that was right."""
+    slope: FloatArray
+    """Calibration slope, pooled over the draws; NaN too where the choices do not tell it."""
+    coverage: FloatArray
+    """Share of the factors' 95 % intervals that hold the preference of the crowd itself; NaN too of a society."""
+
+
+SCORES = tuple(one.name for one in fields(EntryResult))
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What releases are judged by: pairs (first minus second), which side is right, and which side people chose."""
+
+    pairs: FloatArray
+    right: FloatArray
+    """A column: 1 for the first side, -1 for the second, 0 for neither."""
+    choices: IntArray
+    """Of the first so many pairs: 1 or -1."""
+    voters: IntArray
+    """Whose choice each is."""
+
+    def quality(self, learned: FloatArray) -> float:
+        """Return the share of pairs that parameters (rows) decide rightly, on average."""
+        return float(share(sides(self.pairs, learned), self.right).mean())
+
+    def scores(self, margins: FloatArray, learned: FloatArray, target: FloatArray) -> dict[str, float | None]:
+        """Return the scores of parameters (rows) that estimate the target, and of the margins stated for the pairs."""
+        draws = len(learned)
+        stated = ndtr(margins[:, : len(self.choices)]).reshape(-1)
+        judged = forecasts(stated, np.tile(self.choices, draws), np.tile(self.voters, draws), "choices")
+        slope = judged.slope
+        return {
+            "quality": self.quality(learned),
+            "squared_error": float(np.square(learned - target).sum(axis=1).mean()),
+            "brier": judged.brier.estimate,
+            "overstatement": judged.overstatement.estimate,
+            "slope": None if slope is None else slope.estimate,
+        }
+
+
+class Population(Protocol):
+    """What the crowds that mechanisms are compared on are drawn from."""
+
+    @property
+    def study(self) -> Study:
+        """The study that is asked."""
+
+    @property
+    def voters(self) -> int:
+        """The number of voters that a release is made from."""
+
+    @property
+    def records(self) -> float:
+        """The number of records a voter has, on average."""
+
+    @property
+    def quality(self) -> str:
+        """The word for what is measured: accuracy or predicted."""
+
+    @property
+    def baselines(self) -> tuple[Entry, Entry]:
+        """The two estimates without privacy: first the one that ratios refer to."""
+
+    @property
+    def generated(self) -> bool:
+        """Whether the study's own generator drew the dilemmas."""
+
+    def crowd_name(self, voters: int | None, seed: int, number: int) -> str:
+        """Return the name that a crowd is drawn by, whatever is compared on it."""
+
+    def draw(self, voters: int | None, rng: np.random.Generator) -> tuple[Ballots, HeldOut]:
+        """Draw a crowd (of another size if ``voters`` is given), and what its releases are judged by."""
+
+    def describe(self, number: int) -> str:
+        """Tell in words what a comparison on so many crowds or splits is made from."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+
+
+@dataclass(frozen=True)
+class SyntheticPopulation:
+    """Crowds of the paper's Section 5.1, each judged against the social parameter m that generated it."""
+
+    voters: int
+    records_each: int
+    features: int
+
+    quality = "accuracy"
+    baselines = (SOCIETY, POOLED)
+    generated = True
+
+    @property
+    def study(self) -> Study:
+        """The synthetic study with so many features."""
+        return synthetic_study(self.features, self.records_each)
+
+    @property
+    def records(self) -> float:
+        """The number of records a voter has."""
+        return self.records_each
+
+    def crowd_name(self, voters: int | None, seed: int, number: int) -> str:
+        """Return the size of the crowd, its seed and its number."""
+        size = f"N={self.voters if voters is None else voters} n={self.records_each} d={self.features}"
+        return f"compare, synthetic {size}, seed {seed}, crowd {number}"
+
+    def draw(self, voters: int | None, rng: np.random.Generator) -> tuple[Ballots, HeldOut]:
+        """Draw a crowd, its test pairs, and fresh voters who choose in some of them."""
+        crowd = synthetic_crowd(self.voters if voters is None else voters, self.records_each, self.features, rng)
+        pairs = np.subtract(*rng.standard_normal((2, TEST_PAIRS, self.features)))
+        preferences = rng.normal(crowd.social, 1, (TEST_CHOICES, self.features))
+        worth = (preferences * pairs[:TEST_CHOICES]).sum(axis=1) + rng.standard_normal(TEST_CHOICES)
+        choices = np.where(worth > 0, 1, -1)
+        return crowd.ballots, HeldOut(pairs, sides(pairs, crowd.social[None]), choices, np.arange(TEST_CHOICES))
+
+    def describe(self, number: int) -> str:
+        """Tell the size of the crowds."""
+        size = f"{self.voters} voters, {self.records_each} records each, {self.features} features"
+        return f"{number} synthetic crowds of {size}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the paper's N, n and d."""
+        return {"voters": self.voters, "records": self.records_each, "features": self.features}
+
+
+@dataclass(frozen=True)
+class FilePopulation:
+    """The voters of a ballot file, split at random: releases from the larger part predict the choices of the others."""
+
+    path: Path
+    study: Study = field(compare=False)
+    voters: int
+    records: float
+
+    quality = "predicted"
+    baselines = (POOLED, SOCIETY)
+    generated = False
+
+    def crowd_name(self, voters: int | None, seed: int, number: int) -> str:
+        """Return the seed and the number of the split, and the size of the crowd where it is not that of the split."""
+        return f"compare, file, seed {seed}, split {number}{'' if voters is None else f', N={voters}'}"
+
+    def draw(self, voters: int | None, rng: np.random.Generator) -> tuple[Ballots, HeldOut]:
+        """Split the voters; of those that a release is made from, draw so many with replacement if that is asked."""
+        everyone = read_ballots(self.path)
+        order = rng.permutation(everyone.voters)
+        cut = round(TRAINED * everyone.voters)
+        members = order[:cut] if voters is None else rng.choice(order[:cut], voters)
+        others = everyone.take(order[cut:])
+        chosen = np.ones(others.records, np.int64)  # a difference is the chosen side minus the other
+        return everyone.take(members), HeldOut(
+            others.differences.astype(np.float64),
+            chosen[:, None].astype(np.float64),
+            chosen,
+            np.repeat(np.arange(others.voters), others.counts),
+        )
+
+    def describe(self, number: int) -> str:
+        """Tell which file, and how many voters make the release."""
+        return f"{self.path}, {number} random splits, releases from {self.voters} voters"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what was read."""
+        return {
+            "ballots": str(self.path),
+            "study": self.study.name,
+            "private": False,
+            "voters": self.voters,
+            "records": self.records,
+        }
+
+
+def synthetic(voters: int, records: int, features: int) -> SyntheticPopulation:
+    """Check the size of a synthetic crowd."""
+    if not voters >= 2:
+        raise CrowdveilError(f"--voters is {voters}: a crowd has at least 2")
+    population = SyntheticPopulation(voters, records, features)
+    _ = population.study  # refuses sizes that no study has
+    return population
+
+
+def of_file(path: Path) -> FilePopulation:
+    """Open a ballot file and count whom releases will be made from."""
+    everyone = read_ballots(path)
+    trained = round(TRAINED * everyone.voters)
+    if everyone.voters - trained < _FEWEST:
+        raise CrowdveilError(
+            f"{path} has {everyone.voters} voters: holding some out to predict needs {4 * _FEWEST} or more"
+        )
+    return FilePopulation(path, everyone.study, trained, everyone.records / everyone.voters)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One crowd of a population, and what is to be measured on it."""
+
+    population: Population
+    seed: int
+    number: int
+    tasks: tuple[Task, ...]
+    voters: int | None = None
+    """None: the size of crowds of this population."""
+
+    @property
+    def name(self) -> str:
+        """The name of the crowd, whatever is compared on it."""
+        return self.population.crowd_name(self.voters, self.seed, self.number)
+
+    def measure(self, crowds: range) -> pl.DataFrame:
+        """Draw the crowd, and carry out every task."""
+        ballots, held_out = self.population.draw(self.voters, generator(self.name))
+        crowd = fit_crowd(ballots, drawn=self.population.generated)
+        personal = Groups().draw(ballots.voters, generator(self.name, "epsilons"))
+        exact = {SOCIETY: crowd.society, POOLED: crowd.pooled}
+        measured = {
+            entry: held_out.scores((held_out.pairs @ beta)[None], beta[None], beta) for entry, beta in exact.items()
+        }
+        for task in self.tasks:
+            entry = task.entry
+            epsilons = personal if entry.epsilon is None else Epsilons.same(entry.epsilon, ballots.voters)
+            source = noise(self.name, entry.mechanism, entry.epsilon, entry.equal_votes)
+            released = crowd.release(entry.mechanism, epsilons, task.draws, source, entry.equal_votes)
+            learned = np.array([one.parameter for one in released])
+            if task.thorough:
+                margins = np.array([_stated_margins(one, held_out.pairs) for one in released])
+                scores = held_out.scores(margins, learned, crowd.without_noise(entry.mechanism))
+                measured[entry] = scores | {"coverage": crowd.coverage(released)}
+            else:
+                measured[entry] = {"quality": held_out.quality(learned)}
+        return pl.DataFrame(
+            [
+                {
+                    "number": self.number,
+                    "mechanism": entry.mechanism,
+                    "epsilon": None if entry.epsilon is None else str(entry.epsilon),
+                    "equal_votes": entry.equal_votes,
+                    **scores,
+                }
+                for entry, scores in measured.items()
+            ],
+            schema_overrides={"epsilon": pl.String, **dict.fromkeys(SCORES, pl.Float64)},
+        )
+
+
+def runs_of(
+    population: Population, number: int, seed: int, tasks: Sequence[Task], voters: int | None = None
+) -> list[Run]:
+    """Return the runs of a comparison on so many crowds, of another size if ``voters`` is given."""
+    return [Run(population, seed, k, tuple(tasks), voters) for k in range(number)]
+
+
+def _stated_margins(estimate: Estimate, pairs: FloatArray) -> FloatArray:
+    """Return what a decision would state, as margins; of a society, that of the parameter itself."""
+    return pairs @ estimate.parameter if estimate.unknown is None else estimate.unknown.predictive_margins(pairs)
+
+
+def carry_out(runs: Sequence[Run], workers: int, tell: Callable[[int], None]) -> dict[Entry, EntryResult]:
+    """Carry out all runs on this many processes, and collect what each entry gave."""
+    with TemporaryDirectory(prefix="crowdveil-compare-") as folder:
+        return collect(sweep(runs, 1, workers, Path(folder), tell))
+
+
+def collect(table: pl.DataFrame) -> dict[Entry, EntryResult]:
+    """Gather the values of each entry from the tables of all runs."""
+    parts = table.sort("number").partition_by("mechanism", "epsilon", "equal_votes", as_dict=True)
+    return {
+        Entry(str(mechanism), None if epsilon is None else Epsilon(epsilon), bool(equal_votes)): EntryResult(
+            **{name: part[name].fill_null(np.nan).to_numpy() for name in SCORES}
+        )
+        for (mechanism, epsilon, equal_votes), part in parts.items()
+    }
