@@ -12,9 +12,8 @@ from scipy.stats import norm
 from tests.program import crowdveil, refused
 
 from crowdveil.audit import targets
-from crowdveil.audit.audit import FEWEST_DRAWS, Order, audit
+from crowdveil.audit.audit import FEWEST_DRAWS, Order, audit, draw
 from crowdveil.audit.neighbours import Effort
-from crowdveil.audit.picture import draw
 from crowdveil.audit.trial import Flaw, Verdict
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices

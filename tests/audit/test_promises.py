@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from laws_of_reports import flipped_law
 
+from crowdveil.audit.answers import AboutYouPromise, SeveralPromise
 from crowdveil.audit.laws import gaussian_fit
 from crowdveil.audit.neighbours import Effort, worst_neighbours
-from crowdveil.audit.promises import AboutYouPromise, GaussianPromise, SeveralPromise, ShuffledPromise
+from crowdveil.audit.promises import GaussianPromise, ShuffledPromise
 from crowdveil.audit.sabotage import WrongOdds
 from crowdveil.audit.setups import Central
 from crowdveil.audit.trial import Point, Verdict, put_on_trial
@@ -109,18 +110,18 @@ def test_a_release_that_depends_on_more_than_the_noisy_sum_is_noticed():
 @pytest.mark.parametrize("options", [2, 9])
 def test_what_voters_say_of_themselves_is_attacked_up_to_its_epsilon(options):
     """The options are reported e^epsilon : 1; the odds of fewer options give the true one away."""
-    honest = put_on_trial(AboutYouPromise(options, ONE, BulkNoise()), DRAWS)
+    honest = put_on_trial(AboutYouPromise(ONE, options, BulkNoise()), DRAWS)
     assert honest.verdict in (Verdict.TIGHT, Verdict.HOLDS)
     assert honest.evidence.judged <= 1
     careless = WrongOdds(keep_odds(options), Odds(1, 0, 1, 0))
-    assert put_on_trial(AboutYouPromise(options, ONE, careless), DRAWS, "always true").evidence.shown > 6
+    assert put_on_trial(AboutYouPromise(ONE, options, careless), DRAWS, "always true").evidence.shown > 6
 
 
 @pytest.mark.parametrize("options", [2, 9])
 def test_what_voters_tick_is_attacked_up_to_its_epsilon(options):
     """A tick is told e^epsilon : 1; an option that is drawn among those that were ticked gives them away."""
-    honest = put_on_trial(SeveralPromise(options, ONE, BulkNoise()), DRAWS)
+    honest = put_on_trial(SeveralPromise(ONE, options, BulkNoise()), DRAWS)
     assert honest.verdict in (Verdict.TIGHT, Verdict.HOLDS)
     assert honest.evidence.judged <= 1
-    careless = SeveralPromise(options, ONE, BulkNoise(), careless=True)
+    careless = SeveralPromise(ONE, options, BulkNoise(), careless=True)
     assert put_on_trial(careless, DRAWS, "ticked only").evidence.shown > 6

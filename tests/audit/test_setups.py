@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crowdveil.audit.later_step import LaterStep
 from crowdveil.audit.neighbours import Effort, worst_neighbours
 from crowdveil.audit.sabotage import SignedZeros
-from crowdveil.audit.setups import Central, Distributed, likelihood
+from crowdveil.audit.setups import Central, Distributed, LaterStep, likelihood
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import paradigm

@@ -1,4 +1,8 @@
-"""Secret groups on trial: a voter who leaves one group and enters the other, with opposite answers."""
+"""Effects and secret groups on trial: voters who change their group, and records that change their type of scenario.
+
+The mechanism measures both crowds; the noisy sums, from which everything that is released follows, are what is drawn
+thousands of times.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +12,152 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.audit.attack import Rows, Score
-from crowdveil.audit.trial import Point
+from crowdveil.audit.setups import same_estimate
+from crowdveil.audit.trial import PureEpsilon, Rows, Score
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import CODE, Categories
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.guarantee import Unit
+from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, PublicCrowd
 from crowdveil.privacy.mechanisms.fisher_scoring import VoterScore
 from crowdveil.privacy.mechanisms.group_bits import GroupBits
 from crowdveil.privacy.mechanisms.group_scores import GroupScores, split
 from crowdveil.privacy.mechanisms.grouping import Grouping, NoisyGroup
 from crowdveil.privacy.mechanisms.mechanism import Measurement, Settings
 from crowdveil.privacy.noise.exact_noise import BulkNoise
-from crowdveil.privacy.noise.experimental_noise import NoiseRequest, SilentNoise
+from crowdveil.privacy.noise.experimental_noise import NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.study.bundled import synthetic_study
+from crowdveil.study.bundled import load_study, synthetic_study
+from crowdveil.study.study import Study
 
+_FEATURES = 3
+_DILEMMAS = 4
+_SCENARIOS = ("Gender", "Species")
+_GROUPING = Grouping("team", ("one", "other"))
 _STUDY = synthetic_study(2, 4)
 _SETTINGS = Settings(_STUDY, _STUDY.norm_bound)
-_GROUPING = Grouping("team", ("one", "other"))
 _COUNTED = 30.0
 """What noisy counts say of either group: any number, as what follows is private given it."""
+
+
+@dataclass(frozen=True)
+class EffectsPromise(PureEpsilon):
+    """Noisy counts of two crowds that differ in one voter or record."""
+
+    mechanism: EffectCounts
+    settings: Settings
+    left: Ballots
+    right: Ballots
+    remark: str
+    neighbours: str
+
+    name = EffectCounts.name
+
+    @property
+    def paradigm(self) -> str:
+        """Who is promised what."""
+        return {Unit.VOTER: "vlcp", Unit.RECORD: "rlcp", Unit.CHOICE: "alcp"}[self.mechanism.unit]
+
+    def with_sensitivity(self, steps: int) -> EffectsPromise:
+        """Make a mistake: noise for sums that move by no more than this."""
+        blocks = tuple(replace(block, sensitivity=steps) for block in self.mechanism.blocks)
+        return replace(self, mechanism=replace(self.mechanism, blocks=blocks))
+
+    def sample(self, left: bool, draws: int) -> Rows:
+        """Draw the noisy sums of one of the two crowds again and again."""
+        return self._exact(self.left if left else self.right) + self.mechanism.draw(BulkNoise(), draws)
+
+    def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
+        """Return the likelihood ratio: noise on the cube, independent in all groups and blocks."""
+        ours, theirs = self._exact(self.left), self._exact(self.right)
+        return [lambda rows: self._surprise(rows - theirs) - self._surprise(rows - ours)]
+
+    def same_release(self) -> bool:
+        """Release both with noise that makes the noisy sums equal: all else must be equal, too."""
+        measured = [self.mechanism.measure(one, self.settings, self.epsilon) for one in (self.left, self.right)]
+        ours, theirs = (self.mechanism.public_part(one) for one in measured)
+        if not np.array_equal(ours, theirs):
+            return False
+        (block, *others) = self.mechanism.blocks
+        if others:
+            return True
+        drawn = self.mechanism.draw(BulkNoise(), 1).reshape(-1, block.columns)
+        gap = (measured[0].total - measured[1].total).reshape(-1, block.columns)
+        made = [
+            self.mechanism.release(one, self.settings, self.epsilon, ReplayedNoise(noise))
+            for one, noise in zip(measured, (drawn, drawn + gap), strict=True)
+        ]
+        return same_estimate(*made)
+
+    def _exact(self, ballots: Ballots) -> IntArray:
+        return self.mechanism.measure(ballots, self.settings, self.epsilon).total
+
+    def _surprise(self, noise: IntArray) -> FloatArray:
+        """Return minus the logarithm of the density of noise (rows), up to a constant."""
+        by_group = np.abs(noise).reshape(len(noise), self.mechanism.groups, -1)
+        total = np.zeros(len(noise))
+        start = 0
+        for block in self.mechanism.blocks:
+            largest = by_group[:, :, start : start + block.columns].max(axis=2).sum(axis=1)
+            total += largest * (block.epsilon.value / block.sensitivity)
+            start += block.columns
+        return total
+
+
+def crowd_counts(unit: Unit, study: Study, epsilon: Epsilon, grouping: Grouping | None = None) -> EffectCounts:
+    """Return the mechanism as it would be used with many voters: with all that it may buy.
+
+    Pairs of a scenario of their own are rare, so that nearly all of epsilon is spent on them.
+    """
+    apart = tuple(factor.scenario in _SCENARIOS for factor in study.factors)
+    many = np.where(apart, 1e3, 1e6)
+    return EffectCounts.planned(unit, epsilon, PublicCrowd(apart, many, many, np.full(len(apart), 3.0)), grouping)
+
+
+def moves_group(epsilon: Epsilon) -> EffectsPromise:
+    """A voter who always prefers more in one group, or one who always prefers less in the other."""
+    study = synthetic_study(_FEATURES, _DILEMMAS)
+
+    def crowd(sign: float, group: int) -> Ballots:
+        records = np.concatenate([np.full((2, _FEATURES), sign), np.tile([1.0, -1.0, 1.0], (2, 1))])
+        made = Ballots.from_differences(study, np.array([0, 2, 3, 4]), records)
+        return replace(made, about={"team": Categories(_GROUPING.labels, np.array([group, 0, 1], CODE))})
+
+    return EffectsPromise(
+        epsilon,
+        crowd_counts(Unit.VOTER, study, epsilon, _GROUPING),
+        Settings(study, study.norm_bound),
+        crowd(1.0, 0),
+        crowd(-1.0, 1),
+        "by group",
+        "a voter who leaves one group and enters the other: the sums of both move by all that they can",
+    )
+
+
+def moves_scenario(epsilon: Epsilon) -> EffectsPromise:
+    """A record about gender, or one about species in its place."""
+    study = load_study("moral-machine")
+    sides = {
+        "Gender": ({"woman": 2, "legality": 1, "barrier": 1}, {"man": 2, "legality": -1, "intervention": 1}),
+        "Species": ({"dog": 2, "legality": -1, "intervention": 1}, {"man": 2, "legality": 1, "barrier": 1}),
+    }
+
+    def crowd(scenario: str) -> Ballots:
+        spared, other = ([study.alternative(one, "x").values] * 2 for one in sides[scenario])
+        spared[1], other[1] = (study.alternative(one, "x").values for one in sides["Gender"])
+        made = Ballots.from_arrays(study, ["a", "b"], spared, other, [1, 1])
+        codes = np.array([_SCENARIOS.index(scenario), 0], CODE)
+        return replace(made, scenarios=Categories(_SCENARIOS, codes))
+
+    return EffectsPromise(
+        epsilon,
+        crowd_counts(Unit.RECORD, study, epsilon),
+        Settings(study, study.norm_bound),
+        crowd("Gender"),
+        crowd("Species"),
+        "by scenario",
+        "a record about one factor, and one about another in its place, opposed in all that both are about",
+    )
 
 
 def _crowd(left: bool, others: bool) -> Ballots:
@@ -41,10 +171,9 @@ def _crowd(left: bool, others: bool) -> Ballots:
 
 
 @dataclass(frozen=True)
-class GroupScoresPromise:
+class GroupScoresPromise(PureEpsilon):
     """The noisy counts of two groups, and the noisy sums of their first step, of two crowds."""
 
-    epsilon: Epsilon
     noise: Noise
     counts_hidden: bool = True
 
@@ -52,12 +181,6 @@ class GroupScoresPromise:
     paradigm = "vlcp"
     remark = "a voter changes her group"
     neighbours = "a voter who leaves one group and enters the other: counts and sums of both move by all that they can"
-    reach = None
-
-    @property
-    def promised(self) -> Sequence[Point]:
-        """The epsilon."""
-        return [Point(self.epsilon.value)]
 
     def sample(self, left: bool, draws: int) -> Rows:
         """Draw what leaves of one of the two crowds again and again."""
@@ -70,9 +193,6 @@ class GroupScoresPromise:
         """Return the likelihood ratio: Laplace noise on counts, noise on the cube in each group."""
         ours, theirs = self._exact(True), self._exact(False)
         return [lambda rows: self._surprise(rows - theirs) - self._surprise(rows - ours)]
-
-    def noise_p_value(self, rows: Rows) -> None:
-        """Return None: the laws of either noise are tried where it is alone."""
 
     def same_release(self) -> bool:
         """Check that both crowds ask for the same noise in each group."""
@@ -108,10 +228,9 @@ class GroupScoresPromise:
 
 
 @dataclass(frozen=True)
-class GroupBitsPromise:
+class GroupBitsPromise(PureEpsilon):
     """The report of a voter of one group, and of one of the other."""
 
-    epsilon: Epsilon
     noise: Noise
     report: Callable[[Ballots, Epsilons, Noise], IntArray]
     """What leaves, a row a voter."""
@@ -120,12 +239,6 @@ class GroupBitsPromise:
     paradigm = "vldp"
     remark = "a voter changes her group"
     neighbours = "a voter of one group, and one of the other, loud the other way: nothing is further apart"
-    reach = None
-
-    @property
-    def promised(self) -> Sequence[Point]:
-        """The epsilon."""
-        return [Point(self.epsilon.value)]
 
     def sample(self, left: bool, draws: int) -> Rows:
         """Report again and again."""
@@ -135,13 +248,6 @@ class GroupBitsPromise:
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
         """Return the answer itself: how often each is reported says everything, and is learned."""
         return [lambda rows: rows.sum(axis=1).astype(np.float64)]
-
-    def noise_p_value(self, rows: Rows) -> None:
-        """Return None: no noise is added."""
-
-    def same_release(self) -> bool:
-        """Return True: the rows are all that leaves."""
-        return True
 
 
 def report_hidden(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArray:

@@ -12,15 +12,17 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.audit.attack import Rows, Score
+from crowdveil.audit.trial import Rows, Score
 from crowdveil.ballots.ballots import Ballots
+from crowdveil.estimation.design import public_design
+from crowdveil.estimation.scoring_step import Step
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import sum_of_preferences
 from crowdveil.privacy.guarantee import Paradigm
@@ -31,13 +33,20 @@ from crowdveil.privacy.mechanisms.mechanism import (
     Settings,
 )
 from crowdveil.privacy.mechanisms.reports import PUBLIC_COLUMNS
+from crowdveil.privacy.mechanisms.score_sums import SENSITIVITY, step_sums
 from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.privacy.noise.experimental_noise import Kind, NoiseRequest, ReplayedNoise, SilentNoise
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.study.study import Study
 
 _OTHERS = 2
 _COPIES_AT_ONCE = 50_000
 _COPIES_TO_SEE_ALL = 64
+_START = 1.5
+"""The size of the preference that a later step starts from, along the last axis: who chooses against it surprises."""
+_SCATTER = 0.25
+_DEVIATIONS = 2.0
+_DILEMMAS = 2_000
 
 
 class Setup(Protocol):
@@ -206,19 +215,14 @@ class Distributed:
         return rows
 
 
+S = TypeVar("S", Central, Distributed)
+
+
 @dataclass(frozen=True)
-class Forked:
-    """Two worker processes, forked from one, whose noise must have nothing in common.
+class _Within(Generic[S]):
+    """A mechanism that is used in a special way; all else is as it is by itself."""
 
-    One makes the voter's report, the other that of somebody whose records are known. Whoever knows the records behind
-    a report knows its noise. If the voter's report had the same noise, it could be taken off again.
-    """
-
-    inner: Distributed
-    known: tuple[tuple[float, ...], ...]
-    """The records of the other voter."""
-
-    remark = "in forked workers"
+    inner: S
 
     @property
     def name(self) -> str:
@@ -240,6 +244,20 @@ class Forked:
         """The promise."""
         return self.inner.epsilon
 
+
+@dataclass(frozen=True)
+class Forked(_Within[Distributed]):
+    """Two worker processes, forked from one, whose noise must have nothing in common.
+
+    One makes the voter's report, the other that of somebody whose records are known. Whoever knows the records behind
+    a report knows its noise. If the voter's report had the same noise, it could be taken off again.
+    """
+
+    known: tuple[tuple[float, ...], ...]
+    """The records of the other voter."""
+
+    remark = "in forked workers"
+
     def request(self, records: FloatArray) -> NoiseRequest | None:
         """Return the noise that the voter's worker asks for."""
         return self.inner.request(records)
@@ -260,6 +278,41 @@ class Forked:
     def same_release(self, left: FloatArray, right: FloatArray) -> bool:
         """Check what the voter's worker does."""
         return self.inner.same_release(left, right)
+
+
+@dataclass(frozen=True)
+class LaterStep(_Within[Central]):
+    """A later step of Fisher scoring: its sum of scores at a preference that is fixed, with its noise.
+
+    Where a step looks depends on what earlier ones released, which an attacker knows. So each step has to keep its
+    share of epsilon at every start; here at one where scores go as far as they can.
+    """
+
+    by_voter: bool
+
+    remark = "a later step"
+
+    def request(self, records: FloatArray) -> NoiseRequest:
+        """Return the noise of a step: for sums of scores and their scatter."""
+        return NoiseRequest(Kind.CUBE, SENSITIVITY, self.epsilon, public_design(self.settings.study).directions + 1)
+
+    def exact(self, records: FloatArray) -> IntArray:
+        """Return the crowd's exact sums."""
+        study = self.settings.study
+        mixed = public_design(study).mixed_basis
+        return step_sums(mixed, _step(study, self.by_voter), self.by_voter, True, self.inner.with_voter(records))
+
+    def sample(self, records: FloatArray, draws: int, noise: Noise) -> Rows:
+        """Draw noisy sums."""
+        return self.exact(records) + self.request(records).draw(noise, draws)
+
+    def noisy(self, rows: Rows) -> tuple[IntArray, IntArray]:
+        """Return all of it: every number is noisy."""
+        return self.inner.noisy(rows)
+
+    def same_release(self, left: FloatArray, right: FloatArray) -> bool:
+        """Check that both ask for the same noise: the rows hold all that leaves of a step."""
+        return self.request(left) == self.request(right)
 
 
 def can_fork() -> bool:
@@ -326,3 +379,11 @@ def _send(task: Callable[[], Rows], to: Connection) -> None:
     to.send(rows.shape)
     to.send_bytes(rows.tobytes())
     to.close()
+
+
+@lru_cache(maxsize=8)
+def _step(study: Study, by_voter: bool) -> Step:
+    sample = public_design(study).sample.head(_DILEMMAS)
+    start = np.zeros(sample.along.shape[1])
+    start[-1] = _START
+    return Step.at(start, sample, _SCATTER if by_voter else None, _DEVIATIONS)

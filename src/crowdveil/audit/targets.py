@@ -10,19 +10,39 @@ from fractions import Fraction
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.audit.effects import EffectsPromise, crowd_counts, moves_group, moves_scenario
-from crowdveil.audit.float_grid import LastBits
+from crowdveil.audit.answers import (
+    AboutYouPromise,
+    SeveralPromise,
+    SideAnswerPromise,
+    alike_bit,
+    alike_count,
+    alike_or_not,
+    answer_among_three,
+    bit_where_answers_differ,
+    indifference_bit,
+    indifferent_share,
+    neither_or_a_side,
+    report_on_a_repeat,
+)
 from crowdveil.audit.groups import (
-    GroupBitsPromise,
-    GroupScoresPromise,
+    crowd_counts,
     group_bits,
     group_scores,
+    moves_group,
+    moves_scenario,
     report_group_as_it_is,
 )
-from crowdveil.audit.later_step import LaterStep
+from crowdveil.audit.laws import LastBits
 from crowdveil.audit.neighbours import Effort, Neighbours, on_two_axes, turned, worst_neighbours
-from crowdveil.audit.promises import AboutYouPromise, GaussianPromise, PurePromise, SeveralPromise, ShuffledPromise
-from crowdveil.audit.relayed_view import HostsView, RelaysView, keep_order, without_padding
+from crowdveil.audit.promises import (
+    GaussianPromise,
+    HostsView,
+    PurePromise,
+    RelaysView,
+    ShuffledPromise,
+    keep_order,
+    without_padding,
+)
 from crowdveil.audit.sabotage import (
     LoudestAxis,
     NoisePerCoordinate,
@@ -36,19 +56,7 @@ from crowdveil.audit.sabotage import (
     WholeBudgetForEachStep,
     WrongOdds,
 )
-from crowdveil.audit.setups import Central, Distributed, Forked, Setup, can_fork
-from crowdveil.audit.side_answers import (
-    SideAnswerPromise,
-    alike_bit,
-    alike_count,
-    alike_or_not,
-    answer_among_three,
-    bit_where_answers_differ,
-    indifference_bit,
-    indifferent_share,
-    neither_or_a_side,
-    report_on_a_repeat,
-)
+from crowdveil.audit.setups import Central, Distributed, Forked, LaterStep, Setup, can_fork
 from crowdveil.audit.trial import Subject
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
@@ -138,20 +146,20 @@ def promises(epsilon: Epsilon) -> list[Target]:
         _about_you(epsilon),
         _several(epsilon),
         *(_pure(_effect_counts(name, epsilon)) for name in ("vlcp", "rlcp", "alcp")),
-        _effects(moves_group(epsilon)),
-        _effects(moves_scenario(epsilon)),
-        _groups(group_scores(epsilon)),
-        _groups(group_bits(epsilon)),
+        _promise(moves_group(epsilon)),
+        _promise(moves_scenario(epsilon)),
+        _promise(group_scores(epsilon)),
+        _promise(group_bits(epsilon)),
         _pure(Distributed(FactorAnswer(), paradigm("vldp"), _small(3), epsilon), neighbours=_opposed),
         _pure(Distributed(FactorCounts(), paradigm("rldp"), _small(3), epsilon)),
         *(_third_answer(kind, epsilon) for kind in _THIRD),
         *(_repeat(kind, epsilon) for kind in _REPEAT),
         _gaussian(epsilon),
-        _shuffled(_one_sign()),
-        _shuffled(ShuffledPromise(_small(2), SHUFFLED_SIGNS, SHUFFLED_VOTERS, others=(0, -1))),
-        _relayed(_hosts_view()),
-        _relayed(RelaysView(_small(2), SHUFFLED_SIGNS)),
-        _last_bits(LastBits(epsilon, on_the_grid=True)),
+        _promise(_one_sign()),
+        _promise(ShuffledPromise(_small(2), SHUFFLED_SIGNS, SHUFFLED_VOTERS, others=(0, -1))),
+        _promise(_hosts_view()),
+        _promise(RelaysView(_small(2), SHUFFLED_SIGNS)),
+        _promise(LastBits(epsilon, on_the_grid=True)),
     ]
 
 
@@ -193,11 +201,11 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
         _about_you(epsilon, lambda: WrongOdds(keep_odds(OPTIONS), keep_odds(2)), "odds of two options for three"),
         _several(epsilon, careless=True, bug="an option drawn among those that were ticked"),
         _pure(_effect_counts("rlcp", epsilon), NoisePerCoordinate, bug="sensitivity per coordinate"),
-        _effects(moves_group(epsilon).with_sensitivity(STEPS), "the group that is entered forgotten"),
-        _effects(moves_scenario(epsilon).with_sensitivity(STEPS), "the scenario that is entered forgotten"),
-        _groups(replace(group_scores(epsilon), noise=TooLittleNoise(2)), "the group that is entered forgotten"),
-        _groups(replace(group_scores(epsilon), counts_hidden=False), "exact numbers of voters"),
-        _groups(replace(group_bits(epsilon), report=report_group_as_it_is), "the group is sent as it is"),
+        _promise(moves_group(epsilon).with_sensitivity(STEPS), "the group that is entered forgotten"),
+        _promise(moves_scenario(epsilon).with_sensitivity(STEPS), "the scenario that is entered forgotten"),
+        _promise(replace(group_scores(epsilon), noise=TooLittleNoise(2)), "the group that is entered forgotten"),
+        _promise(replace(group_scores(epsilon), counts_hidden=False), "exact numbers of voters"),
+        _promise(replace(group_bits(epsilon), report=report_group_as_it_is), "the group is sent as it is"),
         _pure(
             factor_answer,
             lambda: WrongOdds(keep_odds(3), keep_odds(2)),
@@ -214,13 +222,13 @@ def mistakes(epsilon: Epsilon) -> list[Target]:
         _repeat("telling kind", epsilon, bug="said where answers differ"),
         _repeat("count", epsilon, lambda: TooLittleNoise(2), "half the noise of a count"),
         _gaussian(epsilon, TooNarrow, "deviation halved"),
-        _shuffled(replace(_one_sign(), claimed_voters=10 * SHUFFLED_VOTERS), "bound of a larger crowd"),
-        _shuffled(replace(_one_sign(), forget_delta=True), "delta forgotten"),
-        _shuffled(replace(_one_sign(), shuffle=False), "not shuffled"),
-        _relayed(replace(_hosts_view(), order=keep_order), "order of arrival kept"),
-        _relayed(replace(_hosts_view(), voters=2), "batch too small"),
-        _relayed(RelaysView(_small(2), SHUFFLED_SIGNS, without_padding), "length varies"),
-        _last_bits(LastBits(epsilon, on_the_grid=False), "floating-point noise"),
+        _promise(replace(_one_sign(), claimed_voters=10 * SHUFFLED_VOTERS), "bound of a larger crowd"),
+        _promise(replace(_one_sign(), forget_delta=True), "delta forgotten"),
+        _promise(replace(_one_sign(), shuffle=False), "not shuffled"),
+        _promise(replace(_hosts_view(), order=keep_order), "order of arrival kept"),
+        _promise(replace(_hosts_view(), voters=2), "batch too small"),
+        _promise(RelaysView(_small(2), SHUFFLED_SIGNS, without_padding), "length varies"),
+        _promise(LastBits(epsilon, on_the_grid=False), "floating-point noise"),
     ]
 
 
@@ -233,12 +241,8 @@ def _pure(
     return Target(setup.name, lambda effort: PurePromise(setup, neighbours(setup, effort), noise()), bug)
 
 
-def _effects(promise: EffectsPromise, bug: str | None = None) -> Target:
-    return Target(promise.name, lambda effort: promise, bug)
-
-
-def _groups(promise: GroupScoresPromise | GroupBitsPromise, bug: str | None = None) -> Target:
-    return Target(promise.name, lambda effort: promise, bug)
+def _promise(subject: Subject, bug: str | None = None) -> Target:
+    return Target(subject.name, lambda effort: subject, bug)
 
 
 def _effect_counts(name: str, epsilon: Epsilon) -> Central:
@@ -257,24 +261,16 @@ def _gaussian(epsilon: Epsilon, noise: Callable[[], GaussianNoise] = OpenDPGauss
     return Target(GaussianMean.name, subject, bug, slow=True)
 
 
-def _shuffled(promise: ShuffledPromise, bug: str | None = None) -> Target:
-    return Target(promise.name, lambda effort: promise, bug)
-
-
-def _relayed(view: HostsView | RelaysView, bug: str | None = None) -> Target:
-    return Target(view.name, lambda effort: view, bug)
-
-
 def _hosts_view() -> HostsView:
     return HostsView(_small(2), SHUFFLED_SIGNS, RELAYED_VOTERS, RELAYED_VOTERS)
 
 
 def _several(epsilon: Epsilon, *, careless: bool = False, bug: str | None = None) -> Target:
-    return Target(AboutYou.name, lambda effort: SeveralPromise(OPTIONS, epsilon, BulkNoise(), careless), bug)
+    return Target(AboutYou.name, lambda effort: SeveralPromise(epsilon, OPTIONS, BulkNoise(), careless), bug)
 
 
 def _about_you(epsilon: Epsilon, noise: Callable[[], Noise] = BulkNoise, bug: str | None = None) -> Target:
-    return Target(AboutYou.name, lambda effort: AboutYouPromise(OPTIONS, epsilon, noise()), bug)
+    return Target(AboutYou.name, lambda effort: AboutYouPromise(epsilon, OPTIONS, noise()), bug)
 
 
 _THIRD = {
@@ -298,7 +294,7 @@ def _third_answer(
 
     def subject(effort: Effort) -> Subject:
         apart = "neither against a side: nothing is further apart"
-        return SideAnswerPromise(name, protects, remark, apart, settings, epsilon, noise(), neither_or_a_side, report)
+        return SideAnswerPromise(epsilon, name, protects, remark, apart, settings, noise(), neither_or_a_side, report)
 
     return Target(name, subject, bug)
 
@@ -311,13 +307,9 @@ def _repeat(kind: str, epsilon: Epsilon, noise: Callable[[], Noise] = BulkNoise,
 
     def subject(effort: Effort) -> Subject:
         apart = "alike against not: there is nothing else"
-        return SideAnswerPromise(name, protects, remark, apart, settings, epsilon, noise(), alike_or_not, report)
+        return SideAnswerPromise(epsilon, name, protects, remark, apart, settings, noise(), alike_or_not, report)
 
     return Target(name, subject, bug)
-
-
-def _last_bits(promise: LastBits, bug: str | None = None) -> Target:
-    return Target(promise.name, lambda effort: promise, bug)
 
 
 def _small(features: int, sensitivity: Sensitivity = "tight") -> Settings:

@@ -1,23 +1,160 @@
 """One promise put on trial: four ways to break it, and a verdict.
 
-A promise is a curve: for every delta an epsilon with P(E | left) <= e^epsilon P(E | right) + delta for all events E. A
-pure promise is a single point, at delta 0. An attack may choose its point on the curve; the promise is broken if at any
-of them more than its epsilon is proved.
+A promise is a curve: for every delta an epsilon with P(E | left) <= e^epsilon P(E | right) + delta for all events E and
+all neighbours left and right. A pure promise is a single point, at delta 0. An attack may choose its point on the
+curve; the promise is broken if at any of them more than its epsilon is proved.
+
+The attack learns from one sample which event gives a side away, and counts it on a fresh one. A sample is a matrix with
+a row for each independent output, which holds everything that leaves, as numbers. An attacker orders the rows by a
+score and bets on one side from some threshold on. Scores that use the known law of the noise come with what is
+attacked; the ones here are learned from the outputs alone. An event that was seen more often on one side than the other
+refutes every epsilon below ln(p / p'), where p is at least and p' at most what the counts allow (Clopper and Pearson
+1934, exact for any count).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Protocol
 
-from crowdveil.audit.attack import Evidence, Rows, Score, attack
-from crowdveil.audit.laws import FALSE_ALARM
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainccinv, betaincinv
 
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.privacy.epsilon import Epsilon
+
+Rows = npt.NDArray[Any]
+Score = Callable[[Rows], FloatArray]
+
+SHOWN = 1e-3
+"""Bounds are shown at 99.9 %: each is too high with at most this probability."""
+JUDGED = 1e-8
+"""A promise is called broken only by a bound that is too high with at most this probability, so that a whole audit
+of some forty trials raises a false alarm less than once in a million audits."""
+FALSE_ALARM = 1e-9
+"""Of one test of noise against its law. All of an audit together stay far below one in a million."""
 TIGHT = 0.85
 """A bound of at least this share of the promise leaves hardly any noise that could be saved."""
+_THRESHOLDS = 256
+_ROWS_TO_LOOK_AT = 4096
+_LEAST_REPEATS = 10
+_RIDGE = 1e-12
+
+
+@dataclass(frozen=True)
+class Event:
+    """Outputs whose score is at least the threshold (or below it), and the side on which they are more frequent."""
+
+    score: Score
+    threshold: float
+    above: bool
+    on_the_left: bool
+
+    def hits(self, rows: Rows) -> int:
+        """Count the rows in the event."""
+        return int(np.sum((self.score(rows) >= self.threshold) == self.above))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Lower bounds of epsilon that an attack proves."""
+
+    shown: float
+    """At 99.9 %."""
+    judged: float
+    """So surely that a verdict may rest on it."""
+
+
+def attack(train: tuple[Rows, Rows], fresh: tuple[Rows, Rows], scores: Sequence[Score], delta: float = 0.0) -> Evidence:
+    """Choose the event by the first pair of samples (left, right), count it on the second one."""
+    event = choose_event(train, [*scores, *learned_scores(train)], delta)
+    left, right = event.hits(fresh[0]), event.hits(fresh[1])
+    more, less = np.array([left, right] if event.on_the_left else [right, left])[:, None]
+    shown, judged = (float(least_epsilon(more, less, len(fresh[0]), miss, delta)[0]) for miss in (SHOWN, JUDGED))
+    return Evidence(shown, judged)
+
+
+def choose_event(train: tuple[Rows, Rows], scores: Sequence[Score], delta: float = 0.0) -> Event:
+    """Return the event that would prove the largest epsilon on this sample.
+
+    It is chosen by the sure bound, under which a rare event has to be very lucky to look better than it is.
+    """
+    draws = len(train[0])
+    candidates = list[tuple[float, Event]]()
+    for score in scores:
+        left, right = (np.sort(score(rows)) for rows in train)
+        pooled = np.unique(np.concatenate([left, right]))
+        if len(pooled) > _THRESHOLDS:
+            # Thresholds are values that occurred, so that an atom of the law is not split.
+            both = np.concatenate([left, right])
+            at = np.linspace(0.001, 0.999, _THRESHOLDS)
+            pooled = np.unique(np.quantile(both, at, method="lower"))
+        below = [np.searchsorted(side, pooled) for side in (left, right)]
+        for above in (True, False):
+            hits = [draws - count if above else count for count in below]
+            for on_the_left in (True, False):
+                more, less = hits if on_the_left else hits[::-1]
+                proved = least_epsilon(more, less, draws, JUDGED, delta)
+                best = int(np.argmax(proved))
+                candidates.append((float(proved[best]), Event(score, float(pooled[best]), above, on_the_left)))
+    return max(candidates, key=lambda pair: pair[0])[1]
+
+
+def least_epsilon(hits: IntArray, others: IntArray, draws: int, miss: float, delta: float = 0.0) -> FloatArray:
+    """Return lower bounds of epsilon from how often events were seen on one side and on the other.
+
+    Each is too high with a probability of at most ``miss``, half of it spent on either count. A promise with a delta
+    allows P(E | left) <= e^epsilon P(E | right) + delta, so delta is taken off first.
+    """
+    with np.errstate(divide="ignore"):
+        more = np.maximum(at_least(hits, draws, miss / 2) - delta, 0.0)
+        ratio = np.log(more) - np.log(at_most(others, draws, miss / 2))
+    return np.asarray(np.maximum(ratio, 0.0))
+
+
+def at_least(hits: IntArray, draws: int, miss: float) -> FloatArray:
+    """Return a lower bound of the probability of an event that was seen ``hits`` times."""
+    return np.where(hits == 0, 0.0, betaincinv(np.maximum(hits, 1), draws - hits + 1, miss))
+
+
+def at_most(hits: IntArray, draws: int, miss: float) -> FloatArray:
+    """Return an upper bound of the probability of an event that was seen ``hits`` times."""
+    return np.where(hits == draws, 1.0, betainccinv(hits + 1, np.maximum(draws - hits, 1), miss))
+
+
+def learned_scores(train: tuple[Rows, Rows]) -> list[Score]:
+    """Learn from outputs alone: the best linear score and, where outputs repeat, how often each was seen."""
+    some = train[0][:_ROWS_TO_LOOK_AT]
+    repeats = len(some) / len(np.unique(some, axis=0))
+    return [discriminant(train)] + ([frequencies(train)] if repeats >= _LEAST_REPEATS else [])
+
+
+def discriminant(train: tuple[Rows, Rows]) -> Score:
+    """Fisher's linear discriminant: the direction in which the sides lie furthest apart for their spread.
+
+    Where a combination of outputs carries no noise at all, this is the direction it finds.
+    """
+    left, right = (np.asarray(rows, np.float64) for rows in train)
+    varies = np.flatnonzero(np.ptp(np.concatenate([left, right]), axis=0))
+    left, right = left[:, varies], right[:, varies]
+    size = np.maximum(np.abs(left).max(axis=0), np.abs(right).max(axis=0))
+    left, right = left / size, right / size
+    spread = np.atleast_2d(np.cov(left, rowvar=False)) + np.atleast_2d(np.cov(right, rowvar=False))
+    ridge = _RIDGE * np.eye(len(varies))
+    direction = np.linalg.solve(spread + ridge, left.mean(axis=0) - right.mean(axis=0)) / size
+    return lambda rows: np.asarray(rows[:, varies], np.float64) @ direction
+
+
+def frequencies(train: tuple[Rows, Rows]) -> Score:
+    """Score each output by how much more often it was seen on the left than on the right."""
+    left, right = (Counter(row.tobytes() for row in np.ascontiguousarray(rows)) for rows in train)
+    known = {output: np.log((left[output] + 0.5) / (right[output] + 0.5)) for output in left | right}
+    return lambda rows: np.array([known.get(row.tobytes(), 0.0) for row in np.ascontiguousarray(rows)])
 
 
 @dataclass(frozen=True)
@@ -66,6 +203,32 @@ class Subject(Protocol):
 
     def same_release(self) -> bool:
         """Check that a release depends on nothing but what the rows hold."""
+
+
+class AllInRows:
+    """A subject of which all that leaves is in the rows, and whose noise, if there is any, is tested elsewhere."""
+
+    reach: Fraction | float | None = None
+
+    def noise_p_value(self, rows: Rows) -> float | None:
+        """Return None: there is no law to test."""
+        return None
+
+    def same_release(self) -> bool:
+        """Return True: nothing else leaves."""
+        return True
+
+
+@dataclass(frozen=True)
+class PureEpsilon(AllInRows):
+    """Such a subject that promises a pure epsilon."""
+
+    epsilon: Epsilon
+
+    @property
+    def promised(self) -> Sequence[Point]:
+        """The epsilon."""
+        return [Point(self.epsilon.value)]
 
 
 class Verdict(StrEnum):

@@ -58,9 +58,8 @@ def audit(
         return
     if browser:
         raise CrowdveilError("--browser is for the attack on the voter's page: give --surroundings, too")
-    from crowdveil.audit.audit import Order, tasks
+    from crowdveil.audit.audit import Order, check_format, save_picture, tasks
     from crowdveil.audit.audit import audit as run_audit
-    from crowdveil.audit.picture import check_format, save_picture
     from crowdveil.files import check_writable
     from crowdveil.privacy.epsilon import Epsilon
 

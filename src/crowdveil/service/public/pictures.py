@@ -15,11 +15,10 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from crowdveil.effect_release import Effects
 from crowdveil.pages.effects_figure import draw_effects
+from crowdveil.pages.figures import INK, LESS, MORE, MUTED, PAPER, RULE
 from crowdveil.protocol.voters_page import PREVIEW
 from crowdveil.service.public.result import Respect, Result
 
-_INK, _MUTED, _RULE, _PAPER = "#1d1d1b", "#66655f", "#dedad1", "#fffefb"
-_MORE, _LESS = "#0067a3", "#b84a00"
 RAIL = 160
 """How long a track is on the page, in its own units."""
 MOST_PREVIEWED = 9
@@ -53,21 +52,21 @@ def svg_picture(result: Result, direction: str, foot: str) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'direction="{direction}" font-family="system-ui, sans-serif" role="img" aria-label="{escape(result.title)}">'
-        f'<rect width="{width}" height="{height}" fill="{_PAPER}"/>'
-        f'<text x="{start}" y="40" font-size="24" font-weight="600" fill="{_INK}">{escape(result.title)}</text>'
-        f'<text x="{start}" y="68" font-size="16" fill="{_MUTED}">{escape(_cut(result.question, 84))}</text>'
+        f'<rect width="{width}" height="{height}" fill="{PAPER}"/>'
+        f'<text x="{start}" y="40" font-size="24" font-weight="600" fill="{INK}">{escape(result.title)}</text>'
+        f'<text x="{start}" y="68" font-size="16" fill="{MUTED}">{escape(_cut(result.question, 84))}</text>'
     ]
     for place, respect in enumerate(result.respects):
         y = top + place * row
         parts.append(
-            f'<text x="{start}" y="{y + 14}" font-size="14" fill="{_INK}">{escape(_cut(respect.less, 44))}</text>'
-            f'<text x="{end}" y="{y + 14}" font-size="14" text-anchor="end" fill="{_INK}">'
+            f'<text x="{start}" y="{y + 14}" font-size="14" fill="{INK}">{escape(_cut(respect.less, 44))}</text>'
+            f'<text x="{end}" y="{y + 14}" font-size="14" text-anchor="end" fill="{INK}">'
             f"{escape(_cut(respect.more, 44))}</text>"
             f'<g transform="translate(24 {y + 14}) scale({(width - 48) / 100} 2)">'
             f"{_plain_track(respect, direction)}</g>"
         )
     parts.append(
-        f'<text x="24" y="{height - 16}" font-size="12" direction="ltr" fill="{_MUTED}">{escape(foot)}</text></svg>'
+        f'<text x="24" y="{height - 16}" font-size="12" direction="ltr" fill="{MUTED}">{escape(foot)}</text></svg>'
     )
     return "".join(parts)
 
@@ -82,10 +81,9 @@ def _places(respect: Respect, direction: str) -> tuple[float, float, float]:
 def _plain_track(respect: Respect, direction: str) -> str:
     """Draw a track with its colours in it; lengths are in hundredths of the rail, and 2 units high."""
     low, high, middle = (100 * place for place in _places(respect, direction))
-    colour = _MORE if respect.clear else _MUTED
+    colour = MORE if respect.clear else MUTED
     rail = (
-        f'<path d="M0 10H100" stroke="{_RULE}" stroke-width="1"/>'
-        f'<path d="M50 6V14" stroke="{_MUTED}" stroke-width=".2"/>'
+        f'<path d="M0 10H100" stroke="{RULE}" stroke-width="1"/><path d="M50 6V14" stroke="{MUTED}" stroke-width=".2"/>'
     )
     if not respect.known:
         return rail
@@ -103,26 +101,26 @@ def png_picture(result: Result, voters: str, foot: str) -> bytes:
     and leaves out a line that it has no letters for.
     """
     rows = result.respects[:MOST_PREVIEWED]
-    figure = Figure(figsize=(PREVIEW[0] / 100, PREVIEW[1] / 100), dpi=100, facecolor=_PAPER)
+    figure = Figure(figsize=(PREVIEW[0] / 100, PREVIEW[1] / 100), dpi=100, facecolor=PAPER)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, PREVIEW[0]), ylim=(PREVIEW[1], 0))
     axes.axis("off")
 
-    def write(x: float, y: float, said: str, size: float, colour: str = _INK, **more: Any) -> None:
+    def write(x: float, y: float, said: str, size: float, colour: str = INK, **more: Any) -> None:
         if _has_letters(said):
             axes.text(x, y, said, fontsize=size, color=colour, va="center", parse_math=False, **more)
 
     title, *rest = textwrap.wrap(result.title, 52) or [""]
     write(60, 62, title + ("…" if rest else ""), 24, weight="bold")
-    write(60, 108, _cut(result.question, 96), 13, _MUTED)
+    write(60, 108, _cut(result.question, 96), 13, MUTED)
     step = (PREVIEW[1] - 210) / max(len(rows), 1)
     for place, row in enumerate(rows):
         y = 160 + (place + 0.5) * step
-        colour = _MORE if row.clear else _MUTED
+        colour = MORE if row.clear else MUTED
         write(400, y, _cut(row.less, 40), 12, ha="right")
         write(800, y, _cut(row.more, 40), 12)
-        axes.plot([420, 780], [y, y], color=_RULE, linewidth=6, solid_capstyle="round")
-        axes.plot([600, 600], [y - 12, y + 12], color=_MUTED, linewidth=1)
+        axes.plot([420, 780], [y, y], color=RULE, linewidth=6, solid_capstyle="round")
+        axes.plot([600, 600], [y - 12, y + 12], color=MUTED, linewidth=1)
         if row.known:
             axes.plot(
                 [420 + 360 * row.low, 420 + 360 * row.high],
@@ -133,8 +131,8 @@ def png_picture(result: Result, voters: str, foot: str) -> bytes:
                 solid_capstyle="butt",
             )
             axes.plot([420 + 360 * row.at], [y], "o", markersize=13, color=colour)
-    write(60, PREVIEW[1] - 30, voters, 13, _MUTED)
-    write(PREVIEW[0] - 60, PREVIEW[1] - 30, foot, 13, _MUTED, ha="right")
+    write(60, PREVIEW[1] - 30, voters, 13, MUTED)
+    write(PREVIEW[0] - 60, PREVIEW[1] - 30, foot, 13, MUTED, ha="right")
     drawn = io.BytesIO()
     with _ONE_AT_A_TIME:
         figure.savefig(drawn, format="png", metadata={"Software": None})
@@ -150,16 +148,16 @@ def effects_picture(effects: Effects, suffix: str) -> bytes:
 @lru_cache(maxsize=256)
 def invitation_picture(title: str, question: str) -> bytes:
     """Draw what is asked at the size that other websites show: the title, the question, and two ways to go."""
-    figure = Figure(figsize=(PREVIEW[0] / 100, PREVIEW[1] / 100), dpi=100, facecolor=_PAPER)
+    figure = Figure(figsize=(PREVIEW[0] / 100, PREVIEW[1] / 100), dpi=100, facecolor=PAPER)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, PREVIEW[0]), ylim=(PREVIEW[1], 0))
     axes.axis("off")
-    for x, letter, colour in ((420, "A", _MORE), (780, "B", _LESS)):
-        axes.plot([600, x], [640, 470], color=_RULE, linewidth=14, solid_capstyle="round", zorder=1)
+    for x, letter, colour in ((420, "A", MORE), (780, "B", LESS)):
+        axes.plot([600, x], [640, 470], color=RULE, linewidth=14, solid_capstyle="round", zorder=1)
         axes.plot([x], [470], "o", markersize=84, color=colour, zorder=2)
-        axes.text(x, 470, letter, fontsize=34, color=_PAPER, ha="center", va="center", weight="bold", zorder=3)
-    lines = [(line, 34, _INK, "bold") for line in textwrap.wrap(title, 40)[:2]]
-    lines += [(line, 20, _MUTED, "normal") for line in textwrap.wrap(question, 68)[:3]]
+        axes.text(x, 470, letter, fontsize=34, color=PAPER, ha="center", va="center", weight="bold", zorder=3)
+    lines = [(line, 34, INK, "bold") for line in textwrap.wrap(title, 40)[:2]]
+    lines += [(line, 20, MUTED, "normal") for line in textwrap.wrap(question, 68)[:3]]
     y = 130.0
     for said, size, colour, weight in lines:
         if _has_letters(said):
@@ -172,7 +170,7 @@ def invitation_picture(title: str, question: str) -> bytes:
             }
             axes.text(600, y, said, parse_math=False, **style)
         y += 2.05 * size
-    axes.text(PREVIEW[0] - 60, PREVIEW[1] - 30, "crowdveil", fontsize=15, color=_MUTED, ha="right", va="center")
+    axes.text(PREVIEW[0] - 60, PREVIEW[1] - 30, "crowdveil", fontsize=15, color=MUTED, ha="right", va="center")
     drawn = io.BytesIO()
     with _ONE_AT_A_TIME:
         figure.savefig(drawn, format="png", metadata={"Software": None})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from crowdveil.audit.attack import (
+from crowdveil.audit.trial import (
     at_least,
     at_most,
     attack,

@@ -1,6 +1,7 @@
-"""Answers beside the sides chosen, on trial: "neither", and the second answer to a dilemma that is asked twice.
+"""Single answers on trial: what voters say of themselves, "neither", and the second answer to a dilemma asked twice.
 
-They leave as a bit in place of a report, as one answer among three, or as the noisy count or share of a crowd.
+They leave as an option drawn by coin tosses, as a bit in place of a report, as one answer among three, or as the noisy
+count or share of a crowd.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.audit.attack import Rows, Score
-from crowdveil.audit.trial import Point
+from crowdveil.audit.trial import PureEpsilon, Rows, Score
 from crowdveil.ballots.ballots import Ballots
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse, ThreeWayResponse
 from crowdveil.privacy.mechanisms.reliability import alike_bits, answered_alike, distributed_reliability
@@ -25,7 +26,68 @@ from crowdveil.study.study import Study
 
 
 @dataclass(frozen=True)
-class SideAnswerPromise:
+class AboutYouPromise(PureEpsilon):
+    """A voter's answer about herself: the first of several options, or the second."""
+
+    options: int
+    noise: Noise
+
+    name = AboutYou.name
+    paradigm = ""
+    neighbours = "two options: all pairs are alike"
+
+    @property
+    def remark(self) -> str:
+        """The number of options."""
+        return f"{self.options} options"
+
+    def sample(self, left: bool, draws: int) -> Rows:
+        """Report the option again and again."""
+        truths = np.full(draws, 0 if left else 1)
+        reported = AboutYou().report(truths, self.options, Epsilons.same(self.epsilon, draws), self.noise)
+        return reported[:, None]
+
+    def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
+        """Return none: how often each option is reported says everything, and is learned."""
+        return []
+
+
+@dataclass(frozen=True)
+class SeveralPromise(PureEpsilon):
+    """A voter's ticks at several options: only the first of them, or all others."""
+
+    options: int
+    noise: Noise
+    careless: bool = False
+    """Whether the device draws its option among those that were ticked, as it must not."""
+
+    name = AboutYou.name
+    paradigm = ""
+    neighbours = "one set of ticks, and its opposite: they differ in whatever option is drawn"
+
+    @property
+    def remark(self) -> str:
+        """The number of options."""
+        return f"{self.options} options to tick"
+
+    def sample(self, left: bool, draws: int) -> Rows:
+        """Report the ticks again and again."""
+        ticked = np.zeros((draws, self.options), np.bool_)
+        ticked[:, 0] = True
+        if not left:
+            ticked = ~ticked
+        asked, said = AboutYou().report_several(ticked, Epsilons.same(self.epsilon, draws), self.noise)
+        if self.careless:
+            asked = np.argmax(ticked, axis=1)
+        return np.column_stack([asked * 2 + said])
+
+    def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
+        """Return none: how often each report comes says everything, and is learned."""
+        return []
+
+
+@dataclass(frozen=True)
+class SideAnswerPromise(PureEpsilon):
     """Two ballots of one voter that differ in such an answer."""
 
     name: str
@@ -33,19 +95,11 @@ class SideAnswerPromise:
     remark: str
     neighbours: str
     settings: Settings
-    epsilon: Epsilon
     noise: Noise
     ballot: Callable[[Study, bool], Ballots]
     """The one ballot, or the other."""
     report: Callable[[Ballots, SideAnswerPromise, int], Rows]
     """What leaves of a ballot, so many times."""
-
-    reach = None
-
-    @property
-    def promised(self) -> Sequence[Point]:
-        """The epsilon."""
-        return [Point(self.epsilon.value)]
 
     def sample(self, left: bool, draws: int) -> Rows:
         """Report again and again."""
@@ -54,13 +108,6 @@ class SideAnswerPromise:
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
         """Return the size of what leaves: the larger, the more it speaks for the one. Single answers are learned."""
         return [lambda rows: rows[:, 0].astype(np.float64)]
-
-    def noise_p_value(self, rows: Rows) -> None:
-        """Return None: the laws of coins and noise are tested elsewhere."""
-
-    def same_release(self) -> bool:
-        """Return True: the rows are all that leaves."""
-        return True
 
 
 def neither_or_a_side(study: Study, neither: bool) -> Ballots:
