@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, BrowserContext
 from crowdveil.audit.browser import open_browser
 from crowdveil.protocol.voters_page import voters_page
 from crowdveil.service.app import create_app
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import open_store

@@ -41,8 +41,7 @@ from crowdveil.relay.app import Relay, create_relay_app
 from crowdveil.relay.courier import Courier
 from crowdveil.relay.store import RelayedPoll, open_relay_store
 from crowdveil.service.app import create_app
-from crowdveil.service.poll import HostedPoll
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import HostedPoll, poll_from_dict
 from crowdveil.service.server import logging_config
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings

@@ -35,7 +35,7 @@ from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import write_reports
 from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.service.app import create_app
-from crowdveil.service.poll_file import find_poll
+from crowdveil.service.poll import find_poll
 from crowdveil.service.server import logging_config
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings

@@ -15,7 +15,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.description import describe_poll
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.submission import read_session, write_session
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_session
 

@@ -25,7 +25,7 @@ from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.description import describe_poll, read_poll
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.submission import read_session, report_id, write_session
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.simulated_voters import find_poll, send_crowd, tokens_of_links
 from crowdveil.study.drawing import draw_session

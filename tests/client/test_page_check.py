@@ -8,7 +8,7 @@ from tests.program import crowdveil
 from crowdveil.client.page_check import check_page
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.voters_page import voters_page
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 
 PAGE = voters_page()
 FILES = {PAGE.address(path) for path in PAGE.files}

@@ -26,7 +26,7 @@ from crowdveil.protocol.submission import (
     write_session,
 )
 from crowdveil.service.host.data import table_of
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_effects, make_release
 from crowdveil.simulated_voters import send_crowd
 from crowdveil.sources.mapping import TableMapping

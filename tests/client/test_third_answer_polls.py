@@ -13,7 +13,7 @@ from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.description import check_mechanism
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.simulated_voters import send_crowd
 from crowdveil.study.bundled import load_study

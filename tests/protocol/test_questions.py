@@ -7,7 +7,7 @@ from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.protocol.description import describe_poll, read_poll
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.submission import check_about, exact_answers
-from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
+from crowdveil.service.poll import poll_as_dict, poll_from_dict
 
 CENTRAL = {"name": "p", "study": "kidney", "paradigm": "vlcp"}
 DISTRIBUTED = {"name": "p", "study": "kidney", "paradigm": "vldp", "about_epsilon": 1}

@@ -25,8 +25,7 @@ from crowdveil.relay.app import Relay, create_relay_app
 from crowdveil.relay.courier import Courier
 from crowdveil.relay.store import RelayStore, SealedRow, open_relay_store
 from crowdveil.service.app import create_app
-from crowdveil.service.poll import HostedPoll
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import HostedPoll, poll_from_dict
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import Store, open_store

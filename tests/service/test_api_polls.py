@@ -12,7 +12,7 @@ from tests.service.voters import poll
 
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.protocol.voters_page import voters_page
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.service import Service
 from crowdveil.study.bundled import load_study
 from crowdveil.study.translations import INTERFACE_LANGUAGES

@@ -15,7 +15,7 @@ from tests.service.voters import ballot, poll, report_row, reports
 from crowdveil.protocol.submission import new_token, report_id
 from crowdveil.service.api.models import BallotBody, ReportBody
 from crowdveil.service.poll import HostedPoll as Poll
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.service import Service
 
 DISTRIBUTED = [

@@ -16,7 +16,7 @@ from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.description import describe_poll, read_poll
 from crowdveil.protocol.polls import Poll, State
-from crowdveil.service.poll_file import default_poll, find_poll, load_poll, poll_as_dict, poll_from_dict
+from crowdveil.service.poll import default_poll, find_poll, load_poll, poll_as_dict, poll_from_dict
 from crowdveil.study.bundled import load_study
 from crowdveil.study.plain_data import canonical_json
 

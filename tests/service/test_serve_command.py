@@ -16,7 +16,7 @@ from tests.service.voters import poll, reports
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.submission import new_token
 from crowdveil.service.app import serve, set_up
-from crowdveil.service.poll_file import find_poll
+from crowdveil.service.poll import find_poll
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import open_store
 

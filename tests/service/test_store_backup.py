@@ -15,7 +15,7 @@ from tests.service.host.website import CENTRAL, DISTRIBUTED
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.protocol.submission import report_id
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_effects, make_release
 from crowdveil.service.store.backup import TABLES, back_up, check_backup, restore
 from crowdveil.service.store.batches import OpenedReport

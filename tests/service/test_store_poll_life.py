@@ -13,7 +13,7 @@ from tests.service.voters import ballot_row, poll, report_row
 from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.submission import Status
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.service.service import Service, destroy_due
 from crowdveil.service.settings import Settings

@@ -16,7 +16,7 @@ from crowdveil.protocol.report import write_reports
 from crowdveil.protocol.submission import Kind, new_token, report_id
 from crowdveil.service.api.submissions import read_submission
 from crowdveil.service.poll import HostedPoll as Poll
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.store.submissions import SubmissionRow
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.drawing import draw_session

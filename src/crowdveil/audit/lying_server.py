@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crowdveil.protocol.voters_page import voters_page
 from crowdveil.service.app import create_app
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.public.routes import WEB
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings

@@ -48,7 +48,7 @@ def serve(
     """
     from crowdveil.service.app import serve as run
     from crowdveil.service.app import set_up
-    from crowdveil.service.poll_file import find_poll
+    from crowdveil.service.poll import find_poll
     from crowdveil.service.settings import read_settings
 
     given = {

@@ -1,32 +1,76 @@
-"""A poll as its host runs it: the public terms, when it is open and to how many, and its groups of voters."""
+"""A poll as its host runs it: the public terms, when it is open and to how many, and its groups of voters.
+
+As plain data it is read from a TOML file or from the database, checked, and written back.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import public_design
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.guarantee import Place
+from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.one_bit import BitReports, bits_to_report
 from crowdveil.privacy.mechanisms.registry import mechanism_name
-from crowdveil.protocol.polls import Level, Opening, Poll, State
-from crowdveil.protocol.questions import Answer, Question, QuestionKind
+from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST
+from crowdveil.protocol.polls import Entry, Level, Opening, Poll, RelayTerms, State
+from crowdveil.protocol.questions import Answer, Attention, Option, Question, QuestionKind, Texts
 from crowdveil.protocol.relay import padded
 from crowdveil.protocol.report import Terms, write_reports
-from crowdveil.study.translations import Translation
+from crowdveil.study.bundled import load_study
+from crowdveil.study.plain_data import need, number
+from crowdveil.study.study import Study
+from crowdveil.study.translations import Translation, load_translation, read_translation
 
 _EXPECTED_VOTERS = 1000
 """The crowd for which a central poll's mechanism is recommended, before anybody has voted."""
 MOST_GROUPS = 12
 _ONE_ANSWER = (QuestionKind.SINGLE, QuestionKind.NUMBER, QuestionKind.SCALE)
+DEFAULT_LEVELS = {"strong": "0.5", "balanced": "1", "light": "2"}
+DEFAULT_BUDGET = "1"
+BUDGET_LEVEL = "total"
+"""The name of a central poll's only level."""
+COUNTED, LEFT_OUT = "counted", "left-out"
+"""What becomes of voters who fail an attention check: the rule that a poll declares before it opens."""
+_KNOWN = (
+    "name",
+    "study",
+    "repeat",
+    "paradigm",
+    "mechanism",
+    "levels",
+    "budget",
+    "entry",
+    "quota",
+    "opens_on",
+    "closes_on",
+    "destroy_on",
+    "return_url",
+    "completion_code",
+    "contact",
+    "consent",
+    "minimum_age",
+    "questions",
+    "about_epsilon",
+    "failed_checks",
+    "translations",
+    "relay",
+    "batch",
+    "delta",
+    "honest",
+)
 
 
 @dataclass(frozen=True)
@@ -131,3 +175,280 @@ def group_label(question: Question, answer: Answer) -> str:
 def group_of(question: Question, about: Mapping[str, Answer]) -> str | None:
     """Return the group of a voter, given all that she said of herself; None if she did not answer."""
     return group_label(question, about[question.id]) if question.id in about else None
+
+
+def find_poll(reference: str, paradigm: str | None = None, mechanism: str | None = None) -> HostedPoll:
+    """Read a poll file, or make the default poll of a study that is bundled or in a file."""
+    path = Path(reference)
+    if path.is_file() and "features" not in _toml(path):
+        if paradigm or mechanism:
+            raise CrowdveilError(
+                f"{path} is a poll file, which says paradigm and mechanism itself: leave the options out"
+            )
+        return load_poll(path)
+    return default_poll(load_study(reference), paradigm or "rldp", mechanism)
+
+
+def default_poll(study: Study, paradigm: str = "rldp", mechanism: str | None = None) -> HostedPoll:
+    """Return the poll of a study that leaves everything else as it comes."""
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in study.name.lower())[:40]
+    wanted = {} if mechanism is None else {"mechanism": mechanism}
+    return poll_from_dict({"name": name, "study": study.as_dict(), "paradigm": paradigm, **wanted})
+
+
+def load_poll(path: str | Path) -> HostedPoll:
+    """Read a poll file (TOML); the files that it names are looked for beside it."""
+    path = Path(path)
+    return poll_from_dict(_toml(path), beside=path.parent)
+
+
+def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> HostedPoll:
+    """Check the plain data of a poll and return it as one; without ``beside``, it may name no files."""
+    where = f"poll {data.get('name', '?')!r}"
+    unknown = sorted(set(data) - set(_KNOWN))
+    if unknown:
+        raise CrowdveilError(f"{where}: unknown setting {unknown[0]!r}; known are {', '.join(sorted(_KNOWN))}")
+    study = _study(data.get("study"), beside, where)
+    if "repeat" in data:
+        study = replace(study, repeat=need(data, "repeat", bool, where))
+    paradigm = find_paradigm(_text(data, "paradigm", where) or "rldp")
+    levels = _levels(data, paradigm.place, where)
+    entry = _text(data, "entry", where) or Entry.OPEN.value
+    if entry not in list(Entry):
+        raise CrowdveilError(f"{where}: entry must be {' or '.join(Entry)}, got {entry!r}")
+    quota = data.get("quota")
+    if quota is not None and type(quota) is not int:
+        raise CrowdveilError(f"{where}: quota must be a whole number, got {quota!r}")
+    about = data.get("about_epsilon")
+    questions = tuple(_question(given, where) for given in _list(data, "questions", where))
+    return HostedPoll(
+        name=_text(data, "name", where) or "",
+        study=study,
+        paradigm=paradigm,
+        mechanism=mechanism_name(paradigm, _text(data, "mechanism", where), study, expected_epsilons(levels)),
+        levels=levels,
+        entry=Entry(entry),
+        quota=quota,
+        opens_on=_date(data, "opens_on", where),
+        closes_on=_date(data, "closes_on", where),
+        destroy_on=_date(data, "destroy_on", where),
+        return_url=_text(data, "return_url", where),
+        completion_code=_text(data, "completion_code", where),
+        contact=_text(data, "contact", where),
+        consent=_texts(data.get("consent", {}), f"{where}, consent"),
+        minimum_age=_whole(data, "minimum_age", where),
+        questions=questions,
+        attention=_attention(data, questions, where),
+        about_epsilon=None if about is None else Epsilon(about),
+        translations=_translations(data, study, beside, where),
+        relay=_relay(data, where),
+    )
+
+
+def poll_as_dict(poll: HostedPoll) -> dict[str, Any]:
+    """Return a poll as plain data that needs no other file; ``poll_from_dict`` reads it."""
+    levels = {level.name: str(level.epsilon) for level in poll.levels}
+    optional = {
+        "quota": poll.quota,
+        "opens_on": poll.opens_on and poll.opens_on.isoformat(),
+        "closes_on": poll.closes_on and poll.closes_on.isoformat(),
+        "destroy_on": poll.destroy_on and poll.destroy_on.isoformat(),
+        "return_url": poll.return_url,
+        "completion_code": poll.completion_code,
+        "contact": poll.contact,
+        "consent": dict(poll.consent),
+        "minimum_age": poll.minimum_age,
+        "questions": [_question_as_dict(question) for question in poll.questions],
+        "failed_checks": poll.attention and poll.attention.left_out and LEFT_OUT,
+        "about_epsilon": poll.about_epsilon and str(poll.about_epsilon),
+        "translations": [_translation_as_dict(translation) for translation in poll.translations],
+        **({} if poll.relay is None else _relay_as_dict(poll.relay)),
+    }
+    return {
+        "name": poll.name,
+        "study": poll.study.as_dict(),
+        "paradigm": poll.paradigm.name,
+        "mechanism": poll.mechanism,
+        **({"levels": levels} if poll.distributed else {"budget": levels[BUDGET_LEVEL]}),
+        "entry": poll.entry.value,
+        **{key: value for key, value in optional.items() if value},
+    }
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise CrowdveilError(f"{path} is not a readable TOML file: {error}") from None
+
+
+def _study(given: Any, beside: Path | None, where: str) -> Study:
+    if isinstance(given, Mapping):
+        return Study.from_dict(given)
+    if not isinstance(given, str):
+        raise CrowdveilError(f"{where}: study must be a bundled name, a path or a table, got {given!r}")
+    if beside is not None and (beside / given).is_file():
+        return load_study(str(beside / given))
+    if beside is None and (Path(given).suffix or "/" in given):
+        raise CrowdveilError(
+            f"{where}: an uploaded poll cannot name the file {given!r}: put the study into it as [study]"
+        )
+    return load_study(given)
+
+
+def _levels(data: Mapping[str, Any], place: Place, where: str) -> tuple[Level, ...]:
+    if place is Place.CENTRAL:
+        if "levels" in data:
+            raise CrowdveilError(f"{where}: a central poll has a budget (budget = 1.0), not levels")
+        return (Level(BUDGET_LEVEL, Epsilon(data.get("budget", DEFAULT_BUDGET))),)
+    if "budget" in data:
+        raise CrowdveilError(f"{where}: a distributed poll has levels (levels = {{balanced = 1}}), not a budget")
+    given = data.get("levels", DEFAULT_LEVELS)
+    if not isinstance(given, Mapping):
+        raise CrowdveilError(f"{where}: levels must be a table like {{strong = 0.5, light = 2}}, got {given!r}")
+    made = [Level(str(name), Epsilon(epsilon)) for name, epsilon in given.items()]
+    return tuple(sorted(made, key=lambda level: level.epsilon))
+
+
+def _relay(data: Mapping[str, Any], where: str) -> RelayTerms | None:
+    url = _text(data, "relay", where)
+    if url is None:
+        for key in ("batch", "delta", "honest"):
+            if key in data:
+                raise CrowdveilError(f"{where}: {key} belongs to a relay: give relay = 'https://...', or leave it out")
+        return None
+    if type(data.get("batch")) is not int:
+        raise CrowdveilError(
+            f"{where}: say with batch = ... how many reports the relay hands over at least; it has no default, as the "
+            f"promise rests on it (`crowdveil plan relay` proposes one); got {data.get('batch')!r}"
+        )
+    delta, honest = number(data, "delta", where, DEFAULT_DELTA), number(data, "honest", where, DEFAULT_HONEST)
+    return RelayTerms(url.rstrip("/"), data["batch"], delta, honest)
+
+
+def _relay_as_dict(relay: RelayTerms) -> dict[str, Any]:
+    return {"relay": relay.url, "batch": relay.batch, "delta": relay.delta, "honest": relay.honest}
+
+
+def _question(given: Any, where: str) -> Question:
+    if not isinstance(given, Mapping) or not {"id", "text"} <= set(given):
+        raise CrowdveilError(f"{where}: a question is a table with id, text and what its kind needs, got {given!r}")
+    where = f"{where}, question {given['id']!r}"
+    known = ("id", "text", "kind", "required", "options", "low", "high", "step", "ends", "expected")
+    if unknown := sorted(set(given) - set(known)):
+        raise CrowdveilError(f"{where}: unknown setting {unknown[0]!r}; known are {', '.join(known)}")
+    kind = given.get("kind", QuestionKind.SINGLE.value)
+    if kind not in list(QuestionKind):
+        raise CrowdveilError(f"{where}: kind must be one of {', '.join(QuestionKind)}, got {kind!r}")
+    options = []
+    for option in _list(given, "options", where):
+        if not isinstance(option, Mapping) or set(option) != {"id", "text"}:
+            raise CrowdveilError(f"{where}: an option has id and text, got {option!r}")
+        options.append(Option(_id(option["id"], where), _texts(option["text"], where)))
+    ends = _list(given, "ends", where)
+    if ends and len(ends) != 2:
+        raise CrowdveilError(f"{where}: ends are two texts, of the lowest and of the highest point, got {ends!r}")
+    required = given.get("required", False)
+    if not isinstance(required, bool):
+        raise CrowdveilError(f"{where}: required must be true or false, got {required!r}")
+    return Question(
+        id=_id(given["id"], where),
+        text=_texts(given["text"], where),
+        options=tuple(options),
+        kind=QuestionKind(kind),
+        required=required,
+        low=_whole(given, "low", where),
+        high=_whole(given, "high", where),
+        step=1 if "step" not in given else _whole(given, "step", where) or 0,
+        ends=(_texts(ends[0], where), _texts(ends[1], where)) if ends else None,
+        expected=given.get("expected"),
+    )
+
+
+def _question_as_dict(question: Question) -> dict[str, Any]:
+    """Write a question with what is not as it comes."""
+    usual = {"kind": QuestionKind.SINGLE.value, "required": False, "options": [], "step": 1}
+    return {key: value for key, value in question.as_dict().items() if value is not None and value != usual.get(key)}
+
+
+def _attention(data: Mapping[str, Any], questions: tuple[Question, ...], where: str) -> Attention | None:
+    rule = _text(data, "failed_checks", where)
+    checks = sum(question.expected is not None for question in questions)
+    if rule not in (None, COUNTED, LEFT_OUT):
+        raise CrowdveilError(f"{where}: failed_checks must be {COUNTED!r} or {LEFT_OUT!r}, got {rule!r}")
+    if rule is not None and not checks:
+        raise CrowdveilError(f"{where}: failed_checks needs a question with expected = ..., and there is none")
+    return Attention(checks, rule == LEFT_OUT) if checks else None
+
+
+def _whole(data: Mapping[str, Any], key: str, where: str) -> int | None:
+    value = data.get(key)
+    if value is not None and type(value) is not int:
+        raise CrowdveilError(f"{where}: {key} must be a whole number, got {value!r}")
+    return value
+
+
+def _translations(data: Mapping[str, Any], study: Study, beside: Path | None, where: str) -> tuple[Translation, ...]:
+    given = _list(data, "translations", where)
+    if beside is None and not all(isinstance(one, Mapping) for one in given):
+        raise CrowdveilError(f"{where}: an uploaded poll cannot name files: put the translations into it as tables")
+    return tuple(
+        read_translation(one, study, where)
+        if isinstance(one, Mapping)
+        else load_translation((beside or Path()) / str(one), study)
+        for one in given
+    )
+
+
+def _translation_as_dict(translation: Translation) -> dict[str, Any]:
+    return {
+        "study": translation.study,
+        "language": translation.language,
+        "title": translation.title,
+        "question": translation.question,
+        "features": {
+            name: {"label": said.label, **({} if said.words is None else {"words": dict(said.words)})}
+            for name, said in translation.features.items()
+        },
+        "factors": {
+            name: {"title": said.title, "poles": list(said.poles)} for name, said in translation.factors.items()
+        },
+    }
+
+
+def _id(given: Any, where: str) -> str:
+    if not isinstance(given, str) or not given.isascii() or not given.replace("-", "").replace("_", "").isalnum():
+        raise CrowdveilError(f"{where}: an id is made of letters, digits, _ and -, got {given!r}")
+    return given
+
+
+def _texts(given: Any, where: str) -> Texts:
+    if isinstance(given, str):
+        return {"en": given}
+    if not isinstance(given, Mapping) or not all(isinstance(text, str) for text in given.values()):
+        raise CrowdveilError(f"{where}: a text is given by language, like {{en = '...', fr = '...'}}, got {given!r}")
+    return {str(language): text for language, text in given.items()}
+
+
+def _text(data: Mapping[str, Any], key: str, where: str) -> str | None:
+    value = data.get(key)
+    if value is not None and not isinstance(value, str):
+        raise CrowdveilError(f"{where}: {key} must be a text, got {value!r}")
+    return value
+
+
+def _list(data: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    value = data.get(key, [])
+    if not isinstance(value, list):
+        raise CrowdveilError(f"{where}: {key} must be a list, got {value!r}")
+    return value
+
+
+def _date(data: Mapping[str, Any], key: str, where: str) -> date | None:
+    value = data.get(key)
+    if value is None:
+        return None
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise CrowdveilError(f"{where}: {key} must be a day like 2026-05-31, got {value!r}") from None

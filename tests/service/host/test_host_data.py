@@ -11,7 +11,7 @@ from tests.kinds_of_question import CHECK, NOISY, TEXT
 from tests.service.voters import ballot
 
 from crowdveil.protocol.submission import new_token
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 
 ODD = {"id": "odd", "text": 'It\'s "odd"?', "options": [{"id": "a", "text": "yes, it's"}, {"id": "b", "text": "no"}]}
 

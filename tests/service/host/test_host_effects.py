@@ -8,7 +8,7 @@ import pytest
 from crowdveil.effect_release import effects_from_dict
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Amount, Epsilon
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_effects
 
 QUESTION = {

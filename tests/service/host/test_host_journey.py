@@ -16,7 +16,7 @@ from crowdveil.protocol.report import read_reports
 from crowdveil.protocol.submission import report_id
 from crowdveil.releases import release_from_dict
 from crowdveil.service.host.participation import REASONS
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.sources.mapping import TableMapping
 from crowdveil.sources.table import load_table
 from crowdveil.study.bundled import load_study

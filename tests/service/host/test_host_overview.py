@@ -12,7 +12,7 @@ from tests.service.voters import ballot
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.submission import new_token
 from crowdveil.service.host.participation import about_tallies, attention_tally
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_release
 
 

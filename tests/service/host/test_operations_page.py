@@ -3,7 +3,7 @@
 from dataclasses import fields
 from pathlib import Path
 
-from crowdveil.service.poll_file import _KNOWN
+from crowdveil.service.poll import _KNOWN
 from crowdveil.service.settings import PREFIX, Settings
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"

@@ -7,7 +7,7 @@ import pytest
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.service.host.poll_form import data_of_form, empty_form, form_of_data
-from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
+from crowdveil.service.poll import poll_as_dict, poll_from_dict
 from crowdveil.study.translations import languages, words
 
 PARKING = {

@@ -7,7 +7,7 @@ import pytest
 from tests.service.host.website import website
 
 from crowdveil.protocol.description import relayed_promise
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_release
 from crowdveil.service.store.batches import OpenedReport
 from crowdveil.study.plain_data import canonical_json

@@ -15,7 +15,7 @@ from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.description import read_poll
 from crowdveil.protocol.submission import new_token, read_session
 from crowdveil.service.app import create_app
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.service import Service
 from crowdveil.service.store.hosts import Hosts
 from crowdveil.service.store.store import open_store

@@ -4,7 +4,7 @@ import pytest
 from tests.service.host.website import website
 
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_effects, make_release
 
 AGE = {

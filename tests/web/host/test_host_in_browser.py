@@ -13,7 +13,7 @@ from crowdveil.audit.browser import PATIENCE
 from crowdveil.client import Client
 from crowdveil.privacy.epsilon import Amount
 from crowdveil.releases import release_from_dict
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.simulated_voters import send_crowd
 
 PASSWORD = "correct horse battery"

@@ -10,7 +10,7 @@ import numpy as np
 from crowdveil.protocol.description import describe_poll
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.submission import write_session
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.study import Study
 

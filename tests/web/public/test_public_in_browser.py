@@ -9,7 +9,7 @@ from tests.web.axe import violations
 from crowdveil.audit.browser import PATIENCE
 from crowdveil.client import Client
 from crowdveil.privacy.epsilon import Epsilon
-from crowdveil.service.poll_file import poll_from_dict
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_effects, make_release
 from crowdveil.simulated_voters import send_crowd
 

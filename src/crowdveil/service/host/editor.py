@@ -18,8 +18,7 @@ from crowdveil.protocol.questions import Question, QuestionKind, host_words
 from crowdveil.service.host.poll_form import KINDS, MOST_LEVELS, MOST_QUESTIONS, data_of_form, empty_form, form_of_data
 from crowdveil.service.host.request import HostRequest, sentence
 from crowdveil.service.host.study_form import MOST_FEATURES, OWN_STUDY, Fields, language_name
-from crowdveil.service.poll import HostedPoll
-from crowdveil.service.poll_file import default_poll, poll_as_dict, poll_from_dict
+from crowdveil.service.poll import HostedPoll, default_poll, poll_as_dict, poll_from_dict
 from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.study import Study

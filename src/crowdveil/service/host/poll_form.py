@@ -25,7 +25,7 @@ from crowdveil.service.host.study_form import (
     translations_of_form,
     whole,
 )
-from crowdveil.service.poll_file import DEFAULT_BUDGET, DEFAULT_LEVELS, LEFT_OUT, poll_as_dict, poll_from_dict
+from crowdveil.service.poll import DEFAULT_BUDGET, DEFAULT_LEVELS, LEFT_OUT, poll_as_dict, poll_from_dict
 from crowdveil.study.bundled import BUNDLED
 from crowdveil.study.translations import INTERFACE_LANGUAGES, OWN_LANGUAGE
 

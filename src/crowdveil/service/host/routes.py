@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.routing import Route
 
-from crowdveil.service.host import data, editor, hosts, overview, releases, voters
+from crowdveil.service.host import data, editor, hosts, overview, releases
 from crowdveil.service.host.request import PLACE, HostPages, Page, respond_with
 from crowdveil.service.service import Service
 from crowdveil.service.static_files import static_route
@@ -43,12 +43,12 @@ PAGES = (
     Page("POST", "/polls/{poll}/unarchive", overview.unarchive, OWNER, "took the poll out again"),
     Page("GET", "/polls/{poll}/delete", overview.delete_page, OWNER),
     Page("POST", "/polls/{poll}/delete", overview.delete, OWNER, "deleted the poll"),
-    Page("GET", "/polls/{poll}/recruit", voters.recruit_page, VIEWER),
-    Page("GET", "/polls/{poll}/qr.svg", voters.qr_picture, VIEWER),
-    Page("POST", "/polls/{poll}/links", voters.make_links, ANALYST, "made links"),
+    Page("GET", "/polls/{poll}/recruit", overview.recruit_page, VIEWER),
+    Page("GET", "/polls/{poll}/qr.svg", overview.qr_picture, VIEWER),
+    Page("POST", "/polls/{poll}/links", overview.make_links, ANALYST, "made links"),
     Page("GET", "/polls/{poll}/data", data.data_page, ANALYST),
     Page("GET", "/polls/{poll}/data/{file}", data.download, ANALYST, "downloaded data"),
-    Page("POST", "/polls/{poll}/withdraw", voters.withdraw, OWNER, "deleted a vote on withdrawal"),
+    Page("POST", "/polls/{poll}/withdraw", overview.withdraw, OWNER, "deleted a vote on withdrawal"),
     Page("GET", "/polls/{poll}/releases", releases.releases_page, VIEWER),
     Page("POST", "/polls/{poll}/preview", releases.preview, ANALYST),
     Page("POST", "/polls/{poll}/release", releases.release, ANALYST, "made a release"),

@@ -17,8 +17,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Amount
 from crowdveil.protocol.polls import State
 from crowdveil.protocol.relay import new_private_key
-from crowdveil.service.poll import HostedPoll
-from crowdveil.service.poll_file import poll_as_dict, poll_from_dict
+from crowdveil.service.poll import HostedPoll, poll_as_dict, poll_from_dict
 from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
 from crowdveil.study.plain_data import canonical_json
