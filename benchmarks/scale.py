@@ -23,7 +23,7 @@ from memory import peak_memory
 
 from crowdveil.ballots.file import open_ballots, write_ballots
 from crowdveil.engines.batches import BatchedBallots
-from crowdveil.engines.local import LocalEngine
+from crowdveil.engines.engine import LocalEngine
 from crowdveil.engines.spark import spark_engine
 from crowdveil.estimation.society import society
 from crowdveil.privacy.epsilon import Epsilon

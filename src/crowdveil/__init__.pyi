@@ -68,8 +68,8 @@ from crowdveil.sources.simulated import synthetic_crowd as synthetic_crowd
 from crowdveil.sources.table import import_table as import_table
 from crowdveil.sources.table import read_table as read_table
 from crowdveil.study.bundled import load_study as load_study
-from crowdveil.study.category import Category as Category
-from crowdveil.study.factors import Factor as Factor
+from crowdveil.study.features import Category as Category
+from crowdveil.study.features import Factor as Factor
 from crowdveil.study.features import Feature as Feature
 from crowdveil.study.study import Alternative as Alternative
 from crowdveil.study.study import Dilemma as Dilemma

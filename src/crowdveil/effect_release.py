@@ -18,7 +18,7 @@ from crowdveil.errors import CrowdveilError, path_of
 from crowdveil.files import check_picture, check_writable, replacing, write_text
 from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.releases import EFFECTS_FORMAT, Publication, check_exact, checked_content, read_json, study_of
-from crowdveil.study.factors import Factor
+from crowdveil.study.features import Factor
 from crowdveil.study.study import Study
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Effects:
 
     def picture(self, path: str | PathLike[str]) -> None:
         """Draw the effects between their two poles, the largest at the top, to a .png or .svg file."""
-        from crowdveil.pages.effects_figure import draw_effects  # a room above; the contract names this exception
+        from crowdveil.pages.effects_page import draw_effects  # a room above; the contract names this exception
 
         path = path_of(path, "the picture")
         check_picture(path)

@@ -27,8 +27,7 @@ from crowdveil.protocol.decisions import (
     write_decision,
 )
 from crowdveil.releases import Release
-from crowdveil.study.category import Category
-from crowdveil.study.features import Feature
+from crowdveil.study.features import Category, Feature
 from crowdveil.version import VERSION
 
 P = ParamSpec("P")

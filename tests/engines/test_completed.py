@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from crowdveil.ballots.ballots import Ballots, join_batches
-from crowdveil.engines.completed import completed, public_coins
+from crowdveil.engines.batches import completed, public_coins
 from crowdveil.study.bundled import synthetic_study
 
 STUDY = replace(synthetic_study(2), indifference="Toss a coin")

@@ -12,8 +12,7 @@ from crowdveil.ballots import ballots as ballots_module
 from crowdveil.ballots.ballots import Ballots, BallotSource, concatenate
 from crowdveil.ballots.file import BallotFile, open_ballots, write_ballots
 from crowdveil.engines.batches import BatchedBallots, add_up, map_batches
-from crowdveil.engines.engine import chosen_engine
-from crowdveil.engines.local import LocalEngine
+from crowdveil.engines.engine import LocalEngine, chosen_engine
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import fit_voters, society
 from crowdveil.privacy.epsilon import Epsilon

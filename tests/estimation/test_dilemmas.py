@@ -19,7 +19,7 @@ from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.publish.release import release_for_experiments
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
-from crowdveil.study.factors import Factor
+from crowdveil.study.features import Factor
 from scripted_noise import RecordingNoise
 
 GAUSSIAN_SQUARE = 2.0

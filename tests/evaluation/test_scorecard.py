@@ -18,7 +18,7 @@ from crowdveil.privacy.noise.distribution import Gaussian
 from crowdveil.privacy.unknown import Unknown
 from crowdveil.releases import Release
 from crowdveil.study.bundled import load_study, synthetic_study
-from crowdveil.study.factors import Factor
+from crowdveil.study.features import Factor
 
 TRUTH = np.array([0.9, -0.4, 0.0])
 

@@ -11,7 +11,7 @@ import pytest
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study, synthetic_study
-from crowdveil.study.factors import Factor
+from crowdveil.study.features import Factor
 from crowdveil.study.study import Study
 
 PLAIN: dict[str, Any] = {

@@ -12,8 +12,7 @@ from tests.real_data import MORAL_MACHINE, with_moral_machine
 from crowdveil.arrays import BoolArray, FloatArray, IntArray, SmallIntArray, ValueArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study, synthetic_study
-from crowdveil.study.drawing import draw_dilemmas
-from crowdveil.study.moral_machine_sessions import CHARACTERS, NOBODY, Scenario, draw_groups
+from crowdveil.study.drawing import CHARACTERS, NOBODY, Scenario, draw_dilemmas, draw_groups
 from crowdveil.study.study import Drawing
 
 STUDY = load_study("moral-machine")

@@ -7,8 +7,7 @@ import pytest
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import load_study
-from crowdveil.study.factors import Factor
-from crowdveil.study.features import Feature
+from crowdveil.study.features import Factor, Feature
 from crowdveil.study.study import Drawing, Study
 from crowdveil.study.translations import INTERFACE_LANGUAGES, languages, load_translation, read_translation, words
 

@@ -1,7 +1,8 @@
-"""crowdveil evaluate: is what a release says of people true of the people of a ballot file?"""
+"""crowdveil evaluate and align: a release beside the people of a ballot file, and AI models beside its crowd."""
 
 from __future__ import annotations
 
+import os
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,10 +11,14 @@ import typer
 
 from crowdveil.cli.decide import AllowExperiment, ReleasePath
 from crowdveil.cli.inputs import BallotPath, watched_ballots
-from crowdveil.cli.terminal import WIDTH, AsJson, Table, bold, say, show, tell
+from crowdveil.cli.terminal import WIDTH, AsJson, Table, bold, progress, say, show, tell
+from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
+    from crowdveil.evaluation.alignment import Agreement, Alignment, ModelAlignment
+    from crowdveil.evaluation.asking import Ask
     from crowdveil.evaluation.scorecard import Coverage, Evaluation
+
 
 WALKS = 20
 """About as often the ballots are read: Newton's method settles in so many steps, once in features, once in factors."""
@@ -109,4 +114,151 @@ def _print_coverage(kind: str, coverage: list[Coverage], counted: tuple[int, int
         sampling = "" if one.sampling_error is None else f"{one.sampling_error:.3f}"
         where = {True: "inside", False: "outside", None: ""}[one.inside]
         rows.add(one.title, f"{one.released:+.3f}", f"{one.bar:.3f}", exact, sampling, where)
+    rows.print()
+
+
+ASKING = "Asking a model"
+
+
+def align(
+    release_path: ReleasePath,
+    answers: Annotated[
+        list[Path] | None, typer.Option("--answers", help="A file of models' answers; more than one may be given.")
+    ] = None,
+    dilemmas: Annotated[
+        Path | None, typer.Option(help="The file in the Moral Machine's layout whose outcomes the answers name.")
+    ] = None,
+    ask: Annotated[
+        str | None,
+        typer.Option(help="Base URL of a chat endpoint of the OpenAI protocol to ask.", rich_help_panel=ASKING),
+    ] = None,
+    ask_command: Annotated[
+        str | None,
+        typer.Option(help="A program to ask: question on its stdin, reply on its stdout.", rich_help_panel=ASKING),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model's name.", rich_help_panel=ASKING)] = None,
+    transcript: Annotated[
+        Path | None, typer.Option(help="Keep every answer here; go on from what is there.", rich_help_panel=ASKING)
+    ] = None,
+    number: Annotated[
+        int, typer.Option(help="How many dilemmas to ask, each in both orders.", rich_help_panel=ASKING)
+    ] = 100,
+    at_once: Annotated[int, typer.Option(help="How many questions to ask at once.", rich_help_panel=ASKING)] = 4,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same dilemmas.", rich_help_panel=ASKING)] = 1,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for a reply.", rich_help_panel=ASKING)] = 60.0,
+    key_from: Annotated[
+        str, typer.Option(help="The environment variable that holds the key, if one is needed.", rich_help_panel=ASKING)
+    ] = "OPENAI_API_KEY",
+    certainty: Annotated[float, typer.Option(help="From this certainty on, the crowd counts as sure.")] = 0.9,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw models and crowd side by side to this .png or .svg.")
+    ] = None,
+    allow_experiment: AllowExperiment = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare what AI models chose with what the crowd of a release chooses. Nothing private is read or spent.
+
+    Agreement is the share of a model's answers that are the crowd's choice: of all, of those where the crowd is sure,
+    and of the others. One person is the yardstick, for people do not all agree with their own crowd. People is the
+    share of people who would choose as the model did, and models are ranked by it. In brackets stand 95 % intervals;
+    they cover the draw of the dilemmas and what the release does not know.
+
+    A file of answers is a table with the columns `model`, `chosen` (left, right or refused) and, for each feature F,
+    `left_F` and `right_F`; or JSON lines like `{"model": "m", "dilemma": [{"girl": 1}, {"dog": 2}], "choice": "A"}`; or
+    a column for each model beside `ResponseID` and `Intervention`, with --dilemmas.
+
+    With --ask or --ask-command, dilemmas that the study draws are put to a model in words, each with either side first.
+    Every answer is kept in the transcript at once, the model's words with it; the same command goes on after a failure.
+    The transcript can be given as --answers later.
+
+    Example: `crowdveil align mm.json --ask http://localhost:11434/v1 --model llama3 --transcript llama3.jsonl`, or
+    `crowdveil align mm.json --answers models.csv --dilemmas SharedResponses.csv --picture align.svg`
+    """
+    from crowdveil.evaluation.alignment import align as compare
+    from crowdveil.evaluation.asking import ask_model
+    from crowdveil.files import check_picture
+    from crowdveil.releases import read_release
+    from crowdveil.sources.model_answers import read_answers
+
+    asking = ask is not None or ask_command is not None
+    if not answers and not asking:
+        raise CrowdveilError("there is nothing to compare: give --answers FILE, --ask URL or --ask-command PROGRAM")
+    if ask is not None and ask_command is not None:
+        raise CrowdveilError("give --ask or --ask-command, not both: one transcript is of one model")
+    if asking != (transcript is not None) or asking != (model is not None):
+        raise CrowdveilError("--ask and --ask-command need --model NAME and --transcript FILE, and only they do")
+    if picture is not None:
+        check_picture(picture)
+    release = read_release(release_path, allow_experiment=allow_experiment)
+    files = list(answers or [])
+    if transcript is not None and model is not None:
+        with progress("asking", 2 * number, "questions") as advance:
+            ask_model(
+                _endpoint(ask, ask_command, model, timeout, key_from),
+                model,
+                release.study,
+                transcript,
+                dilemmas=number,
+                seed=seed,
+                at_once=at_once,
+                advance=advance,
+            )
+        files.append(transcript)
+    found = compare(release, read_answers(files, release.study, dilemmas=dilemmas), certainty=certainty)
+    if picture is not None:
+        found.picture(picture)
+    show(
+        {**found.as_dict(), **({} if picture is None else {"picture": str(picture)})},
+        as_json,
+        lambda: _print_alignment(found),
+    )
+    if picture is not None:
+        tell(f"Wrote {picture}")
+
+
+def _endpoint(url: str | None, command: str | None, model: str, timeout: float, key_from: str) -> Ask:
+    from crowdveil.evaluation.asking import ChatEndpoint, Program
+
+    if url is not None:
+        return ChatEndpoint(url, model, os.environ.get(key_from), timeout)
+    return Program(command or "", timeout)
+
+
+def _print_alignment(found: Alignment) -> None:
+    say(bold(repr(found.release).strip("<>").removeprefix("release: ")))
+    ranked = Table(
+        "\nPeople who would choose as the model did", "model", "answers", "refused", "people", "at best", numbers=4
+    )
+    for one in found.models:
+        ranked.add(one.model, str(one.answers), str(one.refused), str(one.people), f"{one.overall.one_person:.3f}")
+    ranked.print()
+    say("At best: as many as agree with the crowd's own choice. A coin: 0.500.")
+    for one in found.models:
+        if one.steady is not None:
+            say(f"{one.model} answered {one.steady:.0%} of the dilemmas that it was asked more than once alike.")
+    for model in found.without_choice:
+        say(f"{model} refused every dilemma.")
+    title = f"\nAgreement with the crowd's choice (sure: certain to {found.certainty:.0%} or more)"
+    agreed = Table(title, "model", "where", "answers", "agrees", "one person", numbers=3)
+    for one in found.models:
+        for where, part in (("everywhere", one.overall), ("it is sure", one.sure), ("it is not", one.unsure)):
+            agreed.add(one.model if where == "everywhere" else "", where, *_cells(part))
+    agreed.print()
+    for one in found.models:
+        _print_model_factors(one)
+
+
+def _cells(part: Agreement | None) -> tuple[str, str, str]:
+    return ("0", "", "") if part is None else (str(part.answers), str(part.share), f"{part.one_person:.3f}")
+
+
+def _print_model_factors(one: ModelAlignment) -> None:
+    title = f"\n{one.model} by factor: chose the side with more of it, less chose the other"
+    rows = Table(title, "factor", "answers", "model", "crowd", numbers=3)
+    for factor in one.factors:
+        rows.add(
+            f"{factor.title}: {factor.poles[1]}",
+            str(factor.answers),
+            *("" if effect is None else str(effect) for effect in (factor.model_effect, factor.crowd_effect)),
+        )
     rows.print()

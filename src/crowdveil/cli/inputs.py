@@ -55,7 +55,7 @@ def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None
     """Open a ballot file and show how far a command that walks it ``walks`` times has come; all cores by default."""
     from crowdveil.ballots.file import open_ballots
     from crowdveil.engines.batches import BatchedBallots
-    from crowdveil.engines.local import LocalEngine
+    from crowdveil.engines.engine import LocalEngine
 
     file = open_ballots(path)
     with progress(task, file.voters * walks, "voters") as advance:
@@ -65,7 +65,7 @@ def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None
 @contextmanager
 def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engine) -> Iterator[Path]:
     """Import first, if that is what was given; the ballots are gone afterwards, unless they are to be kept."""
-    from crowdveil.engines.local import LocalEngine
+    from crowdveil.engines.engine import LocalEngine
     from crowdveil.files import remove
     from crowdveil.sources.moral_machine.importing import holds_answers, import_moral_machine
     from crowdveil.sources.moral_machine.spread import spread_moral_machine

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from crowdveil.engines.local import be_one_of_many
+from crowdveil.engines.engine import be_one_of_many
 from crowdveil.errors import CrowdveilError, missing_extra
 
 R = TypeVar("R")

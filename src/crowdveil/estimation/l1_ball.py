@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.engines.local import usable_cores
+from crowdveil.engines.engine import usable_cores
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.active_set import RIDGE, maximise, new_workspace
 from crowdveil.estimation.probit import LANES, compiled, dot, inlined, padded

@@ -19,8 +19,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray
 from crowdveil.ballots.ballots import Ballots, BallotSource, check_source
 from crowdveil.effect_release import Effect, Effects, EffectsRelease, GroupDifference, GroupEffects
-from crowdveil.engines.batches import map_batches
-from crowdveil.engines.completed import completed
+from crowdveil.engines.batches import completed, map_batches
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.effects import REPORTS, added_by_group, contrasts, exact_moments, ratio_of, scenario_labels
 from crowdveil.estimation.ratios import Ratio, difference, told_apart

@@ -45,7 +45,7 @@ from typing import Any
 from crowdveil.errors import CrowdveilError, path_of
 from crowdveil.sources.about import AboutMapping, columns_of, read_levels
 from crowdveil.study.bundled import find_study, load_study
-from crowdveil.study.category import Category
+from crowdveil.study.features import Category
 from crowdveil.study.plain_data import check_keys
 from crowdveil.study.study import Study
 

@@ -1,16 +1,194 @@
-"""Drawing a study's dilemmas, for a voter's page and for simulated crowds."""
+"""Drawing a study's dilemmas, for a voter's page and for simulated crowds: by levels, or as the Moral Machine does.
+
+The Moral Machine's way (Awad et al. 2018): of a session's 13 dilemmas two are about each of six attributes of the
+characters, and one is random. In a dilemma about an attribute the two groups are made of pairs that differ in it: a
+pair's first member joins one group, its second member the other. Which group dies if the car stays on course, who sits
+in the car and who crosses against the light is drawn in every dilemma. The laws are the platform's own, read off its
+published answers and analysis: see the constants.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from itertools import product
 
 import numpy as np
 
-from crowdveil.arrays import FloatArray, IntArray, ValueArray
+from crowdveil.arrays import FloatArray, IntArray, SmallIntArray, ValueArray
 from crowdveil.errors import CrowdveilError
-from crowdveil.study.moral_machine_sessions import SCENARIO_LABELS, draw_moral_machine, draw_with_scenarios
 from crowdveil.study.study import Alternative, Dilemma, Study
+
+CHARACTERS = (
+    "man",
+    "woman",
+    "pregnant",
+    "stroller",
+    "old_man",
+    "old_woman",
+    "boy",
+    "girl",
+    "homeless",
+    "large_woman",
+    "large_man",
+    "criminal",
+    "male_executive",
+    "female_executive",
+    "female_athlete",
+    "male_athlete",
+    "female_doctor",
+    "male_doctor",
+    "dog",
+    "cat",
+)
+NOBODY = len(CHARACTERS)
+LARGEST_GROUP = 5
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Scenario(Enum):
+    """The attribute in which the two groups of a dilemma differ, its first group named first."""
+
+    GENDER = "female or male"
+    AGE = "young or old"
+    FITNESS = "fit or large"
+    SOCIAL_VALUE = "high or low"
+    SPECIES = "humans or pets"
+    NUMBER = "more or fewer"
+    RANDOM = "random"
+
+
+_ATTRIBUTES = tuple(s for s in Scenario if s is not Scenario.RANDOM)
+_SESSION = (*_ATTRIBUTES, *_ATTRIBUTES, Scenario.RANDOM)
+
+_LOW, _NEUTRAL = ("homeless", "criminal"), ("man", "woman")
+_HIGH = ("pregnant", "male_executive", "female_executive", "female_doctor", "male_doctor")
+
+# Equally likely pairs, one for each place of the group; a pair that is likelier is repeated. Where an attribute
+# has three levels, one combination of two levels comes half of the time, and each of the other two a quarter.
+_PAIRS: dict[Scenario, Pairs] = {
+    Scenario.GENDER: (
+        ("woman", "man"),
+        ("old_woman", "old_man"),
+        ("girl", "boy"),
+        ("large_woman", "large_man"),
+        ("female_executive", "male_executive"),
+        ("female_athlete", "male_athlete"),
+        ("female_doctor", "male_doctor"),
+    ),
+    Scenario.AGE: (
+        *(("man", "old_man"), ("woman", "old_woman")) * 2,
+        *(("boy", "old_man"), ("girl", "old_woman")),
+        *(("boy", "man"), ("girl", "woman")),
+    ),
+    Scenario.FITNESS: (
+        *(("male_athlete", "man"), ("female_athlete", "woman")) * 2,
+        *(("male_athlete", "large_man"), ("female_athlete", "large_woman")),
+        *(("man", "large_man"), ("woman", "large_woman")),
+    ),
+    Scenario.SOCIAL_VALUE: (
+        *tuple(product(_NEUTRAL, _LOW)) * 5,
+        *product(_HIGH, _LOW),
+        *product(_HIGH, _NEUTRAL),
+    ),
+    Scenario.SPECIES: tuple(product(CHARACTERS[:-2], CHARACTERS[-2:])),
+}
+
+# P(both groups cross the road; those in the car die if it swerves; those in the car die if it stays), and
+# P(no light; green for the pedestrians; red for them). Where both groups cross, that is the light of the group
+# ahead, and the group in the other lane has the opposite one. The first row is the law of the attributes, which
+# is published (as weights in the analysis code of Awad et al.), the second that of random scenarios, which is
+# counted in the public answers.
+_PLACES = np.array([[0.48, 0.32, 0.20], [0.14, 0.46, 0.40]])
+_LIGHTS = np.array([[0.48, 0.20, 0.32], [0.12, 0.40, 0.48]])
+
+
+def draw_groups(scenario: Scenario, dilemmas: int, rng: np.random.Generator) -> SmallIntArray:
+    """Draw who is in the two groups: (dilemmas, 5 places, 2 groups) positions in CHARACTERS, or NOBODY."""
+    shape = (dilemmas, LARGEST_GROUP)
+    place = np.arange(LARGEST_GROUP)
+    if scenario in _PAIRS:
+        pairs = np.array([[CHARACTERS.index(c) for c in pair] for pair in _PAIRS[scenario]], np.int8)
+        groups = pairs[rng.integers(len(pairs), size=shape)]
+        groups[place >= rng.integers(1, LARGEST_GROUP + 1, size=(dilemmas, 1))] = NOBODY
+    elif scenario is Scenario.NUMBER:
+        everyone = rng.integers(len(CHARACTERS), size=shape, dtype=np.int8)
+        fewer = rng.integers(1, LARGEST_GROUP, size=(dilemmas, 1))
+        groups = np.stack([everyone, np.where(place < fewer, everyone, np.int8(NOBODY))], axis=2)
+    else:
+        groups = rng.integers(len(CHARACTERS), size=(*shape, 2), dtype=np.int8)
+        sizes = rng.integers(1, LARGEST_GROUP + 1, size=(dilemmas, 1, 2))
+        groups[place[:, None] >= sizes] = NOBODY
+    return groups
+
+
+SCENARIO_LABELS = {
+    Scenario.NUMBER: "Utilitarian",
+    Scenario.GENDER: "Gender",
+    Scenario.FITNESS: "Fitness",
+    Scenario.AGE: "Age",
+    Scenario.SOCIAL_VALUE: "Social Status",
+    Scenario.SPECIES: "Species",
+    Scenario.RANDOM: "Random",
+}
+"""The types of scenarios as the platform's public files name them, in the order of their codes."""
+
+
+def draw_moral_machine(study: Study, voters: int, rng: np.random.Generator) -> tuple[SmallIntArray, SmallIntArray]:
+    """Draw the sessions of this many voters: the left and the right groups' features, a row a dilemma."""
+    left, right, _ = draw_with_scenarios(study, voters, rng)
+    return left, right
+
+
+def draw_with_scenarios(
+    study: Study, voters: int, rng: np.random.Generator
+) -> tuple[SmallIntArray, SmallIntArray, IntArray]:
+    """Draw sessions, and the type of each dilemma's scenario as its position among ``SCENARIO_LABELS``.
+
+    A session longer or shorter than 13 goes round the same order of scenarios: six attributes, six attributes,
+    random; then it is shuffled.
+    """
+    absent = [n for n in ("intervention", "barrier", "legality", *CHARACTERS) if n not in study.feature_names]
+    if absent:
+        raise CrowdveilError(
+            f"study {study.name!r} cannot be drawn as the Moral Machine is: it lacks {', '.join(absent)}"
+        )
+    deck = [_SESSION[i % len(_SESSION)] for i in range(study.drawing.dilemmas)]
+    order = rng.permuted(np.tile(np.arange(len(deck)), (voters, 1)), axis=1).reshape(-1)
+    everyone = np.arange(len(order))
+    # One column more than there are features takes the places where nobody stands.
+    sides = np.zeros((2, len(order), study.dimension + 1), np.int8)
+    column = np.array([*map(study.feature_names.index, CHARACTERS), study.dimension])
+    for scenario in dict.fromkeys(deck):
+        rows = np.flatnonzero(np.array([s is scenario for s in deck])[order])
+        groups = column[draw_groups(scenario, len(rows), rng)]
+        first = rng.integers(2, size=len(rows))
+        for place in range(LARGEST_GROUP):
+            sides[first, rows, groups[:, place, 0]] += 1
+            sides[1 - first, rows, groups[:, place, 1]] += 1
+
+    law = np.array([s is Scenario.RANDOM for s in deck], np.int64)[order]
+    where, light = _pick(_PLACES[law], rng), _pick(_LIGHTS[law], rng)
+    ahead = rng.integers(2, size=len(order))
+    intervention, barrier, legality = map(study.feature_names.index, ("intervention", "barrier", "legality"))
+    sides[1 - ahead, everyone, intervention] = 1
+    sides[1 - ahead, everyone, barrier] = where == 1
+    sides[ahead, everyone, barrier] = where == 2
+    green = np.array([0, 1, -1], np.int8)[light]
+    sides[ahead, everyone, legality] = np.where(where == 2, 0, green)
+    sides[1 - ahead, everyone, legality] = np.choose(where, [-green, 0, green])
+    codes = np.array([list(SCENARIO_LABELS).index(scenario) for scenario in deck], np.int64)[order]
+    return sides[0, :, :-1], sides[1, :, :-1], codes
+
+
+def _pick(chances: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw 0, 1 or 2 with the chances of each row."""
+    first = chances[:, 0]
+    second = first + chances[:, 1]
+    drawn = rng.random(len(chances))
+    return (drawn >= first).astype(np.int64) + (drawn >= second)
 
 
 def draw_dilemmas(study: Study, voters: int, rng: np.random.Generator) -> tuple[ValueArray, ValueArray]:

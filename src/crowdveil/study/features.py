@@ -1,14 +1,26 @@
-"""Features: what is measured of an alternative, with the public range that privacy rests on."""
+"""What alternatives are described by: features, categories of features, and factors that contrast them.
+
+A category is said in words that have no order, one of a few levels. It has a feature for each of its levels, 1 where
+the alternative has it and else 0. So two alternatives differ by +1 in one level and -1 in another: only differences of
+effects can be seen, and effects that sum to zero stand for them all.
+
+Factors are the few respects in which a study's alternatives differ, as whole-number contrasts of its features. A
+preference theta over the factors is the preference beta = A theta over the features, where A has a column of weights
+for each factor: beta . (x - z) = theta . A'(x - z).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from crowdveil.arrays import IntArray
 from crowdveil.errors import CrowdveilError
-from crowdveil.study.plain_data import check_keys, need, number, optional
+from crowdveil.study.plain_data import check_keys, need, number, optional, text
 
 ICONS = (
     *("person", "people", "elder", "child", "heart", "clock", "calendar", "work", "home", "money", "scales", "shield"),
@@ -119,3 +131,207 @@ class Feature:
 def _is_emoji(text: str) -> bool:
     """Tell whether a text is short and begins with a sign that is neither a letter, a digit nor a space."""
     return len(text) <= LONGEST_EMOJI and not text.isascii() and not text[0].isalnum() and text.split() == [text]
+
+
+_OF_LEVELS = ("words", "leans", "part", "icon", "icons")
+"""Settings of a study file that end up in the features of the levels."""
+
+
+@dataclass(frozen=True)
+class Category:
+    """One property of an alternative that is told in words: its levels, in no order."""
+
+    name: str
+    label: str
+    levels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for word in (self.name, *self.levels):
+            if not isinstance(word, str) or not word or not all(c.isalnum() or c in "_-" for c in word):
+                raise CrowdveilError(
+                    f"category {self.name!r}: its name and its levels are words of letters, digits, _ and - only, "
+                    f"got {word!r}"
+                )
+        lowered = [level.lower() for level in self.levels]
+        if len(lowered) < 2 or len(set(lowered)) < len(lowered):
+            raise CrowdveilError(f"category {self.name}: needs two or more different levels, got {list(self.levels)}")
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features of the levels, in their order."""
+        return tuple(f"{self.name}-{level}" for level in self.levels)
+
+    def position(self, given: Any) -> int | None:
+        """Find a level, in capitals or not; None where there is no such level."""
+        wanted = str(given).strip().lower()
+        return next((k for k, level in enumerate(self.levels) if level.lower() == wanted), None)
+
+    def features(
+        self, words: Mapping[str, str], leans: Mapping[str, float], part: str, icon: str, icons: Mapping[str, str]
+    ) -> tuple[Feature, ...]:
+        """Make the features of the levels: words, pictures, and the leanings of a simulated crowd around their mean."""
+        for unknown in (level for level in (*words, *leans, *icons) if level not in self.levels):
+            raise CrowdveilError(f"category {self.name}: {unknown!r} is none of its levels {', '.join(self.levels)}")
+        mean = math.fsum(leans.values()) / len(self.levels)
+        return tuple(
+            Feature(
+                name,
+                f"{self.label}: {words.get(level, level)}",
+                0,
+                1,
+                levels=(0, 1),
+                words={"0": "", "1": words.get(level, level)},
+                part=part,
+                lean=round(leans.get(level, 0.0) - mean, 6),
+                icon=icons.get(level, icon),
+            )
+            for name, level in zip(self.feature_names, self.levels, strict=True)
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the category as plain data; words and leanings are in the features of its levels."""
+        return {"name": self.name, "label": self.label, "levels": list(self.levels)}
+
+
+def read_categories(
+    entries: Sequence[Any], given: Sequence[Feature], study: str
+) -> list[tuple[Category, tuple[Feature, ...]]]:
+    """Read the categories of a study, each with those features of its levels that are not given already."""
+    found: list[tuple[Category, tuple[Feature, ...]]] = []
+    known = {feature.name for feature in given}
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise CrowdveilError(f"{study}: each category must be a table ([[categories]]), got {entry!r}")
+        where = f"{study}, category {entry.get('name', '?')!r}"
+        check_keys(entry, ("name", "label", "levels", *_OF_LEVELS), where)
+        name = need(entry, "name", str, where)
+        levels = need(entry, "levels", list, where)
+        category = Category(name, text({"label": name, **entry}, "label", where), tuple(levels))
+        if known.issuperset(category.feature_names):
+            if doubled := [key for key in _OF_LEVELS if key in entry]:
+                raise CrowdveilError(f"{where}: the features of its levels are given already; leave out {doubled[0]}")
+            found.append((category, ()))
+            continue
+        words = {level: text(entry["words"], level, where) for level in optional(entry, "words", {}, where)}
+        leans = {level: number(entry["leans"], level, where) for level in optional(entry, "leans", {}, where)}
+        icons = {level: text(entry["icons"], level, where) for level in optional(entry, "icons", {}, where)}
+        part, icon = str(entry.get("part", "")), str(entry.get("icon", ""))
+        found.append((category, category.features(words, leans, part, icon, icons)))
+    return found
+
+
+def check_categories(categories: Sequence[Category], features: Sequence[Feature], where: str) -> None:
+    """Refuse categories that are named twice or like a feature, or whose levels are no features from 0 to 1."""
+    by_name = {feature.name: feature for feature in features}
+    names = [category.name for category in categories]
+    for name in names:
+        if names.count(name) > 1 or name in by_name:
+            raise CrowdveilError(f"{where} uses the name {name!r} for a category and for something else")
+    for category in categories:
+        for name in category.feature_names:
+            feature = by_name.get(name)
+            if feature is None or (feature.low, feature.high, feature.unit) != (0, 1, 1):
+                raise CrowdveilError(f"{where}: the level {name} of a category must be a feature from 0 to 1")
+
+
+LARGEST_WEIGHT = 1000
+"""Keeps every contrast of a dilemma exact, in 64 bits and in a browser's 53."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One respect in which alternatives differ, between two poles."""
+
+    name: str
+    title: str
+    poles: tuple[str, str]
+    """The negative pole and the positive one, in words."""
+    weights: Mapping[str, int]
+    """Feature -> whole number; features that are not mentioned do not count."""
+    scenario: str | None = None
+    """The type of scenario whose pairs are this factor's contrast; None: all pairs that differ in it are."""
+
+    def __post_init__(self) -> None:
+        if not self.name or not all(c.isalnum() or c in "_-" for c in self.name):
+            raise CrowdveilError(f"factor name {self.name!r}: use letters, digits, _ and - only")
+        if not self.weights:
+            raise CrowdveilError(f"factor {self.name}: has no weights; give some feature a whole number")
+        for feature, weight in self.weights.items():
+            whole = isinstance(weight, int) and not isinstance(weight, bool)
+            if not whole or not 1 <= abs(weight) <= LARGEST_WEIGHT:
+                raise CrowdveilError(
+                    f"factor {self.name}: the weight of {feature} must be a whole number from 1 to {LARGEST_WEIGHT} "
+                    f"or from -{LARGEST_WEIGHT} to -1, got {weight!r}; leave out what does not count"
+                )
+
+    @classmethod
+    def of_feature(cls, feature: Feature, category: str | None = None) -> Factor:
+        """Take a feature as a factor of its own; the level of a category stands against the others."""
+        poles = (f"less {feature.label}", f"more {feature.label}")
+        if category is not None:
+            poles = (f"other {category}", feature.phrase(1) or feature.label)
+        return cls(feature.name, feature.label, poles, {feature.name: 1})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the factor as plain data."""
+        contrast = {} if self.scenario is None else {"scenario": self.scenario}
+        poles = list(self.poles)
+        return {"name": self.name, "title": self.title, "poles": poles, "weights": dict(self.weights), **contrast}
+
+    @classmethod
+    def from_dict(cls, data: Any, study: str) -> Factor:
+        """Build a factor of a study from plain data."""
+        if not isinstance(data, dict):
+            raise CrowdveilError(f"{study}: each factor must be a table ([[factors]]), got {data!r}")
+        where = f"{study}, factor {data.get('name', '?')!r}"
+        check_keys(data, ("name", "title", "poles", "weights", "scenario"), where)
+        name = need(data, "name", str, where)
+        return cls(
+            name=name,
+            title=text({"title": name, **data}, "title", where),
+            poles=read_poles(data, where),
+            weights=dict(need(data, "weights", dict, where)),
+            scenario=text(data, "scenario", where) if "scenario" in data else None,
+        )
+
+
+def read_poles(data: Mapping[str, Any], where: str) -> tuple[str, str]:
+    """Return the words for the negative and the positive pole."""
+    match data.get("poles"):
+        case [str(negative), str(positive)] if negative.strip() and positive.strip() and negative != positive:
+            return negative, positive
+        case given:
+            raise CrowdveilError(
+                f'{where}: \'poles\' must be two different texts, the negative pole first, such as ["pets", "people"], '
+                f"got {given!r}"
+            )
+
+
+def check_factors(factors: Sequence[Factor], features: Sequence[str], where: str) -> None:
+    """Refuse factors that are named twice, that weigh an unknown feature, or of which one follows from the others."""
+    names = [factor.name for factor in factors]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise CrowdveilError(f"{where} names a factor twice: {', '.join(doubled)}")
+    for factor in factors:
+        unknown = [feature for feature in factor.weights if feature not in features]
+        if unknown:
+            raise CrowdveilError(f"{where}: factor {factor.name} weighs {unknown[0]!r}, which is no feature of it")
+    if len(factors) > len(features):
+        raise CrowdveilError(f"{where} has {len(factors)} factors, and only {len(features)} features; leave some out")
+    matrix = weight_matrix(factors, features)
+    if np.linalg.matrix_rank(matrix) < len(factors):
+        first = next(k for k in range(len(factors)) if np.linalg.matrix_rank(matrix[:, : k + 1]) <= k)
+        raise CrowdveilError(
+            f"{where}: factor {names[first]} is a combination of the factors before it; leave it out, or change weights"
+        )
+
+
+def weight_matrix(factors: Sequence[Factor], features: Sequence[str]) -> IntArray:
+    """Return A: a row for each feature, a column for each factor."""
+    rows = {name: row for row, name in enumerate(features)}
+    matrix = np.zeros((len(features), len(factors)), dtype=np.int64)
+    for column, factor in enumerate(factors):
+        for name, weight in factor.weights.items():
+            matrix[rows[name], column] = weight
+    return matrix

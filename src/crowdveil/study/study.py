@@ -20,9 +20,15 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray, ValueArray
 from crowdveil.errors import CrowdveilError
-from crowdveil.study.category import Category, check_categories, read_categories
-from crowdveil.study.factors import Factor, check_factors, weight_matrix
-from crowdveil.study.features import Feature
+from crowdveil.study.features import (
+    Category,
+    Factor,
+    Feature,
+    check_categories,
+    check_factors,
+    read_categories,
+    weight_matrix,
+)
 from crowdveil.study.plain_data import canonical_json, check_keys, need, number, optional
 
 LONGEST_NAME = 200

@@ -16,8 +16,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.study.bundled import BUNDLED, load_study
-from crowdveil.study.factors import read_poles
-from crowdveil.study.features import Feature
+from crowdveil.study.features import Feature, read_poles
 from crowdveil.study.plain_data import check_keys, text
 from crowdveil.study.study import Study
 

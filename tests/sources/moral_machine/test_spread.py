@@ -13,7 +13,7 @@ import pytest
 
 from crowdveil.ballots.ballots import census
 from crowdveil.ballots.file import open_ballots
-from crowdveil.engines.local import LocalEngine
+from crowdveil.engines.engine import LocalEngine
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources.moral_machine import blocks, shards
 from crowdveil.sources.moral_machine.blocks import cut_ranges, read_range

@@ -22,7 +22,7 @@ from crowdveil.privacy.noise.exact_noise import BulkNoise
 from crowdveil.protocol.report import Terms, check_report, read_reports
 from crowdveil.sources.simulated import simulate_responses
 from crowdveil.study.bundled import BUNDLED, load_study
-from crowdveil.study.factors import Factor
+from crowdveil.study.features import Factor
 from crowdveil.study.study import Drawing, Feature, Study
 
 HERE = Path(__file__).parent

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from crowdveil.study.bundled import load_study
-from crowdveil.study.drawing import draw_session
-from crowdveil.study.moral_machine_sessions import CHARACTERS
+from crowdveil.study.drawing import CHARACTERS, draw_session
 
 DRAW = """async ([study, dilemmas]) => {
   const { drawRoad, fitsRoad } = await import("/web/scene/road.js");

@@ -15,7 +15,7 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
-from crowdveil.engines.completed import completed, completed_ballots
+from crowdveil.engines.batches import completed, completed_ballots
 from crowdveil.estimation.design import public_design
 from crowdveil.estimation.threshold import fit_threshold
 from crowdveil.privacy.epsilon import Epsilon, Epsilons

@@ -26,7 +26,7 @@ from crowdveil.protocol.submission import possible_choices
 from crowdveil.service.host.request import HostRequest, Missing, attachment
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.store import Store
-from crowdveil.study.category import Category
+from crowdveil.study.features import Category
 
 Row = dict[str, Any]
 _THE_SAME_IN_ALL = ("format", "study", "mechanism", "epsilon_micro")

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from crowdveil.effect_release import Effects
-from crowdveil.pages.effects_figure import draw_effects
+from crowdveil.pages.effects_page import draw_effects
 from crowdveil.pages.figures import INK, LESS, MORE, MUTED, PAPER, RULE
 from crowdveil.protocol.voters_page import PREVIEW
 from crowdveil.service.public.result import Respect, Result

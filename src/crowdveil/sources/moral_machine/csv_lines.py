@@ -41,7 +41,7 @@ from crowdveil.sources.moral_machine.layout import (
     STRICT_SCENARIO,
     VOTER,
 )
-from crowdveil.study.moral_machine_sessions import LARGEST_GROUP
+from crowdveil.study.drawing import LARGEST_GROUP
 
 _SKIP, _DILEMMA, _VOTER, _SCENARIO, _SAVED, _SIZE, _FEATURE, _COUNT = range(8)
 _COMMA, _QUOTE, _POINT, _ZERO, _NEWLINE, _RETURN = (ord(c) for c in ',".0\n\r')

@@ -23,7 +23,7 @@ import pyarrow as pa
 from crowdveil.arrays import ByteArray, IntArray, WordArray
 from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.ballots.file import write_ballots
-from crowdveil.engines.local import in_order, usable_cores
+from crowdveil.engines.engine import in_order, usable_cores
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable, put_in_place, replacing
 from crowdveil.sources.about import About, read_about

@@ -10,7 +10,7 @@ known where they agree, in both rows (as in the authors' own analysis); another 
 
 from __future__ import annotations
 
-from crowdveil.study.moral_machine_sessions import CHARACTERS, LARGEST_GROUP
+from crowdveil.study.drawing import CHARACTERS, LARGEST_GROUP
 
 DILEMMA = "ResponseID"
 VOTER = "ExtendedSessionID"

@@ -53,7 +53,7 @@ from crowdveil.sources.moral_machine.layout import (
     VOTER,
 )
 from crowdveil.sources.table_file import as_text
-from crowdveil.study.moral_machine_sessions import LARGEST_GROUP
+from crowdveil.study.drawing import LARGEST_GROUP
 
 REASONS = tuple(Refusal)
 CODE = {reason: code for code, reason in enumerate(REASONS, start=1)}
