@@ -11,19 +11,17 @@ import argparse
 import gzip
 import statistics
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 
-import uvicorn
 from playwright.sync_api import Browser, BrowserContext
 
 from crowdveil.audit.browser import open_browser
 from crowdveil.protocol.voters_page import voters_page
 from crowdveil.service.app import create_app
 from crowdveil.service.poll import poll_from_dict
+from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import open_store
@@ -106,16 +104,8 @@ def _server() -> Iterator[str]:
     """Run the service with one poll."""
     with TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/crowdveil.sqlite") as store:
         store.polls.add(poll_from_dict({"name": "moral-machine", "study": "moral-machine"}))
-        server = uvicorn.Server(uvicorn.Config(create_app(Service(store, Settings(port=0))), port=0, log_level="error"))
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.02)
-        try:
-            yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
+        with served_here(create_app(Service(store, Settings(port=0)))) as address:
+            yield address
 
 
 if __name__ == "__main__":

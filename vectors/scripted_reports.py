@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from crowdveil.privacy.grid import STEPS
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, THREE_ANSWERS, distributed
+from crowdveil.protocol.description import describe_method
 from crowdveil.protocol.report import write_reports
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.features import Feature
@@ -42,7 +45,8 @@ REPEATED = replace(STUDY, name="repeated", repeat=True)
 """The same, where one dilemma is asked twice."""
 REPEATED_THIRD = replace(THIRD_ANSWER, name="repeated-third", repeat=True)
 """Both."""
-SINGLE, SEVERAL = ("young", "old", "in between"), ("bus", "train", "bicycle", "on foot")
+SINGLE = ("young", "old", "in between")
+SEVERAL = ("bus", "train", "bicycle", "on foot")
 QUESTIONS = [
     {"id": "age", "options": [{"id": option} for option in SINGLE]},
     {"id": "travel", "kind": "several", "options": [{"id": option} for option in SEVERAL]},
@@ -54,11 +58,12 @@ QUESTIONS = [
 ABOUT = {"age": "old", "travel": ["on foot", "train"], "height": 178, "check": 3, "trust": -1}
 ABOUT_EPSILON = Epsilon("0.7")
 EPSILONS = (Epsilon(1), Epsilon(6))
+CARRYING = [mechanism for mechanism in DISTRIBUTED if mechanism in THREE_ANSWERS]
+"""The mechanisms whose reports have a place for neither."""
 
 
 def poll(mechanism: str, study: Study) -> dict[str, Any]:
     """Return what a server tells about a poll of this study, as far as a report needs it."""
-    scoring = DISTRIBUTED[mechanism].scoring(study)
     return {
         "study": study.as_dict(),
         "study_fingerprint": study.fingerprint,
@@ -67,13 +72,7 @@ def poll(mechanism: str, study: Study) -> dict[str, Any]:
             {"epsilon_micro": epsilon.micro, "size": DISTRIBUTED[mechanism].report_size(study, epsilon)}
             for epsilon in EPSILONS
         ],
-        "method": {
-            "norm_bound": study.norm_bound,
-            "record_bound": study.record_bound,
-            "axes": scoring and scoring.axes.tolist(),
-            "units": scoring and scoring.units.tolist(),
-            "clip": scoring and scoring.clip,
-        },
+        "method": describe_method(mechanism, study),
         "questions": QUESTIONS,
         "about_epsilon_micro": ABOUT_EPSILON.micro,
     }
@@ -89,13 +88,7 @@ def scripted_reports() -> dict[str, Any]:
         for mechanism in DISTRIBUTED
         for epsilon in EPSILONS
     ]
-    return {
-        "polls": {mechanism: poll(mechanism, STUDY) for mechanism in DISTRIBUTED},
-        "dilemmas": dilemmas,
-        "choices": choices,
-        "about": ABOUT,
-        "cases": cases,
-    }
+    return _written(STUDY, DISTRIBUTED, dilemmas, choices, cases)
 
 
 def third_answer() -> dict[str, Any]:
@@ -104,20 +97,13 @@ def third_answer() -> dict[str, Any]:
     """
     dilemmas, choices, ballots = _session()
     indifferent, third = _indifferent(THIRD_ANSWER, dilemmas, choices, ballots)
-    carrying = [mechanism for mechanism in DISTRIBUTED if mechanism in THREE_ANSWERS]
     cases = [
         _case(mechanism, epsilon, f"third answer {number} {mechanism} {epsilon.micro}", third)
-        for mechanism in carrying
+        for mechanism in CARRYING
         for epsilon in EPSILONS
         for number in range(20)
     ]
-    return {
-        "polls": {mechanism: poll(mechanism, THIRD_ANSWER) for mechanism in carrying},
-        "dilemmas": dilemmas,
-        "choices": indifferent,
-        "about": ABOUT,
-        "cases": cases,
-    }
+    return _written(THIRD_ANSWER, CARRYING, dilemmas, indifferent, cases)
 
 
 def repeats() -> dict[str, Any]:
@@ -130,34 +116,33 @@ def repeats() -> dict[str, Any]:
         for mechanism in DISTRIBUTED
         for number in range(5)
     ]
-    return {
-        "polls": {mechanism: poll(mechanism, REPEATED) for mechanism in DISTRIBUTED},
-        "dilemmas": dilemmas,
-        "choices": choices,
-        "repeat": {"place": 2, "chosen": turned},
-        "about": ABOUT,
-        "cases": cases,
-    }
+    return _written(REPEATED, DISTRIBUTED, dilemmas, choices, cases, {"repeat": {"place": 2, "chosen": turned}})
 
 
 def repeats_of_three() -> dict[str, Any]:
     """The same where neither side need be chosen: the second answer is a side, the first was neither."""
     dilemmas, choices, ballots = _session()
     indifferent, third = _indifferent(REPEATED_THIRD, dilemmas, choices, ballots, np.array([-1], np.int8))
-    carrying = [mechanism for mechanism in DISTRIBUTED if mechanism in THREE_ANSWERS]
     cases = [
         _case(mechanism, EPSILONS[0], f"repeat of three {number} {mechanism}", third)
-        for mechanism in carrying
+        for mechanism in CARRYING
         for number in range(8)
     ]
-    return {
-        "polls": {mechanism: poll(mechanism, REPEATED_THIRD) for mechanism in carrying},
-        "dilemmas": dilemmas,
-        "choices": indifferent,
-        "repeat": {"place": 3, "chosen": "left"},
-        "about": ABOUT,
-        "cases": cases,
-    }
+    repeat = {"repeat": {"place": 3, "chosen": "left"}}
+    return _written(REPEATED_THIRD, CARRYING, dilemmas, indifferent, cases, repeat)
+
+
+def _written(
+    study: Study,
+    mechanisms: Iterable[str],
+    dilemmas: list[dict[str, Any]],
+    choices: list[str],
+    cases: list[dict[str, Any]],
+    repeat: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Write what a device is given, and what it must send."""
+    polls = {mechanism: poll(mechanism, study) for mechanism in mechanisms}
+    return {"polls": polls, "dilemmas": dilemmas, "choices": choices, **repeat, "about": ABOUT, "cases": cases}
 
 
 def _indifferent(

@@ -1,15 +1,15 @@
 """A real server in a thread of this process, for clients and browsers that need one."""
 
-import threading
-import time
 from contextlib import contextmanager
 
-import uvicorn
-
+from crowdveil.client import Client
 from crowdveil.service.app import create_app
+from crowdveil.service.poll import poll_from_dict
+from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import open_store
+from crowdveil.simulated_voters import send_crowd
 
 
 @contextmanager
@@ -18,11 +18,14 @@ def running(folder, polls):
     with open_store(f"sqlite:///{folder / 'crowdveil.sqlite'}") as store:
         for poll in polls:
             store.polls.add(poll)
-        server = uvicorn.Server(uvicorn.Config(create_app(Service(store, Settings())), port=0, log_level="error"))
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.02)
-        yield store, f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        server.should_exit = True
-        thread.join(timeout=60)
+        with served_here(create_app(Service(store, Settings()))) as address:
+            yield store, address
+
+
+@contextmanager
+def voted(folder, polls, voters):
+    """Serve polls in each of which a simulated crowd has voted; yield the store, a client and the address."""
+    with running(folder, [poll_from_dict(given) for given in polls]) as (store, address), Client(address) as client:
+        for given in polls:
+            assert send_crowd(client, client.poll(given["name"]), voters, seed=1).stored == voters
+        yield store, client, address

@@ -8,9 +8,8 @@ import httpx
 import numpy as np
 import polars as pl
 import pytest
-from tests.client.running import running
+from tests.client.running import voted
 
-from crowdveil.client import Client
 from crowdveil.client.voting import make_submission
 from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.privacy.epsilon import Epsilon
@@ -28,7 +27,6 @@ from crowdveil.protocol.submission import (
 from crowdveil.service.host.data import table_of
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_effects, make_release
-from crowdveil.simulated_voters import send_crowd
 from crowdveil.sources.mapping import TableMapping
 from crowdveil.sources.table import read_table
 from crowdveil.study.bundled import load_study
@@ -47,11 +45,9 @@ VOTERS = 40
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    made = [poll_from_dict({"name": name, "study": STUDY, **given}) for name, given in POLLS.items()]
-    with running(tmp_path_factory.mktemp("repeats"), made) as (store, address), Client(address) as client:
-        for name in POLLS:
-            assert send_crowd(client, client.poll(name), VOTERS, seed=1).stored == VOTERS
-        yield store, client, address
+    polls = [{"name": name, "study": STUDY, **given} for name, given in POLLS.items()]
+    with voted(tmp_path_factory.mktemp("repeats"), polls, VOTERS) as voted_site:
+        yield voted_site
 
 
 def stored_ballots(store):

@@ -6,16 +6,14 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from tests.client.running import running
+from tests.client.running import voted
 
-from crowdveil.client import Client
 from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.description import check_mechanism
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_release
-from crowdveil.simulated_voters import send_crowd
 from crowdveil.study.bundled import load_study
 
 STUDY = replace(load_study("kidney"), indifference="Toss a coin").as_dict()
@@ -31,11 +29,9 @@ VOTERS = 30
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    made = [poll_from_dict({"name": name, "study": STUDY, **given}) for name, given in POLLS.items()]
-    with running(tmp_path_factory.mktemp("third"), made) as (store, address), Client(address) as client:
-        for name in POLLS:
-            assert send_crowd(client, client.poll(name), VOTERS, seed=1).stored == VOTERS
-        yield store, client
+    polls = [{"name": name, "study": STUDY, **given} for name, given in POLLS.items()]
+    with voted(tmp_path_factory.mktemp("third"), polls, VOTERS) as voted_site:
+        yield voted_site
 
 
 def test_exact_answers_hold_neither(site):
@@ -54,7 +50,7 @@ def test_reports_are_of_two_kinds(site, name):
 
 @pytest.mark.parametrize("name", list(POLLS))
 def test_a_release_of_a_poll_tells_its_threshold(site, name):
-    store, client = site
+    store, client, _ = site
     release = make_release(store, name, date(2026, 1, 2), Epsilon(1) if name == "central" else None).read()
     assert release.indifference.low <= release.indifference.tau <= release.indifference.high
     asked = [{"life_years_gained": 25, "years_waiting": 1}, {"life_years_gained": 5, "years_waiting": 7}]

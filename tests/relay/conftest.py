@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,8 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from tests.databases import address, new_address, postgres
 from tests.service.voters import reports
 
@@ -26,6 +22,7 @@ from crowdveil.relay.courier import Courier
 from crowdveil.relay.store import RelayStore, SealedRow, open_relay_store
 from crowdveil.service.app import create_app
 from crowdveil.service.poll import HostedPoll, poll_from_dict
+from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import Store, open_store
@@ -76,19 +73,6 @@ def relay_poll(relay_url: str, batch: int = 10, **rules: Any) -> HostedPoll:
     return poll_from_dict({**asked, "relay": relay_url, "batch": batch, **rules})
 
 
-@contextmanager
-def serving(app: FastAPI, port: int = 0) -> Iterator[str]:
-    """A real server in a thread of this process."""
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(timeout=60)
-
-
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])
@@ -103,14 +87,14 @@ def running_pair(
     with open_store(host_address) as host, open_relay_store(relay_address) as relay:
         host.polls.add(poll)
         with (
-            serving(create_app(Service(host, Settings()))) as host_url,
+            served_here(create_app(Service(host, Settings()))) as host_url,
             httpx.Client(base_url=host_url, timeout=60) as http,
         ):
             relay_url = f"http://127.0.0.1:{port}"
             courier = Courier(relay, Connection(http, 0.01), relay_url, lambda: datetime.now(UTC).date())
             courier.adopt_polls()
             app = create_relay_app(Relay(relay, courier, relay_settings or Settings(), pause=1e6))
-            with serving(app, port):
+            with served_here(app, port):
                 yield Pair(host, host_url, relay, relay_url, courier, poll, http)
 
 

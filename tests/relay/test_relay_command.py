@@ -9,7 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from tests.program import crowdveil, refused
-from tests.relay.conftest import relay_poll, serving
+from tests.relay.conftest import relay_poll
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.submission import is_token, report_id
@@ -17,6 +17,7 @@ from crowdveil.relay import schema
 from crowdveil.relay.app import make_links, set_up_relay
 from crowdveil.relay.store import open_relay_store
 from crowdveil.service.app import create_app
+from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import open_store
@@ -32,7 +33,7 @@ def test_it_takes_up_the_polls_that_name_it_and_makes_their_links(tmp_path: Path
     settings = Settings(data=str(tmp_path / "relay"), public_url=URL)
     with open_store(f"sqlite:///{tmp_path / 'host.sqlite'}") as host:
         host.polls.add(other)
-        with serving(create_app(Service(host))) as url:
+        with served_here(create_app(Service(host))) as url:
             with pytest.raises(CrowdveilError, match="has no poll that names this relay"):
                 set_up_relay(settings, url)
             host.polls.add(mine)

@@ -20,14 +20,14 @@ import httpx
 
 from crowdveil.audit.lying_server import (
     CHANGED_PROMISES,
+    LIES,
     POLLS,
-    UNTRUE_POLLS,
-    UNTRUE_SESSIONS,
     Description,
     LyingServer,
     lying_server,
+    try_case,
 )
-from crowdveil.audit.surroundings import CLIENT, Attack
+from crowdveil.audit.surroundings import CLIENT, Attack, attacks
 from crowdveil.client import Client, VoterReceipt
 from crowdveil.client.voting import Choose
 from crowdveil.errors import CrowdveilError
@@ -124,20 +124,6 @@ def honest(stage: Stage) -> str | None:
     return None
 
 
-def untrue_poll(lie: str, stage: Stage) -> str | None:
-    """Describe a poll that does not hold together."""
-    poll, change = UNTRUE_POLLS[lie]
-    stage.server.describe(poll, change)
-    return None if stage.refuses(poll) else "the poll is accepted"
-
-
-def untrue_session(lie: str, stage: Stage) -> str | None:
-    """Draw dilemmas that are not the study's."""
-    poll, change = UNTRUE_SESSIONS[lie]
-    stage.server.draw(poll, change)
-    return None if stage.refuses(poll) else "the dilemmas are accepted"
-
-
 def changed_promise(what: str, stage: Stage) -> str | None:
     """Change the promise after a poll was agreed to: what is sent keeps the old one."""
     with stage.voter() as voter:
@@ -170,8 +156,7 @@ def lost_answer(stage: Stage) -> str | None:
 
 CASES: dict[str, Case] = {
     "an honest server": honest,
-    **{lie: partial(untrue_poll, lie) for lie in UNTRUE_POLLS},
-    **{lie: partial(untrue_session, lie) for lie in UNTRUE_SESSIONS},
+    **LIES,
     **{f"another {what} on the way": partial(changed_promise, what) for what in CHANGED_PROMISES},
     "an answer that is lost": lost_answer,
 }
@@ -272,27 +257,13 @@ def open_server() -> Iterator[LyingServer]:
         yield server
 
 
-def try_case(stage: Stage, name: str) -> str | None:
-    """Try one case; return what was found."""
-    try:
-        found = CASES[name](stage)
-    finally:
-        stage.server.tell_the_truth()
-    return None if found is None else f"{name}: {found}"
-
-
 def lies_against_client(server: LyingServer, sabotage: Sabotage | None = None) -> Iterator[str | None]:
     """Try all cases on the client as it is, or on one with a mistake in it the case that should notice."""
     stage = Stage(server) if sabotage is None else Stage(server, sabotage.client)
     for name in CASES if sabotage is None else (sabotage.noticed_by,):
-        yield try_case(stage, name)
+        yield try_case(stage, name, CASES[name])
 
 
 def client_attacks(server: LyingServer) -> tuple[Attack, ...]:
     """List the attack on the client, and on copies with a mistake in them."""
-
-    def attack(sabotage: Sabotage | None) -> Attack:
-        mistake = None if sabotage is None else sabotage.mistake
-        return Attack(CLIENT, mistake, lambda seed: lies_against_client(server, sabotage))
-
-    return tuple(attack(sabotage) for sabotage in (None, *SABOTAGES))
+    return attacks(CLIENT, lambda sabotage: lies_against_client(server, sabotage), SABOTAGES)

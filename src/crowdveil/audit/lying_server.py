@@ -5,14 +5,12 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-import uvicorn
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,6 +18,7 @@ from crowdveil.protocol.voters_page import voters_page
 from crowdveil.service.app import create_app
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.public.routes import WEB
+from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import open_store
@@ -52,16 +51,12 @@ POLLS: dict[str, dict[str, Any]] = {
 class LyingServer:
     """A server that tells the truth until it is asked to lie."""
 
-    def __init__(self, app: ASGIApp, address: Callable[[], str]) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._address = address
+        self.address = ""
+        """Where it listens, as soon as it does."""
         self._lies = dict[str, Callable[[bytes], bytes]]()
         self._damage = dict[str, Callable[[bytes], bytes]]()
-
-    @property
-    def address(self) -> str:
-        """Where it listens."""
-        return self._address()
 
     def describe(self, poll: str, change: Change) -> None:
         """Describe a poll differently from now on."""
@@ -140,17 +135,9 @@ def lying_server(folder: Path) -> Iterator[LyingServer]:
             study["drawing"]["dilemmas"] = DILEMMAS
             store.polls.add(poll_from_dict({**given, "name": name, "study": study}))
         app = create_app(Service(store, Settings(port=0)))
-        liar = LyingServer(app, lambda: f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}")
-        server = uvicorn.Server(uvicorn.Config(liar, port=0, log_level="error"))
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.02)
-        try:
+        liar = LyingServer(app)
+        with served_here(liar) as liar.address:
             yield liar
-        finally:
-            server.should_exit = True
-            thread.join(timeout=10)
 
 
 def _unit(name: str) -> Change:
@@ -262,3 +249,47 @@ CHANGED_PROMISES: dict[str, Change] = {
     "consent": lambda poll: poll.update(consent={"en": "We sell what you choose."}),
 }
 """What a server may change of the poll ``algorithm-2`` after a voter has agreed to it."""
+
+
+class Stage(Protocol):
+    """A lying server, and somebody to whom it lies."""
+
+    @property
+    def server(self) -> LyingServer:
+        """The server."""
+
+    def refuses(self, poll: str) -> bool:
+        """Whether a poll, as the server tells it now, is refused."""
+
+
+S = TypeVar("S", bound=Stage)
+
+
+def untrue_poll(lie: str, stage: Stage) -> str | None:
+    """Describe a poll that does not hold together."""
+    poll, change = UNTRUE_POLLS[lie]
+    stage.server.describe(poll, change)
+    return None if stage.refuses(poll) else "the poll is accepted"
+
+
+def untrue_session(lie: str, stage: Stage) -> str | None:
+    """Draw dilemmas that are not the study's."""
+    poll, change = UNTRUE_SESSIONS[lie]
+    stage.server.draw(poll, change)
+    return None if stage.refuses(poll) else "the dilemmas are accepted"
+
+
+LIES: dict[str, Callable[[Stage], str | None]] = {
+    **{lie: partial(untrue_poll, lie) for lie in UNTRUE_POLLS},
+    **{lie: partial(untrue_session, lie) for lie in UNTRUE_SESSIONS},
+}
+"""Cases that whoever asks a server must refuse: each tells what was found, or None."""
+
+
+def try_case(stage: S, name: str, case: Callable[[S], str | None]) -> str | None:
+    """Try one case, and let the server tell the truth again; return what was found."""
+    try:
+        found = case(stage)
+    finally:
+        stage.server.tell_the_truth()
+    return None if found is None else f"{name}: {found}"

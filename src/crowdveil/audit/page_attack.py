@@ -20,13 +20,15 @@ from playwright.sync_api import Browser, Page, ViewportSize
 from crowdveil.audit.browser import Visitor, open_browser
 from crowdveil.audit.lying_server import (
     CHANGED_PROMISES,
+    LIES,
     POLLS,
     UNTRUE_POLLS,
     UNTRUE_SESSIONS,
     LyingServer,
     lying_server,
+    try_case,
 )
-from crowdveil.audit.surroundings import PAGE, Attack
+from crowdveil.audit.surroundings import PAGE, Attack, attacks
 from crowdveil.study.study import Study
 
 BORDER = """async (name) => {
@@ -88,6 +90,10 @@ class Stage:
         refusal = self._border.evaluate(BORDER, poll)
         return None if refusal is None else str(refusal)
 
+    def refuses(self, poll: str) -> bool:
+        """Whether the page's own modules refuse a poll as the server tells it now."""
+        return self.refusal_of(poll) is not None
+
     def load_modules(self) -> None:
         """Have the page's modules loaded anew."""
         if self._border is not None:
@@ -109,20 +115,6 @@ def honest(stage: Stage) -> str | None:
     """Take an honest server at its word: otherwise the refusals of lies would show nothing."""
     refusals = {poll: stage.refusal_of(poll) for poll in POLLS}
     return next((f"the honest poll {poll} is refused: {told}" for poll, told in refusals.items() if told), None)
-
-
-def untrue_poll(lie: str, stage: Stage) -> str | None:
-    """Describe a poll that does not hold together."""
-    poll, change = UNTRUE_POLLS[lie]
-    stage.server.describe(poll, change)
-    return None if stage.refusal_of(poll) else "the poll is accepted"
-
-
-def untrue_session(lie: str, stage: Stage) -> str | None:
-    """Draw dilemmas that are not the study's."""
-    poll, change = UNTRUE_SESSIONS[lie]
-    stage.server.draw(poll, change)
-    return None if stage.refusal_of(poll) else "the dilemmas are accepted"
 
 
 def untrue_poll_shown(lie: str, stage: Stage) -> str | None:
@@ -259,8 +251,7 @@ def _sent_or_complained(visitor: Visitor, expected: int) -> str | None:
 
 BORDERS: dict[str, Case] = {
     "an honest server": honest,
-    **{lie: partial(untrue_poll, lie) for lie in UNTRUE_POLLS},
-    **{lie: partial(untrue_session, lie) for lie in UNTRUE_SESSIONS},
+    **LIES,
 }
 VISITS: dict[str, Case] = {
     **{
@@ -408,15 +399,6 @@ def open_stage() -> Iterator[Stage]:
         yield stage
 
 
-def try_case(stage: Stage, name: str) -> str | None:
-    """Try one case; return what was found."""
-    try:
-        found = CASES[name](stage)
-    finally:
-        stage.server.tell_the_truth()
-    return None if found is None else f"{name}: {found}"
-
-
 def lies_against_page(stage: Stage, sabotage: Sabotage | None = None) -> Iterator[str | None]:
     """Try all cases on the page as it is, or on one with a mistake in it the case that should notice."""
     if sabotage is not None:
@@ -424,7 +406,7 @@ def lies_against_page(stage: Stage, sabotage: Sabotage | None = None) -> Iterato
     stage.load_modules()
     try:
         for name in CASES if sabotage is None else (sabotage.noticed_by,):
-            yield try_case(stage, name)
+            yield try_case(stage, name, CASES[name])
     finally:
         stage.server.repair()
         stage.load_modules()
@@ -432,9 +414,4 @@ def lies_against_page(stage: Stage, sabotage: Sabotage | None = None) -> Iterato
 
 def page_attacks(stage: Stage) -> tuple[Attack, ...]:
     """List the attack on the page, and on copies with a mistake in them."""
-
-    def attack(sabotage: Sabotage | None) -> Attack:
-        mistake = None if sabotage is None else sabotage.mistake
-        return Attack(PAGE, mistake, lambda seed: lies_against_page(stage, sabotage))
-
-    return tuple(attack(sabotage) for sabotage in (None, *SABOTAGES))
+    return attacks(PAGE, lambda sabotage: lies_against_page(stage, sabotage), SABOTAGES)

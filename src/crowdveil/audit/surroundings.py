@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -229,6 +229,27 @@ ATTACKS = (
     Attack(_FILES, "every line break ends a row", lambda seed: dirty_files_against_import(seed, import_line_by_line)),
     Attack(_FILES, "refused rows are not told", lambda seed: dirty_files_against_import(seed, import_in_silence)),
 )
+
+
+class Sabotage(Protocol):
+    """A copy of one of our parts with a mistake in it."""
+
+    @property
+    def mistake(self) -> str:
+        """The mistake, in words."""
+
+
+M = TypeVar("M", bound=Sabotage)
+
+
+def attacks(name: str, cases: Callable[[M | None], Case], sabotages: Sequence[M]) -> tuple[Attack, ...]:
+    """List an attack on one of our parts as it is, and on copies with a mistake in them."""
+
+    def attack(sabotage: M | None) -> Attack:
+        return Attack(name, None if sabotage is None else sabotage.mistake, lambda seed: cases(sabotage))
+
+    return tuple(attack(sabotage) for sabotage in (None, *sabotages))
+
 
 CLIENT = "a lying server before the client"
 """The attack that needs the service (``client_attack``)."""

@@ -48,11 +48,23 @@ def relayed_promise(poll: Poll) -> RelayedPromise:
     return RelayedPromise.of_smallest(local, bits, terms.batch, terms.delta, terms.honest)
 
 
+def describe_method(mechanism: str, study: Study) -> dict[str, Any]:
+    """Describe the numbers that a device computes with: the study's bounds, and the axes and clips of scores."""
+    known = DISTRIBUTED.get(mechanism)
+    scoring = None if known is None else known.scoring(study)
+    return {
+        "norm_bound": study.norm_bound,
+        "record_bound": study.record_bound,
+        "axes": scoring and scoring.axes.tolist(),
+        "units": scoring and scoring.units.tolist(),
+        "clip": scoring and scoring.clip,
+    }
+
+
 @lru_cache(maxsize=256)
 def _terms(poll: Poll) -> dict[str, Any]:
     study = poll.study
     mechanism = DISTRIBUTED.get(poll.mechanism)
-    scoring = None if mechanism is None else mechanism.scoring(study)
     return {
         "id": poll.name,
         "study": study.as_dict(),
@@ -69,13 +81,7 @@ def _terms(poll: Poll) -> dict[str, Any]:
             }
             for level in poll.levels
         ],
-        "method": {
-            "norm_bound": study.norm_bound,
-            "record_bound": study.record_bound,
-            "axes": scoring and scoring.axes.tolist(),
-            "units": scoring and scoring.units.tolist(),
-            "clip": scoring and scoring.clip,
-        },
+        "method": describe_method(poll.mechanism, study),
         "factors": [
             {"name": factor.name, "step": step}
             for factor, step in zip(study.factors, study.pole_steps.round(_DECIMALS).tolist(), strict=True)

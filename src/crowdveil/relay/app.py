@@ -27,7 +27,7 @@ from crowdveil.protocol.relay import SEALED_LENGTH, SEALED_TYPE
 from crowdveil.protocol.submission import TOKEN_HEADER, Receipt, Status
 from crowdveil.relay.courier import LOG, Courier
 from crowdveil.relay.store import RelayedPoll, RelayStore, SealedRow, open_relay_store
-from crowdveil.service.api.errors import add_error_handlers, documented
+from crowdveil.service.api.errors import documented
 from crowdveil.service.api.models import Health, Hex64, Model
 from crowdveil.service.api.polls import health_of
 from crowdveil.service.api.submissions import REFUSED, STORED, Token, id_of_token
@@ -39,12 +39,12 @@ from crowdveil.service.server import (
     SecurityHeaders,
     log_failure,
     make_directory,
+    new_application,
     run_server,
     server_config,
 )
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.submissions import GroupCommit, Outcome, Refusals
-from crowdveil.version import VERSION
 
 SECONDS_BETWEEN_ROUNDS = 5.0
 PATIENCE_SECONDS = 600
@@ -126,17 +126,8 @@ def create_relay_app(relay: Relay) -> FastAPI:
             await rounds
         await relay.commits.close()
 
-    app = FastAPI(
-        title="crowdveil relay",
-        version=VERSION,
-        summary="Passes sealed reports on to a poll's host: shuffled, in batches, without their senders.",
-        openapi_url="/api/openapi.json",
-        docs_url=None,  # The ready-made pages load scripts from elsewhere.
-        redoc_url=None,
-        lifespan=lifespan,
-        redirect_slashes=False,
-    )
-    add_error_handlers(app)
+    summary = "Passes sealed reports on to a poll's host: shuffled, in batches, without their senders."
+    app = new_application("crowdveil relay", summary, lifespan)
     app.include_router(_routes(relay))
     settings = relay.settings
     # The one added last sees a request first.

@@ -17,7 +17,6 @@ from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.service.api.errors import add_error_handlers
 from crowdveil.service.api.polls import health_routes, poll_routes
 from crowdveil.service.api.releases import release_routes
 from crowdveil.service.api.submissions import batch_routes, submission_routes
@@ -32,13 +31,13 @@ from crowdveil.service.server import (
     RequestLog,
     SecurityHeaders,
     make_directory,
+    new_application,
     run_server,
     server_config,
 )
 from crowdveil.service.service import Service, destroy_on_time
 from crowdveil.service.settings import Settings, read_settings
 from crowdveil.service.store.store import Store, open_store
-from crowdveil.version import VERSION
 
 
 def create_app(service: Service) -> FastAPI:
@@ -52,17 +51,8 @@ def create_app(service: Service) -> FastAPI:
         service.store.steps.write(service.today())
         await service.commits.close()
 
-    app = FastAPI(
-        title="crowdveil",
-        version=VERSION,
-        summary="A crowd guides an AI's decisions in ethical dilemmas, and no voter is exposed.",
-        openapi_url="/api/openapi.json",
-        docs_url=None,  # The ready-made pages load scripts from elsewhere.
-        redoc_url=None,
-        lifespan=lifespan,
-        redirect_slashes=False,
-    )
-    add_error_handlers(app)
+    summary = "A crowd guides an AI's decisions in ethical dilemmas, and no voter is exposed."
+    app = new_application("crowdveil", summary, lifespan)
     for routes in (poll_routes, submission_routes, batch_routes, release_routes, health_routes):
         app.include_router(routes(service))
     app.include_router(host_routes(service))

@@ -24,24 +24,26 @@ import threading
 import time
 import traceback
 from collections import defaultdict, deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import socket
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
 from crowdveil.errors import CrowdveilError, Reason
 from crowdveil.protocol.relay import LARGEST_HAND_OVER, SEALED_LENGTH
-from crowdveil.service.api.errors import error_response
+from crowdveil.service.api.errors import add_error_handlers, error_response
 from crowdveil.service.settings import Settings
+from crowdveil.version import VERSION
 
 LARGEST_OTHER = 1 << 20
 """Of what is neither a report nor a ballot: dilemmas to decide, a host's files."""
@@ -56,6 +58,22 @@ PUBLIC = ("/api/polls/", "/api/releases/")
 SMALLEST_COMPRESSED = 500
 REQUESTS = logging.getLogger("crowdveil.service")
 _BATCH = re.compile(r"/api/polls/[^/]+/batches/[^/]+")
+
+
+def new_application(title: str, summary: str, lifespan: Lifespan[FastAPI]) -> FastAPI:
+    """Return an application that answers errors in the one shape, and has no routes yet."""
+    app = FastAPI(
+        title=title,
+        version=VERSION,
+        summary=summary,
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # The ready-made pages load scripts from elsewhere.
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    add_error_handlers(app)
+    return app
 
 
 def make_directory(settings: Settings) -> None:
@@ -93,6 +111,21 @@ def run_server(config: uvicorn.Config, tell: Callable[[int], None], run: Callabl
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with suppress(KeyboardInterrupt):
         run([listening])
+
+
+@contextmanager
+def served_here(app: ASGIApp, port: int = 0) -> Iterator[str]:
+    """Serve an application in a thread of this process, at this port or a free one; give its address."""
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=60)
 
 
 class JsonLines(logging.Formatter):

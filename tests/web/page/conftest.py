@@ -1,12 +1,9 @@
 """The real service with a poll for every kind of journey, and pages of a real browser that watch what is sent."""
 
-import threading
-import time
 from datetime import date
 
 import numpy as np
 import pytest
-import uvicorn
 from tests.kinds_of_question import CHECK, NOISY, TEXT
 from tests.web.page.devices import Devices
 
@@ -17,6 +14,7 @@ from crowdveil.protocol.report import write_reports
 from crowdveil.publish.gather import release_from_reports
 from crowdveil.service.app import create_app
 from crowdveil.service.poll import poll_from_dict
+from crowdveil.service.server import served_here
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.store import open_store
@@ -109,14 +107,8 @@ def crowds_release(poll):
 @pytest.fixture(scope="session")
 def address(service):
     """Where the service listens."""
-    server = uvicorn.Server(uvicorn.Config(create_app(service), port=0, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(timeout=60)
+    with served_here(create_app(service)) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

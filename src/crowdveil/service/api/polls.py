@@ -37,9 +37,7 @@ def poll_routes(service: Service) -> APIRouter:
     @routes.get("/{poll}", response_model=PollDescription, responses=documented(404))
     def get_poll(poll: str) -> dict[str, Any]:
         """Describe what is asked, what is promised and what a device needs."""
-        status = service.store.polls.get(poll)
-        if status is None:
-            raise unknown_poll(poll)
+        status = status_of(service, poll)
         found = status.poll
         spoken = languages(found.study, found.translations)
         state = status.state(service.today())
@@ -70,12 +68,19 @@ def poll_named(service: Service, name: str) -> HostedPoll:
     """Return a poll, or refuse the request."""
     poll = service.store.polls.definition(name)
     if poll is None:
-        raise unknown_poll(name)
+        raise _unknown_poll(name)
     return poll
 
 
-def unknown_poll(name: str) -> Refusal:
-    """Return the refusal of a poll that does not exist."""
+def status_of(service: Service, name: str) -> PollStatus:
+    """Return a poll as it stands, or refuse the request."""
+    status = service.store.polls.get(name)
+    if status is None:
+        raise _unknown_poll(name)
+    return status
+
+
+def _unknown_poll(name: str) -> Refusal:
     return Refusal(Reason.UNKNOWN_POLL, f"there is no poll {name!r}: GET /api/polls lists them")
 
 

@@ -20,7 +20,7 @@ from crowdveil.service.api.models import (
     EffectsList,
     ReleaseList,
 )
-from crowdveil.service.api.polls import unknown_poll
+from crowdveil.service.api.polls import status_of
 from crowdveil.service.service import Service
 from crowdveil.service.store.polls import PollStatus
 from crowdveil.service.store.releases import StoredEffects, StoredRelease
@@ -51,7 +51,7 @@ def release_routes(service: Service) -> APIRouter:
     @routes.get("/polls/{poll}/releases", response_model=ReleaseList, responses=documented(404))
     def list_poll_releases(poll: str) -> dict[str, Any]:
         """List the releases of a poll, newest first."""
-        _status(service, poll)
+        status_of(service, poll)
         return _list(service, poll)
 
     @routes.get("/releases/{release}", **read)
@@ -67,7 +67,7 @@ def release_routes(service: Service) -> APIRouter:
     @routes.get("/polls/{poll}/effects", response_model=EffectsList, responses=documented(404))
     def list_effects(poll: str) -> dict[str, Any]:
         """List the effects of a poll, newest first: how often each side was preferred, perhaps by group."""
-        _status(service, poll)
+        status_of(service, poll)
         return {"effects": [_summarise_effects(stored) for stored in service.store.effects.all(poll)]}
 
     @routes.get("/effects/{effects}", **read)
@@ -116,13 +116,6 @@ def _summarise_effects(stored: StoredEffects) -> dict[str, Any]:
     }
 
 
-def _status(service: Service, poll: str) -> PollStatus:
-    status = service.store.polls.get(poll)
-    if status is None:
-        raise unknown_poll(poll)
-    return status
-
-
 def _only_poll(service: Service) -> PollStatus:
     """Return the server's only poll: no release of one poll may pass for the conscience of another."""
     statuses = service.store.polls.listed()
@@ -139,7 +132,7 @@ def _find(service: Service, poll: str | None, release: str) -> StoredRelease:
     """Return a release of a poll; without a poll, one by its id, or of the server's only poll."""
     wanted: str | None = release
     if poll is not None or release in (CURRENT, LATEST):
-        status = _only_poll(service) if poll is None else _status(service, poll)
+        status = _only_poll(service) if poll is None else status_of(service, poll)
         poll = status.poll.name
         wanted = {CURRENT: status.current_release, LATEST: status.latest_release}.get(release, release)
     stored = None if wanted is None else service.store.releases.get(wanted)
