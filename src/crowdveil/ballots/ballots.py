@@ -398,6 +398,8 @@ def join_batches(study: Study, batches: Sequence[Ballots]) -> Ballots:
     if not batches:
         raise CrowdveilError(f"there are no voters in these ballots of the study {study.name}")
     first = batches[0]
+    if len(batches) == 1 and first.study == study:  # nothing to join, and nothing to copy
+        return first
     if any(set(b.about) != set(first.about) or (b.scenarios is None) != (first.scenarios is None) for b in batches):
         raise CrowdveilError("batches of one crowd must have the same columns (scenarios, about)")
     names = join_names([b.names for b in batches])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +63,17 @@ class Header:
         )
 
     @classmethod
-    def parse(cls, text: bytes, path: Path) -> Header:
-        """Read the header of a file and check that its format is this one."""
-        damaged = CrowdveilError(f"{path} has an unreadable header: the file is damaged")
+    @lru_cache(maxsize=16)
+    def parse(cls, text: bytes) -> Header:
+        """Read the header of a file and check that its format is this one. Files of one crowd mostly share it."""
+        damaged = CrowdveilError("it has an unreadable header: the file is damaged")
         try:
             data = dict(json.loads(text))
         except (ValueError, TypeError):
             raise damaged from None
         if data.get("format") != _FORMAT:
             raise CrowdveilError(
-                f"{path} has ballot format {data.get('format')}, this version of crowdveil reads {_FORMAT}: "
+                f"it has ballot format {data.get('format')}, this version of crowdveil reads {_FORMAT}: "
                 "import it again from its source"
             )
         try:
@@ -264,7 +265,10 @@ def _open_shard(path: Path) -> tuple[Shard, Header]:
             f"{path} is a Parquet file, but no ballot file: "
             f"import it with `crowdveil import table {path} --mapping MAPPING`"
         )
-    header = Header.parse(layout.metadata[_METADATA], path)
+    try:
+        header = Header.parse(layout.metadata[_METADATA])
+    except CrowdveilError as error:
+        raise CrowdveilError(f"{path}: {error}") from None
     for name in header.columns:
         expected = pa.int16() if name.startswith(_ABOUT) else pa.int8() if name == "alike" else pa.binary()
         if columns.get(name) != expected:
