@@ -54,6 +54,7 @@ def test_one_byte_is_enough(address, path):
     ("old", "new"),
     [
         (b"One kidney, two patients", b"Another title"),
+        (b"requestAnimationFrame(", b"fetch('https://other.example'), requestAnimationFrame("),
         (b"<meta name=", b"<script src=other.js></script><meta name="),
         (b'/p/kidney/"', b'/p/kidney/"><script src="other.js"></script><meta content="'),
     ],

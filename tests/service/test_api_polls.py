@@ -93,6 +93,7 @@ def test_the_front_door(client: TestClient, service: Service) -> None:
         missing = client.get(path)
         assert (missing.status_code, missing.headers["content-type"]) == (404, "text/html; charset=utf-8")
         assert missing.content == voters_page().html()  # It looks the poll up, and says that there is none.
+        assert all(one in missing.headers["content-security-policy"] for one in voters_page().inside())
     service.store.polls.add(poll("b"))
     assert 'href="/p/b/"' in client.get("/").text
 

@@ -6,7 +6,9 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy.exc import OperationalError
 
+from crowdveil.protocol.voters_page import voters_page
 from crowdveil.service.app import create_app
+from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.server import CONTENT_SECURITY_POLICY, Buckets, client_address
 from crowdveil.service.service import Service
 from crowdveil.service.settings import Settings
@@ -23,6 +25,17 @@ def test_security_headers_are_on_every_answer(client: TestClient, path: str) -> 
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["cache-control"] in ("no-store", "no-cache")
     assert "strict-transport-security" not in headers
+
+
+def test_the_voters_page_may_run_what_stands_in_it_and_nothing_else_that_is_not_a_file(
+    client: TestClient, service: Service
+) -> None:
+    service.store.polls.add(poll_from_dict({"name": "a", "study": "kidney"}))
+    policy = client.get("/p/a/").headers["content-security-policy"]
+    for one in voters_page().inside():
+        assert policy.count(one) == 2  # as a script and as a style
+        policy = policy.replace(f" {one}", "")
+    assert policy == CONTENT_SECURITY_POLICY
 
 
 def test_https_is_kept_to_where_voters_come_by_it(service: Service) -> None:

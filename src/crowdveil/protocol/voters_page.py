@@ -1,13 +1,15 @@
 """The voter's page as a server has to serve it: its files as they are, at an address that names their content.
 
 All files stand below one address, ``/web/DIGEST/``, and name each other relative to themselves: so a browser may keep
-them for ever, and nobody runs an old module with a new page. The page itself is ``index.html`` with that address in it.
+them for ever, and nobody runs an old module with a new page. The page itself is ``index.html`` with that address in it,
+and with two small files inside of it: the style of what is seen first, and the script that asks for all else.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +20,11 @@ from importlib.resources.abc import Traversable
 PAGE = "index.html"
 _FILES = b"../../web/"
 """How the page names its files, relative to ``/p/POLL/``."""
+_INSIDE = {
+    "first.css": (b'<link rel="stylesheet" href="../../web/first.css">', b"<style>", b"</style>"),
+    "first.js": (b'<script src="../../web/first.js"></script>', b"<script>", b"</script>"),
+}
+"""Files that stand inside of the page: how it names each of them, and the element that holds it instead."""
 _HEAD = b"<title>crowdveil</title><!-- what other websites show of the poll -->"
 _ADDRESS = re.compile(r'<meta property="og:url" content="(https?://[A-Za-z0-9.:\[\]-]+)/p/')
 PREVIEW = (1200, 630)
@@ -69,8 +76,16 @@ class VotersPage:
 
     def html(self, preview: SocialPreview | None = None) -> bytes:
         """Return the page, which is the same for all polls but for what other websites show of it."""
-        page = self.files[PAGE].replace(_FILES, _FILES + self.digest.encode() + b"/")
+        page = self.files[PAGE]
+        for path, (named, opening, closing) in _INSIDE.items():
+            page = page.replace(named, opening + self.files[path] + closing)
+        page = page.replace(_FILES, _FILES + self.digest.encode() + b"/")
         return page if preview is None else page.replace(_HEAD, preview.tags().encode())
+
+    def inside(self) -> tuple[str, ...]:
+        """Return the hashes by which a Content-Security-Policy lets the files inside of the page through."""
+        hashes = (hashlib.sha256(self.files[path]).digest() for path in _INSIDE)
+        return tuple(f"'sha256-{b64encode(one).decode()}'" for one in hashes)
 
     def address(self, path: str) -> str:
         """Return where a file is served."""

@@ -24,7 +24,7 @@ import threading
 import time
 import traceback
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -231,12 +231,14 @@ def _answer(error: Exception) -> ASGIApp:
     return error_response(Reason.INTERNAL, "a fault of the service: it has been logged")
 
 
-def content_security_policy(*relays: str) -> str:
-    """Return the policy of a page: it speaks with its own server only, and with the relays that are named."""
-    sources = " ".join(("'self'", *relays))
+def content_security_policy(*relays: str, inside: Sequence[str] = ()) -> str:
+    """Return the policy of a page: it speaks with its own server only, and with the relays that are named.
+
+    Scripts and styles come from files of the server; one that stands inside of the page needs its hash here.
+    """
+    files, sources = (" ".join(("'self'", *more)) for more in (inside, relays))
     return (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-        f"connect-src {sources}; "
+        f"default-src 'none'; script-src {files}; style-src {files}; img-src 'self' data:; connect-src {sources}; "
         "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
 

@@ -1,7 +1,7 @@
 /** A ballot for a poll whose host sees the choices. */
 
 import { answered } from "./journey.js";
-import { exactAnswer } from "./mechanisms/about.js";
+import { exactAnswer } from "./mechanisms/questions.js";
 import { mirrored } from "./mechanisms/reliability.js";
 
 /**

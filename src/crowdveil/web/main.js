@@ -27,6 +27,7 @@ async function open() {
   const page = new Page(poll, store, token, main, await spoken(poll.id, tag));
   await drawings;
   if (page.road) await loadCharacters();
+  await styled();
   header(page, tag);
   if (!page.state.sealed) page.notice = await noticeOf(poll, token);
   window.addEventListener("storage", () => page.follow());
@@ -37,6 +38,13 @@ async function open() {
   const rest = /** @type {HTMLTemplateElement} */ (document.getElementById("rest"));
   document.head.append(rest.content);
   await import("./voting.js").catch(() => {}); // the start tries again, and says so
+}
+
+/** Wait for the styles: without them nothing but the skeleton is shown. */
+async function styled() {
+  const sheets = /** @type {NodeListOf<HTMLLinkElement>} */ (document.querySelectorAll('link[rel="stylesheet"]'));
+  const waiting = [...sheets].filter(({ sheet }) => !sheet);
+  await Promise.all(waiting.map((link) => new Promise((done) => (link.onload = link.onerror = done))));
 }
 
 /**

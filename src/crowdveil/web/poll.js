@@ -5,7 +5,7 @@
  * on this device keeps, if its study is the one that its fingerprint names, and if its dilemmas are those of its study.
  */
 
-import { exactAnswer, isCheck } from "./mechanisms/about.js";
+import { exactAnswer, isCheck } from "./mechanisms/questions.js";
 import { checkedEpsilon, positive, row } from "./mechanisms/records.js";
 import { canonicalJson, digest, fingerprint, levelsOf } from "./mechanisms/study.js";
 import { TERMS, carries } from "./mechanisms/terms.js";

@@ -76,7 +76,7 @@ test("the public dilemmas are the same to the letter for opposite answers", () =
 });
 
 test("a ballot token is 16 bytes in base64url, and never the same", () => {
-  const tokens = new Set(Array.from({ length: 100 }, () => js.newToken()));
+  const tokens = new Set(Array.from({ length: 100 }, () => js.newToken(js.systemRandom())));
   assert.equal(tokens.size, 100);
   for (const token of tokens) assert.match(token, /^[A-Za-z0-9_-]{21}[AQgw]$/);
   const random = new js.Random((/** @type {Uint8Array} */ bytes) => bytes.fill(255));

@@ -75,7 +75,7 @@ MISTAKES = {
         "const asked = noise.below(ticks.length);",
         "const asked = ticks.indexOf(true) < 0 ? noise.below(ticks.length) : ticks.indexOf(true);",
     ),
-    "a check that is sent": ("about.js", "expected !== null", "expected === 0"),
+    "a check that is sent": ("questions.js", "expected !== null", "expected === 0"),
     "an option that is never another": ("about.js", "other < truth ? other : other + 1", "other"),
     "an epsilon spent on every answer": ("one-choice.js", "Math.floor(epsilon / k)", "epsilon"),
     "an epsilon spent on every bit": ("one-bit.js", "Math.floor(epsilon / m)", "epsilon"),

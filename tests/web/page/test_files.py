@@ -1,13 +1,16 @@
 """The page's files: every language says everything, and all of it is small and from here."""
 
 import gzip
+import hashlib
 import json
 import re
+from base64 import b64encode
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
+from crowdveil.protocol.voters_page import voters_page
 from crowdveil.study.bundled import load_study
 from crowdveil.study.features import ICONS
 from crowdveil.study.translations import INTERFACE_LANGUAGES
@@ -123,10 +126,12 @@ def test_every_module_is_asked_for_at_once():
     rest = modules_from("voting.js") - first
     page = (WEB / "index.html").read_text(encoding="utf-8")
     parts = page.split('<template id="rest">')
+    assert '<link rel="modulepreload"' not in parts[0].split('<template id="first">')[0]
     for part, modules in zip(parts, (first, rest), strict=True):
         preloaded = re.findall(r'<link rel="modulepreload" href="../../web/([^"]+)">', part)
         assert sorted(preloaded) == sorted(path.relative_to(WEB).as_posix() for path in modules)
-    assert first | rest == {module for module in MODULES if "vendor" not in module.parts}  # needed for relays only
+    others = {module for module in MODULES if "vendor" in module.parts}  # needed for relays only
+    assert first | rest | others | {WEB / "first.js"} == set(MODULES)
 
 
 def test_no_noise_is_needed_to_read_the_welcome():
@@ -153,10 +158,16 @@ def test_no_file_names_another_place():
             assert found <= {"http://www.w3.org/2000/svg"}, path
 
 
-def test_there_is_no_inline_script_or_style():
+def test_no_script_or_style_stands_in_the_page_but_the_two_files_that_are_seen_first():
     page = (WEB / "index.html").read_text(encoding="utf-8")
     assert re.findall(r"<script(?![^>]*\ssrc=)", page) == []
     assert re.findall(r"<style|\sstyle=|\son\w+=", page) == []
+    served = voters_page().html().decode()
+    inside = re.findall(r"<(script|style)>(.*?)</\1>", served, re.S)
+    assert inside == [("style", (WEB / "first.css").read_text()), ("script", (WEB / "first.js").read_text())]
+    assert "/first." not in served
+    hashed = [b64encode(hashlib.sha256(content.encode()).digest()).decode() for _, content in inside]
+    assert list(voters_page().inside()) == [f"'sha256-{one}'" for one in hashed]
     for module in MODULES:
         code = module.read_text(encoding="utf-8")
         assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", code) == []

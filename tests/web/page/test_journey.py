@@ -215,19 +215,18 @@ def test_a_dilemma_is_not_passed_without_an_answer(visit):
 
 
 @pytest.mark.parametrize(
-    ("poll", "odds", "bound"),
+    ("poll", "epsilon", "bound"),
     [
-        ("randomised-response", "148", 100),  # e^5 for five choices of epsilon 1: they are alike, so epsilons add up
-        ("one-choice", "2.72", 74),  # one of them is sent, which is all that can be told
+        ("randomised-response", 5, 100),  # e^5 / (1 + e^5), rounded up: choices are alike, so epsilons add up
+        ("one-choice", 1, 74),  # one of them is sent, which is all that can be told
     ],
 )
-def test_the_odds_on_all_choices_together_are_told_before_consent(poll, odds, bound, visit):
+def test_the_odds_on_all_choices_together_are_told_before_consent(poll, epsilon, bound, visit):
     voter = visit(poll)
     assert f"For all 5 together: at most {bound}." in voter.words
     unfold(voter.page)
-    words = voter.words
-    (told,) = (line for line in words.splitlines() if "together, the bound is" in line)
-    assert odds in told
+    told = f"all 5 of your choices together is right at most {bound} times in 100 (ε = {epsilon})."
+    assert told in voter.words
 
 
 def test_without_consent_nothing_begins(visit):

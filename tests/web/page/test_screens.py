@@ -69,6 +69,27 @@ def test_hovering_or_focusing_a_side_shows_what_then_happens_and_chooses_nothing
     assert voter.memory()["choices"] == [None] * 5
 
 
+def test_nothing_is_shown_without_its_style(browser, address):
+    """The skeleton has its style with it, and all else waits for the rest."""
+    context = browser.new_context(viewport=PHONE, color_scheme="dark")
+    page = context.new_page()
+    held, complaints = [], []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.route("**/page.css", lambda route: held.append(route))
+    page.goto(f"{address}/p/algorithm-2/", wait_until="domcontentloaded")
+    page.locator("html[dir=ltr]").wait_for()  # the poll and its words have come
+    page.wait_for_timeout(300)
+    assert page.locator(".consent, select").count() == 0
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 22, 21)"
+    assert page.locator(".bone.picture").bounding_box() == {"x": 16, "y": 54.390625, "width": 328, "height": 76}
+    held[0].continue_()
+    page.locator(".consent button").wait_for()
+    assert page.locator("select").count() == 1
+    assert complaints == []
+    context.close()
+
+
 def test_on_a_wide_screen_both_outcomes_stand_side_by_side(visit):
     voter = visit("algorithm-2", viewport=DESKTOP)
     voter.to_dilemmas()

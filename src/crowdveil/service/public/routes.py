@@ -271,13 +271,14 @@ def add_pages(app: FastAPI, service: Service) -> None:
         """Give the voter's page; where there is no such poll, it says so in the visitor's language."""
         found = service.store.polls.definition(poll)
         if found is None:
-            return compressible(without_poll, "text/html", REVALIDATE, request, 404)
+            headers = {**REVALIDATE, "Content-Security-Policy": content_security_policy(inside=page.inside())}
+            return compressible(without_poll, "text/html", headers, request, 404)
         html = page.html(_preview(found, public_origin(service, request)))
         etag = f'"{hashlib.sha256(html).hexdigest()[:20]}"'
-        headers = {**REVALIDATE, "ETag": etag}
-        if found.relay is not None:
-            headers["Content-Security-Policy"] = content_security_policy(found.relay.url)
-        else:
+        relays = () if found.relay is None else (found.relay.url,)
+        policy = content_security_policy(*relays, inside=page.inside())
+        headers = {**REVALIDATE, "ETag": etag, "Content-Security-Policy": policy}
+        if found.relay is None:
             service.store.steps.count(found.name, OPENED, service.today())
         if request.headers.get("If-None-Match") == etag:
             return Response(None, 304, headers)

@@ -12,9 +12,9 @@
  * differ by e^epsilon at most.
  *
  * Each question has its own epsilon, beside that of the answers. Whether a question was answered at all is not hidden.
- * An attention check is judged on the device: nothing of it is ever reported.
  */
 
+import { exactAnswer, isCheck, levelsOfQuestion } from "./questions.js";
 import { checkedEpsilon } from "./records.js";
 
 /**
@@ -45,38 +45,6 @@ export function perturbedAbout(questions, answers, micro, noise) {
       return [question.id, levels[perturbedOption(levels.indexOf(truth), levels.length, epsilon, noise)]];
     }),
   );
-}
-
-/** Whether the device judges a question's answer and keeps it to itself. @param {Question} question */
-export const isCheck = ({ expected = null }) => expected !== null;
-
-/**
- * All that can be reported of a question, in order: options by id, or the first number of each range.
- * @param {Question} question
- * @returns {(string | number)[]}
- */
-export function levelsOfQuestion({ options = [], low = null, high = null, step = 1 }) {
-  if (low === null || high === null) return options.map(({ id }) => id);
-  return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, k) => low + k * step);
-}
-
-/**
- * What leaves the device of an answer, without noise: of a number, the first number of the range that it is in.
- * @param {Question} question
- * @param {Answer} given
- * @returns {string | number | string[]}
- */
-export function exactAnswer(question, given) {
-  const { id, kind = "single", low = null, high = null, step = 1 } = question;
-  const levels = levelsOfQuestion(question);
-  if (kind === "single" && typeof given === "string" && levels.includes(given)) return given;
-  if (kind === "text" && typeof given === "string" && given.trim() !== "") return given;
-  if (kind === "several" && Array.isArray(given) && given.every((option) => levels.includes(option))) {
-    return levels.map(String).filter((option) => given.includes(option));
-  }
-  const number = (kind === "number" || kind === "scale") && typeof given === "number" && Number.isInteger(given);
-  if (number && low !== null && high !== null && given >= low && given <= high) return given - ((given - low) % step);
-  throw new RangeError(`question ${id} has no answer ${JSON.stringify(given)}`);
 }
 
 /**

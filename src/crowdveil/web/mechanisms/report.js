@@ -6,7 +6,7 @@
  * computed here: one that is only handed back could be a mark by which a server knows its visitor again.
  */
 
-import { isCheck, perturbedAbout } from "./about.js";
+import { perturbedAbout } from "./about.js";
 import { algorithm2 } from "./algorithm-2.js";
 import { algorithm3Choices } from "./algorithm-3-choices.js";
 import { algorithm3 } from "./algorithm-3.js";
@@ -14,6 +14,7 @@ import { withIndifference } from "./indifference.js";
 import { Noise } from "./noise.js";
 import { oneBit } from "./one-bit.js";
 import { oneChoice } from "./one-choice.js";
+import { isCheck } from "./questions.js";
 import { systemRandom } from "./random.js";
 import { randomisedResponse } from "./randomised-response.js";
 import { checkedEpsilon, positive, recordsOf, row } from "./records.js";

@@ -22,7 +22,7 @@
  * @property {{epsilon: number}} promise what is promised whatever arrives
  */
 
-import { isCheck } from "../mechanisms/about.js";
+import { isCheck } from "../mechanisms/questions.js";
 import { canonicalJson, digest } from "../mechanisms/study.js";
 
 const FORMAT = "crowdveil key configuration 1";

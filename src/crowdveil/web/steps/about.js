@@ -2,7 +2,7 @@
 
 import { changed } from "../journey.js";
 import { actions, h } from "../markup.js";
-import { exactAnswer, isCheck } from "../mechanisms/about.js";
+import { exactAnswer, isCheck } from "../mechanisms/questions.js";
 import { epsilonOf, isCentral, odds } from "../promise.js";
 import { questionField } from "./question-field.js";
 

@@ -1,7 +1,7 @@
 /** One about-you question as a voter answers it: its element, what was answered, and what is wrong with it. */
 
 import { away, h } from "../markup.js";
-import { levelsOfQuestion } from "../mechanisms/about.js";
+import { levelsOfQuestion } from "../mechanisms/questions.js";
 
 /**
  * @typedef {import("../mechanisms/study.js").Question} Question

@@ -16,6 +16,7 @@ import { passersBy } from "../scene/characters.js";
  */
 
 const SECONDS_A_DILEMMA = 15;
+const MOST_ICONS = 7;
 
 /** @param {import("../page.js").Page} page */
 export function welcome(page) {
@@ -44,7 +45,7 @@ export function welcome(page) {
   return h(
     "section",
     { class: "page welcome" },
-    page.road ? passersBy() : null,
+    page.road ? passersBy() : whatDiffers(poll.study),
     poll.pilot ? h("p", { class: "warning" }, say("pilot")) : null,
     page.state.restarted ? h("p", { class: "warning", role: "alert" }, say("poll_changed")) : null,
     h("h1", { tabindex: "-1" }, words.title),
@@ -90,6 +91,15 @@ export function welcome(page) {
       poll.contact ? h("p", { class: "note" }, say("contact", { contact: poll.contact })) : null,
     ),
   );
+}
+
+/** The pictures of what the alternatives differ in; their code comes after the words. @param {Poll["study"]} study */
+function whatDiffers({ features }) {
+  const names = [...new Set(features.map(({ icon }) => icon))].filter((name) => name !== undefined).slice(0, MOST_ICONS);
+  if (names.length === 0) return null;
+  const band = h("div", { class: "what-differs", "aria-hidden": "true" });
+  import("../scene/icons.js").then(({ icon }) => band.replaceChildren(...names.map(icon))).catch(() => {});
+  return band;
 }
 
 /** What a voter declares by ticking the box. @param {Poll} poll @param {Language} language */

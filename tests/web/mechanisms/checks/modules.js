@@ -2,9 +2,8 @@
 
 const FILES = [
   "about", "algorithm-2", "algorithm-3", "algorithm-3-choices", "coins", "fit", "grid", "indifference", "noise", "one-bit",
-  "one-choice", "random", "randomised-response", "records", "reliability", "report", "score", "sha256", "study",
-  "subset-selection",
-  "terms", "token",
+  "one-choice", "questions", "random", "randomised-response", "records", "reliability", "report", "score", "sha256",
+  "study", "subset-selection", "terms", "token",
 ];
 
 /** @typedef {any} Modules all that they export */
