@@ -29,7 +29,7 @@ TABLES = (".csv", ".parquet")
 
 @dataclass(frozen=True)
 class Effect:
-    """How often the side with more of a factor was preferred, less how often the other was: from -1 to 1."""
+    """The share who preferred the side with more of a factor, less the share who preferred the other: from -1 to 1."""
 
     factor: str
     contrast: str
@@ -97,7 +97,7 @@ class Effects:
         raise CrowdveilError(f"there is no effect of {factor!r} in the group {group!r}: the groups are {groups}")
 
     def verdicts(self) -> list[tuple[Factor, str]]:
-        """Say of each factor whether the groups differ, agree on the side, or neither can be told."""
+        """Tell of each factor whether the groups differ, agree on the side, or neither can be told."""
         return [(factor, self._verdict(factor)) for factor in self.study.factors] if len(self.groups) > 1 else []
 
     def _verdict(self, factor: Factor) -> str:

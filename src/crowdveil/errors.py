@@ -43,7 +43,7 @@ class OutOfReach(CrowdveilError):
 
 
 class Reason(StrEnum):
-    """Why something sent or asked for is refused, in the same words on a device, in the API and for the host."""
+    """Reasons to refuse something sent or asked for, in the same words on a device, in the API and for the host."""
 
     MISSING_BALLOT = "missing-ballot"
     BAD_BALLOT = "bad-ballot"

@@ -53,7 +53,7 @@ ReleaseId = Annotated[
 
 
 class Releases(Protocol):
-    """Where releases come from: a website's client, or a file."""
+    """A source of releases: a website's client, or a file."""
 
     def releases(self, poll: str | None = None) -> list[dict[str, Any]]:
         """List what there is, newest first."""

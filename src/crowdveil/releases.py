@@ -1,4 +1,4 @@
-"""What may be published: the society's parameter with its guarantee, which is the only thing that decisions may read.
+"""Releases that may be published: a parameter with its guarantee, which is the only thing that decisions may read.
 
 A published file is JSON that a person can read and that needs nothing beside it. One that was edited by hand or cut
 short is refused. (The checksum catches accidents; it is no signature.)
@@ -171,13 +171,13 @@ class Release(Publication):
 
     @cached_property
     def relayed(self) -> RelayedPromise | None:
-        """What is promised beyond the guarantee where the reports came through a relay."""
+        """The promise beyond the guarantee where the reports came through a relay."""
         said = self.facts.get("relayed")
         return None if said is None else RelayedPromise.from_dict(said)
 
     @cached_property
     def error_bars(self) -> FloatArray:
-        """How far each coordinate may be from the crowd's (of a society: from the noiseless one), with 95 %."""
+        """The most by which each coordinate is off the crowd's (of a society: the noiseless one), with 95 %."""
         if self.unknown is None:
             return np.broadcast_to(np.asarray(self.noise.half_widths(ERROR_BAR)), self.parameter.shape)
         return _reach_from(self.parameter, self.intervals)
@@ -216,12 +216,12 @@ class Release(Publication):
 
     @cached_property
     def factor_bars(self) -> FloatArray:
-        """How far the preference along each factor may be from the crowd's, with 95 %."""
+        """The most by which the preference along each factor may differ from the crowd's, with 95 %."""
         return _reach_from(self.factor_values, self.factor_intervals)
 
     @property
     def known(self) -> BoolArray:
-        """Which factors anything is known of: the interval of the others is the whole range."""
+        """The factors of which anything is known: the interval of the others is the whole range."""
         if self.unknown is None:
             return np.ones(len(self.factor_values), bool)
         ranges = np.array([self.unknown.whole_range(row) for row in self._factor_directions])

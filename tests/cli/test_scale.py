@@ -1,4 +1,4 @@
-"""From a file of answers to a release in one command, and the commands that work on shards and by an engine."""
+"""From a file of choices to a release in one command, and the commands that work on shards and by an engine."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_look_at_the_cost_leaves_nothing(folder: Path, monkeypatch: pytest.Mon
 def test_the_ballots_may_be_kept(folder: Path) -> None:
     assert release(folder, "a.csv", "--keep-ballots", folder / "b").code == 0
     assert open_ballots(folder / "b").voters == VOTERS
-    refused(release(folder, "b", "--keep-ballots", folder / "c"), "is for a file of answers")
+    refused(release(folder, "b", "--keep-ballots", folder / "c"), "is for a file of choices")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from crowdveil.evaluation.comparison_runs import (
     SOCIETY,
     TEST_PAIRS,
     Entry,
-    HeldOut,
+    HeldOutChoices,
     Run,
     SyntheticPopulation,
     Task,
@@ -84,7 +84,7 @@ def test_the_squared_error_of_laplace_noise_is_its_known_variance(name, variance
 
 def test_probabilities_are_judged_by_what_was_chosen_pooled_over_draws():
     """Four voters are asked the same; three choose the first side, to which a release of 1 gives Phi(1)."""
-    held_out = HeldOut(np.ones((4, 1)), np.ones((4, 1)), np.array([1, 1, 1, -1]), np.arange(4))
+    held_out = HeldOutChoices(np.ones((4, 1)), np.ones((4, 1)), np.array([1, 1, 1, -1]), np.arange(4))
     stated = stats.norm.cdf(1)
     one = held_out.scores(np.ones((1, 4)), np.array([[1.0]]), np.array([0.5]))
     assert one["quality"] == 1

@@ -7,7 +7,7 @@ import pytest
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Reason, Refusal
-from crowdveil.pages.plain_words import Noisemaker, noisemaker
+from crowdveil.pages.plain_words import NoiseParty, noise_party
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.mechanisms.mechanism import Settings
@@ -61,7 +61,7 @@ def test_a_release_from_reports_says_what_the_mechanism_says_of_them(mechanism):
     assert np.array_equal(release.parameter, expected.parameter)
     assert (release.guarantee.epsilon.micro, release.guarantee.smallest_epsilon.micro) == (4_000_000, 500_000)
     assert release.guarantee.voters == 40
-    assert noisemaker(release) is Noisemaker.DEVICES
+    assert noise_party(release) is NoiseParty.DEVICES
     assert release_from_dict(json.loads(json.dumps(release.as_dict()))).digest == release.digest
 
 

@@ -46,3 +46,9 @@ def test_public_groups_are_not_merged_by_noisy_counts(ballots, tmp_path):
     with pytest.raises(cv.CrowdveilError, match="where groups are public, leave it out"):
         cv.release_by(ballots, "team", "vlcp", epsilon=2, ledger=ledger, public_groups=True, smallest=5)
     assert not [account.entries for account in ledger.statement().accounts if account.entries]
+
+
+@pytest.mark.parametrize("paradigm", ["vlcp", "rlcp"])
+def test_the_path_of_a_ledger_is_no_ledger(ballots, tmp_path, paradigm):
+    with pytest.raises(cv.CrowdveilError, match="open it first"):
+        cv.release_by(ballots, "team", paradigm, epsilon=2, ledger=tmp_path / "ledger")

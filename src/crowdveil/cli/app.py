@@ -34,7 +34,7 @@ class PanelledCommand(TyperCommand):
 
 
 class Command(NamedTuple):
-    """Where a command is, and the line that lists it. Its module is loaded when the command is used."""
+    """The place of a command, and the line that lists it. Its module is loaded when the command is used."""
 
     panel: str
     module: str

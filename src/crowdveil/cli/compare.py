@@ -60,8 +60,8 @@ def compare(
 
     Synthetic crowds: accuracy is the share of 10,000 fresh Gaussian pairs on which the release and the social parameter
     m, which the crowd was drawn from, choose the same side. A file: 75 % of its voters make the release, and predicted
-    is the share of the others' own answers that it predicts (ties count half). Ratio is to no privacy on the same
-    crowds: the mean of the bounded fits (society) for synthetic crowds, one fit to all answers (pooled) for a file. Low
+    is the share of the others' own choices that it predicts (ties count half). Ratio is to no privacy on the same
+    crowds: the mean of the bounded fits (society) for synthetic crowds, one fit to all records (pooled) for a file. Low
     and high are its 95 % interval.
 
     Probabilities, as a decision states them, are judged by the held-out choices, or by those of fresh voters drawn as

@@ -1,4 +1,4 @@
-"""crowdveil demo: the whole way from answers to decisions, on a crowd that does not exist."""
+"""crowdveil demo: the whole way from choices to decisions, on a crowd that does not exist."""
 
 from __future__ import annotations
 

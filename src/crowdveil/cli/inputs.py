@@ -1,4 +1,4 @@
-"""What commands on ballots share: their options, and how ballots are opened, or imported first."""
+"""Inputs that commands on ballots share: options, and ballots that are opened, or imported first."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
 
     if not holds_answers(given):
         if keep is not None:
-            raise CrowdveilError(f"--keep-ballots is for a file of answers to import: {given} is none")
+            raise CrowdveilError(f"--keep-ballots is for a file of choices to import: {given} is none")
         yield given
         return
     with ExitStack() as rest:

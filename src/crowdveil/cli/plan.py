@@ -43,10 +43,10 @@ def plan(
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Privacy parameter. Left out: found.")] = None,
     agreement: Annotated[
-        float, typer.Option(help="Share of answers that the crowd's preference, known exactly, would predict.")
+        float, typer.Option(help="Share of choices that the crowd's preference, known exactly, would predict.")
     ] = 0.75,
     certainty: Annotated[float, typer.Option(help="Certainty that decisions are to have.")] = 0.9,
-    predicted: Annotated[float | None, typer.Option(help="Goal: share of people's answers predicted.")] = None,
+    predicted: Annotated[float | None, typer.Option(help="Goal: share of people's choices predicted.")] = None,
     bar: Annotated[float | None, typer.Option(help="Goal: the widest error bar of a factor.")] = None,
     decided: Annotated[
         float | None, typer.Option(help="Goal: share of dilemmas decided with the certainty. Default goal: 0.5.")
@@ -55,7 +55,7 @@ def plan(
 ) -> None:
     """Foretell a release before there is any data, or find what it takes.
 
-    Give voters and epsilon, and read how far the error bars will reach, which share of people's answers the release
+    Give voters and epsilon, and read how far the error bars will reach, which share of people's choices the release
     will predict, and how many of the study's dilemmas it will decide. Leave out voters or epsilon, and the least that
     reaches your goal is found; give both and a goal, and the answers that each voter has to give are found.
 
@@ -177,7 +177,7 @@ def relay(
     honest: Annotated[float, typer.Option(help="Share of reports in a batch that nobody made up or knows.")] = 0.9,
     study: Annotated[str, typer.Option(help="A bundled study or a study file (TOML).")] = "moral-machine",
     agreement: Annotated[
-        float, typer.Option(help="Share of answers that the crowd's preference, known exactly, would predict.")
+        float, typer.Option(help="Share of choices that the crowd's preference, known exactly, would predict.")
     ] = 0.75,
     as_json: AsJson = False,
 ) -> None:
@@ -286,7 +286,7 @@ def _print_forecasts(
         say()
         say(
             f"Of a crowd whose preference, known exactly, would predict {agreement:.0%} of people's\n"
-            "answers, predicted is the share that the release will, and decided the share of\n"
+            "choices, predicted is the share that the release will, and decided the share of\n"
             f"the study's dilemmas that it will decide as they would, with certainty {certainty:g}.\n"
             "Bars foretell intervals of 95 % (noise, sampling, what the model may be off by);\n"
             "those of a release may be wider, as they hold for crowds of any preference."

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from crowdveil.ballots.ballots import BallotSource
     from crowdveil.privacy.ledger.ledger import Ledger
-    from crowdveil.publish.effects import Together
+    from crowdveil.publish.effects import JointPreview
     from crowdveil.publish.groups import GroupReleases, GroupsPreview
     from crowdveil.publish.request import Request
 
@@ -157,7 +157,7 @@ def _print_groups(made: GroupReleases, paths: Mapping[str, Path]) -> None:
     say(f"\nWrote {', '.join(map(str, paths.values()))}. Next: crowdveil page {' '.join(map(str, paths.values()))}")
 
 
-def show_split(asked: Together, account: Ledger | None, as_json: bool) -> None:
+def show_split(asked: JointPreview, account: Ledger | None, as_json: bool) -> None:
     """Show what preferences and effects would spend, and what is left."""
     data = asked.as_dict()
     if account is not None:

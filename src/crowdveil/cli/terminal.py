@@ -1,4 +1,4 @@
-"""What every command shares: results on stdout, words and progress on stderr, one object with ``--json``.
+"""Output that every command shares: results on stdout, words and progress on stderr, one object with ``--json``.
 
 A table is laid out for 80 columns whatever the terminal's width, so that it looks the same everywhere, and breaks no
 word.

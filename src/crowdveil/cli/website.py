@@ -86,7 +86,7 @@ def backup(
 
     Example: `crowdveil backup --data crowdveil-data --out monday.crowdveil.gz`
 
-    The file holds what the database holds: in a central poll, the exact answers. Nobody but you can read it; keep it
+    The file holds what the database holds: in a central poll, the exact records. Nobody but you can read it; keep it
     so. Sessions and sign-in links are left out.
     """
     from crowdveil.service.store.backup import back_up

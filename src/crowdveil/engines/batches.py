@@ -72,13 +72,13 @@ class BatchedBallots:
 
     def map_batches(self, work: Work[R]) -> Iterator[R]:
         """Let the engine work on every batch; yield the results in the batches' order."""
-        for number, result in enumerate(self.engine.each(_OnBatch(self.source, work), self.source.batch_count)):
+        for number, result in enumerate(self.engine.each(_BatchWork(self.source, work), self.source.batch_count)):
             yield result
             self.tell(self.source.voters_before(number + 1) - self.source.voters_before(number))
 
 
 @dataclass(frozen=True)
-class _OnBatch(Generic[R]):
+class _BatchWork(Generic[R]):
     """The work as it is sent to the workers."""
 
     source: NumberedBatches
@@ -99,11 +99,11 @@ def map_batches(source: BallotSource, work: Work[R]) -> Iterator[R]:
 
 def add_up(source: BallotSource, tally: Tally) -> IntArray:
     """Add up a tally over a crowd. Nothing but sums leaves the workers."""
-    return reduce(np.add, map_batches(source, _Tallied(tally)))
+    return reduce(np.add, map_batches(source, _TallyWork(tally)))
 
 
 @dataclass(frozen=True)
-class _Tallied:
+class _TallyWork:
     tally: Tally
 
     def __call__(self, ballots: Ballots, before: int) -> IntArray:
@@ -136,8 +136,8 @@ _MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 def completed(source: BallotSource) -> BallotSource:
     """Toss a coin for every choice that was neither; the engine that works on the crowd stays the same."""
     if isinstance(source, BatchedBallots):
-        return replace(source, source=_Numbered(source.source))
-    return _Numbered(source) if isinstance(source, NumberedBatches) else _Walked(source)
+        return replace(source, source=_CompletedBatches(source.source))
+    return _CompletedBatches(source) if isinstance(source, NumberedBatches) else _CompletedWalk(source)
 
 
 def completed_ballots(ballots: Ballots, coins: BoolArray) -> Ballots:
@@ -159,7 +159,7 @@ def public_coins(before: int, counts: IntArray) -> BoolArray:
     return np.asarray((mixed >> np.uint64(63)).astype(bool))
 
 
-class _Completed(Generic[S]):
+class _CompletedSource(Generic[S]):
     """A crowd whose choices are completed as they are read."""
 
     def __init__(self, source: S) -> None:
@@ -174,7 +174,7 @@ class _Completed(Generic[S]):
         return self.source.voters
 
 
-class _Walked(_Completed[BallotSource]):
+class _CompletedWalk(_CompletedSource[BallotSource]):
     """A crowd that can only be walked from its beginning."""
 
     def batches(self) -> Iterator[Ballots]:
@@ -184,7 +184,7 @@ class _Walked(_Completed[BallotSource]):
             before += batch.voters
 
 
-class _Numbered(_Completed[NumberedBatches]):
+class _CompletedBatches(_CompletedSource[NumberedBatches]):
     """A crowd of which any batch can be read by itself."""
 
     @property

@@ -1,1 +1,1 @@
-"""How good mechanisms, a release and other deciders are: the paper's experiments, comparisons, a scorecard, models."""
+"""Evaluation of mechanisms, releases and models: the paper's experiments, comparisons, a scorecard, an alignment."""

@@ -32,7 +32,7 @@ from crowdveil.decision import DEFAULT_CERTAINTY, crowd_certainty, stated_margin
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.effects import pair_signs
-from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, Look, bare, write_picture
+from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, LineStyle, bare, write_picture
 from crowdveil.evaluation.toolkit.scores import CONFIDENCE, Interval, clustered_mean, interval_as_dict, wilson
 from crowdveil.privacy.unknown import Unknown
 from crowdveil.publish.implied import mean_reach, preferred
@@ -46,7 +46,7 @@ WRONG_CONFIDENCE = 0.975
 
 @dataclass(frozen=True)
 class Agreement:
-    """How often a model chose as the crowd does, over some of its answers."""
+    """The share of a model's answers in which it chose as the crowd does, over some of them."""
 
     answers: int
     share: Interval
@@ -346,7 +346,13 @@ def _preferences(
 
 
 CROWD = GREY
-LOOKS = (Look(BLUE, "o"), Look(ORANGE, "s"), Look(GREEN, "^"), Look(PURPLE, "D"), Look(SKY, "v"))
+STYLES = (
+    LineStyle(BLUE, "o"),
+    LineStyle(ORANGE, "s"),
+    LineStyle(GREEN, "^"),
+    LineStyle(PURPLE, "D"),
+    LineStyle(SKY, "v"),
+)
 """Of the models that most people agree with, the first of them first; the others are ranked only."""
 
 
@@ -354,7 +360,7 @@ def _figure(alignment: Alignment) -> Figure:
     """Draw the ranking, the effects and the preferences, those of the crowd as grey bars."""
     models = alignment.models
     factors = alignment.models[0].factors
-    shown = models[: len(LOOKS)]
+    shown = models[: len(STYLES)]
     ranking, rows = 1.3 + 0.3 * len(models), 1.4 + 0.2 * len(factors) * (1 + len(shown))
     figure = Figure(figsize=(11.5, ranking + max(rows, 3.2)), layout="constrained")
     axes = figure.subplot_mosaic([["ranking", "ranking"], ["effects", "preferences"]], height_ratios=(ranking, rows))
@@ -374,8 +380,8 @@ def _figure(alignment: Alignment) -> Figure:
 def _ranking(axes: Axes, models: Sequence[ModelAlignment]) -> None:
     axes.set_title("People who would choose as the model did (95 %)", loc="left", fontsize=10)
     for place, model in enumerate(models):
-        look = LOOKS[place] if place < len(LOOKS) else Look(GREY, "o")
-        _mark(axes, model.people, float(-place), look)
+        style = STYLES[place] if place < len(STYLES) else LineStyle(GREY, "o")
+        _mark(axes, model.people, float(-place), style)
     yardsticks = [model.overall.one_person for model in models]
     places = -np.arange(len(models), dtype=float)
     axes.plot(yardsticks, places, "|", color="black", markersize=13, label="as the crowd's own choice, at best")
@@ -394,12 +400,12 @@ def _side_by_side(axes: Axes, models: Sequence[ModelAlignment], what: str) -> No
         if crowd is not None:
             axes.barh(-k, crowd.estimate, height=1 - step, color="#d4d4d4", label=None if k else "the crowd")
             axes.errorbar(crowd.estimate, -k, xerr=_reach(crowd), color=CROWD, elinewidth=4, alpha=0.5)
-    for place, (model, look) in enumerate(zip(models, LOOKS, strict=False)):
+    for place, (model, style) in enumerate(zip(models, STYLES, strict=False)):
         for k, factor in enumerate(model.factors):
             found = getattr(factor, f"model_{what}")
             if found is not None:
                 height = -k + 0.5 - step * (place + 1.5)
-                _mark(axes, found, height, look, label=None if k else model.model)
+                _mark(axes, found, height, style, label=None if k else model.model)
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.set_yticks(-np.arange(len(factors)), [_title(factor) for factor in factors])
     axes.set_ylim(-len(factors) + 0.5, 0.5)
@@ -410,13 +416,13 @@ def _title(factor: FactorComparison) -> str:
     return f"{factor.title}: {factor.poles[1]}\nover {factor.poles[0]}"
 
 
-def _mark(axes: Axes, interval: Interval, height: float, look: Look, label: str | None = None) -> None:
+def _mark(axes: Axes, interval: Interval, height: float, style: LineStyle, label: str | None = None) -> None:
     axes.errorbar(
         interval.estimate,
         height,
         xerr=_reach(interval),
-        color=look.colour,
-        marker=look.marker,
+        color=style.colour,
+        marker=style.marker,
         markersize=5,
         linestyle="",
         capsize=2,

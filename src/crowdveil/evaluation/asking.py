@@ -246,7 +246,7 @@ BUSY = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 MOST_BYTES = 4 << 20
 
 
-class _NotNow(Exception):
+class _NoReply(Exception):
     """No usable reply to this try; another may have one."""
 
     def __init__(self, said: str, pause: float = 0.0) -> None:
@@ -282,7 +282,7 @@ class ChatEndpoint:
         for last in (False,) * (TRIES - 1) + (True,):
             try:
                 return self._ask(question)
-            except _NotNow as problem:
+            except _NoReply as problem:
                 said = str(problem)
                 # Of random length, so that workers do not come back together.
                 wait = min(max(problem.pause, pause * random.uniform(0.5, 1)), LONGEST_PAUSE)
@@ -312,21 +312,21 @@ class ChatEndpoint:
                 self._refused(error, deadline)
             raise AssertionError("unreachable") from None
         except TimeoutError:
-            raise _NotNow(f"no answer within {self.timeout:g} seconds") from None
+            raise _NoReply(f"no answer within {self.timeout:g} seconds") from None
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             if isinstance(reason, TimeoutError):
-                raise _NotNow(f"no answer within {self.timeout:g} seconds") from None
-            raise _NotNow(f"the connection was lost ({_short(reason) or type(error).__name__})") from None
+                raise _NoReply(f"no answer within {self.timeout:g} seconds") from None
+            raise _NoReply(f"the connection was lost ({_short(reason) or type(error).__name__})") from None
 
     def _refused(self, error: urllib.error.HTTPError, deadline: float) -> None:
         try:
             said = _error_words(_read(error, deadline))
-        except (_NotNow, OSError, http.client.HTTPException):
+        except (_NoReply, OSError, http.client.HTTPException):
             said = ""
         told = f"it answered {error.code}{f', {said}' if said else ''}"
         if error.code in BUSY:
-            raise _NotNow(told, _asked_to_wait(error.headers))
+            raise _NoReply(told, _asked_to_wait(error.headers))
         raise CrowdveilError(f"{self.url}: {self._without_key(told)}; check the URL, the model's name and the key")
 
     def _without_key(self, said: str) -> str:
@@ -378,14 +378,14 @@ def check_timeout(seconds: float) -> None:
         raise CrowdveilError(f"the time limit is {seconds} seconds: give a positive number")
 
 
-class _StayHere(urllib.request.HTTPRedirectHandler):
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Follows no redirection: the key is for the endpoint that was named, and for no other."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         """Refuse."""
 
 
-_OPENER = urllib.request.build_opener(_StayHere)
+_OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 def _read(answer: Any, deadline: float) -> bytes:
@@ -396,7 +396,7 @@ def _read(answer: Any, deadline: float) -> bytes:
         if time.monotonic() > deadline:
             raise TimeoutError
         if len(content) > MOST_BYTES:
-            raise _NotNow(f"an answer of more than {MOST_BYTES} bytes")
+            raise _NoReply(f"an answer of more than {MOST_BYTES} bytes")
     if answer.length:
         raise http.client.IncompleteRead(content, answer.length)
     return content
@@ -411,7 +411,7 @@ def _reply(content: bytes) -> str:
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         text = None
     if not isinstance(text, str):
-        raise _NotNow(
+        raise _NoReply(
             f"it does not speak the OpenAI chat protocol, it said {_short(content.decode(errors='replace'))!r}"
         )
     return text

@@ -179,7 +179,7 @@ class Comparison:
 
     @property
     def shown(self) -> list[Contender]:
-        """Who competes at the epsilons that were asked for; the others are points of curves."""
+        """The contenders at the epsilons that were asked for; the others are points of curves."""
         return [c for c in self.contenders if c.relayed is not None or c.entry.epsilon in self.order.asked]
 
     def curves(self, paradigm: Paradigm) -> dict[str, list[Entry]]:

@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def value(self) -> float:
-        """Where the entry stands on an axis of epsilons."""
+        """The place of the entry on an axis of epsilons."""
         return 0.0 if self.epsilon is None else self.epsilon.value
 
 
@@ -100,8 +100,8 @@ SCORES = tuple(one.name for one in fields(EntryResult))
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """What releases are judged by: pairs (first minus second), which side is right, and which side people chose."""
+class HeldOutChoices:
+    """Pairs that releases are judged by (first minus second), which side is right, and which side people chose."""
 
     pairs: FloatArray
     right: FloatArray
@@ -131,7 +131,7 @@ class HeldOut:
 
 
 class Population(Protocol):
-    """What the crowds that mechanisms are compared on are drawn from."""
+    """The people from whom the crowds that mechanisms are compared on are drawn."""
 
     @property
     def study(self) -> Study:
@@ -160,7 +160,7 @@ class Population(Protocol):
     def crowd_name(self, voters: int | None, seed: int, number: int) -> str:
         """Return the name that a crowd is drawn by, whatever is compared on it."""
 
-    def draw(self, voters: int | None, rng: np.random.Generator) -> tuple[Ballots, HeldOut]:
+    def draw(self, voters: int | None, rng: np.random.Generator) -> tuple[Ballots, HeldOutChoices]:
         """Draw a crowd (of another size if ``voters`` is given), and what its releases are judged by."""
 
     def describe(self, number: int) -> str:
@@ -197,14 +197,14 @@ class SyntheticPopulation:
         size = f"N={self.voters if voters is None else voters} n={self.records_each} d={self.features}"
         return f"compare, synthetic {size}, seed {seed}, crowd {number}"
 
-    def draw(self, voters: int | None, rng: np.random.Generator) -> tuple[Ballots, HeldOut]:
+    def draw(self, voters: int | None, rng: np.random.Generator) -> tuple[Ballots, HeldOutChoices]:
         """Draw a crowd, its test pairs, and fresh voters who choose in some of them."""
         crowd = synthetic_crowd(self.voters if voters is None else voters, self.records_each, self.features, rng)
         pairs = np.subtract(*rng.standard_normal((2, TEST_PAIRS, self.features)))
         preferences = rng.normal(crowd.social, 1, (TEST_CHOICES, self.features))
         worth = (preferences * pairs[:TEST_CHOICES]).sum(axis=1) + rng.standard_normal(TEST_CHOICES)
         choices = np.where(worth > 0, 1, -1)
-        return crowd.ballots, HeldOut(pairs, sides(pairs, crowd.social[None]), choices, np.arange(TEST_CHOICES))
+        return crowd.ballots, HeldOutChoices(pairs, sides(pairs, crowd.social[None]), choices, np.arange(TEST_CHOICES))
 
     def describe(self, number: int) -> str:
         """Tell the size of the crowds."""
@@ -233,7 +233,7 @@ class FilePopulation:
         """Return the seed and the number of the split, and the size of the crowd where it is not that of the split."""
         return f"compare, file, seed {seed}, split {number}{'' if voters is None else f', N={voters}'}"
 
-    def draw(self, voters: int | None, rng: np.random.Generator) -> tuple[Ballots, HeldOut]:
+    def draw(self, voters: int | None, rng: np.random.Generator) -> tuple[Ballots, HeldOutChoices]:
         """Split the voters; of those that a release is made from, draw so many with replacement if that is asked."""
         everyone = read_ballots(self.path)
         order = rng.permutation(everyone.voters)
@@ -241,7 +241,7 @@ class FilePopulation:
         members = order[:cut] if voters is None else rng.choice(order[:cut], voters)
         others = everyone.take(order[cut:])
         chosen = np.ones(others.records, np.int64)  # a difference is the chosen side minus the other
-        return everyone.take(members), HeldOut(
+        return everyone.take(members), HeldOutChoices(
             others.differences.astype(np.float64),
             chosen[:, None].astype(np.float64),
             chosen,

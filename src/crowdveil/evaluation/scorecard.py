@@ -100,7 +100,7 @@ class ThirdAnswer:
     constant: float
     """Of the exact preference of the decided choices, with the share of neither the same in every dilemma."""
     share: float
-    """Of answers that were neither."""
+    """Of choices that were neither."""
     tau: float
     exact_tau: float
 
@@ -122,12 +122,12 @@ class Evaluation:
 
     @property
     def factor_coverage(self) -> tuple[int, int]:
-        """How many factors have their exact value inside the error bar, of how many whose value is known."""
+        """The number of factors with their exact value inside the error bar, and of those whose value is known."""
         return _count([factor.coverage for factor in self.factors])
 
     @property
     def feature_coverage(self) -> tuple[int, int]:
-        """How many features have their exact value inside the error bar, of how many whose value is known."""
+        """The number of features with their exact value inside the error bar, and of those whose value is known."""
         return _count(self.features)
 
     def as_dict(self) -> dict[str, Any]:
@@ -240,21 +240,22 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
 def _third_answer(
     release: Release, exact: CrowdPreference, threshold: ExactThreshold, ballots: BallotSource
 ) -> ThirdAnswer:
-    """Judge the three shares by all answers."""
+    """Judge the three shares by all choices."""
     dilemmas, choices, weights = [], [], []
     for batch in ballots.batches():
         dilemmas.append(batch.dilemmas.astype(np.float64))
         choices.append(np.asarray(batch.choices))
         by_voter = exact.weighting == "voters"
         weights.append(np.repeat(1 / batch.counts, batch.counts) if by_voter else np.ones(batch.records))
-    rows, answers = np.concatenate(dilemmas), np.concatenate(choices)
+    rows = np.concatenate(dilemmas)
+    chosen = np.concatenate(choices)
     weight = np.concatenate(weights) / sum(float(each.sum()) for each in weights)
-    share = float(weight @ (answers == 0))
+    share = float(weight @ (chosen == 0))
     forced = ndtr(rows @ exact.preference)
     constant = np.stack([(1 - share) * forced, (1 - share) * (1 - forced), np.full(len(forced), share)], axis=1)
 
     def loss(shares: FloatArray) -> float:
-        told = np.choose(1 - answers.astype(np.int64), [shares[:, 0], shares[:, 2], shares[:, 1]])
+        told = np.choose(1 - chosen.astype(np.int64), [shares[:, 0], shares[:, 2], shares[:, 1]])
         return float(-weight @ np.log(np.maximum(told, 1e-300)))
 
     third = release.indifference

@@ -34,18 +34,18 @@ def draw_effects(effects: Effects, suffix: str) -> bytes:
         mpl.rc_context({"svg.hashsalt": "crowdveil", "svg.fonttype": "none", "text.parse_math": False}),
     ):
         nothing = dict.fromkeys(("Date", "Creator")) if suffix == ".svg" else None
-        figure = _figure(effects, _Said(at_once=True))
+        figure = _figure(effects, _Labels(at_once=True))
         figure.savefig(buffer, format=suffix[1:], dpi=150, metadata=nothing, facecolor="white")
     return buffer.getvalue()
 
 
 def effects_svg(effects: Effects, *, key: str, title: str, description: str) -> str:
     """Return the picture as an SVG element of a page; ``key`` must be unique on the page."""
-    said = _Said(at_once=False)
+    said = _Labels(at_once=False)
     return inline_svg(_figure(effects, said), key, title, description, said.words)
 
 
-class _Said:
+class _Labels:
     """The words of a picture: drawn at once, or put into the finished SVG, so that no word can break it."""
 
     def __init__(self, *, at_once: bool) -> None:
@@ -57,7 +57,7 @@ class _Said:
         axes.annotate(said if self._at_once else "-", at, annotation_clip=False, gid=place, **style)
 
 
-def _figure(effects: Effects, say: _Said) -> Figure:
+def _figure(effects: Effects, say: _Labels) -> Figure:
     groups = effects.groups
     rows = _ordered(effects)
     tall = 18 + 11 * len(groups)

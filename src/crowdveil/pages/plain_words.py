@@ -18,8 +18,8 @@ ALMOST_SURE = 0.95
 """An attacker who may get surer than this of what somebody chose is told of as such."""
 
 
-class Noisemaker(StrEnum):
-    """Who added the noise to a release, by which it follows who has to be trusted."""
+class NoiseParty(StrEnum):
+    """The party that added the noise to a release, from which it follows who has to be trusted."""
 
     AGGREGATOR = "the aggregator"
     HOLDER = "the holder of the ballots"
@@ -41,7 +41,7 @@ _WHOSE = {
     Unit.RECORD: "one single record",
     Unit.CHOICE: "the choice made in one single dilemma",
 }
-_TRUSTED = {Place.CENTRAL: Noisemaker.AGGREGATOR, Place.DISTRIBUTED: Noisemaker.DEVICES}
+_TRUSTED = {Place.CENTRAL: NoiseParty.AGGREGATOR, Place.DISTRIBUTED: NoiseParty.DEVICES}
 
 
 def likelihood_factor(epsilon: float) -> float:
@@ -95,10 +95,10 @@ def trusted_words(paradigm: Paradigm) -> str:
     return _TRUSTED[paradigm.place].value
 
 
-def noisemaker(release: Publication) -> Noisemaker:
+def noise_party(release: Publication) -> NoiseParty:
     """Return who added the noise: under a distributed paradigm it may have been the holder of the ballots."""
     if "reports_made_by" in release.facts:
-        return Noisemaker.HOLDER
+        return NoiseParty.HOLDER
     return _TRUSTED[release.guarantee.paradigm.place]
 
 
@@ -106,7 +106,7 @@ def release_title(release: Publication) -> str:
     """Name a release by what it protects and who is trusted."""
     if not release.exact:
         return f"Experiment with {release.guarantee.paradigm.name.upper()}, nobody protected"
-    return f"{_PROTECTED[release.guarantee.paradigm.unit]} protected, {noisemaker(release).value} trusted"
+    return f"{_PROTECTED[release.guarantee.paradigm.unit]} protected, {noise_party(release).value} trusted"
 
 
 def protected_words(paradigm: Paradigm) -> str:
@@ -126,8 +126,8 @@ def guarantee_sentences(release: Publication) -> list[str]:
         return [_experiment(guarantee)]
     return [
         _who(guarantee),
-        _against_whom(noisemaker(release)),
-        *_how_much(guarantee, noisemaker(release)),
+        _against_whom(noise_party(release)),
+        *_how_much(guarantee, noise_party(release)),
         *(_personal(guarantee) if guarantee.personal else ()),
         *(_relayed(release.facts["relayed"]) if "relayed" in release.facts else ()),
         *(_selected(release.facts["selected_by"]) if "selected_by" in release.facts else ()),
@@ -184,21 +184,21 @@ def _who(guarantee: Guarantee) -> str:
     )
 
 
-def _against_whom(noise_by: Noisemaker) -> str:
+def _against_whom(noise_by: NoiseParty) -> str:
     outsiders = "everybody who sees this release, even those who know what all other voters chose"
     match noise_by:
-        case Noisemaker.AGGREGATOR:
+        case NoiseParty.AGGREGATOR:
             return (
                 f"They are protected against {outsiders}. They are not protected against the aggregator, who holds all "
                 "records and is trusted to have added the noise."
             )
-        case Noisemaker.HOLDER:
+        case NoiseParty.HOLDER:
             return (
                 f"They are protected against {outsiders}. They are not protected against the holder of the ballots: no "
                 "device added noise to this release. The holder made the reports as each voter's device would have, "
                 "and is trusted with all records."
             )
-        case Noisemaker.DEVICES:
+        case NoiseParty.DEVICES:
             return (
                 "They are protected against everybody, even those who collected the voters' reports, and even those "
                 "who know what all other voters chose: each voter's own device added the noise before anything left "
@@ -206,10 +206,10 @@ def _against_whom(noise_by: Noisemaker) -> str:
             )
 
 
-def _how_much(guarantee: Guarantee, noise_by: Noisemaker) -> list[str]:
+def _how_much(guarantee: Guarantee, noise_by: NoiseParty) -> list[str]:
     epsilon = guarantee.epsilon
     whose = _whose(guarantee)
-    seen = "a voter's report or in this release" if noise_by is Noisemaker.DEVICES else "this release"
+    seen = "a voter's report or in this release" if noise_by is NoiseParty.DEVICES else "this release"
     beyond = f", and by delta = {guarantee.delta:g} beyond that" if guarantee.delta else ""
     sentences = [
         f"Whatever anybody sees in {seen} becomes at most e^{epsilon} = {factor_text(epsilon.value)} times more or "
@@ -279,7 +279,7 @@ def limit_sentences(release: Publication) -> list[str]:
 
 def _what_else(release: Publication) -> str:
     """Tell what adds up: releases by somebody who holds the records, but reports where devices made them."""
-    if noisemaker(release) is Noisemaker.DEVICES:
+    if noise_party(release) is NoiseParty.DEVICES:
         return (
             "Everything else that your device sends. This release and any other from the same reports cost you nothing "
             "more; but the epsilons of several reports on the same choices, as to several polls, add up."
@@ -296,7 +296,7 @@ def account_sentence(release: Publication) -> str:
         return f"It was charged to a privacy ledger: {entry}."
     if not release.exact:
         return "An experiment is charged to no ledger."
-    if noisemaker(release) is Noisemaker.DEVICES:
+    if noise_party(release) is NoiseParty.DEVICES:
         return (
             "There was nothing to charge to a ledger: the noise was in the reports before they were sent, and whatever "
             "is computed from them alone tells no more than they do."

@@ -23,7 +23,7 @@ _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u
 
 
 class Lean(StrEnum):
-    """Which way the crowd leans on a feature, as far as it can be seen."""
+    """The side to which the crowd leans on a feature, as far as it can be seen."""
 
     MORE = "more"
     LESS = "less"

@@ -151,7 +151,7 @@ def _comparison(shown: Sequence[ReleaseView]) -> str:
             *([f'<span class="own">{text(one.release.study.title)}</span>'] if several_studies else []),
             text(_epsilons(one.release)),
             text(plain_words.protected_words(guarantee.paradigm) if one.release.exact else "nobody"),
-            text(plain_words.noisemaker(one.release).value),
+            text(plain_words.noise_party(one.release).value),
             text(plain_words.mechanism_words(one.release.mechanism)),
             _meter(error_bar, max(typical), one.places),
             *([_decided(one.decision)] if decided else []),

@@ -7,12 +7,12 @@ same, and a voter's group is no part of what is protected: the release says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,28 +24,33 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.effects import REPORTS, added_by_group, contrasts, exact_moments, ratio_of, scenario_labels
 from crowdveil.estimation.ratios import Ratio, difference, told_apart
 from crowdveil.files import check_writable
-from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, EpsilonLike, Epsilons
+from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
 from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, GroupCounts
 from crowdveil.privacy.mechanisms.grouping import OTHERS, Grouping
-from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.publish.effects_request import EffectsPreview, Weights, find_grouping, preview_effects
-from crowdveil.publish.release import REPORTS_MADE_BY, publish
-from crowdveil.publish.request import Preview, Request, check_selection, preview_request
+from crowdveil.publish.effects_request import EffectsPreview, Weights, preview_effects
+from crowdveil.publish.release import REPORTS_MADE_BY, device_sums, publish
+from crowdveil.publish.request import (
+    LABELS_NOT_PROTECTED,
+    LABELS_PROTECTED,
+    Preview,
+    Request,
+    check_ledger,
+    check_seed,
+    check_selection,
+    check_smallest,
+    find_grouping,
+    preview_request,
+)
 from crowdveil.releases import Release
 from crowdveil.study.study import Study
 from crowdveil.version import VERSION
-
-LABELS_PROTECTED = (
-    "what a voter said of herself may be replaced with her records: who is in which group is protected, too"
-)
-LABELS_NOT_PROTECTED = "a record or a choice is protected, and what its voter said of herself is no part of it"
 
 
 def effects(
@@ -137,8 +142,7 @@ def charged_effects(
     ballots: BallotSource, asked: EffectsPreview, ledger: ChargeableLedger, smallest: int = 0
 ) -> EffectsRelease:
     """Make effects with exact noise, charged before it is drawn; a ledger file hears when they are saved."""
-    if not hasattr(ledger, "charge"):
-        raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
+    check_ledger(ledger)
     check_smallest(smallest)
     noise: Noise = OpenDPNoise() if asked.guarantee.paradigm.place is Place.CENTRAL else BulkNoise()
     draw = _measure(ballots, asked, noise)
@@ -149,8 +153,7 @@ def charged_effects(
 
 def experimental_effects(ballots: BallotSource, asked: EffectsPreview, seed: int, smallest: int = 0) -> EffectsRelease:
     """Make effects with seeded floating-point noise, which protects nobody."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise CrowdveilError(f"the seed is {seed!r}: use a whole number, 0 or more")
+    check_seed(seed)
     check_smallest(smallest)
     noise = FloatNoiseForExperiments(seed)
     return _released(asked, _measure(ballots, asked, noise)(), noise, None, smallest)
@@ -169,39 +172,9 @@ def _measure(source: BallotSource, asked: EffectsPreview, noise: Noise) -> Calla
             return mechanism.ratios(mechanism.release(measured, settings, epsilon, noise), measured, settings, epsilon)
 
         return centrally
-    return lambda: mechanism.ratios(tallies(source, mechanism, settings, epsilon, noise), settings, epsilon)
-
-
-class TallyingMechanism(Protocol):
-    """A distributed mechanism whose reports are added up, batch by batch."""
-
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Any:
-        """Make a report for each voter."""
-
-    def tally(self, reports: Any, settings: Settings) -> FloatArray:
-        """Add them up."""
-
-
-def tallies(
-    source: BallotSource, mechanism: TallyingMechanism, settings: Settings, epsilon: Epsilon, noise: Noise
-) -> Iterator[FloatArray]:
-    """Let the devices of each batch report, and add their reports up."""
-    devices = _Devices(mechanism, settings, epsilon, noise)
-    return map_batches(source, devices) if noise.exact else (devices(batch, 0) for batch in source.batches())
-
-
-@dataclass(frozen=True)
-class _Devices:
-    """The devices of the voters of a batch: they draw from the operating system of whichever machine works on it."""
-
-    mechanism: TallyingMechanism
-    settings: Settings
-    epsilon: Epsilon
-    noise: Noise
-
-    def __call__(self, ballots: Ballots, before: int) -> FloatArray:
-        epsilons = Epsilons.same(self.epsilon, ballots.voters)
-        return self.mechanism.tally(self.mechanism.report(ballots, self.settings, epsilons, self.noise), self.settings)
+    return lambda: mechanism.ratios(
+        device_sums(source, mechanism.report, mechanism.tally, settings, epsilon, noise), settings, epsilon
+    )
 
 
 def _released(
@@ -243,12 +216,6 @@ def _released(
         ledger=ledger,
         version=VERSION,
     )
-
-
-def check_smallest(smallest: int) -> None:
-    """Refuse what is no number of voters below which groups are merged."""
-    if isinstance(smallest, bool) or not isinstance(smallest, int) or smallest < 0:
-        raise CrowdveilError(f"the smallest group is {smallest!r}: use a whole number of voters, 0 or more")
 
 
 def effects_of(
@@ -329,7 +296,7 @@ EFFECTS_SHARE = 0.3
 
 
 @dataclass(frozen=True)
-class Together:
+class JointPreview:
     """A release of preferences and one of effects, with what each spends. Nothing was spent."""
 
     request: Request
@@ -366,7 +333,7 @@ def preview_together(
     by: str | None = None,
     one_record_each: bool = False,
     public_selection: str | None = None,
-) -> Together:
+) -> JointPreview:
     """Split an epsilon between preferences and effects, and tell what each would cost and give."""
     whole = Epsilon(epsilon)
     if not 0 < effects_share < 1:
@@ -390,11 +357,11 @@ def preview_together(
         one_record_each=one_record_each,
         public_selection=public_selection,
     )
-    return Together(request, preferences, effects)
+    return JointPreview(request, preferences, effects)
 
 
 def publish_together(
-    ballots: BallotSource, asked: Together, ledger: Ledger, path: str | Path, effects_path: str | Path
+    ballots: BallotSource, asked: JointPreview, ledger: Ledger, path: str | Path, effects_path: str | Path
 ) -> tuple[Release, EffectsRelease]:
     """Make and write both, each charged before its noise is drawn, once it is known that the budget covers both."""
     check_writable(Path(path))

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots.ballots import Ballots, BallotSource, names_of
-from crowdveil.engines.batches import add_up
+from crowdveil.ballots.ballots import BallotSource, names_of
 from crowdveil.errors import CrowdveilError, check_type
 from crowdveil.estimation.effects import contrasts, public_shares, scenario_labels
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
@@ -22,12 +21,11 @@ from crowdveil.privacy.mechanisms.effect_counts import WEIGHT_STEPS, EffectCount
 from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts, FlippedChoices
 from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.publish.request import Request, check_selection, checked_dataset
+from crowdveil.publish.request import Request, check_selection, checked_dataset, find_grouping, group_sizes
 from crowdveil.study.study import Study
 
 EffectMechanism: TypeAlias = EffectCounts | FactorAnswer | FactorCounts | FlippedChoices
 
-FEWEST_IN_GROUP = 2
 _NORMAL = 1.96
 
 
@@ -92,7 +90,7 @@ class EffectsPreview:
 
     @property
     def grouping(self) -> Grouping | None:
-        """What voters are grouped by."""
+        """The question that voters are grouped by."""
         return self.mechanism.grouping
 
     @property
@@ -102,7 +100,7 @@ class EffectsPreview:
 
     @property
     def expected_half_widths(self) -> FloatArray:
-        """How far each factor's effect may be off with 95 %, where groups are equal and nobody prefers either side.
+        """The most by which each effect may be off with 95 %, where groups are equal and nobody prefers either side.
 
         How many pairs there are of each factor is taken from the public law of the study's dilemmas.
         """
@@ -161,7 +159,7 @@ def preview_effects(
     first = next(iter(ballots.batches()))
     grouping = None if by is None else find_grouping(first, by, dataset.voters)
     if grouping is not None and protected.unit is not Unit.VOTER:
-        _check_sizes(ballots, grouping)
+        group_sizes(ballots, grouping)
     labels = scenario_labels(first)
     crowd = _public_crowd(study, labels, dataset.voters, dataset.records)
     mechanism = _mechanism(protected, level, grouping, crowd)
@@ -189,31 +187,6 @@ def preview_effects(
         public_selection=public_selection,
         weight_bound=1.0 if weights is None else weights.bound,
     )
-
-
-def find_grouping(ballots: Ballots, by: str, voters: int) -> Grouping:
-    """Find a question that voters answered about themselves, with its public levels."""
-    if not isinstance(by, str) or by not in ballots.about:
-        known = ", ".join(ballots.about) or "none: import them with --about"
-        raise CrowdveilError(f"these ballots do not say what voters' {by!r} is; the questions about them are {known}")
-    labels = ballots.about[by].labels
-    if len(labels) < 2 or FEWEST_IN_GROUP * len(labels) > voters:
-        raise CrowdveilError(
-            f"the question {by!r} has {len(labels)} levels for {voters} voters: groups need two levels or more, and "
-            f"{FEWEST_IN_GROUP} voters each; cut it into fewer in the mapping"
-        )
-    return Grouping(by, labels)
-
-
-def _check_sizes(ballots: BallotSource, grouping: Grouping) -> None:
-    """Refuse groups of one voter, where the sizes of groups are public."""
-    sizes = add_up(ballots, lambda batch: np.bincount(grouping.codes(batch) + 1, minlength=len(grouping.labels) + 1))
-    for label, size in zip(grouping.labels, sizes[1:].tolist(), strict=True):
-        if size < FEWEST_IN_GROUP:
-            raise CrowdveilError(
-                f"the group {label!r} of {grouping.question!r} has {size} voter{'' if size == 1 else 's'}, and "
-                f"{FEWEST_IN_GROUP} are the least: join it with another level in the mapping"
-            )
 
 
 def _public_crowd(study: Study, labels: tuple[str, ...] | None, voters: int, records: int) -> PublicCrowd:

@@ -56,7 +56,7 @@ REPORTS_MADE_ON = "each voter's own device: nobody else saw a record"
 
 @dataclass
 class _Tally:
-    """How many reports went by, and the ends of their epsilons."""
+    """The number of reports that went by, and the ends of their epsilons."""
 
     voters: int = 0
     smallest: Epsilon = GREATEST
@@ -229,7 +229,7 @@ def _corrected(row: FloatArray, moments: FloatArray) -> Ratio:
 
 @dataclass(frozen=True)
 class _Correlation:
-    """How the errors of two groups' effects go together: the same reports are in both."""
+    """The correlation of the errors of two groups' effects: the same reports are in both."""
 
     correction: FloatArray
     added: FloatArray

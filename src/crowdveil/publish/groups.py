@@ -39,10 +39,19 @@ from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.unknown import ERROR_BAR
-from crowdveil.publish.effects import LABELS_NOT_PROTECTED, LABELS_PROTECTED, check_smallest, tallies
-from crowdveil.publish.effects_request import find_grouping
-from crowdveil.publish.release import REPORTS_MADE_BY, delivered_release, experiment
-from crowdveil.publish.request import Request, check_selection, preview_request
+from crowdveil.publish.release import REPORTS_MADE_BY, delivered_release, device_sums, experiment
+from crowdveil.publish.request import (
+    LABELS_NOT_PROTECTED,
+    LABELS_PROTECTED,
+    Request,
+    check_ledger,
+    check_seed,
+    check_selection,
+    check_smallest,
+    find_grouping,
+    group_sizes,
+    preview_request,
+)
 from crowdveil.releases import Release
 from crowdveil.version import VERSION
 
@@ -59,7 +68,7 @@ class GroupReleases:
 
     @property
     def differences(self) -> tuple[GroupDifference, ...]:
-        """What differs between groups, factor by factor, and which of it can be told from noise and chance."""
+        """Differences between groups, factor by factor, and which of them can be told from noise and chance."""
         return preference_differences(self.releases)
 
     @property
@@ -126,17 +135,9 @@ DECLARED = "everybody may know who is in which group: it was declared public"
 def groups_of(source: BallotSource, by: str, request: Request) -> dict[str, GroupOf]:
     """Divide a crowd by a question about voters, and check that each group could be released."""
     grouping = find_grouping(next(iter(source.batches())), by, source.voters)
-    sizes = np.zeros(len(grouping.labels), np.int64)
-    for batch in source.batches():
-        codes = grouping.codes(batch)
-        sizes += np.bincount(codes[codes >= 0], minlength=len(sizes))
-    groups = {label: GroupOf(source, grouping, (code,), int(sizes[code])) for code, label in enumerate(grouping.labels)}
-    for label, group in groups.items():
-        if group.voters < 2:
-            raise CrowdveilError(
-                f"the group {label!r} of {by!r} has {group.voters} voter{'' if group.voters == 1 else 's'}, and 2 are "
-                "the least: join it with another level in the mapping"
-            )
+    sizes = group_sizes(source, grouping)
+    groups = {label: GroupOf(source, grouping, (code,), sizes[code]) for code, label in enumerate(grouping.labels)}
+    for group in groups.values():
         asked = preview_request(group, request)
         check_selection(asked.dataset, asked.public_selection)
     return groups
@@ -147,6 +148,7 @@ def release_groups(groups: Mapping[str, GroupOf], request: Request, ledger: Ledg
 
     All charges are tried before the first is made, so that a budget that is too small spends nothing.
     """
+    check_ledger(ledger)
     for label, group in groups.items():
         fits = ledger.preview(preview_request(group, request).charge)
         if not fits.fits:
@@ -156,6 +158,7 @@ def release_groups(groups: Mapping[str, GroupOf], request: Request, ledger: Ledg
 
 def experiment_groups(groups: Mapping[str, GroupOf], request: Request, seed: int) -> dict[str, Release]:
     """Make repeatable releases of groups with seeded floating-point noise. They protect nobody."""
+    check_seed(seed)
     return {
         label: _named(experiment(group, request, seed + place), label, request)
         for place, (label, group) in enumerate(groups.items())
@@ -179,12 +182,12 @@ class GroupsPreview:
 
     @property
     def grouping(self) -> Grouping:
-        """What voters are grouped by."""
+        """The question that voters are grouped by."""
         return self.mechanism.grouping
 
     @property
     def fewest(self) -> float:
-        """How many voters a group needs to be told from none."""
+        """The number of voters that a group needs to be told from none."""
         if isinstance(self.mechanism, GroupScores):
             return self.mechanism.fewest(self.guarantee.epsilon)
         return self.mechanism.fewest(self.guarantee.voters, self.guarantee.epsilon)
@@ -198,7 +201,7 @@ class GroupsPreview:
 
     @property
     def what_is_left(self) -> str | None:
-        """How little reports with the group in them leave, in words; None where a trusted aggregator knows groups."""
+        """The worth of reports with the group in them, in words; None where a trusted aggregator knows groups."""
         if isinstance(self.mechanism, GroupScores):
             return None
         worth = self.mechanism.worth(self.guarantee.epsilon)
@@ -253,6 +256,7 @@ def charged_groups(
     source: BallotSource, asked: GroupsPreview, ledger: ChargeableLedger, smallest: int = 0
 ) -> GroupReleases:
     """Make the releases of secret groups with exact noise, charged before it is drawn."""
+    check_ledger(ledger)
     check_smallest(smallest)
     noise: Noise = OpenDPNoise() if isinstance(asked.mechanism, GroupScores) else BulkNoise()
     draw = _measure(source, asked, noise, smallest)
@@ -266,6 +270,7 @@ def experiment_protected_groups(
     source: BallotSource, asked: GroupsPreview, seed: int, smallest: int = 0
 ) -> GroupReleases:
     """Make repeatable releases of groups with seeded floating-point noise. They protect nobody."""
+    check_seed(seed)
     check_smallest(smallest)
     noise = FloatNoiseForExperiments(seed)
     releases = _releases(asked, _measure(source, asked, noise, smallest)(), noise, None)
@@ -276,12 +281,14 @@ def _measure(
     source: BallotSource, asked: GroupsPreview, noise: Noise, smallest: int
 ) -> Callable[[], list[GroupEstimate]]:
     """Do what needs no noise; return the rest, which does."""
-    mechanism, settings, epsilon = asked.mechanism, asked.settings, asked.guarantee.epsilon
+    mechanism = asked.mechanism
+    settings = asked.settings
+    epsilon = asked.guarantee.epsilon
     if isinstance(mechanism, GroupScores):
         measured = mechanism.measure(source, settings, epsilon)
         return lambda: mechanism.release(measured, settings, epsilon, noise, smallest)
     return lambda: mechanism.estimates(
-        tallies(source, mechanism, settings, epsilon, noise), settings, epsilon, smallest
+        device_sums(source, mechanism.report, mechanism.tally, settings, epsilon, noise), settings, epsilon, smallest
     )
 
 

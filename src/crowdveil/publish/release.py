@@ -9,26 +9,35 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.engines.batches import map_batches
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
-from crowdveil.privacy.epsilon import Epsilons
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.ledger.entries import ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Loss, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Loss, Sensitivity, Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, central, distributed
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPGaussian, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.zcdp import ZcdpBudget
-from crowdveil.publish.request import Preview, Request, SomeEpsilon, check_selection, preview_request
+from crowdveil.publish.request import (
+    Preview,
+    Request,
+    SomeEpsilon,
+    check_ledger,
+    check_seed,
+    check_selection,
+    preview_request,
+)
 from crowdveil.releases import Release
 from crowdveil.version import VERSION
 
+S = TypeVar("S")
 REPORTS_MADE_BY = "the holder of the ballots, as each voter's device would: the holder saw the records"
 
 
@@ -122,8 +131,7 @@ def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | 
 
 def charged_release(source: BallotSource, request: Request, ledger: ChargeableLedger) -> Release:
     """Make a release with exact noise, charged before it is drawn. Whoever calls puts it in place, durably."""
-    if not hasattr(ledger, "charge"):
-        raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
+    check_ledger(ledger)
     asked = preview_request(source, request)
     check_selection(asked.dataset, asked.public_selection)
     if asked.guarantee.delta and ledger.delta not in (None, asked.guarantee.delta):
@@ -137,8 +145,7 @@ def charged_release(source: BallotSource, request: Request, ledger: ChargeableLe
 
 def experiment(source: BallotSource, request: Request, seed: int) -> Release:
     """Make a repeatable release with seeded floating-point noise. It protects nobody, and says so."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise CrowdveilError(f"the seed is {seed!r}: use a whole number, 0 or more")
+    check_seed(seed)
     asked = preview_request(source, replace(request, one_record_each=True))
     return _release(asked, _measure(source, asked, seed)(), None)
 
@@ -150,7 +157,7 @@ def _delivered_by(ledger: Ledger, made: Release) -> Release:
 
 
 @dataclass(frozen=True)
-class _Noisy:
+class _NoisyEstimate:
     """An estimate with noise in it, and where the noise came from."""
 
     estimate: Estimate
@@ -158,7 +165,7 @@ class _Noisy:
     exact: bool
 
 
-def _measure(source: BallotSource, preview: Preview, seed: int | None) -> Callable[[], _Noisy]:
+def _measure(source: BallotSource, preview: Preview, seed: int | None) -> Callable[[], _NoisyEstimate]:
     """Do what needs no noise; return the rest, which does. Without a seed, the noise is exact."""
     settings, loss = preview.settings, preview.loss
     seeded = None if seed is None else FloatNoiseForExperiments(seed)
@@ -167,24 +174,32 @@ def _measure(source: BallotSource, preview: Preview, seed: int | None) -> Callab
         trusted = central(preview.mechanism, settings.study)
         once = seeded or (OpenDPGaussian() if trusted.takes is Loss.RHO else OpenDPNoise())
         measured = trusted.measure(source, settings, loss)
-        return lambda: _Noisy(trusted.release(measured, settings, loss, once), once.name, once.exact)
+        return lambda: _NoisyEstimate(trusted.release(measured, settings, loss, once), once.name, once.exact)
     noise: Noise = seeded or BulkNoise()
     devices = distributed(preview.mechanism, settings.study)
-    return lambda: _Noisy(
-        devices.aggregate(_reports(source, devices, settings, preview.epsilons, noise), settings),
+    return lambda: _NoisyEstimate(
+        devices.aggregate(
+            device_sums(source, devices.report, devices.condense, settings, preview.epsilons, noise), settings
+        ),
         noise.name,
         noise.exact,
     )
 
 
-def _reports(
-    source: BallotSource, mechanism: DistributedMechanism[Any], settings: Settings, epsilons: Epsilons, noise: Noise
-) -> Iterator[Any]:
-    devices = _Devices(mechanism, settings, epsilons, noise)
+def device_sums(
+    source: BallotSource,
+    report: Callable[[Ballots, Settings, Epsilons, Noise], Any],
+    add_up: Callable[[Any, Settings], S],
+    settings: Settings,
+    epsilons: Epsilon | Epsilons,
+    noise: Noise,
+) -> Iterator[S]:
+    """Let the devices of all voters report, batch by batch, and add the reports of each batch up."""
+    devices = _Devices(report, add_up, settings, epsilons, noise)
     return map_batches(source, devices) if noise.exact else _one_by_one(source, devices)
 
 
-def _one_by_one(source: BallotSource, devices: _Devices) -> Iterator[Any]:
+def _one_by_one(source: BallotSource, devices: _Devices[S]) -> Iterator[S]:
     """Make the reports in one order, as a seeded generator must be asked to draw the same again."""
     before = 0
     for batch in source.batches():
@@ -193,21 +208,25 @@ def _one_by_one(source: BallotSource, devices: _Devices) -> Iterator[Any]:
 
 
 @dataclass(frozen=True)
-class _Devices:
+class _Devices(Generic[S]):
     """The devices of the voters of a batch: they draw from the operating system of whichever machine works on it."""
 
-    mechanism: DistributedMechanism[Any]
+    report: Callable[[Ballots, Settings, Epsilons, Noise], Any]
+    add_up: Callable[[Any, Settings], S]
     settings: Settings
-    epsilons: Epsilons
+    epsilons: Epsilon | Epsilons
+    """One for all, or each voter's own."""
     noise: Noise
 
-    def __call__(self, ballots: Ballots, before: int) -> Any:
-        epsilons = self.epsilons[before : before + ballots.voters]
-        reports = self.mechanism.report(ballots, self.settings, epsilons, self.noise)
-        return self.mechanism.condense(reports, self.settings)
+    def __call__(self, ballots: Ballots, before: int) -> S:
+        if isinstance(self.epsilons, Epsilons):
+            epsilons = self.epsilons[before : before + ballots.voters]
+        else:
+            epsilons = Epsilons.same(self.epsilons, ballots.voters)
+        return self.add_up(self.report(ballots, self.settings, epsilons, self.noise), self.settings)
 
 
-def _release(preview: Preview, noisy: _Noisy, ledger: Mapping[str, Any] | None) -> Release:
+def _release(preview: Preview, noisy: _NoisyEstimate, ledger: Mapping[str, Any] | None) -> Release:
     made_by = {"reports_made_by": REPORTS_MADE_BY} if preview.mechanism in DISTRIBUTED else {}
     selected = {} if preview.public_selection is None else {"selected_by": preview.public_selection}
     return Release(

@@ -12,14 +12,24 @@ import numpy as np
 import polars as pl
 
 from crowdveil.arrays import FloatArray
-from crowdveil.ballots.ballots import BallotSource, Census, census, check_one_record_each, check_source, names_of
+from crowdveil.ballots.ballots import (
+    Ballots,
+    BallotSource,
+    Census,
+    census,
+    check_one_record_each,
+    check_source,
+    names_of,
+)
 from crowdveil.ballots.columns import check_distinct, names_from_digests
+from crowdveil.engines.batches import add_up
 from crowdveil.errors import CrowdveilError, path_of
 from crowdveil.estimation.dilemmas import public_dilemmas
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike, Epsilons
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.entries import Charge, Crowd
+from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Loss, Sensitivity, Settings
 from crowdveil.privacy.mechanisms.registry import (
     CENTRAL,
@@ -35,6 +45,11 @@ from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.privacy.zcdp import ZcdpBudget
 
 FEWEST_VOTERS = 2
+FEWEST_IN_GROUP = 2
+LABELS_PROTECTED = (
+    "what a voter said of herself may be replaced with her records: who is in which group is protected, too"
+)
+LABELS_NOT_PROTECTED = "a record or a choice is protected, and what its voter said of herself is no part of it"
 
 SomeEpsilon: TypeAlias = "EpsilonLike | Epsilons | Sequence[EpsilonLike] | FloatArray"
 """One epsilon for all voters, or a list of personal ones, in the voters' order."""
@@ -216,6 +231,51 @@ def check_selection(dataset: Census, public_selection: str | None) -> None:
             "themselves, a release about them tells who is among them. If everybody may know who is, declare it with "
             f"public_selection={selection!r} (--public-selection); else release the whole crowd or a seeded split"
         )
+
+
+def check_ledger(ledger: object) -> None:
+    """Refuse what cannot be charged, such as the path of a ledger."""
+    if not hasattr(ledger, "charge"):
+        raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
+
+
+def check_seed(seed: object) -> None:
+    """Refuse a seed that is no whole number."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise CrowdveilError(f"the seed is {seed!r}: use a whole number, 0 or more")
+
+
+def check_smallest(smallest: object) -> None:
+    """Refuse what is no number of voters below which groups are merged."""
+    if isinstance(smallest, bool) or not isinstance(smallest, int) or smallest < 0:
+        raise CrowdveilError(f"the smallest group is {smallest!r}: use a whole number of voters, 0 or more")
+
+
+def find_grouping(ballots: Ballots, by: str, voters: int) -> Grouping:
+    """Find a question that voters answered about themselves, with its public levels."""
+    if not isinstance(by, str) or by not in ballots.about:
+        known = ", ".join(ballots.about) or "none: import them with --about"
+        raise CrowdveilError(f"these ballots do not say what voters' {by!r} is; the questions about them are {known}")
+    labels = ballots.about[by].labels
+    if len(labels) < 2 or FEWEST_IN_GROUP * len(labels) > voters:
+        raise CrowdveilError(
+            f"the question {by!r} has {len(labels)} levels for {voters} voters: groups need two levels or more, and "
+            f"{FEWEST_IN_GROUP} voters each; cut it into fewer in the mapping"
+        )
+    return Grouping(by, labels)
+
+
+def group_sizes(source: BallotSource, grouping: Grouping) -> list[int]:
+    """Count the voters of each group, where that is public, and refuse groups of one voter."""
+    counted = add_up(source, lambda batch: np.bincount(grouping.codes(batch) + 1, minlength=len(grouping.labels) + 1))
+    sizes: list[int] = counted[1:].tolist()
+    for label, size in zip(grouping.labels, sizes, strict=True):
+        if size < FEWEST_IN_GROUP:
+            raise CrowdveilError(
+                f"the group {label!r} of {grouping.question!r} has {size} voter{'' if size == 1 else 's'}, and "
+                f"{FEWEST_IN_GROUP} are the least: join it with another level in the mapping"
+            )
+    return sizes
 
 
 def _level(epsilon: SomeEpsilon | None, zcdp: ZcdpBudget | None) -> Epsilon | Epsilons | ZcdpBudget:

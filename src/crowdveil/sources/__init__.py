@@ -1,1 +1,1 @@
-"""Where ballots come from: simulated crowds, the public Moral Machine layout, any table of comparisons."""
+"""Sources of ballots: simulated crowds, the public Moral Machine layout, any table of comparisons."""

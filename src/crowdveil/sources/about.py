@@ -1,4 +1,4 @@
-"""What voters said of themselves: questions with public levels, and the codes of their answers.
+"""Answers of voters about themselves: questions with public levels, and codes.
 
 The levels of a question, and the ranges into which numbers are cut, stand in the mapping and never come from the rows:
 that somebody gave a rare answer must not show in the list of groups. An answer that is none of the levels is unknown,
@@ -102,7 +102,7 @@ class AboutMapping:
 
 @dataclass(frozen=True)
 class About:
-    """What people said of themselves: a row for each person, with a code for each question."""
+    """People's answers about themselves: a row for each person, with a code for each question."""
 
     labels: Mapping[str, tuple[str, ...]]
     people: pl.DataFrame

@@ -25,7 +25,7 @@ MOST_REFUSED = 0.05
 
 
 class Refusal(Enum):
-    """Why a row was refused."""
+    """Reasons for which a row is refused."""
 
     RAGGED = "cut short, or more cells than columns"
     VOTER_MISSING = "voter missing"
@@ -43,7 +43,7 @@ class Refusal(Enum):
 
 @dataclass(frozen=True)
 class ImportReport:
-    """How many rows were read, and what they became."""
+    """The number of rows that were read, and what they became."""
 
     rows: int
     pairs: int

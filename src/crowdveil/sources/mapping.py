@@ -1,4 +1,4 @@
-"""Which column of a table means what: a study's usual names, or a mapping file (TOML).
+"""Mappings of a table's columns: a study's usual names, or a mapping file (TOML).
 
 ::
 
@@ -57,7 +57,7 @@ _SECTIONS = ("features", "levels", "about", "drop")
 
 @dataclass(frozen=True)
 class TableMapping:
-    """Where in a table the records of a study are. What is not said has the usual name."""
+    """The columns of a table that hold the records of a study. What is not said has the usual name."""
 
     study: Study
     voter: str | tuple[str, ...] = "voter"

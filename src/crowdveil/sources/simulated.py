@@ -49,7 +49,7 @@ def synthetic_crowd(voters: int, records: int, features: int, rng: np.random.Gen
 
 @dataclass(frozen=True)
 class Responses:
-    """What some voters were shown, in raw values, a row a dilemma, and which side they chose."""
+    """Dilemmas that some voters were shown, in raw values, a row each, and the side that they chose."""
 
     study: Study
     left: ValueArray

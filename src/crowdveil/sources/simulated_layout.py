@@ -36,7 +36,7 @@ _compiled = numba.njit(cache=True, nogil=True)
 
 
 class Dirt(IntEnum):
-    """What can be wrong, or only unusual, with a written dilemma. It befalls its first row unless said otherwise."""
+    """Faults of a written dilemma, or things only unusual. It befalls its first row unless said otherwise."""
 
     NONE = 0
     PARTNER_LOST = 1
@@ -88,8 +88,8 @@ _DILEMMAS_PER_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What an import of the written file must report."""
+class ExpectedImport:
+    """The report that an import of the written file must give."""
 
     rows: int
     pairs: int
@@ -109,7 +109,7 @@ def write_public_layout(
     rng: np.random.Generator,
     dirty: float = 0.0,
     progress: Callable[[int], None] | None = None,
-) -> Expected:
+) -> ExpectedImport:
     """Write a simulated crowd's answers as CSV (gzipped where the name ends in .gz), a block of voters at a time.
 
     ``dirty`` is the share of dilemmas with something wrong or unusual, of all kinds in equal parts. The answers are
@@ -144,7 +144,7 @@ def write_public_layout(
             before += dilemmas // per_voter
             if progress is not None:
                 progress(dilemmas // per_voter)
-    return Expected(rows, pairs, present, {reason: refused[reason] for reason in Refusal if refused[reason]})
+    return ExpectedImport(rows, pairs, present, {reason: refused[reason] for reason in Refusal if refused[reason]})
 
 
 def _open(path: Path, zipped: bool) -> gzip.GzipFile | BufferedWriter:

@@ -86,7 +86,7 @@ class TableFile:
         )
 
     def notes(self) -> list[str]:
-        """Say what a reader of the report should know about the file itself."""
+        """Tell what a reader of the report should know about the file itself."""
         return [f"columns not needed ({len(self.unused)}): {', '.join(self.unused)}"] if self.unused else []
 
     @property

@@ -1,4 +1,4 @@
-"""What alternatives are described by: features, categories of features, and factors that contrast them.
+"""Features that describe alternatives, categories of them, and factors that contrast them.
 
 A category is said in words that have no order, one of a few levels. It has a feature for each of its levels, 1 where
 the alternative has it and else 0. So two alternatives differ by +1 in one level and -1 in another: only differences of

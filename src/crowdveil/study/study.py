@@ -183,7 +183,7 @@ class Study:
 
     @cached_property
     def attributes(self) -> tuple[Feature | Category, ...]:
-        """What is told of an alternative: the features that are numbers, and the categories."""
+        """The attributes of an alternative that are told: the features that are numbers, and the categories."""
         levels = {name for category in self.categories for name in category.feature_names}
         return *(feature for feature in self.features if feature.name not in levels), *self.categories
 

@@ -135,7 +135,7 @@ WITHOUT_MAXIMUM = "voters whose objective has no maximum"
 
 
 @dataclass(frozen=True)
-class _Fitted:
+class _FittedCrowds:
     """Crowds of which everybody is fitted, and who judges what is learned from them."""
 
     numbers: range
@@ -167,9 +167,9 @@ class _Fitted:
         return [*self.judged(ALGORITHM_1, points, first), *self.judged(ALGORITHM_2, points, second)]
 
 
-def _fit(crowds: Crowds, numbers: range, bound: float = NORM_BOUND) -> _Fitted:
+def _fit(crowds: Crowds, numbers: range, bound: float = NORM_BOUND) -> _FittedCrowds:
     preferences = fit_voters(crowds.ballots, bound, threads=1).values
-    return _Fitted(numbers, crowds, papers_settings(crowds.study, bound), preferences)
+    return _FittedCrowds(numbers, crowds, papers_settings(crowds.study, bound), preferences)
 
 
 @dataclass(frozen=True)

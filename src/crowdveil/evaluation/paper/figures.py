@@ -35,7 +35,7 @@ from crowdveil.evaluation.toolkit.drawing import (
     STEPS,
     FigurePlan,
     Line,
-    Look,
+    LineStyle,
     Panel,
     line,
     ratio_line,
@@ -51,13 +51,13 @@ TRUTHS = {"agreement": "agrees with all voters' society", "predicted": "people's
 EPSILON = "privacy parameter ε"
 _PERSONAL_LABELS = {"f_C": "fraction f_C", "eps_C": "ε_C (ε_M = 0.5)", "eps_M": "ε_M (ε_C = 0.01)"}
 _LOOKS = {
-    ALGORITHM_1: Look(BLUE, "o"),
-    ALGORITHM_2: Look(ORANGE, "s"),
-    PRINTED.name: Look(PURPLE, "v"),
-    REPAIRED.name: Look(GREEN, "^"),
-    CUT.name: Look(SKY, "D"),
-    RAW_PRINTED.name: Look(GREY, "x", ":"),
-    RAW_REPAIRED.name: Look(GREY, "+", "--"),
+    ALGORITHM_1: LineStyle(BLUE, "o"),
+    ALGORITHM_2: LineStyle(ORANGE, "s"),
+    PRINTED.name: LineStyle(PURPLE, "v"),
+    REPAIRED.name: LineStyle(GREEN, "^"),
+    CUT.name: LineStyle(SKY, "D"),
+    RAW_PRINTED.name: LineStyle(GREY, "x", ":"),
+    RAW_REPAIRED.name: LineStyle(GREY, "+", "--"),
 }
 _MARKS = tuple((edge, wanted) for edge, _, wanted in THRESHOLDS)
 
@@ -101,7 +101,7 @@ def _figure(
 
 def _steps(labels: Iterable[str], curves: Iterable[Curve]) -> tuple[Line, ...]:
     """Return lines that differ by a number."""
-    return tuple(line(label, look, curve) for label, look, curve in zip(labels, STEPS, curves, strict=False))
+    return tuple(line(label, style, curve) for label, style, curve in zip(labels, STEPS, curves, strict=False))
 
 
 def _by_records(results: Results, voters: int, series: str, measure: str) -> tuple[Line, ...]:
@@ -201,7 +201,7 @@ def _norm_bound() -> FigurePlan:
     def panels(results: Results) -> list[Panel]:
         made = []
         for one in experiments:
-            exact = line("no privacy", Look("#444444", ".", "--"), results.curve(one, NO_PRIVACY, ACCURACY))
+            exact = line("no privacy", LineStyle("#444444", ".", "--"), results.curve(one, NO_PRIVACY, ACCURACY))
             lines = (*_by_series(results, one, (ALGORITHM_1, ALGORITHM_2), ACCURACY), exact)
             title = f"N = {one.voters}, n = {RECORDS}, ε = {plan.BOUNDS_EPSILON:g}"
             made.append(Panel(title, "norm bound B", ACCURACY, lines))
@@ -326,8 +326,10 @@ def _recommended(name: str, words: str, papers: AcrossEpsilons) -> FigurePlan:
                 theirs = results.curve(papers, PAPERS_SERIES[paradigm.name], truth)
                 recommended = results.curve(ours, paradigm.name, truth)
                 lines = (
-                    ratio_line("the paper's mechanism (Algorithm 3: repaired)", Look(ORANGE, "s"), theirs, baseline),
-                    ratio_line("recommended", Look(BLUE, "o"), recommended, baseline),
+                    ratio_line(
+                        "the paper's mechanism (Algorithm 3: repaired)", LineStyle(ORANGE, "s"), theirs, baseline
+                    ),
+                    ratio_line("recommended", LineStyle(BLUE, "o"), recommended, baseline),
                 )
                 made.append(
                     Panel(

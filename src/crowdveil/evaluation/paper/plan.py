@@ -130,7 +130,7 @@ def recommended(beside: AcrossEpsilons) -> AcrossParadigms:
 
 
 def headline(data: MoralMachine | None) -> list[AcrossEpsilons]:
-    """Where the paper compares with no privacy (Figure 10): synthetic crowds, and real ones where there are some."""
+    """Return what Figure 10 compares with no privacy: synthetic crowds, and real ones where there are some."""
     made_up = synthetic(NO_PRIVACY_VOTERS, NO_PRIVACY_RECORDS)
     return [made_up] if data is None else [made_up, real(data, NO_PRIVACY_REAL_VOTERS)]
 

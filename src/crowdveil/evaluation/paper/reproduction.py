@@ -135,7 +135,7 @@ def reproduce_figure(order: Order, name: str, watch: Watch) -> DrawnFigure:
 
 
 def figure_files(folder: Path, name: str) -> dict[str, Path]:
-    """Where the files of a figure are."""
+    """Return the paths of a figure's files."""
     return {
         "png": folder / "figures" / f"{name}.png",
         "svg": folder / "figures" / f"{name}.svg",

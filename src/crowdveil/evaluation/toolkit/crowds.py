@@ -87,7 +87,7 @@ class Crowds:
 
 
 class Source(Protocol):
-    """Where crowds come from."""
+    """A source of crowds."""
 
     @property
     def name(self) -> str:

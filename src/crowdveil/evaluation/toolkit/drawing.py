@@ -22,8 +22,8 @@ from crowdveil.files import check_picture, replacing
 
 
 @dataclass(frozen=True)
-class Look:
-    """The look of a line: colours after Okabe and Ito, told apart by marker and dash too."""
+class LineStyle:
+    """The style of a line: colours after Okabe and Ito, told apart by marker and dash too."""
 
     colour: str
     marker: str
@@ -31,7 +31,7 @@ class Look:
 
 
 BLUE, ORANGE, GREEN, PURPLE, SKY, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#666666"
-STEPS = (Look(SKY, "o"), Look(BLUE, "s"), Look(GREEN, "^"), Look(ORANGE, "D"))
+STEPS = (LineStyle(SKY, "o"), LineStyle(BLUE, "s"), LineStyle(GREEN, "^"), LineStyle(ORANGE, "D"))
 """For lines that differ by a number, from the smallest to the largest."""
 
 
@@ -40,7 +40,7 @@ class Line:
     """A curve ready to draw."""
 
     label: str
-    look: Look
+    style: LineStyle
     points: tuple[float, ...]
     intervals: tuple[Interval, ...]
     crowds: int
@@ -76,18 +76,18 @@ class FigurePlan:
     """The paper's words on its figure, and where this one differs."""
 
 
-def line(label: str, look: Look, curve: Curve) -> Line:
+def line(label: str, style: LineStyle, curve: Curve) -> Line:
     """Average a curve over its crowds."""
     means = curve.values.mean(axis=0)
     halves = half_width(curve.values)
     intervals = tuple(Interval(float(m), float(m - h), float(m + h)) for m, h in zip(means, halves, strict=True))
-    return Line(label, look, curve.points, intervals, len(curve.values))
+    return Line(label, style, curve.points, intervals, len(curve.values))
 
 
-def ratio_line(label: str, look: Look, curve: Curve, baseline: FloatArray) -> Line:
+def ratio_line(label: str, style: LineStyle, curve: Curve, baseline: FloatArray) -> Line:
     """Divide a curve's mean by that of a baseline on the same crowds."""
     intervals = tuple(ratio(values, baseline) for values in curve.values.T)
-    return Line(label, look, curve.points, intervals, len(curve.values))
+    return Line(label, style, curve.points, intervals, len(curve.values))
 
 
 def numbers(panels: Sequence[Panel]) -> pl.DataFrame:
@@ -203,12 +203,12 @@ def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
 def _draw_line(axes: Axes, one: Line) -> None:
     low, high = (np.array([getattr(i, end) for i in one.intervals]) for end in ("low", "high"))
     if np.isfinite(low).all():
-        axes.fill_between(one.points, low, high, color=one.look.colour, alpha=0.18, linewidth=0)
+        axes.fill_between(one.points, low, high, color=one.style.colour, alpha=0.18, linewidth=0)
     axes.plot(
         one.points,
         [i.estimate for i in one.intervals],
-        color=one.look.colour,
-        marker=one.look.marker,
-        linestyle=one.look.dash,
+        color=one.style.colour,
+        marker=one.style.marker,
+        linestyle=one.style.dash,
         label=one.label,
     )

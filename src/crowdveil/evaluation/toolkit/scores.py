@@ -220,12 +220,12 @@ class Forecasts:
 
     @cached_property
     def voter_count(self) -> int:
-        """How many voters the choices are from."""
+        """The number of voters whose choices they are."""
         return int(self.voters.max()) + 1
 
     @cached_property
     def weights(self) -> FloatArray:
-        """What each choice weighs; they add up to one."""
+        """The weight of each choice; they add up to one."""
         if self.weighting == "choices":
             return np.full(len(self), 1 / len(self))
         return 1 / (np.bincount(self.voters)[self.voters] * self.voter_count)

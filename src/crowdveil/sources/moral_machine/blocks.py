@@ -62,15 +62,15 @@ class Block(Protocol):
 
     @property
     def resume_at(self) -> int:
-        """Where reading goes on after it."""
+        """The place at which reading goes on after it."""
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes of the file have been read with it."""
+        """The number of bytes of the file that have been read with it."""
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     def scan(self, seen: WordArray) -> BlockScan:
         """Read the rows. Any thread may."""

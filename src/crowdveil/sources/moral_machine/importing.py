@@ -65,7 +65,7 @@ _BYTES_PER_ROW = 160
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an import has come: in bytes of the file while it is read, then in buckets of voters."""
+    """The progress of an import: in bytes of the file while it is read, then in buckets of voters."""
 
     reading: bool
     done: int
@@ -278,7 +278,7 @@ class ScannedRows:
 
 
 class ImportCounts:
-    """What has become of the rows of an import so far."""
+    """Counts of what has become of the rows of an import so far."""
 
     def __init__(self) -> None:
         self.voters = 0
