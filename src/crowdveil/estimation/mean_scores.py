@@ -17,14 +17,13 @@ scores, and bounded:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
-from crowdveil.estimation.moments import ScoreFit
 from crowdveil.estimation.pooled_probit import pooled_probit
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.estimation.record_axes import RecordAxes
@@ -37,23 +36,27 @@ _SETTLED = 1e-6
 
 
 @dataclass(frozen=True)
-class CorrectedFit(ScoreFit):
-    """A preference corrected to the pooled probit, and how far that may be off along each axis."""
+class UnshrunkFit:
+    """A preference along the axes without a prior, corrected to the pooled probit, and how far it may be off."""
 
+    center: FloatArray
+    """Linear in the scores, so that noise around it is symmetric."""
+    gain: FloatArray
+    """The derivative of the center in the scores."""
     doubt: FloatArray
+    """A bound along each axis."""
     tilt: FloatArray
     """Covariance of the center over the errors of what was told of the dilemmas, and the draw of their sample."""
 
 
 def fit_mean_scores(
     axes: RecordAxes, scores: FloatArray, covariance: FloatArray, dilemmas: TiltedDesign | None = None
-) -> CorrectedFit:
+) -> UnshrunkFit:
     """Fit a preference to mean scores (in units of the clip) whose error has the given covariance.
 
-    Without other dilemmas, the study's generator drew them: then there is no doubt about them.
+    ``axes`` are those of the dilemmas that were answered, such as ``dilemmas`` where the generator did not draw them;
+    where it did, there is no doubt about them.
     """
-    if dilemmas is not None:
-        axes = replace(axes, design=replace(axes.design, differences=dilemmas.differences))
     usual = _Crowd(axes, DISAGREEMENT).fit(scores, covariance, np.zeros(len(scores)))
     others = [_Crowd(axes, tau).fit(scores, covariance, usual.common) for tau in OTHER_DISAGREEMENTS]
     apart = np.max([np.abs(other.center - usual.center) for other in others], axis=0)
@@ -65,22 +68,14 @@ def fit_mean_scores(
     if dilemmas is not None:
         moved = usual.gain @ (shown.T @ dilemmas.moments / len(shown))
         told, untold = told + moved @ dilemmas.noise @ moved.T, moved @ dilemmas.untold @ moved.T
-    return CorrectedFit(
-        usual.mean,
-        usual.covariance + told + untold + np.diag(apart**2) / 4,
-        usual.center,
-        usual.gain,
-        apart + usual.bent + TILT_REACH * np.sqrt(np.diag(untold)),
-        told,
-    )
+    doubt = apart + usual.bent + TILT_REACH * np.sqrt(np.diag(untold))
+    return UnshrunkFit(usual.center, usual.gain, doubt, told)
 
 
 @dataclass(frozen=True)
 class _Fit:
     common: FloatArray
-    """b, of which the mean is the pooled probit."""
-    mean: FloatArray
-    covariance: FloatArray
+    """The most probable b."""
     center: FloatArray
     gain: FloatArray
     bent: FloatArray
@@ -123,8 +118,6 @@ class _Crowd:
         line = np.asarray(np.linalg.solve(slope.T, turned.T).T, np.float64)
         return _Fit(
             common=common,
-            mean=pooled,
-            covariance=carried @ spread @ carried.T,
             center=passed + line @ (scores - expected),
             gain=gain,
             bent=np.abs(pooled - passed - line @ (shown - expected)),

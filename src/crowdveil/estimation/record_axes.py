@@ -7,7 +7,7 @@ about the same on dilemmas that differ in everything (kidney: 9.0 against 8.6).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -24,6 +24,10 @@ class RecordAxes:
     design: Design
     axes: IntArray
     """As ``Design.axes``: of integer values x - z, the score along each axis is (x - z) @ axes."""
+
+    def over(self, differences: FloatArray) -> RecordAxes:
+        """Return the same axes over other dilemmas than the study's own."""
+        return replace(self, design=replace(self.design, differences=differences))
 
     @cached_property
     def scores(self) -> FloatArray:

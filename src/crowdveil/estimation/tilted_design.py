@@ -26,6 +26,7 @@ _SQUARE = 4.0
 _PRODUCT = 2.0
 _DILEMMAS = 15_000
 _ROUNDS = 40
+_REPEATS = 8
 _SETTLED = 1e-4
 _LONGEST_STEP = 1.0
 
@@ -43,6 +44,11 @@ def moments(along: FloatArray) -> FloatArray:
     return np.hstack([squares, products])
 
 
+def moment_variance(design: Design) -> float:
+    """Return the variance of a moment over a study's own dilemmas, in the mean of all moments."""
+    return float(moments(design.along[:_DILEMMAS]).var(axis=0).mean())
+
+
 @dataclass(frozen=True)
 class TiltedDesign:
     """Dilemmas such as a file's, and what is not known of their tilt."""
@@ -55,6 +61,8 @@ class TiltedDesign:
     """Covariance of lambda over the errors of what was told."""
     untold: FloatArray
     """Covariance of how far the prior may have drawn lambda toward zero."""
+    spread: FloatArray
+    """Covariance of lambda, given all that is known: of errors and of what is not told."""
 
 
 def tilted(design: Design, told: FloatArray, covariance: FloatArray) -> TiltedDesign:
@@ -79,18 +87,24 @@ def tilted(design: Design, told: FloatArray, covariance: FloatArray) -> TiltedDe
     told_of = fisher @ precision @ fisher
     prior = _prior(tilt)
     spread = np.linalg.inv(told_of + prior)
+    # Student's law is a normal law of unknown precision: given lambda and its variance v, that is 4 / (3 TILT^2 +
+    # lambda^2 + v) in the mean (mean field).
+    known = spread
+    for _ in range(_REPEATS):
+        known = np.linalg.inv(told_of + _prior(tilt, np.diag(known)))
     return TiltedDesign(
         design.differences[rows],
         every[rows],
         noise=np.asarray(spread @ told_of @ spread, np.float64),
         # At the top of its density Student's law is narrower than its variance.
         untold=np.asarray((_FREEDOM + 1) * spread @ prior @ spread, np.float64),
+        spread=np.asarray(known, np.float64),
     )
 
 
-def _prior(tilt: FloatArray) -> FloatArray:
-    """Return the precision of the normal law that Student's is like at a tilt."""
-    return np.diag((_FREEDOM + 1) / (_FREEDOM * TILT**2 + tilt**2))
+def _prior(tilt: FloatArray, variance: FloatArray | float = 0.0) -> FloatArray:
+    """Return the precision of the normal law that Student's is like at a tilt, or around it."""
+    return np.diag((_FREEDOM + 1) / (_FREEDOM * TILT**2 + tilt**2 + variance))
 
 
 def _weights(every: FloatArray, tilt: FloatArray) -> FloatArray:

@@ -14,9 +14,10 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.covariances import at_least
 from crowdveil.estimation.design import public_design
+from crowdveil.estimation.likely_preferences import likely_preferences
 from crowdveil.estimation.mean_scores import fit_mean_scores
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
-from crowdveil.estimation.tilted_design import TiltedDesign, moment_count, tilted
+from crowdveil.estimation.tilted_design import TiltedDesign, moment_count, moment_variance, tilted
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
 from crowdveil.privacy.mechanisms.reports import (
@@ -193,7 +194,9 @@ class ScoreRelease:
         sums = every.only(_CHOICES)
         means = _record_means(sums, felt.only(_CHOICES), settings, axes)
         dilemmas = None if settings.drawn else _dilemmas(every.only(_DILEMMAS), felt.only(_DILEMMAS), settings, axes)
-        fit = fit_mean_scores(axes, means.scores, means.noise + means.sampling, dilemmas)
+        answered = axes if dilemmas is None else axes.over(dilemmas.differences)
+        told = (answered, means.scores, means.noise + means.sampling, dilemmas)
+        fit, likely = fit_mean_scores(*told), likely_preferences(*told)
         noise = design.basis @ (fit.gain @ means.noise @ fit.gain.T + fit.tilt) @ design.basis.T
         facts: dict[str, Any] = {
             "coordinates_per_report": np.unique(sums.levels[:, 1]).tolist(),
@@ -203,13 +206,13 @@ class ScoreRelease:
         if settings.robust:
             facts["robust"] = settings.robust
         return Estimate(
-            design.basis @ fit.mean,
+            design.basis @ likely.mean,
             Spread(tuple(map(tuple, noise.tolist()))),
             facts,
             unknown_along(
                 design,
-                mean=fit.mean,
-                covariance=fit.covariance,
+                mean=likely.mean,
+                covariance=likely.covariance,
                 center=fit.center,
                 sampling=fit.gain @ means.sampling @ fit.gain.T,
                 doubt=fit.doubt,
@@ -268,7 +271,7 @@ def _dilemmas(sums: LevelSums, felt: LevelSums, settings: Settings, axes: Record
     columns = moment_count(axes.design.directions)
     if not len(sums.counts):
         return tilted(axes.design, np.zeros(columns), np.eye(columns) * _UNHEARD)
-    means = _record_means(sums, felt, settings, axes)
+    means = _record_means(sums, felt, settings, axes, moment_variance(axes.design))
     return tilted(axes.design, means.scores, means.noise + means.sampling)
 
 
@@ -284,7 +287,13 @@ class _RecordMeans:
     freedom: int
 
 
-def _record_means(sums: LevelSums, felt: LevelSums, settings: Settings, axes: RecordAxes) -> _RecordMeans:
+def _record_means(
+    sums: LevelSums,
+    felt: LevelSums,
+    settings: Settings,
+    axes: RecordAxes,
+    variance: float | None = None,
+) -> _RecordMeans:
     """Divide what was reported in each of k columns by the number of records that it is about.
 
     Every record counts the same: a voter of n records who reports m columns is heard in one with a probability that
@@ -293,7 +302,7 @@ def _record_means(sums: LevelSums, felt: LevelSums, settings: Settings, axes: Re
     The spread of the reports, as the mean feels them, has three causes: the noise, whose variance is known; voters who
     differ; and that along an axis only some voters are heard, which for a share f of them is the part 1 - f of what
     voters differ by. Where the reports are too few or too noisy to show that voters differ, they are taken to differ as
-    much as a model says.
+    much as a model says: in their choices, and in what they were asked by chance only, a record having this variance.
     """
     _, sizes, counts, micro = sums.levels.T
     usual = np.full(len(counts), round(float(sums.counts @ counts / sums.counts.sum())))
@@ -316,7 +325,8 @@ def _record_means(sums: LevelSums, felt: LevelSums, settings: Settings, axes: Re
         return np.diag(np.where(heard, carried, _UNHEARD))
 
     noise = of_each_report(cube_variance(2e6 / micro, 1.0, sizes.astype(np.float64)))
-    modelled = of_each_report(expected_square(axes, counts.astype(np.float64)))
+    records = counts.astype(np.float64)
+    modelled = of_each_report(expected_square(axes, records) if variance is None else records * variance)
     differing = at_least(spread - noise, modelled)
     share = float(sums.counts @ sizes / sums.counts.sum()) / k
     return _RecordMeans(scores, noise + (1 - share) * differing, share * differing, max(int(times.min()) - 1, 1))

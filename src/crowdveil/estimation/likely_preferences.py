@@ -1,0 +1,236 @@
+"""What the mean scores of records tell of a preference: the posterior, by importance sampling.
+
+Clipped scores grow ever less with a preference, so what noise leaves of it is skewed: its mean is up to twice as long
+as its most probable value, and a normal law around that one is far too short and too narrow. So preferences b are
+drawn, each with a disagreement tau of its own (``disagreement``), and count by their prior times how likely they make
+the scores.
+
+- The prior: along each axis b is N(0, s^2 / k) if margins have the size s, and s itself is not known: a crowd may be
+  faint or of one mind, and what was seen tells. The natural unit of margins is the scatter of one choice, which is 1 in
+  a probit. So s is taken to be half-normal with deviation 1 (four values, each as probable as the next): crowds in
+  which 55, 64, 73 or 82 % agree in a dilemma.
+- The likelihood: scores are normal around what the crowd of b and tau shows. Their errors are those of what was
+  reported, of the sample of dilemmas that the crowd is tried on, and of the dilemmas' tilt (``tilted_design``), which
+  moves what is shown in proportion to it. So all that is not known shrinks the preference as noise does, once.
+- What is drawn from: Student's laws around the most probable b of several crowds; then around the mean of what was
+  found, until enough draws count. All draws count together, each by the density of the whole mixture.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+
+import numpy as np
+from scipy.special import ndtr
+
+from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
+from crowdveil.estimation.pooled_probit import pooled_probit
+from crowdveil.estimation.record_axes import RecordAxes
+from crowdveil.estimation.tilted_design import TiltedDesign
+
+SIZES = tuple(NormalDist().inv_cdf((1 + quantile) / 2) for quantile in (1 / 8, 3 / 8, 5 / 8, 7 / 8))
+"""Sizes of margins: quantiles of a half-normal law."""
+_TAUS = (DISAGREEMENT, *OTHER_DISAGREEMENTS)
+_DILEMMAS = 2500
+"""On so many dilemmas draws are tried; what all show of a most probable b beyond what these do is added."""
+_EACH = 180
+"""Draws around each most probable b, and of each further law three times as many."""
+_ENOUGH = 300
+"""Effective draws: a mean is then known to a seventeenth of the posterior's deviation."""
+_LAWS = 6
+"""At most so many further laws."""
+_LEAST_FREEDOM = 6
+"""Student's laws have as many degrees of freedom as there are axes, and no fewer."""
+_WIDER = 3.0
+"""Laws are drawn from as if variances were larger by this over the number of axes."""
+_ROUNDS = 40
+_NEAR = 1e-2
+_LONGEST_STEP = 0.5
+_SEED = 20_261_117
+
+
+@dataclass(frozen=True)
+class LikelyPreferences:
+    """The posterior of the pooled probit along the axes."""
+
+    mean: FloatArray
+    covariance: FloatArray
+    effective: float
+    """As many draws, all counting the same, would tell as much."""
+
+
+def likely_preferences(
+    axes: RecordAxes, scores: FloatArray, covariance: FloatArray, dilemmas: TiltedDesign | None = None
+) -> LikelyPreferences:
+    """Weigh preferences by mean scores (in units of the clip) whose errors have this covariance.
+
+    ``axes`` are those of the dilemmas that were answered, such as ``dilemmas`` where the generator did not draw them.
+    """
+    k = len(scores)
+    model = _Model(axes, scores, covariance, dilemmas)
+    wider = 1 + _WIDER / k
+    laws = [_Law(top, wider * spread, _EACH) for top, spread in model.tops()]
+    drawn = np.concatenate([law.draws(number) for number, law in enumerate(laws)])
+    likely = model.log_posterior(drawn)
+    for left in reversed(range(_LAWS + 1)):
+        weights = _weights(likely - _log_density(laws, drawn))
+        effective = 1 / float(weights @ weights)
+        if effective >= _ENOUGH or not left:
+            break
+        mean = weights @ drawn
+        scatter = _scatter(weights, drawn - mean)
+        # Of few draws a scatter is too narrow: what is missing comes from the law that was least wrong before.
+        trust = min(1.0, effective / (10 * k))
+        laws.append(_Law(mean, wider * (trust * scatter + (1 - trust) * laws[-1].spread), 3 * _EACH))
+        drawn = np.concatenate([drawn, laws[-1].draws(len(laws) - 1)])
+        likely = np.concatenate([likely, model.log_posterior(drawn[len(likely) :])])
+    pooled = np.empty_like(drawn)
+    for tau, rows in _by_tau(len(drawn)):
+        middle = weights[rows] @ drawn[rows] / max(float(weights[rows].sum()), np.finfo(float).tiny)
+        at_middle, carried = pooled_probit(axes.design.along, middle, tau)
+        pooled[rows] = at_middle + (drawn[rows] - middle) @ carried.T
+    mean = weights @ pooled
+    return LikelyPreferences(mean, _scatter(weights, pooled - mean), effective)
+
+
+class _Model:
+    """What is seen, and how likely preferences make it."""
+
+    def __init__(
+        self, axes: RecordAxes, scores: FloatArray, covariance: FloatArray, dilemmas: TiltedDesign | None
+    ) -> None:
+        self._observed, self._reported = scores, covariance
+        self._axes = axes
+        along = axes.design.along
+        self._rows = slice(None, None, max(len(along) // _DILEMMAS, 1))
+        self._along, self._scores = along[self._rows], axes.scores[self._rows]
+        usual = self._seen(DISAGREEMENT)
+        self._slope = math.sqrt(2 / math.pi) * self._scores.T @ usual / len(usual)
+        k = len(scores)
+        # What each pair of a score and an axis shows of a small preference, in each dilemma.
+        shown = math.sqrt(2 / math.pi) * (self._scores[:, :, None] * usual[:, None, :]).reshape(len(usual), -1)
+        shown -= shown.mean(axis=0)
+        errors = shown.T @ shown / len(shown) / len(along)
+        if dilemmas is not None:
+            moved = shown.T @ dilemmas.moments[self._rows] / len(shown)
+            errors += moved @ dilemmas.spread @ moved.T
+        self._errors = errors.reshape(k, k, k, k).transpose(1, 3, 0, 2).reshape(k * k, k * k)
+        self._more = {tau: np.zeros(k) for tau in _TAUS}
+
+    def tops(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Return the most probable preference of several crowds, and the inverse of the curvature there.
+
+        They are those of each size of margins, and, as in loud polls the size is told but not how much voters differ,
+        those of each other disagreement.
+        """
+        common, _ = self._top(SIZES[-1], DISAGREEMENT, np.zeros(len(self._observed)))
+        along, scores = self._axes.design.along, self._axes.scores
+        for tau in _TAUS:
+            exact = scores.T @ (2 * ndtr(along * reach(along, tau)[:, None] @ common) - 1) / len(along)
+            self._more[tau] = exact - self._shown(common[None], tau)[0]
+        crowds = [(size, DISAGREEMENT) for size in SIZES] + [(SIZES[-1], tau) for tau in OTHER_DISAGREEMENTS]
+        return [self._top(size, tau, common) for size, tau in crowds]
+
+    def _top(self, size: float, tau: float, common: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the most probable preference, by Gauss-Newton, and the inverse of the curvature there."""
+        k = len(common)
+        seen, prior = self._seen(tau), np.eye(k) * k / size**2
+        for _ in range(_ROUNDS):
+            margins = seen @ common
+            shown = self._scores.T @ (2 * ndtr(margins) - 1) / len(margins) + self._more[tau]
+            slopes = np.exp(-0.5 * margins**2) * math.sqrt(2 / math.pi)
+            slope = (self._scores * slopes[:, None]).T @ seen / len(margins)
+            told = slope.T @ np.linalg.inv(self._covariances(shown[None])[0])
+            curvature = told @ slope + prior
+            step = np.linalg.solve(curvature, told @ (self._observed - shown) - prior @ common)
+            common = common + step / max(1.0, float(np.abs(step).max()) / _LONGEST_STEP)
+            if np.abs(step).max() <= _NEAR:
+                break
+        return common, np.asarray(np.linalg.inv(curvature), np.float64)
+
+    def log_posterior(self, drawn: FloatArray) -> FloatArray:
+        """Return the logarithm of prior times likelihood of each preference (rows)."""
+        k = drawn.shape[1]
+        result = np.empty(len(drawn))
+        lengths = np.square(drawn).sum(axis=1)
+        prior = np.logaddexp.reduce([-0.5 * lengths * k / size**2 - k * math.log(size) for size in SIZES], axis=0)
+        for tau, rows in _by_tau(len(drawn)):
+            shown = self._shown(drawn[rows], tau)
+            lower = np.linalg.cholesky(self._covariances(shown))
+            miss = np.linalg.solve(lower, (self._observed - shown)[:, :, None])[:, :, 0]
+            volume = np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+            result[rows] = prior[rows] - 0.5 * np.square(miss).sum(axis=1) - volume
+        return result
+
+    def _seen(self, tau: float) -> FloatArray:
+        return np.asarray(self._along * reach(self._along, tau)[:, None], np.float64)
+
+    def _shown(self, drawn: FloatArray, tau: float) -> FloatArray:
+        """Return the mean scores of crowds (rows)."""
+        leaning = 2 * ndtr(drawn @ self._seen(tau).T) - 1
+        return np.asarray(leaning @ self._scores / len(self._scores) + self._more[tau], np.float64)
+
+    def _covariances(self, shown: FloatArray) -> FloatArray:
+        """Return the covariance of the scores' errors for crowds that show these means.
+
+        A tilt, or another sample, moves what is shown as it would move what the small preference shows that, without
+        an end to growing, would show the same.
+        """
+        k = shown.shape[1]
+        small = shown @ np.linalg.inv(self._slope).T
+        squares = (small[:, :, None] * small[:, None, :]).reshape(len(small), -1)
+        return self._reported + np.asarray(squares @ self._errors, np.float64).reshape(-1, k, k)
+
+
+@dataclass(frozen=True)
+class _Law:
+    """Student's law, and how many are drawn from it."""
+
+    center: FloatArray
+    spread: FloatArray
+    count: int
+
+    def draws(self, number: int) -> FloatArray:
+        """Draw from it, the same for the same number."""
+        return self.center + _student(self.count, len(self.center), number) @ np.linalg.cholesky(self.spread).T
+
+    def log_density(self, at: FloatArray) -> FloatArray:
+        """Return the logarithm of the density, but for a constant."""
+        lower = np.linalg.cholesky(self.spread)
+        away = np.square(np.linalg.solve(lower, (at - self.center).T)).sum(axis=0)
+        freedom = max(len(self.center), _LEAST_FREEDOM)
+        raised = (freedom + len(self.center)) / 2
+        return np.asarray(-np.log(np.diag(lower)).sum() - raised * np.log1p(away / freedom), np.float64)
+
+
+def _log_density(laws: list[_Law], at: FloatArray) -> FloatArray:
+    """Return the logarithm of the density of all laws together, by how many were drawn from each."""
+    return np.asarray(np.logaddexp.reduce([law.log_density(at) + math.log(law.count) for law in laws]), np.float64)
+
+
+def _weights(logs: FloatArray) -> FloatArray:
+    weights = np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
+def _scatter(weights: FloatArray, gaps: FloatArray) -> FloatArray:
+    return np.asarray((gaps * weights[:, None]).T @ gaps, np.float64)
+
+
+def _by_tau(count: int) -> list[tuple[float, IntArray]]:
+    """Return which of the draws have each disagreement: one as many as the next."""
+    return [(tau, np.arange(place, count, len(_TAUS))) for place, tau in enumerate(_TAUS)]
+
+
+@lru_cache(maxsize=64)
+def _student(count: int, dimension: int, number: int) -> FloatArray:
+    """Draw vectors of Student's law, and their opposites."""
+    rng = np.random.default_rng([_SEED, number])
+    half = rng.standard_normal((count // 2, dimension))
+    freedom = max(dimension, _LEAST_FREEDOM)
+    lengths = np.sqrt(rng.chisquare(freedom, count // 2) / freedom)[:, None]
+    return np.asarray(np.concatenate([half / lengths, -half / lengths]), np.float64)
