@@ -60,7 +60,7 @@ class Pair:
         """So many voters send their reports to the relay; return their tokens."""
         tokens = [new_token() for _ in range(number)]
         rows = [SealedRow(self.name, report_id(t), s) for t, s in zip(tokens, self.sealed(number), strict=True)]
-        assert self.relay.put(rows, self.courier.today()) == [Status.STORED] * number
+        assert self.relay.put(rows, self.courier.today) == [Status.STORED] * number
         return tokens
 
     def stored(self) -> list[dict[str, Any]]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +26,9 @@ from crowdveil.protocol.relay import (
     Batch,
     KeyConfiguration,
 )
-from crowdveil.protocol.submission import new_token, report_id
+from crowdveil.protocol.submission import Status, new_token, report_id
 from crowdveil.relay import schema
-from crowdveil.relay.store import due
+from crowdveil.relay.store import SealedRow, _lock, due
 from crowdveil.service.store import schema as host_schema
 from crowdveil.study.plain_data import canonical_json
 
@@ -226,6 +229,24 @@ def test_who_may_take_part_is_the_relays_to_check(start: Start) -> None:
     pair.host.polls.close(pair.name)
     pair.courier.round()
     assert pair.send(sealed[3], tokens[3]).json()["error"]["reason"] == "closed"
+
+
+def test_a_report_that_waits_past_midnight_of_the_last_day_is_refused_and_not_left_behind(start: Start) -> None:
+    """It comes on the last day, and the last batch is drawn before it gets its turn."""
+    pair = start(batch=2, closes_on="2126-03-01")
+    clock = [date(2126, 3, 1)]
+    first, second, late = [SealedRow(pair.name, report_id(new_token()), sealed) for sealed in pair.sealed(3)]
+    assert pair.relay.put([first, second], lambda: clock[0]) == [Status.STORED] * 2
+    with ThreadPoolExecutor(1) as pool, ExitStack() as turn:
+        _lock(turn.enter_context(pair.relay.database.writing()), pair.name)
+        sent = pool.submit(pair.relay.put, [late], lambda: clock[0])
+        clock[0] = date(2126, 3, 2)
+        turn.close()
+        last = pair.relay.next_batch(pair.name, clock[0])
+        assert sent.result(60) == [Reason.CLOSED]
+    assert last is not None
+    assert len(last.sealed) == 2
+    assert pair.relay.waiting(pair.name) == 0
 
 
 @SQLITE

@@ -100,7 +100,7 @@ class Relay:
         return datetime.now(UTC).date()
 
     def _put(self, rows: Sequence[SealedRow], _: Refusals) -> list[Outcome]:
-        return self.store.put(rows, self.today())
+        return self.store.put(rows, self.today)
 
     async def hand_over_for_ever(self) -> None:
         """Send the courier round after round. A round that fails is logged, and the next one takes it up."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -208,11 +208,12 @@ class RelayStore:
 
     # --- Voters
 
-    def put(self, rows: Sequence[SealedRow], today: date) -> list[Outcome]:
+    def put(self, rows: Sequence[SealedRow], today: Callable[[], date]) -> list[Outcome]:
         """Store many voters' sealed reports in one transaction; return what became of each, in order.
 
         When this returns, what it says is durable. The same bytes twice are stored once; of two different ones for the
-        same token, the first is stored and the other refused.
+        same token, the first is stored and the other refused. The day is asked for when nobody else writes: what is
+        stored on the last day is there before the last batch is drawn.
         """
         outcomes: dict[int, Outcome] = {}
         with self.database.writing() as connection:
@@ -305,9 +306,11 @@ def open_relay_store(address: str) -> Iterator[RelayStore]:
         yield RelayStore(database)
 
 
-def _put(connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], today: date) -> list[Outcome]:
+def _put(
+    connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], today: Callable[[], date]
+) -> list[Outcome]:
     """Store what may be stored of one poll, inside a transaction that locks it."""
-    locked = _lock(connection, poll.name)
+    locked, day = _lock(connection, poll.name), today()
     among = {"poll_id": poll.name, "ids": [row.id for row in rows]}
     stored = {row.id: bytes(row.body) for row in connection.execute(_STORED, among)}
     spent = {row.id: row.withdrawn for row in connection.execute(_SPENT, among)}
@@ -315,7 +318,7 @@ def _put(connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], t
     outcomes: list[Outcome] = []
     new: list[SealedRow] = []
     for row in rows:
-        state = poll.opening.state(today, locked.closed, locked.participants + len(new))
+        state = poll.opening.state(day, locked.closed, locked.participants + len(new))
         if row.id in stored:
             outcomes.append(Status.ALREADY_STORED if stored[row.id] == row.body else Reason.DIFFERENT_REPORT)
         elif row.id in spent:

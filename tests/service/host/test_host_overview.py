@@ -29,6 +29,7 @@ def test_those_who_open_start_and_finish_are_counted(hosted):
     page = hosted.get("/host/polls/untrusted").text
     for said in ("3 opened the page", "2 started the dilemmas", "1 sent a report"):
         assert said in page
+    assert page.count("1 stopped before") == 2
 
 
 def test_nothing_is_counted_in_a_poll_with_a_relay(hosted):
@@ -38,7 +39,7 @@ def test_nothing_is_counted_in_a_poll_with_a_relay(hosted):
     hosted.get("/p/relayed/")
     hosted.get("/api/polls/relayed/session")
     assert hosted.store.steps.reached("relayed", hosted.service.today()) == {}
-    assert "How far they come" not in hosted.get("/host/polls/relayed").text
+    assert "How far voters get" not in hosted.get("/host/polls/relayed").text
 
 
 def test_the_overview_shows_what_the_crowd_prefers(hosted):

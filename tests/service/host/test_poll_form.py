@@ -18,8 +18,10 @@ PARKING = {
     "own_dilemmas": "12",
     "f0_label": "minutes of waiting",
     "f0_values": "0, 10, 30",
+    "f0_icon": "clock",
     "f1_label": "vehicle",
     "f1_values": "car, van, motor bike",
+    "f1_icon": "🚗",
     "paradigm": "vlcp",
     "budget": "2",
     "destroy_on": "2027-01-31",
@@ -100,6 +102,7 @@ def test_a_form_says_what_a_file_says():
     waiting, *vehicles = poll.study.features
     assert (waiting.low, waiting.high, waiting.unit, waiting.levels) == (0, 30, 10, (0, 10, 30))
     assert [feature.name for feature in vehicles] == ["vehicle-car", "vehicle-van", "vehicle-motor-bike"]
+    assert [waiting.icon, *(feature.icon for feature in vehicles)] == ["clock", "🚗", "🚗", "🚗"]
     assert poll.name == "who-gets-the-last-parking-space"
     assert (str(poll.budget), poll.quota, str(poll.destroy_on)) == ("2", 50, "2027-01-31")
     assert dict(poll.consent) == {"en": "Run by us.", "ar": "نحن"}

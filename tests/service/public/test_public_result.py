@@ -44,7 +44,7 @@ def test_the_clearest_respect_comes_first_and_an_open_one_is_called_open(site):
     assert distances == sorted(distances, reverse=True)
     for respect in known:
         assert respect.low <= respect.at <= respect.high
-        assert respect.sentence.startswith("Left open") is not respect.clear
+        assert respect.sentence.startswith("Too close to call") is not respect.clear
 
 
 def test_a_paper_s_society_is_told_by_values_and_not_by_shares_of_people(site):

@@ -21,6 +21,7 @@ from crowdveil.service.host.study_form import MOST_FEATURES, OWN_STUDY, Fields, 
 from crowdveil.service.poll import HostedPoll, default_poll, poll_as_dict, poll_from_dict
 from crowdveil.study.bundled import BUNDLED, load_study
 from crowdveil.study.drawing import draw_session
+from crowdveil.study.features import ICONS
 from crowdveil.study.study import Study
 from crowdveil.study.translations import INTERFACE_LANGUAGES
 from crowdveil.study.translations import words as study_words
@@ -139,6 +140,7 @@ def _form(request: HostRequest, fields: Fields, wrong: str | None = None, code: 
             for place, words in PLACES.items()
         ],
         rows={"features": range(MOST_FEATURES), "levels": range(MOST_LEVELS), "questions": range(MOST_QUESTIONS)},
+        pictures=ICONS,
         kinds=KINDS,
         relay={"delta": DEFAULT_DELTA, "honest": DEFAULT_HONEST, "batch": SMALLEST_BATCH},
         languages=[(language, language_name(language)) for language in INTERFACE_LANGUAGES[1:]],
@@ -158,6 +160,7 @@ def _checked(request: HostRequest, poll: HostedPoll) -> Response:
         dilemmas=_dilemmas(poll.study),
         promise=(paradigm_title(poll.paradigm), mechanism_words(poll.mechanism)),
         questions=[_shown(question) for question in poll.questions],
+        english=study_words(poll.study, "en", poll.translations),
         words=[study_words(poll.study, said.language, poll.translations) for said in poll.translations],
     )
 

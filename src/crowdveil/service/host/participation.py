@@ -113,6 +113,8 @@ class FunnelStep:
     people: int
     share: float
     """Of those who opened the page, or of whoever is most."""
+    stopped: int
+    """Those who got to the step before and not to this one."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,11 @@ def _funnel(request: HostRequest, status: PollStatus) -> tuple[FunnelStep, ...]:
         "sent their answers" if not status.poll.distributed else "sent a report": status.participants,
     }
     most = max(*counted.values(), 1)
-    return tuple(FunnelStep(words, people, people / most) for words, people in counted.items())
+    before = [0, *counted.values()]
+    return tuple(
+        FunnelStep(words, people, people / most, max(0, earlier - people))
+        for (words, people), earlier in zip(counted.items(), before, strict=False)
+    )
 
 
 def state_words(request: HostRequest, status: PollStatus) -> str:

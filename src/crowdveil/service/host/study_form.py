@@ -117,12 +117,16 @@ def form_of_study(study: Any) -> Fields:
     for k, feature in enumerate(numbers):
         fields[f"f{k}_label"] = feature.get("label", "")
         fields[f"f{k}_values"] = ", ".join(f"{value:g}" for value in feature.get("levels", []))
+        fields[f"f{k}_icon"] = feature.get("icon", "")
     said = {one["name"]: one.get("words", {}).get("1", "") for one in study.get("features", [])}
+    pictures = {one["name"]: one.get("icon", "") for one in study.get("features", [])}
     for k, category in enumerate(categories, len(numbers)):
         words = category.get("words", {})
         named = [(level, said.get(f"{category['name']}-{level}")) for level in category["levels"]]
         fields[f"f{k}_label"] = category["label"]
         fields[f"f{k}_values"] = ", ".join(words.get(level) or spoken or level for level, spoken in named)
+        first = pictures.get(f"{category['name']}-{category['levels'][0]}", "")
+        fields[f"f{k}_icon"] = category.get("icon", first)
     return fields
 
 
@@ -135,11 +139,12 @@ def _feature(given: Mapping[str, str], k: int) -> dict[str, Any]:
             f"fact {k + 1} needs a name and two or more different values, with commas between them: "
             f"got {label or 'no name'!r} with {', '.join(values) or 'no values'}"
         )
+    picture = {"icon": given[f"f{k}_icon"]} if given.get(f"f{k}_icon") else {}
     try:
         numbers = sorted({float(value) for value in values})
     except ValueError:
         words = {slug(value): value for value in values}
-        return {"name": slug(label), "label": label, "levels": list(words), "words": words}
+        return {"name": slug(label), "label": label, "levels": list(words), "words": words, **picture}
     unit = min(right - left for left, right in itertools.pairwise(numbers))
     return {
         "name": slug(label).replace("-", "_"),
@@ -148,6 +153,7 @@ def _feature(given: Mapping[str, str], k: int) -> dict[str, Any]:
         "high": numbers[-1],
         "unit": unit,
         "levels": numbers,
+        **picture,
     }
 
 
