@@ -7,7 +7,7 @@ from crowdveil.ballots.file import read_ballots as read_ballots
 from crowdveil.ballots.file import write_ballots as write_ballots
 from crowdveil.client.client import Client as Client
 from crowdveil.decision import Decision as Decision
-from crowdveil.decision import Ranked as Ranked
+from crowdveil.decision import RankedAlternative as RankedAlternative
 from crowdveil.decision import decide as decide
 from crowdveil.effect_release import Effects as Effects
 from crowdveil.effect_release import EffectsRelease as EffectsRelease

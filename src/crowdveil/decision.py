@@ -30,7 +30,7 @@ Alternatives: TypeAlias = Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedAlternative:
     """One alternative, its place in the ranking decided by its score beta . x."""
 
     name: str
@@ -47,7 +47,7 @@ class Decision:
     the people whom the crowd was drawn from.
     """
 
-    ranking: tuple[Ranked, ...]
+    ranking: tuple[RankedAlternative, ...]
     probability: float | None
     """For two alternatives: the share of voters who choose the first-ranked, given all that is not known."""
     certainty: float
@@ -203,10 +203,13 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
     )
 
 
-def _ranking(release: Release, dilemma: Dilemma, order: Sequence[int], scores: FloatArray) -> tuple[Ranked, ...]:
+def _ranking(
+    release: Release, dilemma: Dilemma, order: Sequence[int], scores: FloatArray
+) -> tuple[RankedAlternative, ...]:
     ranked = [dilemma.alternatives[i] for i in order]
     return tuple(
-        Ranked(one.name, float(scores[i]), release.study.describe(one)) for i, one in zip(order, ranked, strict=True)
+        RankedAlternative(one.name, float(scores[i]), release.study.describe(one))
+        for i, one in zip(order, ranked, strict=True)
     )
 
 
@@ -249,7 +252,8 @@ def three_shares(release: Release, difference: FloatArray) -> tuple[float, float
 
 def _third_certainties(release: Release, difference: FloatArray, *, coin: bool) -> tuple[float, float]:
     """Return how sure the commonest of three answers is, of the crowd and of the people whom it was drawn from."""
-    third, unknown = release.indifference, release.unknown
+    third = release.indifference
+    unknown = release.unknown
     assert third is not None
     assert unknown is not None
     if _too_few(unknown):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdveil.decision import Decision, Ranked, decide
+from crowdveil.decision import Decision, RankedAlternative, decide
 from crowdveil.pages.figures import MOST_ROWS
 from crowdveil.pages.release_page import CONTENT_SECURITY_POLICY, release_page
 from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, Spread
@@ -221,7 +221,7 @@ def test_comparison_shows_all_releases_side_by_side(page_of_four: str) -> None:
 
 def test_decision_is_told_with_its_certainty(make_release: MakeRelease) -> None:
     release = make_release()
-    ranking = (Ranked("left", 0.5, "one girl"), Ranked("right", 0.1, "two dogs"))
+    ranking = (RankedAlternative("left", 0.5, "one girl"), RankedAlternative("right", 0.1, "two dogs"))
     sure = Decision(ranking, 0.66, 0.9512, 0.9234, 0.9, "the margin is wide", 1.0, "vlcp")
     unsure, certain = replace(sure, certainty=0.7), replace(sure, certainty=0.99999)
     words = Page(release_page([release], decisions=[sure])).words
@@ -303,7 +303,14 @@ def test_nothing_from_a_file_becomes_markup(make_release: MakeRelease) -> None:
         ledger={ATTACK: ATTACK},
     )
     decision = Decision(
-        (Ranked(ATTACK, 1.0, ATTACK), Ranked(f"{ATTACK}2", 0.0, ATTACK)), 0.8, 0.99, 0.9, 0.9, ATTACK, 1.0, "vlcp"
+        (RankedAlternative(ATTACK, 1.0, ATTACK), RankedAlternative(f"{ATTACK}2", 0.0, ATTACK)),
+        0.8,
+        0.99,
+        0.9,
+        0.9,
+        ATTACK,
+        1.0,
+        "vlcp",
     )
     harmless = make_release(study=load_study("kidney"))
     for number in (1, 2):

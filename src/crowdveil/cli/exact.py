@@ -132,7 +132,9 @@ def _print_weightings(labels: Sequence[str], voters: CrowdPreference, choices: C
         if not (voters.known[k] and choices.known[k]):
             table.add(label, *["not known"] * 2, "", "")
             continue
-        one, other, error = voters.coordinates[k], choices.coordinates[k], voters.standard_errors[k]
+        one = voters.coordinates[k]
+        other = choices.coordinates[k]
+        error = voters.standard_errors[k]
         sampling = f"{error:.3f}" if math.isfinite(error) else ""
         table.add(label, f"{one:+.3f}", f"{other:+.3f}", f"{other - one:+.3f}", sampling)
     table.print()

@@ -66,7 +66,8 @@ Ask = Callable[[Question, Event], str]
 
 def questions(study: Study, dilemmas: int, seed: int) -> Iterator[Question]:
     """Draw so many dilemmas and put each in words twice, the second time with the sides turned."""
-    drawn, session = 0, 0
+    drawn = 0
+    session = 0
     while drawn < dilemmas:
         for dilemma in draw_session(study, np.random.default_rng([seed, session]))[: dilemmas - drawn]:
             for turned in (False, True):

@@ -267,7 +267,8 @@ class Comparison:
 
 def compare(order: Order, watch: Watch) -> Comparison:
     """Measure every contender on the same crowds."""
-    study, voters = order.population.study, order.population.voters
+    study = order.population.study
+    voters = order.population.voters
     if order.epsilons:
         levels = dict.fromkeys((*order.epsilons, *(CURVE if order.whole_curves else ())))
         everybody = [Epsilons.same(epsilon, voters) for epsilon in levels]

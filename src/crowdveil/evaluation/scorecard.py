@@ -241,7 +241,9 @@ def _third_answer(
     release: Release, exact: CrowdPreference, threshold: ExactThreshold, ballots: BallotSource
 ) -> ThirdAnswer:
     """Judge the three shares by all choices."""
-    dilemmas, choices, weights = [], [], []
+    dilemmas = []
+    choices = []
+    weights = []
     for batch in ballots.batches():
         dilemmas.append(batch.dilemmas.astype(np.float64))
         choices.append(np.asarray(batch.choices))
@@ -294,7 +296,11 @@ def _forecasts(
     release: Release, exact: CrowdPreference, ballots: BallotSource, tau: float | None
 ) -> tuple[Forecasts, Forecasts, BoolArray]:
     """Return what the release and the exact preference state for every decided choice, and which factors differ."""
-    stated, limit, choices, voters, differs = [], [], [], [], []
+    stated = []
+    limit = []
+    choices = []
+    voters = []
+    differs = []
     before = 0
     for batch in ballots.batches():
         decided = batch.decided()

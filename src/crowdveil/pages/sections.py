@@ -69,7 +69,8 @@ def sections(view: ReleaseView, level: int) -> str:
 
 def picture_section(view: ReleaseView, level: int) -> str:
     """Show the society's parameter: what stands out, a picture, and a table with the same numbers."""
-    all_readings, places = view.readings, view.places
+    all_readings = view.readings
+    places = view.places
     findings = finding_sentences(all_readings, places)
     title = f"What the crowd prefers: {len(all_readings)} features with {ERROR_BAR:.0%} error bars"
     plots = "\n".join(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crowdveil.decision import Decision, Ranked
+from crowdveil.decision import Decision, RankedAlternative
 from crowdveil.errors import CrowdveilError
 from crowdveil.releases import Release
 from crowdveil.study.study import COIN, LONGEST_NAME, Dilemma, Study
@@ -71,7 +71,7 @@ def read_decision(data: Mapping[str, Any]) -> RemoteDecision:
     """Read what ``write_decision`` wrote."""
     guarantee = data["guarantee"]
     return RemoteDecision(
-        ranking=tuple(Ranked(r["name"], r["score"], r["description"]) for r in data["ranking"]),
+        ranking=tuple(RankedAlternative(r["name"], r["score"], r["description"]) for r in data["ranking"]),
         probability=data["probability"],
         certainty=data["certainty"],
         population_certainty=data["population_certainty"],

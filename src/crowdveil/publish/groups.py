@@ -114,7 +114,8 @@ def preference_differences(releases: Mapping[str, Release]) -> tuple[GroupDiffer
     Errors of different people's releases are independent: they add up by their squares. Which differences are told from
     noise and chance is judged of all together.
     """
-    found, p_values = [], []
+    found = []
+    p_values = []
     for one, other in combinations(releases, 2):
         for k, factor in enumerate(releases[one].study.factors):
             ends = [releases[label].factor_intervals[k] for label in (one, other)]
@@ -195,7 +196,8 @@ class GroupsPreview:
     @property
     def expected_error_bar(self) -> float:
         """The most by which the noise would move a coordinate of a group, if all are of the same size (95 %)."""
-        voters, epsilon = self.guarantee.voters, self.guarantee.epsilon
+        voters = self.guarantee.voters
+        epsilon = self.guarantee.epsilon
         noise = self.mechanism.expected_noise(self.settings, voters, epsilon)
         return float(np.max(noise.half_widths(ERROR_BAR)))
 

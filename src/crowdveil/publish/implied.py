@@ -40,7 +40,8 @@ def implied_effects(release: Release) -> Effects:
     found = []
     for k, (factor, contrast) in enumerate(zip(release.study.factors, named, strict=True)):
         shown = signs[:, k] != 0
-        kept, sides = dilemmas[shown], signs[shown, k]
+        kept = dilemmas[shown]
+        sides = signs[shown, k]
         estimate = float((sides * preferred(release, kept)).mean()) if shown.any() else 0.0
         reach = mean_reach(release, kept, sides) if shown.any() else 2.0
         low = max(estimate - reach, -1.0)

@@ -167,7 +167,8 @@ class _NoisyEstimate:
 
 def _measure(source: BallotSource, preview: Preview, seed: int | None) -> Callable[[], _NoisyEstimate]:
     """Do what needs no noise; return the rest, which does. Without a seed, the noise is exact."""
-    settings, loss = preview.settings, preview.loss
+    settings = preview.settings
+    loss = preview.loss
     seeded = None if seed is None else FloatNoiseForExperiments(seed)
     if preview.mechanism in CENTRAL:
         # OpenDP is the reference; the bulk sampler draws from the same law a thousand times faster.

@@ -84,7 +84,8 @@ def import_table(
     """
     check_writable(Path(out))
     result = load_table(path, mapping, about)
-    report, ballots = result.report, result.ballots
+    report = result.report
+    ballots = result.ballots
     if refused is not None:
         write_refused(refused, result)
     if ballots.voters:

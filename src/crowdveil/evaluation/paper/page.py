@@ -117,7 +117,8 @@ def _plural(verdict: Verdict, count: int) -> str:
 
 
 def _claim(claim: Claim) -> str:
-    kind, mark = _KINDS[claim.verdict], _MARKS[claim.verdict]
+    kind = _KINDS[claim.verdict]
+    mark = _MARKS[claim.verdict]
     parts = "".join(map(_part, claim.parts))
     return (
         f'<tr id="claim-{text(claim.name)}"><td>{text(claim.section)}</td><td>{text(claim.quote)}</td>'

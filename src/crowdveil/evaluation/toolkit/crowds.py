@@ -111,7 +111,8 @@ class Synthetic:
 
     def draw(self, voters: int, crowds: range) -> Crowds:
         """Draw crowds, and for each of them fresh test pairs."""
-        drawn, pairs = [], []
+        drawn = []
+        pairs = []
         for crowd in crowds:
             rng = generator(self.name, f"N={voters}", f"crowd {crowd}")
             drawn.append(synthetic_crowd(voters, self.records, self.features, rng))
@@ -161,7 +162,8 @@ class MoralMachine:
         expected = sides(records, truth[None])
 
         def judge(learned: FloatArray, own: FloatArray) -> Mapping[str, FloatArray]:
-            agreement, predicted = [], []
+            agreement = []
+            predicted = []
             for crowd, parameters in zip(members, learned, strict=True):
                 held_out = differs & ~np.isin(asked, crowd)
                 chosen = sides(records[held_out], parameters)

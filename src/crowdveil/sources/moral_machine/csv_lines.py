@@ -226,7 +226,8 @@ def count_rows(block: ByteArray, size: int, columns: int) -> int:
 def find_rows(block: ByteArray, size: int, columns: int, wanted: IntArray) -> IntArray:
     """Return the wanted rows, which are in order and numbered from 0: row, from which byte, to which."""
     rows = np.empty((len(wanted), 3), np.int64)
-    row, found = 0, 0
+    row = 0
+    found = 0
     at: Word = np.int64(0)
     while at < size and found < len(wanted):
         if block[at] == _NEWLINE or block[at] == _RETURN:

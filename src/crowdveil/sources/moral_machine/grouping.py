@@ -135,7 +135,10 @@ def _group(
     entries: WordArray, order: IntArray, dilemmas: SmallIntArray, choices: SmallIntArray, kinds: CodeArray,
     offsets: IntArray, voters: IntArray, refused: IntArray,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    pairs, present, equal, start = 0, 0, 0, 0
+    pairs = 0
+    present = 0
+    equal = 0
+    start = 0
     refusals: Word = np.int64(0)  # of a type: a literal zero would have what takes it compiled twice
     while start < len(order):
         first = entries[order[start]]
@@ -326,7 +329,9 @@ def _summary(claims: WordArray) -> WordArray:
 @compiled
 def _keep(claims: WordArray) -> IntArray:
     kept = np.empty(len(claims), np.int64)
-    end, voters, of_voter = 0, 0, 0
+    end = 0
+    voters = 0
+    of_voter = 0
     for i in range(len(claims)):
         if i == 0 or not _claim_same_dilemma(claims[i], claims[i - 1]):
             voters, of_voter = 1, 1
