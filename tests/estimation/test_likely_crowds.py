@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from crowdveil.estimation.clipped_ballots import ClippedBallots
 from crowdveil.estimation.likely_crowds import likely_crowds
@@ -28,10 +29,13 @@ def normal_posterior(center, variance):
 
 
 class Straight:
-    """Ballots in which a crowd shows half of its preference, however long they are and however voters differ."""
+    """Ballots in which a crowd shows half of its preference, however long they are and however voters differ.
 
-    dilemmas = np.random.default_rng(1).normal(0.0, 0.01, (500, 3))
-    """So short that the pooled probit is the preference itself."""
+    Of voters of one mind the pooled probit is the preference itself.
+    """
+
+    def __init__(self, axes, length):
+        self.dilemmas = np.random.default_rng(1).normal(0.0, length, (500, axes))
 
     def shown_by(self, crowds, told, tau):
         return crowds / 2
@@ -39,11 +43,54 @@ class Straight:
 
 def test_crowds_that_show_a_part_of_their_preference_have_the_normal_posterior():
     seen, variance = np.array([0.4, -0.2, 0.0]), 0.09
-    found = likely_crowds(Straight(), [(0.4, 0.5), (0.6, 0.5)], [0.0], seen, np.full(3, variance))
+    found = likely_crowds(Straight(3, 0.01), [(0.4, 0.5), (0.6, 0.5)], [0.0], seen, np.full(3, variance))
     mean, variances = normal_posterior(2 * seen, 4 * variance)
     assert found.effective > 100
     assert found.mean == pytest.approx(mean, abs=0.05)
     assert np.diag(found.covariance) == pytest.approx(variances, rel=0.2)
+
+
+def mixed_probabilities(dilemmas, center, variance):
+    """What the normal posteriors under each deviation state of dilemmas, weighted by how probable these are."""
+    logs, stated = [], []
+    for d in margin_deviations(len(center)):
+        logs.append(-0.5 * (len(center) * math.log(variance + d**2) + center @ center / (variance + d**2)))
+        kept = d**2 / (variance + d**2)
+        spread = 1 + kept * variance * np.square(dilemmas).sum(axis=1)
+        stated.append(ndtr(kept * (dilemmas @ center) / np.sqrt(spread)))
+    weights = np.exp(np.array(logs) - max(logs))
+    return weights @ np.array(stated) / weights.sum()
+
+
+def stated_by(found, dilemmas):
+    spread = 1 + ((dilemmas @ found.covariance) * dilemmas).sum(axis=1)
+    return ndtr(dilemmas @ found.mean / np.sqrt(spread))
+
+
+@pytest.mark.parametrize(("seen", "variance"), [([0.9, -0.5, 0.2], 0.04), ([0.5, 0.2, 0.0], 0.25)])
+def test_the_mean_and_the_covariance_state_what_all_crowds_state(seen, variance):
+    """Where the size may be off by factors, the moments themselves would state up to 3 % less."""
+    ballots = Straight(3, 1.0)
+    found = likely_crowds(ballots, [(1.0, 1.0)], [0.0], np.array(seen), np.full(3, variance))
+    exact = mixed_probabilities(ballots.dilemmas, 2 * np.array(seen), 4 * variance)
+    assert stated_by(found, ballots.dilemmas) == pytest.approx(exact, abs=0.02)
+    assert np.abs(stated_by(found, ballots.dilemmas) - exact).mean() < 0.004
+
+
+def test_of_faint_crowds_probabilities_are_not_told_too_surely():
+    """Crowds of which 61 % agree in a dilemma, nine axes, and noise of twice the preference along each.
+
+    Taken to have margins of at least 0.5, such crowds are told to agree by 5 % more than they do.
+    """
+    rng, ballots, gaps = np.random.default_rng(5), Straight(9, 1.0), []
+    for _ in range(30):
+        preference = rng.normal(size=9)
+        preference *= 0.44 / np.linalg.norm(preference)
+        seen = preference / 2 + rng.normal(0.0, 0.16, 9)
+        stated = stated_by(likely_crowds(ballots, [(1.0, 1.0)], [0.0], seen, np.full(9, 0.16**2)), ballots.dilemmas)
+        agree = ndtr(ballots.dilemmas @ preference)
+        gaps.append((np.maximum(stated, 1 - stated) - np.where(stated > 0.5, agree, 1 - agree)).mean())
+    assert np.mean(gaps) < 0.02
 
 
 def test_where_ballots_say_only_on_which_side_a_voter_is_the_prior_says_how_far():

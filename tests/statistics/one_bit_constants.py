@@ -1,23 +1,32 @@
 """What one-bit reports would tell with other clips and shares, over bundled studies: nothing here comes from voters.
 
-python tests/statistics/one_bit_constants.py        two tables
+python tests/statistics/one_bit_constants.py            two tables
+python tests/statistics/one_bit_constants.py errors     a third
 
 The first: the variance of the preference for a given variance of the clipped means, in terms of the best clip, for
 ballots of several lengths. The clip is given in deviations of a whole ballot's mean score; one-bit takes a half. The
 second: how far the size of a preference is off, and its direction, for shares of reports about lengths; crowds of 1,500
-voters at epsilon 1.
+voters at epsilon 1. The third: by how much more than is told of voters who differ the size of a preference is off, and
+how long any other error is, of populations without noise whose margins are faint to large; a draw of many voters is
+left in it, of which the deviation is told.
 """
 
 from __future__ import annotations
 
 import math
+import sys
+from itertools import product
 
 import numpy as np
+from populations import Population
 
+from crowdveil.estimation.ballot_fit import fit_ballots
 from crowdveil.estimation.clipped_ballots import ClippedBallots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.disagreement import DISAGREEMENT
 from crowdveil.estimation.prior import prior_deviation
+from crowdveil.privacy.mechanisms.one_bit import public_clip, whole_ballots
+from crowdveil.privacy.mechanisms.scores import voter_scores
 from crowdveil.study.bundled import load_study
 from crowdveil.study.study import Study
 
@@ -25,6 +34,7 @@ STUDIES = ("moral-machine", "kidney", "synthetic-10")
 CLIPS = (0.25, 0.5, 1.0, 1.5, 2.0)
 SHARES = (10, 20, 40)
 _VOTERS, _EPSILON = 1500, 1.0
+_RECORDS, _LEAST_VOTERS = 40_000, 8000
 
 
 def variances(study: Study, records: int, crowds: int = 3) -> np.ndarray:
@@ -57,6 +67,38 @@ def length_errors(study: Study, records: int, one_in: int) -> tuple[float, float
     return slope * deviation, k / (shows[2] * left * math.sqrt(heard))
 
 
+def errors(study: Study, records: int, margin: float, spread: float, seed: int) -> tuple[float, float, float, float]:
+    """Return the length of a center, and relative to it: its error of size beyond what is told, any other, and the
+    deviation of both over the draw of voters.
+    """
+    ballots, clip = whole_ballots(study), public_clip(study)
+    k, rng = ballots.directions, np.random.default_rng([seed, records])
+    direction = rng.normal(size=k)
+    # Voters who differ show less of what they have in common: the pooled margins have about the stated size.
+    gamma = direction * margin * math.sqrt(1 + k * spread**2) / np.linalg.norm(direction)
+    population = Population(study, gamma, spread)
+    scores = voter_scores(population.crowd(max(_RECORDS // records, _LEAST_VOTERS), records, rng))
+    clipped = np.clip(scores / (records * clip), -1.0, 1.0)
+    above, below = told_length(np.array(records))
+    noise = np.diag(clipped.var(axis=0) / len(clipped))
+    fit = fit_ballots(ballots, clipped.mean(axis=0), noise, float(above / below), 1e-9)
+    length = float(np.linalg.norm(fit.center))
+    miss = population.value - fit.center
+    part = float(miss @ fit.center) / length**2
+    other = float(np.linalg.norm(miss - part * fit.center))
+    drawn = math.sqrt(float(np.trace(fit.gain @ noise @ fit.gain.T)))
+    return length, max(abs(part) - fit.size, 0.0), other / length, drawn / length
+
+
+def print_errors() -> None:
+    """Print the third table."""
+    print("| study | answers | voters differ by | length | size off by | otherwise off by | of which drawn |")
+    for name, records in product(("moral-machine", "kidney"), (1, 4, 13)):
+        for margin, spread in product((0.4, 0.9, 1.8), (0.1, 0.5)):
+            found = errors(load_study(name), records, margin, spread, 1)
+            print(f"| {name} | {records} | {spread} | {' | '.join(f'{v:.3f}' for v in found)} |", flush=True)
+
+
 def main() -> None:
     """Print both tables."""
     print(f"| study | answers | {' | '.join(f'clip {clip:g}' for clip in CLIPS)} |")
@@ -74,4 +116,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    print_errors() if sys.argv[1:] == ["errors"] else main()

@@ -1,7 +1,9 @@
 """The crowd's preference from clipped means of ballots of any length, and what is not known of it.
 
-Lengths are mixed by how probable they are: a priori, half that ballots are whole, and half that they are of any told
-length; times the likelihood of what was told. How much voters differ hardly matters for ballots of a dozen records, and
+Lengths are mixed by how probable they are: a priori, half that ballots are whole, one in ten that they are of one
+record each, and otherwise that they are of any told length; times the likelihood of what was told. (Of single records
+much less shows than of two: were they not probable as such, what is not known of lengths would make a preference too
+small.) How much voters differ hardly matters for ballots of a dozen records, and
 more than all else for ballots of hundreds: on which side a voter is who answered everything depends on b / tau only. So
 tau is half, once, twice or four times DISAGREEMENT, each as probable as the next. (Fitted one by one, the kidney
 study's voters differ by 0.3 to 1.2 along its axes.)
@@ -25,8 +27,8 @@ from crowdveil.estimation.likely_crowds import likely_crowds
 from crowdveil.estimation.pooled_probit import pooled_probit
 from crowdveil.estimation.prior import prior_deviation
 
-_WHOLE = 0.5
-"""Prior probability that all ballots are whole."""
+_WHOLE, _SINGLE = 0.5, 0.1
+"""Prior probability that all ballots are whole, and that all are of one record."""
 _PARTS = 4
 """Lengths that stand for those which are probable otherwise, each as probable as the next."""
 _OTHER_PARTS = (0.5, 2.0, 4.0)
@@ -55,8 +57,10 @@ class BallotFit:
     stretch: FloatArray
     """Covariance of the center over what is not known of lengths."""
     doubt: FloatArray
-    """How far the center may be off along each axis because voters differ more or less than assumed, and because it is
-    a line in what was seen."""
+    """How far the center may be off along each axis because voters differ more or less than assumed, but for its size,
+    and because it is a line in what was seen."""
+    size: float
+    """How far its size may be off, relatively, because voters differ more or less than assumed."""
 
 
 def fit_ballots(
@@ -75,6 +79,7 @@ def fit_ballots(
     crowds = [usual, *(lines.fit(middle, tau, usual.common, _MORE_ROUNDS) for tau in taus[1:])]
     center = np.mean([crowd.center for crowd in crowds], axis=0)
     apart = np.array([fit.center - usual.center for fit in found])
+    sizes, turned = _by_size(np.array([crowd.center for crowd in crowds]) - center, center)
 
     mean, spread = likely.mean, likely.covariance
     if likely.effective < _ENOUGH:
@@ -85,8 +90,15 @@ def fit_ballots(
         center=np.asarray(center, np.float64),
         gain=np.asarray(np.mean([crowd.gain for crowd in crowds], axis=0), np.float64),
         stretch=np.asarray((apart.T * weights) @ apart, np.float64),
-        doubt=np.asarray(np.max([np.abs(crowd.center - center) for crowd in crowds], axis=0) + usual.bent, np.float64),
+        doubt=np.asarray(np.abs(turned).max(axis=0) + usual.bent, np.float64),
+        size=float(np.abs(sizes).max()),
     )
+
+
+def _by_size(gaps: FloatArray, center: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Tell gaps (rows) from the center apart: by which part of it they make it longer, and what else they do."""
+    parts = gaps @ center / max(float(center @ center), _KNOWN)
+    return parts, gaps - np.outer(parts, center)
 
 
 def fit_whole(ballots: ClippedBallots, observed: FloatArray, covariance: FloatArray) -> BallotFit:
@@ -99,12 +111,14 @@ def _probable(whole: float, told: float, variance: float) -> tuple[FloatArray, F
     any_length = (np.arange(_STEPS) + 0.5) / _STEPS
     surprise = (any_length - told) ** 2 / (2 * variance)
     likelihood = np.exp(surprise.min() - surprise)
-    # How much more likely whole ballots are than the most likely length, in logarithms lest either vanish.
-    log_odds = float(surprise.min()) - (whole - told) ** 2 / (2 * variance) - math.log(likelihood.mean())
-    chance = 1 / (1 + (1 - _WHOLE) / _WHOLE * math.exp(min(-log_odds, 700.0)))
+    # In logarithms, lest any vanish: how likely whole ballots, single records and any length are, for their prior.
+    named = np.array([whole, 0.0])
+    logs = np.append(float(surprise.min()) - (named - told) ** 2 / (2 * variance), math.log(likelihood.mean()))
+    chances = np.array([_WHOLE, _SINGLE, 1 - _WHOLE - _SINGLE]) * np.exp(logs - logs.max())
+    chances /= chances.sum()
     passed = (np.cumsum(likelihood) - likelihood / 2) / likelihood.sum()
     parts = np.interp((np.arange(_PARTS) + 0.5) / _PARTS, passed, any_length)
-    nodes, weights = np.array([whole, *parts]), np.array([chance, *[(1 - chance) / _PARTS] * _PARTS])
+    nodes, weights = np.append(named, parts), np.append(chances[:2], np.full(_PARTS, chances[2] / _PARTS))
     kept = weights >= _NEGLIGIBLE
     return nodes[kept], weights[kept] / weights[kept].sum()
 

@@ -36,14 +36,15 @@ from crowdveil.study.study import Study
 LONGEST = 16
 """Ballots of more records are told as ballots of so many."""
 FEW = 4
-_RECORDS = 13_000
-"""In the ballots of a length that are averaged over: enough for two per cent of what is expected."""
+_RECORDS, _RECORDS_OF_FEW = 13_000, 20_000
+"""In the ballots of a length that are averaged over: enough for two per cent of what is expected. Short ones need more,
+as most dilemmas tell nothing along an axis."""
 _BALLOTS = 200
 """Ballots of a length, at least."""
 DILEMMAS = 5000
 """Dilemmas over which a pooled probit is taken."""
-_SHORT_BALLOTS, _LONG_BALLOTS = 400, 150
-"""Ballots over which many crowds are averaged at once."""
+_SHORT_WAYS, _LONG_BALLOTS = 6400, 150
+"""Ballots over which many crowds are averaged at once: of short ones, ballots times the ways to answer them."""
 _LEAST_VARIANCE = 1e-12
 _LEAST_CHANCE = 1e-12
 _SEED = 20_190_608
@@ -122,7 +123,7 @@ class ClippedBallots:
     def _sample(self, n: int) -> FloatArray:
         """Return ballots of n dilemmas."""
         if n not in self._samples:
-            wanted = max(_BALLOTS, _RECORDS // n)
+            wanted = max(_BALLOTS, (_RECORDS_OF_FEW if n <= FEW else _RECORDS) // n)
             if n <= self._whole:
                 # A session holds so many ballots that have no dilemma in common.
                 each = self._whole // n
@@ -202,7 +203,7 @@ class ClippedBallots:
 
     def _few_by(self, n: int, crowds: FloatArray, tau: float) -> FloatArray:
         ways, clipped, products = self._ways(n)
-        x = self._sample(n)[:_SHORT_BALLOTS]
+        x = self._sample(n)[: _SHORT_WAYS // len(ways)]
         leaning, slopes = self._leanings(x, crowds, tau)
         shares = tau * slopes / np.sqrt(1 + tau**2 * np.square(x).sum(axis=2))[:, :, None]
         mean = np.zeros(crowds.shape)

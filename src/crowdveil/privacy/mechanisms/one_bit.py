@@ -26,6 +26,7 @@ from crowdveil.privacy.mechanisms.scores import Scoring, voter_scores
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.distribution import Coins
 from crowdveil.privacy.noise.source import Noise
+from crowdveil.privacy.unknown import REACH
 from crowdveil.study.study import Study
 
 FLIP = Odds(0, 1, 1, 1)
@@ -41,10 +42,14 @@ still tells how far it is from zero.
 
 UNHEARD = 1e6
 """Variance of a mean in [-1, 1] along an axis that nobody reported."""
-_MODEL_DOUBT = 0.1
-"""How far, relative to its size, a preference may be off because mean scores are not quite normal."""
-_DESIGN_DOUBT = 0.25
-"""The same where the study's generator did not draw the dilemmas, and nothing is known of how they differ."""
+_SIZE_DOUBT, _LONG_DOUBT = 0.04, 0.03
+"""How far the size of a preference may be off, relatively, because mean scores are not quite normal: more by so much
+for each unit of its length."""
+_TURN_DOUBT = 0.05
+"""How long any other error may be for the same reason, relative to the preference. Both are from simulation without
+noise (``tests/statistics/one_bit_constants.py errors``)."""
+_DESIGN_DOUBT = 0.15
+"""How far it may be off along an axis, where another than the study's generator drew the dilemmas."""
 _STRETCH_REACH = 2.0
 """As doubt, so many deviations of what unknown lengths do to the direction."""
 
@@ -297,9 +302,10 @@ def estimate_heard(heard: Heard, design: Design, settings: Settings) -> Estimate
     """Fit the preference, and tell apart what is not known of it."""
     errors = np.diag(heard.variances)
     fit = fit_ballots(whole_ballots(settings.study), heard.means, errors, heard.told, heard.told_variance)
-    doubt = _MODEL_DOUBT if settings.drawn else _DESIGN_DOUBT
-    # A clipped mean score is at most 1 in size, so the mean of N voters' has a variance of at most 1 / N.
-    sampling = fit.gain @ (np.eye(len(heard.means)) / heard.voters + heard.together) @ fit.gain.T + fit.stretch
+    # Which voters were drawn is in the variance of their bits already, but for what bits of one voter have in common.
+    sampling = fit.gain @ heard.together @ fit.gain.T + fit.stretch
+    length = float(np.linalg.norm(fit.center))
+    asked_otherwise = 0.0 if settings.drawn else _DESIGN_DOUBT
     return Estimate(
         design.basis @ fit.mean,
         carried_coins(design, fit, errors),
@@ -310,7 +316,9 @@ def estimate_heard(heard: Heard, design: Design, settings: Settings) -> Estimate
             covariance=fit.covariance,
             center=fit.center,
             sampling=sampling,
-            doubt=fit.doubt + doubt * np.abs(fit.center) + _STRETCH_REACH * _aside(fit),
+            doubt=fit.doubt + asked_otherwise * np.abs(fit.center) + _STRETCH_REACH * _aside(fit),
+            turn=_TURN_DOUBT * length,
+            size=_SIZE_DOUBT + _LONG_DOUBT * min(length, REACH) + fit.size,
             # How many records voters have is secret: at least one each.
             records=heard.voters,
         ),
