@@ -67,9 +67,8 @@ class Crowd:
                 with self._lock:
                     self.sent[canonical_json(report)] += 1
                     self.acknowledged.append(token)
-                time.sleep(
-                    0.05
-                )  # Voters are people: a backlog that is never handed over between two kills tests little.
+                # Voters are people: a backlog that is never handed over between two kills tests little.
+                time.sleep(0.1)
 
     def _send(self, client: httpx.Client, sealed: bytes, token: str) -> bool:
         while not self._lost.is_set():
@@ -77,7 +76,7 @@ class Crowd:
                 url = f"{self._url}/api/polls/shuffled/report"
                 answer = client.put(url, content=sealed, headers={"Crowdveil-Ballot": token})
             except httpx.TransportError:
-                time.sleep(0.05)
+                time.sleep(0.2)
                 continue
             assert answer.status_code in (200, 201), answer.text
             return True
@@ -119,7 +118,7 @@ def survive(kills: int, host_address: str, relay_address: str, folder: Path, see
     host = Program(folder / "host.log", host_port, "serve", str(file), "--database", host_address)
     relay = Program(
         *(folder / "relay.log", relay_port, "relay", "--host", host_url),
-        *("--database", relay_address, "--pause", "0.05"),
+        *("--database", relay_address, "--pause", "0.2"),
     )
     described = httpx.get(f"{relay_url}/api/polls/shuffled").json()
     crowd = Crowd(relay_url, KeyConfiguration.from_dict(described["configuration"]))

@@ -38,7 +38,7 @@ def service(running: tuple[Service, TestClient]) -> Service:
     """A service in which nobody has done anything yet."""
     shared, client = running
     client.cookies.clear()
-    empty(shared.store)
+    empty(shared)
     return shared
 
 

@@ -17,7 +17,7 @@ from crowdveil.audit.targets import Target, mistakes, promises
 from crowdveil.audit.trial import FALSE_ALARM, JUDGED, SHOWN, Flaw, Trial, put_on_trial
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
-from crowdveil.pages.figures import INK, LESS, MORE, PAPER, RULE
+from crowdveil.pages.markup import INK, LESS, MORE, PAPER, RULE
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.mechanisms.registry import ALL
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise

@@ -14,6 +14,7 @@ refutes every epsilon below ln(p / p'), where p is at least and p' at most what 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -152,9 +153,15 @@ def discriminant(train: tuple[Rows, Rows]) -> Score:
 
 def frequencies(train: tuple[Rows, Rows]) -> Score:
     """Score each output by how much more often it was seen on the left than on the right."""
-    left, right = (Counter(row.tobytes() for row in np.ascontiguousarray(rows)) for rows in train)
-    known = {output: np.log((left[output] + 0.5) / (right[output] + 0.5)) for output in left | right}
-    return lambda rows: np.array([known.get(row.tobytes(), 0.0) for row in np.ascontiguousarray(rows)])
+    left, right = (Counter(_as_bytes(rows)) for rows in train)
+    known = {output: math.log((left[output] + 0.5) / (right[output] + 0.5)) for output in left | right}
+    return lambda rows: np.array([known.get(output, 0.0) for output in _as_bytes(rows)])
+
+
+def _as_bytes(rows: Rows) -> list[Any]:
+    """Return each row as the bytes that hold its numbers."""
+    whole = np.ascontiguousarray(rows)
+    return whole.view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1]))).ravel().tolist()
 
 
 @dataclass(frozen=True)

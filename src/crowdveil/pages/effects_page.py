@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from crowdveil.effect_release import Effect, Effects, EffectsRelease, GroupDifference
 from crowdveil.pages import plain_words
-from crowdveil.pages.figures import FIGURE_SETTINGS, INK, LESS, MORE, MUTED, RULE, cut, inline_svg
-from crowdveil.pages.markup import bullets, code, definitions, paragraphs, table, text
+from crowdveil.pages.figures import FIGURE_SETTINGS, cut, inline_svg
+from crowdveil.pages.markup import INK, LESS, MORE, MUTED, RULE, bullets, code, definitions, paragraphs, table, text
 from crowdveil.pages.release_page import document
 from crowdveil.pages.sections import EXPERIMENT
 from crowdveil.study.features import Factor

@@ -18,14 +18,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from crowdveil.pages.markup import INK, LESS, MORE, MUTED, PAPER, RULE
 from crowdveil.pages.reading import Lean, Reading, signed
 
 MOST_ROWS = 60
 """A forest plot shows no more features than this; the table beside it always shows all."""
 
-# Colours of the light page, after Okabe and Ito (told apart by colour-blind readers), and the page's name for each.
-INK, MUTED, RULE, PAPER = "#1d1d1b", "#66655f", "#dedad1", "#fffefb"
-MORE, LESS = "#0067a3", "#b84a00"
+# The page's name for each colour.
 _PAGE_COLOURS = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper", MORE: "more", LESS: "less"}
 _LEAN_COLOURS = {Lean.MORE: MORE, Lean.LESS: LESS, Lean.UNCLEAR: MUTED}
 

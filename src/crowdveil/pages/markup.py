@@ -7,6 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from crowdveil.pages.reading import one_line
 
+# Colours of the light page, after Okabe and Ito: told apart by colour-blind readers.
+INK, MUTED, RULE, PAPER = "#1d1d1b", "#66655f", "#dedad1", "#fffefb"
+MORE, LESS = "#0067a3", "#b84a00"
+
 
 def text(value: object) -> str:
     """Make any words safe to stand in a page, between tags or in a quoted attribute."""

@@ -112,7 +112,7 @@ class Site:
 
 def begin_anew(site):
     """Leave a website as it is in the beginning: nobody is signed in, nobody has voted."""
-    empty(site.store)
+    empty(site.service)
     for poll in POLLS:
         site.store.polls.add(poll)
     site.service.time[0] = BEGIN

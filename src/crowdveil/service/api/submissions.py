@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import httpx
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
@@ -216,6 +215,8 @@ def take_batch(service: Service, poll: HostedPoll, batch: Batch) -> Acknowledgem
 
 def ask_relay_key(url: str) -> str:
     """Ask a relay for the public key with which it signs its batches."""
+    import httpx  # loaded by hosts with a relay only
+
     try:
         answer = httpx.get(f"{url}/api/relay", timeout=PATIENCE_SECONDS)
         return str(answer.raise_for_status().json()["public_key"])

@@ -19,10 +19,8 @@ from starlette.responses import Response, StreamingResponse
 
 from crowdveil.effect_release import EffectsRelease
 from crowdveil.errors import CrowdveilError
-from crowdveil.pages.effects_page import effects_section, groups_section, promise_section
 from crowdveil.pages.plain_words import mechanism_words
 from crowdveil.pages.reading import decimals, expected_error_bar_sentence, one_line, readings, split_sentences
-from crowdveil.pages.sections import ReleaseView, sections
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.protocol.questions import host_words
 from crowdveil.releases import Release
@@ -237,6 +235,8 @@ def release_file(request: HostRequest) -> Response:
 
 def effects_page(request: HostRequest) -> Response:
     """Show effects: their picture and table, what differs between groups, and what is promised."""
+    from crowdveil.pages.effects_page import effects_section, groups_section, promise_section
+
     stored = _stored_effects(request)
     poll = request.store.polls.known(stored.poll)
     made = stored.read()
@@ -382,6 +382,8 @@ def _as_attributes(match: re.Match[str]) -> str:
 
 
 def _parts(made: Release) -> Markup:
+    from crowdveil.pages.sections import ReleaseView, sections  # loads matplotlib: a server starts without it
+
     return _presented(sections(ReleaseView(made, "release", None, f"release-{made.digest[:8]}.json"), level=2))
 
 

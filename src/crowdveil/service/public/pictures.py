@@ -7,17 +7,18 @@ import textwrap
 import threading
 from functools import lru_cache
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
-from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from crowdveil.effect_release import Effects
-from crowdveil.pages.effects_page import draw_effects
-from crowdveil.pages.figures import INK, LESS, MORE, MUTED, PAPER, RULE
+from crowdveil.pages.markup import INK, LESS, MORE, MUTED, PAPER, RULE
 from crowdveil.protocol.voters_page import PREVIEW
 from crowdveil.service.public.result import Respect, Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 RAIL = 160
 """How long a track is on the page, in its own units."""
@@ -101,10 +102,7 @@ def png_picture(result: Result, voters: str, foot: str) -> bytes:
     and leaves out a line that it has no letters for.
     """
     rows = result.respects[:MOST_PREVIEWED]
-    figure = Figure(figsize=(PREVIEW[0] / 100, PREVIEW[1] / 100), dpi=100, facecolor=PAPER)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, PREVIEW[0]), ylim=(PREVIEW[1], 0))
-    axes.axis("off")
+    figure, axes = _empty_picture()
 
     def write(x: float, y: float, said: str, size: float, colour: str = INK, **more: Any) -> None:
         if _has_letters(said):
@@ -133,14 +131,13 @@ def png_picture(result: Result, voters: str, foot: str) -> bytes:
             axes.plot([420 + 360 * row.at], [y], "o", markersize=13, color=colour)
     write(60, PREVIEW[1] - 30, voters, 13, MUTED)
     write(PREVIEW[0] - 60, PREVIEW[1] - 30, foot, 13, MUTED, ha="right")
-    drawn = io.BytesIO()
-    with _ONE_AT_A_TIME:
-        figure.savefig(drawn, format="png", metadata={"Software": None})
-    return drawn.getvalue()
+    return _png(figure)
 
 
 def effects_picture(effects: Effects, suffix: str) -> bytes:
     """Draw effects between their poles, groups side by side, as a file with this suffix: in the study's own words."""
+    from crowdveil.pages.effects_page import draw_effects
+
     with _ONE_AT_A_TIME:
         return draw_effects(effects, suffix)
 
@@ -148,10 +145,7 @@ def effects_picture(effects: Effects, suffix: str) -> bytes:
 @lru_cache(maxsize=256)
 def invitation_picture(title: str, question: str) -> bytes:
     """Draw what is asked at the size that other websites show: the title, the question, and two ways to go."""
-    figure = Figure(figsize=(PREVIEW[0] / 100, PREVIEW[1] / 100), dpi=100, facecolor=PAPER)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, PREVIEW[0]), ylim=(PREVIEW[1], 0))
-    axes.axis("off")
+    figure, axes = _empty_picture()
     for x, letter, colour in ((420, "A", MORE), (780, "B", LESS)):
         axes.plot([600, x], [640, 470], color=RULE, linewidth=14, solid_capstyle="round", zorder=1)
         axes.plot([x], [470], "o", markersize=84, color=colour, zorder=2)
@@ -171,6 +165,21 @@ def invitation_picture(title: str, question: str) -> bytes:
             axes.text(600, y, said, parse_math=False, **style)
         y += 2.05 * size
     axes.text(PREVIEW[0] - 60, PREVIEW[1] - 30, "crowdveil", fontsize=15, color=MUTED, ha="right", va="center")
+    return _png(figure)
+
+
+def _empty_picture() -> tuple[Figure, Axes]:
+    """Return paper of the size that other websites show, to draw on from its upper left corner."""
+    from matplotlib.figure import Figure  # loaded when somebody asks for a picture: a server starts without it
+
+    figure = Figure(figsize=(PREVIEW[0] / 100, PREVIEW[1] / 100), dpi=100, facecolor=PAPER)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, PREVIEW[0]), ylim=(PREVIEW[1], 0))
+    axes.axis("off")
+    return figure, axes
+
+
+def _png(figure: Figure) -> bytes:
     drawn = io.BytesIO()
     with _ONE_AT_A_TIME:
         figure.savefig(drawn, format="png", metadata={"Software": None})
@@ -178,6 +187,8 @@ def invitation_picture(title: str, question: str) -> bytes:
 
 
 def _has_letters(said: str) -> bool:
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
     with _ONE_AT_A_TIME:
         known = get_font(findfont(FontProperties())).get_charmap()
     return all(ord(character) in known for character in said)
