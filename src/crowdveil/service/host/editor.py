@@ -39,7 +39,7 @@ PLACES = {
 
 
 @dataclass(frozen=True)
-class ShownDilemma:
+class DilemmaPreview:
     """A dilemma in words, and as the voter's page draws it."""
 
     left: str
@@ -131,7 +131,7 @@ def _form(request: HostRequest, fields: Fields, wrong: str | None = None, code: 
     return request.show(
         "new_poll.html",
         code,
-        given=_Given(fields),
+        given=_FormFields(fields),
         wrong=wrong,
         studies=[(name, load_study(name)) for name in BUNDLED if not name.startswith("synthetic")],
         own=OWN_STUDY,
@@ -159,14 +159,14 @@ def _checked(request: HostRequest, poll: HostedPoll) -> Response:
         text=tomli_w.dumps(poll_as_dict(poll)),
         dilemmas=_dilemmas(poll.study),
         promise=(paradigm_title(poll.paradigm), mechanism_words(poll.mechanism)),
-        questions=[_shown(question) for question in poll.questions],
+        questions=[_preview(question) for question in poll.questions],
         english=study_words(poll.study, "en", poll.translations),
         words=[study_words(poll.study, said.language, poll.translations) for said in poll.translations],
     )
 
 
 @dataclass(frozen=True)
-class ShownQuestion:
+class QuestionPreview:
     """An about-you question in words."""
 
     text: str
@@ -176,7 +176,7 @@ class ShownQuestion:
     check: bool
 
 
-def _shown(question: Question) -> ShownQuestion:
+def _preview(question: Question) -> QuestionPreview:
     how = KINDS[question.kind]
     if question.low is not None:
         how = f"{how} from {question.low} to {question.high}"
@@ -190,20 +190,20 @@ def _shown(question: Question) -> ShownQuestion:
         )
     if question.kind is QuestionKind.SEVERAL:
         answers = (*answers, "None of these")
-    return ShownQuestion(host_words(question.text), how, answers, question.required, question.expected is not None)
+    return QuestionPreview(host_words(question.text), how, answers, question.required, question.expected is not None)
 
 
-class _Given(dict[str, str]):
+class _FormFields(dict[str, str]):
     """The fields of a form; what was not filled in is empty."""
 
     def __missing__(self, key: str) -> str:
         return ""
 
 
-def _dilemmas(study: Study) -> list[ShownDilemma]:
+def _dilemmas(study: Study) -> list[DilemmaPreview]:
     shown = []
     for drawn in draw_session(study, np.random.default_rng())[:SHOWN_DILEMMAS]:
         left, right = drawn.alternatives
         values: dict[str, Any] = {side.name: list(side.values) for side in drawn.alternatives}
-        shown.append(ShownDilemma(study.describe(left), study.describe(right), values))
+        shown.append(DilemmaPreview(study.describe(left), study.describe(right), values))
     return shown

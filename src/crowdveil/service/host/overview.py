@@ -15,7 +15,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import paradigm_title, protected_words, trusted_words
 from crowdveil.protocol.description import relayed_promise
 from crowdveil.protocol.submission import is_token, report_id
-from crowdveil.service.host.participation import about_tallies, attention_tally, live, state_words
+from crowdveil.service.host.participation import about_tallies, attention_tally, poll_activity, state_words
 from crowdveil.service.host.request import HostRequest, attachment, qr_code
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.public.result import Result, read_result
@@ -59,7 +59,7 @@ def poll_page(request: HostRequest) -> Response:
         poll=status.poll,
         tab="overview",
         pilots=request.store.submissions.pilots(status.poll.name),
-        live=live(request, status),
+        live=poll_activity(request, status),
         result=_result(request, status),
         tallies=about_tallies(status.poll, said),
         attention=attention_tally(status.poll, said),
@@ -79,7 +79,7 @@ def _result(request: HostRequest, status: PollStatus) -> Result | None:
 def live_part(request: HostRequest) -> Response:
     """Show what changes, for the page to put in place of what it shows."""
     status = request.poll_status()
-    return request.show("live.html", poll=status.poll, live=live(request, status))
+    return request.show("live.html", poll=status.poll, live=poll_activity(request, status))
 
 
 def close_poll(request: HostRequest) -> Response:

@@ -97,7 +97,7 @@ class LevelShare:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class RefusalRow:
     """How often something was refused, and what that means."""
 
     reason: str
@@ -118,7 +118,7 @@ class FunnelStep:
 
 
 @dataclass(frozen=True)
-class Live:
+class PollActivity:
     """The numbers that change while voters take part."""
 
     status: PollStatus
@@ -126,7 +126,7 @@ class Live:
     days: tuple[Day, ...]
     chart: Markup
     levels: tuple[LevelShare, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[RefusalRow, ...]
     funnel: tuple[FunnelStep, ...]
     """Empty where nothing is counted: in a poll with a relay."""
 
@@ -142,7 +142,7 @@ class Live:
         return sum(refusal.times for refusal in self.refusals)
 
 
-def live(request: HostRequest, status: PollStatus) -> Live:
+def poll_activity(request: HostRequest, status: PollStatus) -> PollActivity:
     """Gather what changes."""
     poll = status.poll
     participation = request.store.submissions
@@ -151,14 +151,14 @@ def live(request: HostRequest, status: PollStatus) -> Live:
     refused: Counter[str] = Counter()
     for refusal in participation.refusals(poll.name):
         refused[refusal.reason] += refusal.times
-    return Live(
+    return PollActivity(
         status=status,
         state=state_words(request, status),
         days=tuple(days),
         chart=participation_chart(days, [level.name for level in poll.levels]),
         levels=_levels(poll, counted),
         funnel=_funnel(request, status),
-        refusals=tuple(Refusal(r, REASONS.get(r, "for another reason"), n) for r, n in refused.most_common()),
+        refusals=tuple(RefusalRow(r, REASONS.get(r, "for another reason"), n) for r, n in refused.most_common()),
     )
 
 

@@ -215,7 +215,7 @@ class FactorTracks:
 
 
 @dataclass(frozen=True)
-class ShownEffects:
+class EffectsInWords:
     """Effects in one language."""
 
     id: str
@@ -235,7 +235,7 @@ def newest_of_each(all_of_a_poll: Sequence[StoredEffects]) -> list[StoredEffects
     return sorted(found.values(), key=lambda one: one.read().effects.question or "")
 
 
-def read_effects(stored: StoredEffects, poll: HostedPoll, words: Words) -> ShownEffects:
+def read_effects(stored: StoredEffects, poll: HostedPoll, words: Words) -> EffectsInWords:
     """Put effects into words of a language."""
     release = stored.read()
     effects = effects_in_words(release.effects, poll, words.language)
@@ -254,7 +254,7 @@ def read_effects(stored: StoredEffects, poll: HostedPoll, words: Words) -> Shown
     rows.sort(key=lambda row: (not row.differ, -max(abs(one.respect.at - 0.5) for one in row.tracks)))
     guarantee = release.guarantee
     least = f"{guarantee.smallest_epsilon} – " if guarantee.personal else ""
-    return ShownEffects(
+    return EffectsInWords(
         id=stored.id,
         made_on=str(stored.made_on),
         question=None if effects.question is None else one_line(effects.question),
