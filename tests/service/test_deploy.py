@@ -19,10 +19,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.service.running import Server
 from tests.service.voters import poll, reports
 
 from crowdveil.protocol.submission import new_token
+from crowdveil.service.app import create_app
+from crowdveil.service.poll import find_poll
+from crowdveil.service.server import served_here
+from crowdveil.service.service import Service
+from crowdveil.service.settings import Settings
+from crowdveil.service.store.store import open_store
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "deploy"
 NAME = "crowd.example"
@@ -68,43 +73,21 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def server(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("served")
-    settings = {"CROWDVEIL_PUBLIC_URL": f"https://{NAME}", "CROWDVEIL_TRUSTED_PROXIES": "1"}
-    os.environ.update(settings | {"CROWDVEIL_REQUESTS_PER_MINUTE": "60"})
-    try:
-        made = _Behind(folder / "log", "kidney", "--data", str(folder / "data"))
-    finally:
-        for name in (*settings, "CROWDVEIL_REQUESTS_PER_MINUTE"):
-            del os.environ[name]
-    yield made
-    made.stop()
-
-
-class _Behind(Server):
-    """A server whose voters use another address than its own, which is the port of the process."""
-
-    def _answers(self) -> bool:
-        listening = subprocess.run(["cat", f"/proc/{self.process.pid}/net/tcp"], capture_output=True, text=True)
-        opened = Path(f"/proc/{self.process.pid}/fd")
-        try:
-            inodes = {str(one.readlink()) for one in opened.iterdir()}
-        except OSError:  # one was closed meanwhile: look again
-            return False
-        for line in listening.stdout.splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
-                self.url = f"http://127.0.0.1:{int(fields[1].partition(':')[2], 16)}"
-                return super()._answers()
-        return False
+def address(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a service listens that stands behind a proxy."""
+    settings = Settings(public_url=f"https://{NAME}", trusted_proxies=1, requests_per_minute=60)
+    with open_store(f"sqlite:///{tmp_path_factory.mktemp('served')}/crowdveil.sqlite") as store:
+        store.polls.add(find_poll("kidney"))
+        with served_here(create_app(Service(store, settings))) as address:
+            yield address
 
 
 @pytest.fixture(scope="module")
-def proxied(kind: str, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def proxied(kind: str, address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The port of a proxy in front of a server of its own, and the certificate for the example's name."""
     folder, port = tmp_path_factory.mktemp(kind), free_port()
     certify(folder)
-    behind = server.url.removeprefix("http://")
+    behind = address.removeprefix("http://")
     if kind == "caddy":
         text = (EXAMPLES / "Caddyfile").read_text().replace("127.0.0.1:8000", behind)
         text = text.replace(

@@ -116,7 +116,7 @@ def run_server(config: uvicorn.Config, tell: Callable[[int], None], run: Callabl
 @contextmanager
 def served_here(app: ASGIApp, port: int = 0) -> Iterator[str]:
     """Serve an application in a thread of this process, at this port or a free one; give its address."""
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", proxy_headers=False))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
