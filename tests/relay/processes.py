@@ -38,12 +38,6 @@ class Program:
         except httpx.TransportError:
             return False
 
-    def stop(self) -> None:
-        """Ask it to stop, and wait until it has."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            assert self.process.wait(120) == 0
-
     def kill(self) -> None:
         """End it at once, in the middle of whatever it does."""
         if self.process.poll() is None:

@@ -26,6 +26,9 @@ from crowdveil.protocol.submission import new_token
 from crowdveil.relay import schema as relay_schema
 from crowdveil.relay.courier import Courier
 from crowdveil.relay.store import open_relay_store
+from crowdveil.service.app import create_app
+from crowdveil.service.server import served_here
+from crowdveil.service.service import Service
 from crowdveil.service.store import schema
 from crowdveil.service.store.store import open_store
 from crowdveil.study.plain_data import canonical_json
@@ -141,7 +144,7 @@ def survive(kills: int, host_address: str, relay_address: str, folder: Path, see
         crowd.go_home(lost=True)
         relay.kill()
         host.kill()
-    return check(crowd, host_address, relay_address, host_port, host_url, relay_url, folder)
+    return check(crowd, host_address, relay_address, relay_url)
 
 
 def wait_for_batch(crowd: Crowd, log: Path) -> None:
@@ -151,23 +154,20 @@ def wait_for_batch(crowd: Crowd, log: Path) -> None:
         crowd.wait_for_more(1)
 
 
-def check(
-    crowd: Crowd, host_address: str, relay_address: str, host_port: int, host_url: str, relay_url: str, folder: Path
-) -> Count:
-    """Close the poll, hand over what is left, and count."""
+def check(crowd: Crowd, host_address: str, relay_address: str, relay_url: str) -> Count:
+    """Close the poll, hand over what is left, and count. Nobody is killed any more: the host is in this process."""
     with open_store(host_address) as store:
         store.polls.close("shuffled")
-    host = Program(folder / "host.log", host_port, "serve", str(folder / "poll.toml"), "--database", host_address)
-    try:
-        with open_relay_store(relay_address) as relay, httpx.Client(base_url=host_url, timeout=60) as http:
+        with (
+            served_here(create_app(Service(store))) as host_url,
+            open_relay_store(relay_address) as relay,
+            httpx.Client(base_url=host_url, timeout=60) as http,
+        ):
             # The key of the relay was asked for long ago, so that the relay need not answer now.
             Courier(relay, Connection(http), relay_url, lambda: datetime.now(UTC).date()).round()
             waiting = relay.waiting("shuffled")
             with relay.database.reading() as connection:
                 sizes = sorted(connection.scalars(select(relay_schema.batch.c.size)))
-    finally:
-        host.stop()
-    with open_store(host_address) as store:
         stored = Counter(canonical_json(one.body) for batch in store.submissions.reports("shuffled") for one in batch)
         with store.database.reading() as connection:
             taken = sorted(connection.scalars(select(schema.batch.c.handed_over)))
