@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from scipy.stats import halfnorm, multivariate_normal
+from scipy.stats import multivariate_normal
 
 from crowdveil.estimation.disagreement import DISAGREEMENT, reach
-from crowdveil.estimation.likely_preferences import SIZES, likely_preferences
+from crowdveil.estimation.likely_preferences import likely_preferences
 from crowdveil.estimation.pooled_probit import pooled_probit
+from crowdveil.estimation.prior import LIKELY_MARGINS
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.estimation.tilted_design import moment_count, tilted
 from crowdveil.study.bundled import load_study
@@ -24,10 +25,6 @@ def shown(common):
     return AXES.scores.T @ (2 * ndtr(SEEN @ common) - 1) / len(SEEN)
 
 
-def test_sizes_of_margins_are_quantiles_of_a_half_normal_law():
-    assert halfnorm.ppf([1 / 8, 3 / 8, 5 / 8, 7 / 8]) == pytest.approx(SIZES)
-
-
 def test_without_noise_the_pooled_probit_comes_out():
     found = likely_preferences(AXES, shown(COMMON), 1e-8 * np.eye(5))
     assert found.mean == pytest.approx(pooled_probit(ALONG, COMMON, DISAGREEMENT)[0], abs=0.02)
@@ -38,7 +35,7 @@ def test_where_nothing_is_told_the_prior_remains():
     found = likely_preferences(AXES, np.array([0.9, -0.9, 0.9, 0.0, 0.0]), 1e4 * np.eye(5))
     assert np.abs(found.mean).max() < 0.03
     # Seen through what the pooled probit makes of b, which is nearly b.
-    assert np.trace(found.covariance) == pytest.approx(np.mean(np.square(SIZES)), rel=0.1)
+    assert np.trace(found.covariance) == pytest.approx(np.mean(np.square(LIKELY_MARGINS)), rel=0.1)
 
 
 def test_of_a_small_preference_it_is_a_mixture_of_normal_laws():
@@ -47,7 +44,7 @@ def test_of_a_small_preference_it_is_a_mixture_of_normal_laws():
     covariance = 0.02**2 * np.eye(5)
     scores = line @ np.array([0.08, -0.05, 0.03, 0.0, 0.02])
     means, logs = [], []
-    for size in SIZES:
+    for size in LIKELY_MARGINS:
         prior = np.eye(5) * size**2 / 5
         marginal = line @ prior @ line.T + covariance
         means.append(prior @ line.T @ np.linalg.solve(marginal, scores))

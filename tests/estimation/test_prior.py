@@ -2,10 +2,17 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import halfnorm, norm
 
 from crowdveil.estimation.design import public_design
-from crowdveil.estimation.prior import MARGIN, REST, prior_deviation, rest_deviation
+from crowdveil.estimation.prior import (
+    LIKELY_MARGINS,
+    MARGIN,
+    REST,
+    likely_deviations,
+    prior_deviation,
+    rest_deviation,
+)
 from crowdveil.study.bundled import load_study, synthetic_study
 
 
@@ -32,3 +39,8 @@ def test_four_of_five_people_agree_in_a_choice():
 def test_where_there_is_no_direction_there_is_no_division_by_zero():
     assert prior_deviation(0) == MARGIN
     assert rest_deviation(0) == pytest.approx(REST * MARGIN)
+
+
+def test_likely_sizes_of_margins_are_quantiles_of_a_half_normal_law():
+    assert halfnorm.ppf([1 / 8, 3 / 8, 5 / 8, 7 / 8]) == pytest.approx(LIKELY_MARGINS)
+    assert np.sqrt(9) * np.array(likely_deviations(9)) == pytest.approx(LIKELY_MARGINS)

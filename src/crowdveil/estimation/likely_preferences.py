@@ -6,9 +6,7 @@ drawn, each with a disagreement tau of its own (``disagreement``), and count by 
 the scores.
 
 - The prior: along each axis b is N(0, s^2 / k) if margins have the size s, and s itself is not known: a crowd may be
-  faint or of one mind, and what was seen tells. The natural unit of margins is the scatter of one choice, which is 1 in
-  a probit. So s is taken to be half-normal with deviation 1 (four values, each as probable as the next): crowds in
-  which 55, 64, 73 or 82 % agree in a dilemma.
+  faint or of one mind, and what was seen tells (``prior.LIKELY_MARGINS``).
 - The likelihood: scores are normal around what the crowd of b and tau shows. Their errors are those of what was
   reported, of the sample of dilemmas that the crowd is tried on, and of the dilemmas' tilt (``tilted_design``), which
   moves what is shown in proportion to it. So all that is not known shrinks the preference as noise does, once.
@@ -21,7 +19,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 from scipy.special import ndtr
@@ -29,11 +26,10 @@ from scipy.special import ndtr
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
 from crowdveil.estimation.pooled_probit import pooled_probit
+from crowdveil.estimation.prior import likely_deviations
 from crowdveil.estimation.record_axes import RecordAxes
 from crowdveil.estimation.tilted_design import TiltedDesign
 
-SIZES = tuple(NormalDist().inv_cdf((1 + quantile) / 2) for quantile in (1 / 8, 3 / 8, 5 / 8, 7 / 8))
-"""Sizes of margins: quantiles of a half-normal law."""
 _TAUS = (DISAGREEMENT, *OTHER_DISAGREEMENTS)
 _DILEMMAS = 2500
 """On so many dilemmas draws are tried; what all show of a most probable b beyond what these do is added."""
@@ -127,18 +123,18 @@ class _Model:
         They are those of each size of margins, and, as in loud polls the size is told but not how much voters differ,
         those of each other disagreement.
         """
-        common, _ = self._top(SIZES[-1], DISAGREEMENT, np.zeros(len(self._observed)))
+        deviations = likely_deviations(len(self._observed))
+        common, _ = self._top(deviations[-1], DISAGREEMENT, np.zeros(len(self._observed)))
         along, scores = self._axes.design.along, self._axes.scores
         for tau in _TAUS:
             exact = scores.T @ (2 * ndtr(along * reach(along, tau)[:, None] @ common) - 1) / len(along)
             self._more[tau] = exact - self._shown(common[None], tau)[0]
-        crowds = [(size, DISAGREEMENT) for size in SIZES] + [(SIZES[-1], tau) for tau in OTHER_DISAGREEMENTS]
-        return [self._top(size, tau, common) for size, tau in crowds]
+        crowds = [(each, DISAGREEMENT) for each in deviations] + [(deviations[-1], tau) for tau in OTHER_DISAGREEMENTS]
+        return [self._top(deviation, tau, common) for deviation, tau in crowds]
 
-    def _top(self, size: float, tau: float, common: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _top(self, deviation: float, tau: float, common: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the most probable preference, by Gauss-Newton, and the inverse of the curvature there."""
-        k = len(common)
-        seen, prior = self._seen(tau), np.eye(k) * k / size**2
+        seen, prior = self._seen(tau), np.eye(len(common)) / deviation**2
         for _ in range(_ROUNDS):
             margins = seen @ common
             shown = self._scores.T @ (2 * ndtr(margins) - 1) / len(margins) + self._more[tau]
@@ -157,7 +153,9 @@ class _Model:
         k = drawn.shape[1]
         result = np.empty(len(drawn))
         lengths = np.square(drawn).sum(axis=1)
-        prior = np.logaddexp.reduce([-0.5 * lengths * k / size**2 - k * math.log(size) for size in SIZES], axis=0)
+        prior = np.logaddexp.reduce(
+            [-0.5 * lengths / deviation**2 - k * math.log(deviation) for deviation in likely_deviations(k)], axis=0
+        )
         for tau, rows in _by_tau(len(drawn)):
             shown = self._shown(drawn[rows], tau)
             lower = np.linalg.cholesky(self._covariances(shown))
