@@ -5,9 +5,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import multivariate_normal
 
-from crowdveil.estimation.disagreement import DISAGREEMENT, reach
+from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit, reach
 from crowdveil.estimation.likely_preferences import likely_preferences
-from crowdveil.estimation.pooled_probit import pooled_probit
 from crowdveil.estimation.prior import LIKELY_MARGINS
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.estimation.tilted_design import moment_count, tilted

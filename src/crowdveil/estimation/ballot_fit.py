@@ -22,9 +22,8 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_ballots import ClippedBallots
-from crowdveil.estimation.disagreement import DISAGREEMENT
+from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
 from crowdveil.estimation.likely_crowds import likely_crowds
-from crowdveil.estimation.pooled_probit import pooled_probit
 from crowdveil.estimation.prior import prior_deviation
 
 _WHOLE, _SINGLE = 0.5, 0.1

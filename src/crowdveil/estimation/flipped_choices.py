@@ -31,8 +31,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.estimation.covariances import at_least
-from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
+from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, at_least, reach
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.probit import slopes_and_weights
 

@@ -31,7 +31,7 @@ from scipy.special import erf, ndtr, ndtri
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_ballots import ClippedBallots
-from crowdveil.estimation.pooled_probit import pooled_probit
+from crowdveil.estimation.disagreement import pooled_probit
 from crowdveil.estimation.prior import margin_deviations
 
 _CROWDS = 320

@@ -24,8 +24,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, reach
-from crowdveil.estimation.pooled_probit import pooled_probit
+from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, pooled_probit, reach
 from crowdveil.estimation.prior import likely_deviations
 from crowdveil.estimation.record_axes import RecordAxes
 from crowdveil.estimation.tilted_design import TiltedDesign

@@ -17,8 +17,8 @@ from crowdveil.errors import Reason, Refusal
 from crowdveil.estimation.ballot_fit import BallotFit, fit_ballots, fit_whole
 from crowdveil.estimation.clipped_ballots import ClippedBallots, clipped_ballots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
-from crowdveil.estimation.covariances import at_least
 from crowdveil.estimation.design import GRID, Design, public_design
+from crowdveil.estimation.disagreement import at_least
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
 from crowdveil.privacy.mechanisms.reports import LevelSums, all_sums, check_integers, epsilons_of, random_orders

@@ -12,8 +12,8 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
-from crowdveil.estimation.covariances import at_least
 from crowdveil.estimation.design import public_design
+from crowdveil.estimation.disagreement import at_least
 from crowdveil.estimation.likely_preferences import likely_preferences
 from crowdveil.estimation.mean_scores import fit_mean_scores
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
