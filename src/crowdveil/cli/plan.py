@@ -38,8 +38,9 @@ def plan(
         list[str] | None, typer.Option(help="Who is protected from whom; may be repeated. Default: all six.")
     ] = None,
     voters: Annotated[int | None, typer.Option(help="Number of voters. Left out: found.")] = None,
-    answers: Annotated[
-        int | None, typer.Option(help="Answers of each voter. Default: the study's number of dilemmas.")
+    records: Annotated[
+        int | None,
+        typer.Option(help="Records of each voter: dilemmas with a choice. Default: the study's number of dilemmas."),
     ] = None,
     epsilon: Annotated[str | None, typer.Option(help="Privacy parameter. Left out: found.")] = None,
     agreement: Annotated[
@@ -57,7 +58,7 @@ def plan(
 
     Give voters and epsilon, and read how far the error bars will reach, which share of people's choices the release
     will predict, and how many of the study's dilemmas it will decide. Leave out voters or epsilon, and the least that
-    reaches your goal is found; give both and a goal, and the answers that each voter has to give are found.
+    reaches your goal is found; give both and a goal, and the records that each voter has to give are found.
 
     What is foretold is typical for crowds of the agreement that you expect (0.5: nobody agrees with anybody; 0.75:
     about what people agree on in the Moral Machine's dilemmas), for the mechanism that `release` would take. It is
@@ -81,7 +82,7 @@ def plan(
                 found,
                 name,
                 voters=voters,
-                answers=answers,
+                records=records,
                 epsilon=epsilon,
                 agreement=agreement,
                 certainty=certainty,
@@ -259,7 +260,7 @@ def _print_forecasts(
         "paradigm",
         "mechanism",
         "voters",
-        "answers",
+        "records",
         "epsilon",
         "predicted",
         "decided",
@@ -271,7 +272,7 @@ def _print_forecasts(
             name,
             one.mechanism,
             f"{one.voters:,}",
-            f"{one.answers:,}",
+            f"{one.records:,}",
             f"{one.epsilon:g}",
             f"{one.predicted:.1%}",
             f"{one.decided:.0%}",

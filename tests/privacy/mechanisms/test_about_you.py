@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
-from scripted_noise import EveryOutcome
 
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou, OptionShare, corrected_mean, corrected_shares, keep_odds
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.exact_noise import BulkNoise
+from scripted_noise import EveryOutcome
 
 Q = Fraction(1, 3)
 """exp(-epsilon): epsilon = ln 3."""

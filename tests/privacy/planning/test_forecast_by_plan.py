@@ -90,7 +90,7 @@ def test_answers_are_found_where_all_else_is_given():
     found = plan(KIDNEY, "aldp", voters=300, epsilon=1, predicted=0.74)
     assert found.voters == 300
     assert found.predicted >= 0.74
-    assert found.answers == 1 or plan(KIDNEY, "aldp", voters=300, epsilon=1, answers=found.answers - 1).predicted < 0.74
+    assert found.records == 1 or plan(KIDNEY, "aldp", voters=300, epsilon=1, records=found.records - 1).predicted < 0.74
 
 
 def test_the_strictest_promise_is_the_dearest():

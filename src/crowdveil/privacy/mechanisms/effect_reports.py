@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,16 +39,6 @@ from crowdveil.study.study import Study
 
 COUNT_STEPS = 2**20
 """Grid steps of one pair in a report of counts."""
-
-
-class EffectReporter(Protocol):
-    """What devices report about effects, whichever the reports."""
-
-    def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Any:
-        """Make the reports of these voters. The only place where noise enters."""
-
-    def tally(self, reports: Any, settings: Settings) -> FloatArray:
-        """Add up what the effects are read from."""
 
 
 @dataclass(frozen=True)

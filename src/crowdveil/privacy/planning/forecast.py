@@ -1,6 +1,6 @@
 """A release foretold: how far its bars will reach, what it will predict and decide, from public numbers only.
 
-A crowd of a given **agreement** is imagined: the share of answers that its preference gamma predicts if it is known
+A crowd of a given **agreement** is imagined: the share of choices that its preference gamma predicts if it is known
 exactly. Along the k axes of the study's public design gamma is N(0, tau^2), which makes the margins of dilemmas as
 large as that agreement asks for. Then everything follows in closed form, or by averages over the study's own dilemmas:
 
@@ -72,14 +72,14 @@ class Forecast:
     paradigm: str
     mechanism: str
     voters: int
-    answers: int
+    records: int
     epsilon: float
     agreement: float
     certainty: float
     bars: dict[str, float | None]
     """How far the preference along each factor may be off, with 95 %; None where nothing will be known of it."""
     predicted: float
-    """Share of other people's answers that the release predicts; the agreement is the most."""
+    """Share of other people's choices that the release predicts; the agreement is the most."""
     decided: float
     """Share of the study's dilemmas that are decided as the crowd would, with the certainty asked for."""
 
@@ -95,7 +95,7 @@ class Forecast:
             "paradigm": self.paradigm,
             "mechanism": self.mechanism,
             "voters": self.voters,
-            "answers": self.answers,
+            "records": self.records,
             "epsilon": self.epsilon,
             "agreement": self.agreement,
             "error_bars": self.bars,
@@ -109,7 +109,7 @@ def forecast(
     study: Study,
     paradigm: Paradigm,
     voters: int,
-    answers: int,
+    records: int,
     epsilon: Epsilon,
     agreement: float = AGREEMENT,
     certainty: float = 0.9,
@@ -117,13 +117,13 @@ def forecast(
     """Foretell a release by the recommended mechanism."""
     name = recommended(paradigm, study, Epsilons.same(epsilon, min(voters, _CROWD)))
     crowd = _typical(study, agreement)
-    errors = _errors(name, study, voters, answers, epsilon).for_crowd(crowd)
+    errors = _errors(name, study, voters, records, epsilon).for_crowd(crowd)
     return Forecast(
         study=study.name,
         paradigm=paradigm.name,
         mechanism=name,
         voters=voters,
-        answers=answers,
+        records=records,
         epsilon=epsilon.value,
         agreement=agreement,
         certainty=certainty,
@@ -163,7 +163,7 @@ class _Typical:
 
 @lru_cache(maxsize=32)
 def _typical(study: Study, agreement: float) -> _Typical:
-    """Find the deviation at which the preference, known exactly, predicts this share of answers."""
+    """Find the deviation at which the preference, known exactly, predicts this share of choices."""
     design = public_design(study)
     lengths = np.linalg.norm(_Typical(design, 1.0).along, axis=1)
     lengths = lengths[lengths > 0]
@@ -230,7 +230,7 @@ class _Errors:
         return math.sqrt(-2 * math.log(1 - certainty)) if self.hoeffding else NormalDist().inv_cdf(certainty)
 
 
-def _errors(name: str, study: Study, voters: int, answers: int, epsilon: Epsilon) -> _Errors:
+def _errors(name: str, study: Study, voters: int, records: int, epsilon: Epsilon) -> _Errors:
     settings = Settings(study, study.norm_bound)
     if study.repeat and name in CENTRAL:
         epsilon = reliability_split(epsilon)[0]
@@ -241,14 +241,14 @@ def _errors(name: str, study: Study, voters: int, answers: int, epsilon: Epsilon
     elif study.indifference is not None and name != "randomised-response":
         voters = max(voters - voters // REPORTS_ONE_IN, 1)
     if name in CENTRAL:
-        return _central_errors(CENTRAL[name], settings, voters, answers, epsilon)
+        return _central_errors(CENTRAL[name], settings, voters, records, epsilon)
     design = public_design(study)
     axes = design.directions
     usual = study.drawing.dilemmas
     if name == "randomised-response":
         # At indifference, a choice of which a part is left tells its square of the probit's 2 / pi along each axis.
         left = math.tanh(epsilon.value / 2) if study.indifference is None else 1 - 3 / (math.exp(epsilon.value) + 2)
-        told = voters * answers * left**2
+        told = voters * records * left**2
         rest_known = told >= TELLING * design.whole.directions
         sampling = np.eye(axes) * DISAGREEMENT**2 / voters
         noise = np.eye(design.whole.directions if rest_known else axes) * math.pi / (2 * told)
@@ -257,12 +257,12 @@ def _errors(name: str, study: Study, voters: int, answers: int, epsilon: Epsilon
             _among_all(sampling, design),
             _DOUBTS[name],
             rest_known=rest_known,
-            records=voters * answers,
+            records=voters * records,
         )
     law = DISTRIBUTED[name].expected_noise(replace(settings, drawn=True), Epsilons.same(epsilon, _CROWD))
     assert isinstance(law, Coins | Spread)
     covariance = _along_axes(law.matrix, design) * _CROWD / voters
-    covariance *= _report_ratio(name, study, answers, usual, epsilon)
+    covariance *= _report_ratio(name, study, records, usual, epsilon)
     nothing = np.zeros_like(covariance)
     by_voter = name == "one-bit"
     return _Errors(
@@ -271,12 +271,12 @@ def _errors(name: str, study: Study, voters: int, answers: int, epsilon: Epsilon
         _DOUBTS[name],
         rest_known=False,
         hoeffding=by_voter,
-        records=voters if by_voter else voters * answers,
+        records=voters if by_voter else voters * records,
     )
 
 
-def _report_ratio(name: str, study: Study, answers: int, usual: int, epsilon: Epsilon) -> float:
-    """Return how much larger the variance is than with whole ballots, where voters give another number of answers."""
+def _report_ratio(name: str, study: Study, records: int, usual: int, epsilon: Epsilon) -> float:
+    """Return how much larger the variance is than with whole ballots, where voters give another number of records."""
     if name == "score":
         axes = record_axes(study)
 
@@ -285,21 +285,21 @@ def _report_ratio(name: str, study: Study, answers: int, usual: int, epsilon: Ep
             noise = cube_variance(2 / epsilon.value, 1.0, size)
             return (noise + expected_square(axes, float(records))) / (size * records**2)
 
-        return variance(answers) / variance(usual)
-    return (_kept(voter_clip(usual), usual) / _kept(voter_clip(usual), answers)) ** 2
+        return variance(records) / variance(usual)
+    return (_kept(voter_clip(usual), usual) / _kept(voter_clip(usual), records)) ** 2
 
 
-def _kept(clip: float, answers: int) -> float:
+def _kept(clip: float, records: int) -> float:
     """Return how the mean of voters' clipped scores follows the mean score, if it is normal."""
-    return math.erf(clip / math.sqrt(2) / voter_clip(answers))
+    return math.erf(clip / math.sqrt(2) / voter_clip(records))
 
 
-def _central_errors(mechanism: Any, settings: Settings, voters: int, answers: int, epsilon: Epsilon) -> _Errors:
+def _central_errors(mechanism: Any, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> _Errors:
     study = settings.study
     design = public_design(settings.study)
     usual = study.drawing.dilemmas
     by_voter = mechanism.by_voter
-    units = Units(by_voter, voters, 0 if by_voter else voters * answers, voters * answers**2)
+    units = Units(by_voter, voters, 0 if by_voter else voters * records, voters * records**2)
     plan = Plan.of(design, units.count, epsilon, by_voter=by_voter, design_known=mechanism.design_known)
     law: CubeSum = mechanism.expected_noise(settings, voters if by_voter else max(units.count // usual, 1), epsilon)
     first_cube = law.parts[0]
@@ -307,21 +307,21 @@ def _central_errors(mechanism: Any, settings: Settings, voters: int, answers: in
     first_clip = plan.first_clip(study)
     effect = ClipEffect.on_voters(first_clip) if by_voter else ClipEffect.on_records(first_clip)
     unsure = 0.0 if mechanism.design_known or plan.squares is not None else DESIGN_BOUND * DESIGN_DEVIATION
-    kept = _kept(first_clip, answers) if by_voter else _kept(first_clip, 1)
+    kept = _kept(first_clip, records) if by_voter else _kept(first_clip, 1)
     # Later steps clip by how loud voters are; the first one by how loud they would be with whole ballots.
     if plan.second is None:
         longer = _kept(first_clip, usual) / kept if by_voter else 1.0
         spread, first_look = min(1.0, 1 / first_clip**2), None
         step_doubt, turn, size = 0.0, effect.turn, effect.size
     else:
-        scatter = loudness(1 / answers) if by_voter else None
-        longer = voter_clip(answers) / voter_clip(usual) if by_voter else 1.0
+        scatter = loudness(1 / records) if by_voter else None
+        longer = voter_clip(records) / voter_clip(usual) if by_voter else 1.0
         deviations = clip_in_deviations(math.sqrt(variance), scatter, prior_deviation(design.directions))
         spread, (turn, size) = 1 / (deviations**2 * (scatter or 1.0)), clip_doubts(deviations)
         step_doubt, unsure = STEP_DOUBT, 0.0
         first_look = math.pi / 2 * (first_clip * plan.first_noise / kept) ** 2
     alike = SCORE_DISAGREEMENT**2 if plan.spread else most_alike(design.directions)
-    sampling = float(units.sampling(np.array([spread]), 1 / answers, alike)[0])
+    sampling = float(units.sampling(np.array([spread]), 1 / records, alike)[0])
     along = longer * _from_features(design)
     gain = along @ np.hstack([part.matrix for part in law.parts])
     return _Errors(
@@ -374,7 +374,7 @@ def _bars(study: Study, crowd: _Typical, errors: _Errors) -> dict[str, float | N
 
 
 def _predicted(crowd: _Typical, errors: _Errors) -> float:
-    """Return the share of answers that agree with the shrunk estimate, over dilemmas and crowds."""
+    """Return the share of choices that agree with the shrunk estimate, over dilemmas and crowds."""
     k = crowd.design.directions
     x = crowd.along
     error = errors.of_all_steps(crowd)

@@ -24,7 +24,7 @@ from crowdveil.study.study import Study
 TYPICAL = 0.5
 """The typical dilemma is decided where half of the study's dilemmas are."""
 _MOST_VOTERS = 10**8
-_MOST_ANSWERS = 1000
+_MOST_RECORDS = 1000
 _LARGEST_EPSILON = 20.0
 _SMALLEST_EPSILON = 0.001
 
@@ -67,7 +67,7 @@ def plan(
     paradigm: str | Paradigm,
     *,
     voters: int | None = None,
-    answers: int | None = None,
+    records: int | None = None,
     epsilon: EpsilonLike | None = None,
     agreement: float = AGREEMENT,
     certainty: float = 0.9,
@@ -78,23 +78,23 @@ def plan(
     """Foretell a release by the recommended mechanism, before there is any data.
 
     Leave out ``voters`` or ``epsilon``, and the smallest that reaches the goal is found; with both of them and a goal,
-    the number of ``answers`` of each voter is (otherwise it is the study's number of dilemmas). The goal is a share of
-    people's answers ``predicted``, the widest ``bar`` of a factor, or a share of the study's dilemmas ``decided`` with
-    the ``certainty``; half of them, if nothing is said. ``agreement`` is the share of answers that the crowd's
+    the number of ``records`` of each voter is (otherwise it is the study's number of dilemmas). The goal is a share of
+    people's choices ``predicted``, the widest ``bar`` of a factor, or a share of the study's dilemmas ``decided`` with
+    the ``certainty``; half of them, if nothing is said. ``agreement`` is the share of choices that the crowd's
     preference would predict if it were known exactly.
     """
     about = find_study(study)
     served = find_paradigm(paradigm)
     goal = Goal(predicted, bar, decided)
-    _check(voters, answers, agreement, certainty)
+    _check(voters, records, agreement, certainty)
     goal.check(agreement)
     if voters is None and epsilon is None:
         raise CrowdveilError("give the voters, or epsilon, or both: of the two, one can be found")
     given_epsilon = None if epsilon is None else Epsilon(epsilon)
-    asked = about.drawing.dilemmas if answers is None else answers
+    asked = about.drawing.dilemmas if records is None else records
 
-    def foretell(voters: int, answers: int, epsilon: Epsilon) -> Forecast:
-        return forecast(about, served, voters, answers, epsilon, agreement, certainty)
+    def foretell(voters: int, records: int, epsilon: Epsilon) -> Forecast:
+        return forecast(about, served, voters, records, epsilon, agreement, certainty)
 
     wanted = goal if goal.given else Goal(decided=TYPICAL)
     if voters is None:
@@ -105,16 +105,16 @@ def plan(
         return _least_epsilon(lambda e: foretell(voters, asked, e), wanted)
     if not goal.given:
         return foretell(voters, asked, given_epsilon)
-    if answers is not None:
-        raise CrowdveilError("voters, answers, epsilon and a goal are all given: leave one out, and it is found")
-    return _least("answers", lambda n: foretell(voters, n, given_epsilon), 1, _MOST_ANSWERS, goal)
+    if records is not None:
+        raise CrowdveilError("voters, records, epsilon and a goal are all given: leave one out, and it is found")
+    return _least("records", lambda n: foretell(voters, n, given_epsilon), 1, _MOST_RECORDS, goal)
 
 
-def _check(voters: int | None, answers: int | None, agreement: float, certainty: float) -> None:
+def _check(voters: int | None, records: int | None, agreement: float, certainty: float) -> None:
     if voters is not None:
         check_whole(voters, "the number of voters", 2)
-    if answers is not None:
-        check_whole(answers, "the number of answers", 1)
+    if records is not None:
+        check_whole(records, "the number of records", 1)
     if not 0.5 < agreement < 1:
         raise CrowdveilError(f"the agreement must be between 0.5 and 1, got {agreement:g}")
     if not 0.5 <= certainty < 1:
