@@ -154,7 +154,16 @@ export class Page {
       { class: "page" },
       h("h1", { tabindex: "-1" }, this.words.title),
       h("p", { class: "lead" }, this.language.say(this.notice ?? "")),
+      this.toResult(),
     );
+  }
+
+  /** The way to the page for everybody, once there is a result. What was counted here stays in this tab. */
+  toResult() {
+    const { id, release } = this.poll;
+    if (!release) return null;
+    const href = `../../r/${encodeURIComponent(id)}/?lang=${encodeURIComponent(this.language.tag)}`;
+    return h("p", {}, h("a", { href, target: "_blank", rel: "noopener" }, this.language.say("see_results")));
   }
 
   /** A way out that leaves nothing behind, for a device that somebody else uses, too. */

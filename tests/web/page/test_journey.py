@@ -300,12 +300,17 @@ def test_the_voter_beside_the_crowd(visit, service):
     voter.page.reload()
     rows.locator(".crowd-mark").first.wait_for()
     assert rows.locator(".own-mark").count() == 0
+    with voter.page.expect_popup() as opened:
+        voter.page.get_by_role("link", name="See the result").click()
+    opened.value.get_by_role("heading", name="What the crowd prefers").wait_for()
+    opened.value.close()
 
 
 def test_a_closed_poll_says_so(visit):
     voter = visit("closed")
     assert "This poll is closed." in voter.page.locator("main").inner_text()
     assert voter.page.locator("#agree").count() == 0
+    assert voter.page.get_by_role("link").count() == 0  # Nothing has been published.
 
 
 def test_withdrawing_deletes_what_was_sent(visit, stored):

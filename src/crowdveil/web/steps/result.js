@@ -20,7 +20,7 @@ export function result(page) {
   const box = h("div", { class: "part result" }, h("h2", {}, say("result_title")));
   const content = h("div", {});
   const told = h("p", { class: "note", role: "status" }, say(published ? "crowd_loading" : "crowd_none"));
-  box.append(content, told);
+  box.append(content, told, page.toResult() ?? "");
   content.replaceChildren(...shown(page, null));
   if (published) {
     getRelease(published)
