@@ -47,10 +47,10 @@ def test_a_repeat_takes_a_tenth_of_the_budget_or_of_the_reports():
     assert devices.bars == forecast(KIDNEY, PARADIGMS["rldp"], 900, 10, Epsilon(1)).bars
 
 
-def test_the_share_predicted_is_that_of_simulated_answers():
+def test_the_share_predicted_is_that_of_simulated_choices():
     """Randomised response has errors in closed form: pi / (2 N n tanh^2), and how voters differ."""
-    voters, answers, epsilon, agreement, rng = 200, 5, 0.5, 0.7, np.random.default_rng(1)
-    foretold = forecast(MORAL_MACHINE, PARADIGMS["aldp"], voters, answers, Epsilon("0.5"), agreement)
+    voters, records, epsilon, agreement, rng = 200, 5, 0.5, 0.7, np.random.default_rng(1)
+    foretold = forecast(MORAL_MACHINE, PARADIGMS["aldp"], voters, records, Epsilon("0.5"), agreement)
     assert foretold.mechanism == "randomised-response"
     x = public_design(MORAL_MACHINE).along[:4000]
     low, high = 0.0, 10.0
@@ -62,7 +62,7 @@ def test_the_share_predicted_is_that_of_simulated_answers():
     draws = 40
     rows = np.repeat(np.arange(len(x)), draws)
     gamma = rng.normal(0, low, (len(rows), x.shape[1]))
-    indifferent = math.pi / 2 / (voters * answers * math.tanh(epsilon / 2) ** 2)
+    indifferent = math.pi / 2 / (voters * records * math.tanh(epsilon / 2) ** 2)
     told = []
     for grown in (1.0, 1.6):  # a crowd of this agreement tells less by each answer, and more than 1 / 1.6 of it
         error = math.sqrt(grown * (indifferent + 0.3**2 / voters))
@@ -86,7 +86,7 @@ def test_the_epsilon_found_reaches_the_goal_and_a_smaller_one_does_not():
     assert plan(KIDNEY, "vlcp", voters=300, epsilon=round(found.epsilon * 0.9, 6)).widest > 0.5
 
 
-def test_answers_are_found_where_all_else_is_given():
+def test_records_are_found_where_all_else_is_given():
     found = plan(KIDNEY, "aldp", voters=300, epsilon=1, predicted=0.74)
     assert found.voters == 300
     assert found.predicted >= 0.74
@@ -103,13 +103,13 @@ def test_the_strictest_promise_is_the_dearest():
     [
         ({}, "one can be found"),
         ({"voters": 1, "epsilon": 1}, "the number of voters is .* from 2 up"),
-        ({"voters": 10, "epsilon": 1, "answers": 0}, "the number of answers is .* from 1 up"),
+        ({"voters": 10, "epsilon": 1, "records": 0}, "the number of records is .* from 1 up"),
         ({"voters": 10, "epsilon": 1, "agreement": 1.0}, "agreement must be"),
         ({"voters": 10, "epsilon": 1, "certainty": 1.0}, "certainty asked for"),
         ({"epsilon": 1, "predicted": 0.9}, "between 0.5 and the agreement"),
         ({"epsilon": 1, "bar": math.inf}, "positive number"),
         ({"epsilon": 1, "decided": 1.0}, "between 0 and 1"),
-        ({"voters": 10, "epsilon": 1, "answers": 2, "decided": 0.5}, "leave one out"),
+        ({"voters": 10, "epsilon": 1, "records": 2, "decided": 0.5}, "leave one out"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given_numbers, words):
