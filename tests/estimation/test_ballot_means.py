@@ -28,6 +28,15 @@ def test_the_derivative_against_differences(told, clip):
     assert means.expected(told, PREFERENCE)[1] == pytest.approx(np.transpose(differences), abs=1e-6)
 
 
+def test_many_preferences_show_what_each_shows():
+    means, several = (
+        BallotMeans(AxisSample(sparse_dilemmas(400, 2)), 0.4, inflation=0.1),
+        np.outer([0.1, 1, 5], PREFERENCE),
+    )
+    shown = means.shown(0.2, several)
+    assert shown == pytest.approx(np.array([means.expected(0.2, one)[0] for one in several]), abs=1e-12)
+
+
 def test_one_record_that_no_clip_reaches_is_the_mean_score_itself():
     sample = AxisSample(sparse_dilemmas(2000, 1))
     expected = BallotMeans(sample, 3.0).expected(1.0, PREFERENCE)[0]

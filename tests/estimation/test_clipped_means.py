@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from crowdveil.estimation.clipped_means import ClippedNormal, fit_clipped_means, loudness, voter_clip
-from crowdveil.estimation.prior import prior_deviation
+from crowdveil.estimation.clipped_means import SIZES, ClippedNormal, fit_clipped_means, loudness, voter_clip
 
 PREFERENCE = np.array([0.7, -0.3, 0.1])
 WHOLE_BALLOT = 13
@@ -27,6 +26,11 @@ class NormalMeans:
         centre, loud = slope * preference, loudness(inverse_length)
         law = ClippedNormal(centre, loud * (1 - centre**2), self.clip)
         return law.mean, (law.slope - 2 * loud * centre * law.bend)[:, None] * derivative
+
+    def shown(self, inverse_length, preferences):
+        """The same, of each."""
+        centre = math.sqrt(2 / math.pi) * preferences / np.sqrt(1 + np.square(preferences).sum(axis=1, keepdims=True))
+        return ClippedNormal(centre, loudness(inverse_length) * (1 - centre**2), self.clip).mean
 
 
 def drawn_scores(voters, records, disagreement, seed):
@@ -86,15 +90,32 @@ def exact_means(preference, records, clip):
 
 @pytest.mark.parametrize("records", [4, 13])
 def test_the_posterior_is_as_wide_as_its_errors(records):
-    rng, clip, runs, deviation = np.random.default_rng(5), voter_clip(WHOLE_BALLOT), 60, 0.08
+    rng, clip, runs, deviation = np.random.default_rng(5), voter_clip(WHOLE_BALLOT), 40, 0.08
     exact, misses = exact_means(PREFERENCE, records, clip), []
     for _ in range(runs):
         told = 1 / records + rng.normal(0, deviation / 2), deviation**2 / 4
         observed = exact + rng.normal(0, deviation, 3)
         fit = fit_clipped_means(NormalMeans(clip), observed, np.eye(3) * deviation**2, told, WHOLE_BALLOT)
         misses.append((fit.mean - PREFERENCE) / np.sqrt(np.diag(fit.covariance)))
-    # Three coordinates share the error in the lengths: 60 independent squares at least, of deviation sqrt(2).
+    # Three coordinates share the error in the lengths: 40 independent squares at least, of deviation sqrt(2).
     assert np.mean(np.square(misses)) == pytest.approx(1.0, abs=5 * math.sqrt(2 / runs))
+
+
+@pytest.mark.parametrize("truth", [0.3, 1.0, 2.5])
+def test_means_that_are_clipped_nearly_all_tell_a_preference_as_integration_does(truth):
+    """Along one axis, with lengths that are known: the posterior by sums over a line, of sizes that are alike."""
+    clip, deviation, length = 0.4, 0.15, 50
+    model = NormalMeans(clip)
+    observed = model.expected(1 / length, np.array([truth]))[0]
+    line = np.linspace(-10, 10, 4001)
+    shown = model.shown(1 / length, line[:, None])[:, 0]
+    prior = np.mean([stats.norm(0, size).pdf(line) for size in SIZES], axis=0)
+    posterior = prior * stats.norm(shown, deviation).pdf(observed[0])
+    posterior /= posterior.sum()
+    mean = posterior @ line
+    fit = fit_clipped_means(model, observed, np.eye(1) * deviation**2, (1 / length, 1e-10), length)
+    assert fit.mean[0] == pytest.approx(mean, rel=0.1)
+    assert math.sqrt(fit.covariance[0, 0]) == pytest.approx(math.sqrt(posterior @ (line - mean) ** 2), rel=0.15)
 
 
 def test_the_center_knows_no_prior():
@@ -102,7 +123,7 @@ def test_the_center_knows_no_prior():
     clip, preference = voter_clip(WHOLE_BALLOT), PREFERENCE / 3
     observed = exact_means(preference, WHOLE_BALLOT, clip)
     fit = fit_clipped_means(NormalMeans(clip), observed, np.eye(3) * 0.5, (1 / WHOLE_BALLOT, 1e-6), WHOLE_BALLOT)
-    assert np.linalg.norm(fit.mean) < 0.8 * np.linalg.norm(preference)
+    assert np.linalg.norm(fit.mean) < 0.9 * np.linalg.norm(preference)
     assert fit.center == pytest.approx(preference, rel=0.05)
 
 
@@ -110,7 +131,8 @@ def test_noise_that_drowns_everything_leaves_a_preference_of_nothing():
     clip, wild = voter_clip(WHOLE_BALLOT), np.array([40.0, -25.0, 3.0])
     fit = fit_clipped_means(NormalMeans(clip), wild, np.eye(3) * 900, (7.0, 200.0), WHOLE_BALLOT)
     assert np.linalg.norm(fit.mean) < 0.5
-    assert np.linalg.eigvalsh(fit.covariance).max() == pytest.approx(prior_deviation(3) ** 2, rel=0.1)
+    usual = np.mean(np.square(SIZES)) / 3
+    assert np.trace(fit.covariance) / 3 == pytest.approx(usual, rel=0.1)
     assert np.linalg.norm(fit.center) > 3
 
 

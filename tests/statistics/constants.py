@@ -3,6 +3,7 @@
 python tests/statistics/constants.py plan MECHANISM UNITS_TIMES_EPSILON POPULATIONS [NAME=VALUE ...]
 python tests/statistics/constants.py sizes MECHANISM POPULATIONS CLIP ...
 python tests/statistics/constants.py errors MECHANISM POPULATIONS LOUDNESS ...
+python tests/statistics/constants.py small STUDY VOTERS ANSWERS EPSILON POPULATIONS SIZES ...
 
 ``plan`` tells what stated probabilities lose against the true shares (divergence, in thousandths), with the constants
 of ``score_plan`` as they are, and then with each of the others given, as the difference and its standard error.
@@ -11,7 +12,9 @@ step clips means (c1.5: in units of an axis) or the second step scores (d3: in d
 average, and what is left to doubt. ``errors`` tells what is left of it without noise, as releases correct it, at so
 many units times epsilon for each factor: the size against that of the crowd's exact preference along the factors (mean
 and deviation), the length of the rest of the error, relative to the preference (root mean square, and the largest), and
-the largest part of what certainty allows for in the dilemma that differs along it.
+the largest part of what certainty allows for in the dilemma that differs along it. ``small`` tells of releases by
+voter-score, with margins of these sizes a priori (0.5,1,2), what their probabilities lose, the slope of the true shares
+on them, and the mean stated less the share right.
 """
 
 from __future__ import annotations
@@ -22,9 +25,11 @@ from unittest import mock
 
 import numpy as np
 from populations import release
+from scipy.special import ndtr
 from varied import LENGTHS, varied_population
 
-from crowdveil.estimation import guess, scoring_step
+from crowdveil.decision import stated_margins
+from crowdveil.estimation import clipped_means, guess, scoring_step
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon
@@ -115,5 +120,34 @@ def errors(mechanism: str, populations: str, *loudness: str) -> None:
         print(f"| {mechanism} | {loud} | {size.mean():.3f} | {size.std():.3f} | {rest} |", flush=True)
 
 
+def small(study: str, voters: str, answers: str, epsilon: str, populations: str, *sizes: str) -> None:
+    """Print how stated probabilities fare, over populations of all kinds with ballots of one length."""
+    for given in sizes:
+        rng, lost, margins, shares = np.random.default_rng(5), [], [], []
+        with mock.patch.object(clipped_means, "SIZES", tuple(map(float, given.split(",")))):
+            for number in range(int(populations)):
+                population = varied_population(load_study(study), rng, (int(answers),))
+                made = release("voter-score", population.crowd(int(voters), rng), Epsilon(epsilon), number)
+                lost.append(population.loss(made))
+                margins.append(stated_margins(made, population.judged[0]))
+                shares.append(population.judged[1])
+        stated, true = np.concatenate(margins), np.concatenate(shares)
+        over = np.mean(ndtr(np.abs(stated)) - np.where(stated > 0, true, 1 - true))
+        loss = f"{np.mean(lost):.1f} | {np.std(lost) / np.sqrt(len(lost)):.1f}"
+        found = f"{slope_of(true, stated):.3f} | {over:+.4f}"
+        print(f"| {study} | {voters} | {answers} | {epsilon} | {given} | {loss} | {found} |", flush=True)
+
+
+def slope_of(shares: np.ndarray, margins: np.ndarray) -> float:
+    """Return the slope of a probit regression of shares on margins, without an intercept."""
+    slope = 1.0
+    for _ in range(30):
+        t = slope * margins
+        chance, density = np.clip(ndtr(t), 1e-9, 1 - 1e-9), np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
+        weighted = margins * density / (chance * (1 - chance))
+        slope += float(weighted @ (shares - chance)) / float((weighted * margins) @ density)
+    return slope
+
+
 if __name__ == "__main__":
-    {"plan": plan, "sizes": sizes, "errors": errors}[sys.argv[1]](*sys.argv[2:])
+    {"plan": plan, "sizes": sizes, "errors": errors, "small": small}[sys.argv[1]](*sys.argv[2:])

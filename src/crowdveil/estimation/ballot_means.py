@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import erfinv
+from scipy.special import erfinv, ndtr
 
 from crowdveil.arrays import FloatArray
 from crowdveil.estimation.clipped_means import LONGEST, SCORE_DISAGREEMENT, ClippedNormal
@@ -45,15 +45,26 @@ class BallotMeans:
 
     def expected(self, inverse_length: float, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the means along the mixed axes in a crowd of this preference, and their derivative by it."""
-        told = min(max(inverse_length, 1 / LONGEST), 1.0)
-        if told not in self._known:
-            weights = self._weights(told)
-            self._known[told] = weights, self._normal(weights)
-        weights, law = self._known[told]
+        weights, law = self._law(inverse_length)
         inflated = 1 + self.inflation
         faint, derivative = self.dilemmas.instrumented(weights, inflated * preference)
         bent = ClippedNormal(faint / law.kept * self.clip, law.variance, self.clip)
         return bent.mean, (inflated * bent.kept / law.kept)[:, None] * derivative
+
+    def shown(self, inverse_length: float, preferences: FloatArray) -> FloatArray:
+        """Return the means in crowds of many preferences, a row each."""
+        weights, law = self._law(inverse_length)
+        chosen = 2 * ndtr((1 + self.inflation) * preferences @ self.dilemmas.along.T) - 1
+        faint = chosen @ weights / len(weights)
+        return ClippedNormal(faint / law.kept * self.clip, law.variance, self.clip).mean
+
+    def _law(self, inverse_length: float) -> tuple[FloatArray, ClippedNormal]:
+        """Return what each dilemma weighs in ballots of such lengths, and the law of faint means."""
+        told = min(max(inverse_length, 1 / LONGEST), 1.0)
+        if told not in self._known:
+            weights = self._weights(told)
+            self._known[told] = weights, self._normal(weights)
+        return self._known[told]
 
     @cached_property
     def _known(self) -> dict[float, tuple[FloatArray, ClippedNormal]]:

@@ -201,10 +201,12 @@ def voters_guess(
     noise: float,
     inverse_length: tuple[float, float],
     ballot_length: int,
+    *,
+    last: bool,
 ) -> Guess:
     """Guess from voters' clipped means with noise of this variance, and the mean of one over lengths with its own.
 
-    Where lengths were not bought, that is infinite.
+    Where lengths were not bought, that is infinite. ``last`` says that no further step follows.
     """
     looked_at = sample.head(_LOOKED_AT)
     variances = np.square(looked_at.mixed / clip).mean(axis=0)
@@ -213,7 +215,7 @@ def voters_guess(
     errors = np.diag(noise + units.sampling(variances, told, SCORE_DISAGREEMENT**2))
     effect = ClipEffect.on_voters(clip)
     voters = BallotMeans(looked_at, clip, effect.inflation)
-    fit = fit_clipped_means(voters, means, errors, inverse_length, ballot_length)
+    fit = fit_clipped_means(voters, means, errors, inverse_length, ballot_length, last=last)
     long = float(np.linalg.norm(fit.center))
     stretched = math.sqrt(float(np.trace(fit.stretch))) / max(long, _SHORTEST)
     return Guess(

@@ -174,7 +174,17 @@ class _FisherScoring:
         told = (_UNTOLD, math.inf)
         if plan.lengths:
             told = float((seen[k] + 1) / 2), variance / 4 + 1 / (4 * units.voters)
-        return voters_guess(units, clip, sample, doubt, seen[:k], variance, told, settings.study.drawing.dilemmas)
+        return voters_guess(
+            units,
+            clip,
+            sample,
+            doubt,
+            seen[:k],
+            variance,
+            told,
+            settings.study.drawing.dilemmas,
+            last=plan.second is None,
+        )
 
 
 def _first_look(design: Design, plan: Plan, clip: float, ballots: Ballots) -> IntArray:
