@@ -74,7 +74,7 @@ def send_crowd(pair: Pair, by_http: bool) -> list[Sender]:
             assert pair.http.put(url, content=one.sealed, headers=headers).status_code == 201
     if not by_http:
         rows = [relay_store.SealedRow(pair.name, report_id(one.token), one.sealed) for one in senders]
-        pair.relay.put(rows, pair.courier.today())
+        pair.relay.put(rows, pair.courier.today)
     return senders
 
 
