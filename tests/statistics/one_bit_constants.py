@@ -2,23 +2,28 @@
 
 python tests/statistics/one_bit_constants.py            two tables
 python tests/statistics/one_bit_constants.py errors     a third
+python tests/statistics/one_bit_constants.py sizes      a fourth
 
 The first: the variance of the preference for a given variance of the clipped means, in terms of the best clip, for
 ballots of several lengths. The clip is given in deviations of a whole ballot's mean score; one-bit takes a half. The
 second: how far the size of a preference is off, and its direction, for shares of reports about lengths; crowds of 1,500
 voters at epsilon 1. The third: by how much more than is told of voters who differ the size of a preference is off, and
 how long any other error is, of populations without noise whose margins are faint to large; a draw of many voters is
-left in it, of which the deviation is told.
+left in it, of which the deviation is told. The fourth: by how much the mean probability that is stated differs from the
+share right at worst, where at least .55 is predicted, for ranges of the sizes of margins: normal estimates along nine
+axes of crowds from faint to loud, with little and much noise.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 from populations import Population
+from scipy.special import ndtr
 
 from crowdveil.estimation.ballot_fit import fit_ballots
 from crowdveil.estimation.clipped_ballots import ClippedBallots, told_length
@@ -99,8 +104,38 @@ def print_errors() -> None:
             print(f"| {name} | {records} | {spread} | {' | '.join(f'{v:.3f}' for v in found)} |", flush=True)
 
 
+def overstatement(sizes: Sequence[float], margin: float, variance: float, draws: int = 1500) -> tuple[float, float]:
+    """Return the share predicted, and by how much the mean stated exceeds it, if sizes are each as probable."""
+    rng, k = np.random.default_rng(0), 9
+    truth = rng.normal(size=(draws, k))
+    truth *= margin / np.linalg.norm(truth, axis=1, keepdims=True)
+    seen = truth + rng.normal(0.0, math.sqrt(variance), (draws, k))
+    x = rng.normal(size=(draws, k))
+    priors = np.square(sizes) / k
+    logs = -0.5 * (k * np.log(variance + priors) + np.square(seen).sum(axis=1)[:, None] / (variance + priors))
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    kept = priors / (priors + variance)
+    spread = np.sqrt(1 + np.square(x).sum(axis=1)[:, None] * kept * variance)
+    stated = (weights * ndtr((x * seen).sum(axis=1)[:, None] * kept / spread)).sum(axis=1)
+    share = ndtr((x * truth).sum(axis=1))
+    right = np.where(stated > 0.5, share, 1 - share).mean()
+    return float(right), float(np.maximum(stated, 1 - stated).mean() - right)
+
+
+def print_sizes() -> None:
+    """Print the fourth table."""
+    print("| sizes of margins | stated - right, least | largest |")
+    for least, most in ((-1, 1), (-2, 1), (-2, 2), (-3, 2), (-4, 2), (-2, 3)):
+        sizes = [2.0**power for power in range(least, most + 1)]
+        cells = product((0.25, 0.44, 0.8, 1.5, 2.5), (0.02, 0.05, 0.1, 0.3, 1.0))
+        found = [overstatement(sizes, margin, variance) for margin, variance in cells]
+        gaps = [gap for right, gap in found if right >= 0.55]
+        print(f"| {sizes[0]:g} to {sizes[-1]:g} | {min(gaps):+.3f} | {max(gaps):+.3f} |", flush=True)
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print the first two tables."""
     print(f"| study | answers | {' | '.join(f'clip {clip:g}' for clip in CLIPS)} |")
     for name in STUDIES:
         study = load_study(name)
@@ -116,4 +151,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    print_errors() if sys.argv[1:] == ["errors"] else main()
+    {"errors": print_errors, "sizes": print_sizes}.get(" ".join(sys.argv[1:]), main)()
