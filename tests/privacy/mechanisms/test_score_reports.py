@@ -221,6 +221,19 @@ def test_of_a_file_three_reports_in_twenty_are_about_its_dilemmas():
     assert ScoreRelease().acceptable(reports, settings).all()
 
 
+@pytest.mark.parametrize(("axes", "told"), [(12, 12 + 66), (13, 13)])
+def test_of_very_many_axes_only_the_squares_are_told(axes, told):
+    ballots = synthetic_crowd(400, 2, axes, np.random.default_rng(2)).ballots
+    settings = Settings(ballots.study, 2.0)
+    epsilons = Epsilons(np.full(400, MICRO))
+    reports = ScoreRelease().report(ballots, settings, epsilons, FloatNoiseForExperiments(3))
+    assert reports.reported.shape == (400, axes + told)
+    assert ScoreRelease().acceptable(reports, settings).all()
+    of_dilemmas = reports.reported[:, axes:].any(axis=1)
+    assert of_dilemmas.mean() == pytest.approx(0.15, abs=0.06)  # more than three deviations
+    assert np.isfinite(ScoreRelease().aggregate([reports], settings).parameter).all()
+
+
 def test_reports_that_mix_what_they_are_about_are_refused():
     _, settings, reports = of_a_file(50)
     mixed = reports.reported.copy()

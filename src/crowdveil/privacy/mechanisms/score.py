@@ -242,11 +242,12 @@ _SUBJECTS = np.repeat([0, 1, 2], [20 - SQUARES_IN_TWENTY - PRODUCTS_IN_TWENTY, S
 def _blocks(axes: RecordAxes, settings: Settings) -> list[IntArray]:
     """Return the columns that a report chooses its coordinates from, for each thing that it may be about."""
     k = axes.design.directions
-    columns = np.arange(k if settings.drawn else k + moment_count(k))
-    # A study of one axis has no products: its reports about them are about the square.
-    return (
-        [columns[:k]] if settings.drawn else [columns[:k], columns[k : 2 * k], columns[min(2 * k, len(columns) - 1) :]]
-    )
+    choices = np.arange(k)
+    if settings.drawn:
+        return [choices]
+    squares, products = np.split(np.arange(k, k + moment_count(k)), [k])
+    # A study of one axis, or of very many, has no products: its reports about them are about the squares.
+    return [choices, squares, products if len(products) else squares]
 
 
 def _sums(reports: ScoreReports, axes: RecordAxes) -> LevelSums:
