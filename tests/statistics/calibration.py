@@ -2,7 +2,8 @@
 
 python tests/statistics/calibration.py BALLOTS MECHANISM EPSILON RELEASES [ANSWERS]        rows of docs/sweeps.md
 
-BALLOTS is a file of any study, made by `crowdveil import`; ANSWERS keeps one to so many of each voter.
+BALLOTS is a file of any study, made by `crowdveil import`; ANSWERS keeps one to so many of each voter. MECHANISM may be
+'score --robust 0.02', and EPSILON 0.3/1/3: as many voters have each of these.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from populations import release
+from populations import Mixture, epsilon_or_mixture, release
 from scipy.special import ndtr
 from tables import write_table
 
@@ -37,7 +38,7 @@ def thinned(ballots: Ballots, most: int, rng: np.random.Generator) -> Ballots:
 def calibration(
     mechanism: str,
     ballots: Ballots,
-    epsilon: Epsilon,
+    epsilon: Epsilon | Mixture,
     releases: int,
     seed: int,
     most: int | None = None,
@@ -71,7 +72,7 @@ def measure(
     people: str,
     ballots: Ballots,
     mechanism: str,
-    epsilon: Epsilon,
+    epsilon: Epsilon | Mixture,
     releases: int,
     most: int | None = None,
     voters: int | None = None,
@@ -100,7 +101,8 @@ def main(path: str, mechanism: str, epsilon: str, releases: str, most: str | Non
     """Judge a mechanism on a file."""
     people = path.rsplit("/", 1)[-1].split(".")[0]
     ballots = read_ballots(path).decided()
-    measure(people, ballots, mechanism, Epsilon(epsilon), int(releases), None if most is None else int(most))
+    found = epsilon_or_mixture(epsilon)
+    measure(people, ballots, mechanism, found, int(releases), None if most is None else int(most))
 
 
 if __name__ == "__main__":

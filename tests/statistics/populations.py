@@ -1,6 +1,9 @@
 """Populations of voters who differ, the value that a release of a crowd from them estimates, and how often bars cover.
 
-python tests/statistics/populations.py score 200        the whole sweep of a mechanism, into docs/sweeps.md
+python tests/statistics/populations.py MECHANISM RELEASES        the whole sweep of a mechanism, into docs/sweeps.md
+python tests/statistics/populations.py MECHANISM RELEASES EPSILON VOTERS RECORDS        one setting of it
+
+MECHANISM may be 'score --robust 0.02', and EPSILON 0.3/1/3: as many voters have each of these.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from tables import write_table
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.design import public_design
+from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS, Guarantee
 from crowdveil.privacy.mechanisms.mechanism import Settings
@@ -49,12 +53,40 @@ HEADER = (
 
 
 @dataclass(frozen=True)
+class Mixture:
+    """Personal epsilons: as many voters have each of these, whoever they are."""
+
+    levels: tuple[Epsilon, ...]
+
+    def of(self, voters: int, seed: int) -> Epsilons:
+        """Return everybody's, in an order that a seed draws."""
+        dealt = np.resize([level.micro for level in self.levels], voters)
+        return Epsilons.of_millionths(np.random.default_rng(seed).permutation(dealt))
+
+    def __str__(self) -> str:
+        return "/".join(map(str, self.levels))
+
+
+def epsilon_or_mixture(text: str) -> Epsilon | Mixture:
+    """Read one epsilon for all, or several with strokes between them."""
+    levels = tuple(map(Epsilon, text.split("/")))
+    return levels[0] if len(levels) == 1 else Mixture(levels)
+
+
+@dataclass(frozen=True)
 class Population:
     """Voters whose preferences are N(gamma, spread^2) along each axis of the study's design."""
 
     study: Study
     gamma: np.ndarray
     spread: float
+    rest: np.ndarray | float = 0.0
+    """What everybody has in common along each direction that factors leave out."""
+
+    def rest_margins(self, dilemmas: np.ndarray) -> np.ndarray:
+        """Return what the directions left out add to the margin of each dilemma, in model units."""
+        left_out = dilemmas @ public_design(self.study).rest_basis
+        return left_out @ np.broadcast_to(self.rest, left_out.shape[1])
 
     @cached_property
     def value(self) -> np.ndarray:
@@ -64,8 +96,10 @@ class Population:
         """
         rng = np.random.default_rng(20_260_000)
         left, right = draw_dilemmas(self.study, 400_000 // self.study.drawing.dilemmas, rng)
-        x = (left - right).astype(np.float64) / self.study.units @ public_design(self.study).basis
-        shares = ndtr(x @ self.gamma / np.sqrt(1 + self.spread**2 * (x**2).sum(axis=1)))
+        dilemmas = (left - right).astype(np.float64) / self.study.units
+        x = dilemmas @ public_design(self.study).basis
+        margins = x @ self.gamma + self.rest_margins(dilemmas)
+        shares = ndtr(margins / np.sqrt(1 + self.spread**2 * (x**2).sum(axis=1)))
         value = self.gamma.copy()
         for _ in range(20):
             t = x @ value
@@ -84,22 +118,26 @@ class Population:
         )
         shown = dilemmas[kept.ravel()]
         own = np.repeat(rng.normal(self.gamma, self.spread, (voters, len(self.gamma))), records, axis=0)
-        margins = (shown @ public_design(self.study).basis * own).sum(axis=1)
+        margins = (shown @ public_design(self.study).basis * own).sum(axis=1) + self.rest_margins(shown)
         choices = np.where(margins + rng.standard_normal(len(shown)) > 0, 1, -1)
         return Ballots.from_differences(self.study, np.arange(voters + 1) * records, shown * choices[:, None])
 
 
-def release(mechanism: str, ballots: Ballots, epsilon: Epsilon, seed: int, **settings: Any) -> Release:
+def release(mechanism: str, ballots: Ballots, epsilon: Epsilon | Mixture, seed: int, **settings: Any) -> Release:
     """Release a crowd's preference; devices know that the generator drew its dilemmas."""
+    mechanism, *robust = mechanism.split(" --robust ")
     if mechanism in CENTRAL:
+        assert isinstance(epsilon, Epsilon), "a trusted aggregator adds one noise for all"
         paradigm = CENTRAL[mechanism].paradigms[0]
         return release_for_experiments(ballots, paradigm, epsilon=epsilon, seed=seed, mechanism=mechanism)
-    public = Settings(ballots.study, ballots.study.norm_bound, **{"drawn": True, **settings})
-    made, epsilons = DISTRIBUTED[mechanism], Epsilons.same(epsilon, ballots.voters)
+    given = {"robust": float(robust[0])} if robust else {}
+    public = Settings(ballots.study, ballots.study.norm_bound, **{"drawn": True, **given, **settings})
+    made, voters = DISTRIBUTED[mechanism], ballots.voters
+    epsilons = epsilon.of(voters, seed) if isinstance(epsilon, Mixture) else Epsilons.same(epsilon, voters)
     reports = made.report(ballots, public, epsilons, FloatNoiseForExperiments(seed))
     estimate = made.aggregate([reports], public)
     paradigm = PARADIGMS[made.paradigms[-1]]
-    guarantee = Guarantee(paradigm, epsilon, epsilon, ballots.study.norm_bound, ballots.voters)
+    guarantee = Guarantee(paradigm, epsilons.largest, epsilons.smallest, ballots.study.norm_bound, voters)
     return Release(
         ballots.study,
         estimate.parameter,
@@ -131,7 +169,7 @@ def coverage(
     population: Population,
     voters: int,
     records: int,
-    epsilon: Epsilon,
+    epsilon: Epsilon | Mixture,
     runs: int,
     seed: int,
     **settings: Any,
@@ -155,15 +193,23 @@ def coverage(
     )
 
 
-def usual_population(study: Study, spread: float) -> Population:
-    """Preferences such as real crowds have: margins of a size of 0.8, unequal along the axes."""
-    directions = public_design(study).directions
+def usual_population(study: Study, spread: float, rest: float = 0.0) -> Population:
+    """Preferences such as real crowds have: margins of a size of 0.8, unequal along the axes.
+
+    The directions that factors leave out move a margin by so many times what their prior says.
+    """
+    design = public_design(study)
     sizes = np.array([0.41, 0.33, 0.28, 0.06, 0.1, 0.18, 0.31, 0.12, -0.16])
-    return Population(study, np.resize(sizes, directions), spread)
+    left_out = design.rest.shape[1]
+    drawn = np.random.default_rng(left_out).standard_normal(left_out)
+    length = rest * rest_deviation(left_out) * np.sqrt(left_out)
+    return Population(
+        study, np.resize(sizes, design.directions), spread, length * drawn / max(np.linalg.norm(drawn), 1e-9)
+    )
 
 
 def measure(
-    mechanism: str, study: str, spread: float, epsilon: Epsilon, voters: int, records: int, runs: int
+    mechanism: str, study: str, spread: float, epsilon: Epsilon | Mixture, voters: int, records: int, runs: int
 ) -> Coverage:
     """Measure a cell of the sweep, and write its row into the docs."""
     found = coverage(mechanism, usual_population(load_study(study), spread), voters, records, epsilon, runs, seed=4)
@@ -175,14 +221,18 @@ def measure(
     return found
 
 
-def main(mechanism: str, runs: int) -> None:
-    """Measure the whole sweep, on the study with most features."""
-    for epsilon, voters, records, spread in product(EPSILONS, VOTERS, RECORDS, SPREADS):
-        found = measure(mechanism, "moral-machine", spread, epsilon, voters, records, runs)
+def main(mechanism: str, runs: str, *setting: str) -> None:
+    """Measure the whole sweep, or one setting of it, on the study with most features."""
+    cells: Any = product(EPSILONS, VOTERS, RECORDS)
+    if setting:
+        epsilon, voters, records = setting
+        cells = [(epsilon_or_mixture(epsilon), int(voters), int(records))]
+    for (epsilon, voters, records), spread in product(cells, SPREADS):
+        found = measure(mechanism, "moral-machine", spread, epsilon, voters, records, int(runs))
         print(
             f"{spread} {epsilon} {voters} {records}: {found.covered.min():.3f} {found.covered.mean():.3f}", flush=True
         )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(*sys.argv[1:])
