@@ -7,6 +7,7 @@ import struct
 from html import escape
 
 import numpy as np
+import pytest
 from fastapi.testclient import TestClient
 from tests.service.voters import poll
 
@@ -74,6 +75,17 @@ def test_a_session_is_drawn_anew(client: TestClient, service: Service) -> None:
         for side in ("left", "right"):
             pairs = zip(dilemma[side], study.features, strict=True)
             assert all(feature.low <= value <= feature.high for value, feature in pairs)
+
+
+@pytest.mark.parametrize("told", [{"step": "sent"}, {"step": "half", "choice": "left"}, {}, "half", {"step": 1}])
+def test_nothing_but_the_name_of_a_step_is_counted(client: TestClient, service: Service, told: object) -> None:
+    service.store.polls.add(poll())
+    refused = client.post("/api/polls/p/steps", json=told)
+    assert (refused.status_code, refused.json()["error"]["reason"]) == (422, "malformed")
+    assert client.post("/api/polls/p/steps", json={"step": "half"}).status_code == 204
+    assert service.store.steps.reached("p", service.today()) == {"half": 1}
+    nowhere = client.post("/api/polls/nobody/steps", json={"step": "half"})
+    assert (nowhere.status_code, nowhere.json()["error"]["reason"]) == (404, "unknown-poll")
 
 
 def test_an_unknown_poll(client: TestClient) -> None:

@@ -38,6 +38,7 @@ OPERATIONS = [
     ("GET", "/api/polls/{poll}/session"),
     ("PUT", "/api/polls/{poll}/report"),
     ("PUT", "/api/polls/{poll}/ballot"),
+    ("POST", "/api/polls/{poll}/steps"),
     ("GET", "/api/polls/{poll}/participation"),
     ("DELETE", "/api/polls/{poll}/participation"),
     ("PUT", BATCH := "/api/polls/{poll}/batches/{batch}"),
@@ -116,6 +117,8 @@ def honest_body(path: str) -> dict[str, Any]:
         return reports(poll(), 12)[0]
     if path.endswith("/ballot"):
         return ballot(poll("c", "vlcp"), 0)
+    if path.endswith("/steps"):
+        return {"step": "half"}
     ends = [{feature.name: getattr(feature, end) for feature in poll().study.features} for end in ("low", "high")]
     dilemma = {"alternatives": [{"name": "a", "features": ends[0]}, {"name": "b", "features": ends[1]}]}
     return {"dilemmas": [dilemma, dilemma]} if path.endswith("/batch") else dilemma
@@ -134,7 +137,8 @@ def test_the_answer_to_an_honest_request_is_described(
         body=honest_body(path),
         media_type="application/json",
     )
-    assert case.call_and_validate(checks=CHECKS).status_code == (201 if method == "PUT" else 200)
+    expected = 201 if method == "PUT" else 204 if path.endswith("/steps") else 200
+    assert case.call_and_validate(checks=CHECKS).status_code == expected
 
 
 def test_everything_but_pages_is_described(app: FastAPI) -> None:

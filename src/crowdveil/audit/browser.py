@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from playwright.sync_api import Browser, Page, Playwright, Request, sync_playwright
 
 from crowdveil.errors import CrowdveilError
+from crowdveil.protocol.submission import TOKEN_HEADER, ToldStep
 
 NAMES = (
     "chromium-headless-shell",  # has no windows to draw: half the work
@@ -38,6 +39,8 @@ INSTRUCTION = (
 )
 STILL = '<!doctype html><link rel="icon" href="data:,">'
 """A page on which nothing runs."""
+TELLING = {f'{{"step":"{step}"}}': step for step in ToldStep}
+"""The only bodies by which a page may tell of a step."""
 PATIENCE = 60_000
 """Milliseconds until something on a page counts as missing."""
 
@@ -170,3 +173,13 @@ class Visitor:
     def sent(self, method: str = "PUT") -> list[Request]:
         """Return the requests of a method, in order."""
         return [request for request in self.requests if request.method == method]
+
+    def told(self) -> list[ToldStep | None]:
+        """Return the steps that the page has told the server of, in order; None where it told anything else."""
+        return [_told(request) for request in self.sent("POST")]
+
+
+def _told(request: Request) -> ToldStep | None:
+    address = urlsplit(request.url)
+    bare = address.path.endswith("/steps") and not address.query and TOKEN_HEADER.lower() not in request.headers
+    return TELLING.get(request.post_data or "") if bare else None

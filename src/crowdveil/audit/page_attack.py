@@ -246,6 +246,8 @@ def _sent_or_complained(visitor: Visitor, expected: int) -> str | None:
     """Tell if something else was sent than it should be, or if the page complains."""
     if len(visitor.sent()) != expected:
         return f"{len(visitor.sent())} reports were sent in place of {expected}"
+    if None in visitor.told():
+        return "more was told of a step than its name"
     return f"the page complains: {visitor.complaints[0]}" if visitor.complaints else None
 
 
@@ -384,6 +386,13 @@ SABOTAGES = (
         "if (this.store.submission() === null) this.store.writeSubmission",
         "if (false) this.store.writeSubmission",
         "a ballot that is forgotten",
+    ),
+    Sabotage(
+        "a page that tells a choice with a step",
+        "page.js",
+        "tellStep(this.poll.id, step)",
+        "tellStep(this.poll.id, step + this.state.choices[0])",
+        "a mark in the report",
     ),
 )
 

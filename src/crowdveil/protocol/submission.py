@@ -35,6 +35,14 @@ NEITHER = "neither"
 """The choice of those who would treat both sides equally, in a study that allows it."""
 
 
+class ToldStep(StrEnum):
+    """The steps on a voter's way of which the page tells the name, and nothing else, to the host's server."""
+
+    HALF = "half"
+    ALL = "all"
+    REVIEW = "review"
+
+
 class Kind(StrEnum):
     """The kinds of submission: private already, exact, or private already and sealed for the way through a relay."""
 

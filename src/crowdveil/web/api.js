@@ -49,6 +49,17 @@ export const getWords = (poll, language) =>
 /** @param {string} poll @returns {Promise<{dilemmas: import("./mechanisms/study.js").Dilemma[]}>} */
 export const getSession = (poll) => ask(`polls/${encodeURIComponent(poll)}/session`);
 
+/**
+ * Tell that somebody has come to a step: its name, and nothing else. Whether it arrives is nobody's concern.
+ * @param {string} poll
+ * @param {import("./journey.js").ToldStep} step
+ */
+export function tellStep(poll, step) {
+  const headers = { "Content-Type": "application/json" };
+  const body = JSON.stringify({ step });
+  ask(`polls/${encodeURIComponent(poll)}/steps`, { method: "POST", headers, body }).catch(() => {});
+}
+
 /** @param {string} release @returns {Promise<import("./comparison.js").Release>} */
 export const getRelease = (release) => ask(`releases/${encodeURIComponent(release)}`);
 

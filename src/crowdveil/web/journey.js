@@ -5,6 +5,7 @@
  * @typedef {import("./mechanisms/study.js").Choice} Choice
  * @typedef {"welcome" | "level" | "practice" | "dilemmas" | "about" | "review" | "sending" | "done"} Step
  * @typedef {{step: Step, place: number}} Spot
+ * @typedef {"half" | "all" | "review"} ToldStep half of the dilemmas answered, all of them, and ready to send
  *
  * @typedef {object} Receipt
  * @property {string} id
@@ -27,6 +28,7 @@
  * @property {string | null} token
  * @property {string | null} body the exact text to send: made once, and never again after it was first sent
  * @property {string | null} [ciphertext] behind a relay: the body, encrypted once and never again
+ * @property {ToldStep[]} told which steps the server has been told that somebody has come to
  * @property {boolean} sealed whether it may already have reached the server
  * @property {Receipt | null} receipt
  * @property {boolean} withdrawn
@@ -53,6 +55,7 @@ export function newState(poll, promise, token) {
     token,
     body: null,
     ciphertext: null,
+    told: [],
     sealed: false,
     receipt: null,
     withdrawn: false,
@@ -93,6 +96,25 @@ export function beside(poll, state, direction) {
   const steps = stepsOf(poll).filter((name) => !BEFORE_CHOICES.includes(name) || !levelIsFixed(state));
   const next = steps[Math.min(Math.max(steps.indexOf(step) + direction, 0), steps.length - 1)];
   return { step: next, place };
+}
+
+/**
+ * The steps that the server has yet to be told of: they follow from where the voter is and how many dilemmas are
+ * answered, never from how. A poll with a relay tells nothing, nor does one on trial.
+ * @param {Poll} poll
+ * @param {State} state
+ * @returns {ToldStep[]}
+ */
+export function untold(poll, { step, choices, told }) {
+  if (poll.relay || poll.pilot || choices.length === 0) return [];
+  const open = choices.filter((choice) => choice === null).length;
+  /** @type {[ToldStep, boolean][]} */
+  const steps = [
+    ["half", 2 * open <= choices.length],
+    ["all", open === 0],
+    ["review", step === "review"],
+  ];
+  return steps.filter(([name, reached]) => reached && !told.includes(name)).map(([name]) => name);
 }
 
 /**

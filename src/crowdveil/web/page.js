@@ -1,6 +1,6 @@
 /** The page: what it knows, what it remembers, and how it goes from step to step. */
 
-import { deliver, getSession, put, Refusal, refusalWords, withdraw } from "./api.js";
+import { deliver, getSession, put, Refusal, refusalWords, tellStep, withdraw } from "./api.js";
 import * as journey from "./journey.js";
 import { h } from "./markup.js";
 import { fingerprint } from "./mechanisms/study.js";
@@ -187,7 +187,10 @@ export class Page {
     if (this.main.hasAttribute("aria-busy") || !(await this.#complete())) return;
     const spot = journey.beside(this.poll, this.state, 1);
     if (spot.step === "dilemmas" && this.state.dilemmas.length === 0 && !(await this.#begin())) return;
-    if (!this.update({ ...this.state, ...spot })) return;
+    const untold = journey.untold(this.poll, { ...this.state, ...spot });
+    if (!this.update({ ...this.state, ...spot, told: [...this.state.told, ...untold] })) return;
+    // Before the report is made, so that how long its noise takes to draw is not on the wire.
+    untold.forEach((step) => tellStep(this.poll.id, step));
     history.pushState({ ...spot, depth: history.state.depth + 1 }, "");
     this.show();
   }
@@ -218,7 +221,7 @@ export class Page {
     if (this.update({ ...this.state, step, place })) this.show();
   }
 
-  /** Get the dilemmas: the last request before the choices, and the same whatever they will be. */
+  /** Get the dilemmas: the last that is asked of the server before the choices, and the same whatever they will be. */
   async #begin() {
     this.main.setAttribute("aria-busy", "true");
     const { drawRepeat, mirrored, systemRandom } = this.#later;

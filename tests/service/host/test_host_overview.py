@@ -20,16 +20,30 @@ def token_of(page):
     return re.search(r'name="form_token" value="(\w+)"', page)[1]
 
 
-def test_those_who_open_start_and_finish_are_counted(hosted):
-    for _ in range(3):
+def funnel_of(page):
+    steps = re.search(r'<ul class="funnel">(.*?)</ul>', page, re.DOTALL)[1]
+    return [re.sub(r"<[^>]+>", "", line).strip() for line in steps.strip().splitlines()]
+
+
+def test_those_who_come_to_each_step_are_counted(hosted):
+    """The vote is a program's, which tells of no step, and has come to all of them."""
+    for _ in range(9):
         hosted.get("/p/untrusted/")
     hosted.get("/api/polls/untrusted/session?example=true")  # Nobody votes in these.
-    hosted.get("/api/polls/untrusted/session")
+    for _ in range(6):
+        hosted.get("/api/polls/untrusted/session")
+    for step, times in {"half": 5, "all": 2}.items():
+        for _ in range(times):
+            hosted.browser.post("/api/polls/untrusted/steps", json={"step": step})
     hosted.vote("untrusted", 1)
-    page = hosted.get("/host/polls/untrusted").text
-    for said in ("3 opened the page", "2 started the dilemmas", "1 sent a report"):
-        assert said in page
-    assert page.count("1 stopped before") == 2
+    assert funnel_of(hosted.get("/host/polls/untrusted").text) == [
+        "9 opened the page",
+        "7 started the dilemmas 2 stopped before",
+        "5 answered half of them 2 stopped before",
+        "2 answered all of them 3 stopped before",
+        "1 came to the last page 1 stopped before",
+        "1 sent a report",
+    ]
 
 
 def test_nothing_is_counted_in_a_poll_with_a_relay(hosted):
@@ -38,6 +52,7 @@ def test_nothing_is_counted_in_a_poll_with_a_relay(hosted):
     hosted.store.polls.add(poll_from_dict({**relayed, **terms}))
     hosted.get("/p/relayed/")
     hosted.get("/api/polls/relayed/session")
+    assert hosted.browser.post("/api/polls/relayed/steps", json={"step": "half"}).status_code == 409
     assert hosted.store.steps.reached("relayed", hosted.service.today()) == {}
     assert "How far voters get" not in hosted.get("/host/polls/relayed").text
 

@@ -5,6 +5,8 @@ import json
 import pytest
 from tests.web.firefox import MISSING, find_firefox, open_firefox
 
+from crowdveil.protocol.submission import ToldStep
+
 RIGHT, ENTER = "\ue014", "\ue007"
 
 
@@ -42,12 +44,14 @@ def test_the_whole_way_in_firefox(tab, address, stored):
     tab.touch(".sent summary")
     body = tab.evaluate("document.querySelector('.sent pre').textContent")
     assert set(json.loads(body)) >= {"format", "study", "mechanism", "values"}
-    assert [request["url"] for request in tab.requests if request["method"] != "GET"] == []
+    told = [request for request in tab.requests if request["method"] != "GET"]
+    assert {request["url"] for request in told} == {f"{address}/api/polls/score/steps"}
+    assert [request["bodySize"] for request in told] == [len(f'{{"step":"{step}"}}') for step in ToldStep]
     tab.touch("main button.primary")
     tab.wait_for(".facts code")
     report = tab.evaluate("document.querySelector('.facts code').textContent")
     assert stored("score")[report].body == {key: value for key, value in json.loads(body).items() if key != "about"}
-    (sent,) = (request for request in tab.requests if request["method"] != "GET")
+    (sent,) = (request for request in tab.requests if request["method"] != "GET" and request not in told)
     assert (sent["method"], sent["bodySize"]) == ("PUT", len(body.encode()))
     assert all(request["url"].startswith(address) for request in tab.requests if request["url"].startswith("http"))
     assert tab.evaluate("document.querySelectorAll('.comparison li').length") == 9

@@ -40,12 +40,16 @@ def test_in_a_distributed_poll_nothing_but_the_report_leaves_the_device(mechanis
     voter.press_primary()
     report_id = voter.done()
 
-    # Every request but the last was the same whatever was answered: made before, without a body, without a query.
-    assert [r for r in before if r.method != "GET" or r.post_data or "?" in r.url] == []
+    # Every request but the last was the same whatever was answered: without a query, and without a body but for the
+    # name of a step, which follows from how many dilemmas are answered.
+    assert [
+        r for r in before if "?" in r.url or (r.method, bool(r.post_data)) not in (("GET", False), ("POST", True))
+    ] == []
+    assert voter.told() == ["half", "all", "review"]
     assert all(request.url.startswith(address) for request in voter.requests)
     (sent,) = voter.sent()
     assert sent.post_data == body
-    assert [r for r in voter.requests if r.method != "GET"] == [sent]
+    assert [r for r in voter.requests if r.method not in ("GET", "POST")] == [sent]
 
     report = json.loads(body)
     assert set(report) == ALWAYS | FIELDS[mechanism] | ({"about"} if mechanism == "score" else set())
@@ -55,6 +59,49 @@ def test_in_a_distributed_poll_nothing_but_the_report_leaves_the_device(mechanis
         assert all(next(x for x in row if x) > 0 for row in report["dilemmas"])
         assert all(row in shown or [-x for x in row] in shown for row in report["dilemmas"])
     assert stored(mechanism)[report_id].body == {k: v for k, v in report.items() if k != "about"}
+
+
+def test_how_far_voters_come_is_counted_step_by_step(visit, service):
+    """One stops after three of five dilemmas, reloads and goes back and forth; another votes."""
+    before = service.store.steps.reached("fairness", service.today())
+    stopping = visit("fairness")
+    stopping.to_dilemmas()
+    for side in ("left", "right"):
+        stopping.answer(side)
+    assert stopping.told() == []
+    stopping.answer("left")
+    stopping.page.locator("progress[value='4']").wait_for()
+    stopping.reload()
+    stopping.go_back()
+    stopping.page.locator("progress[value='3']").wait_for()
+    stopping.press_primary()
+    stopping.page.locator("progress[value='4']").wait_for()
+    assert stopping.told() == ["half"]
+    (told,) = stopping.sent("POST")
+    assert told.response().status == 204
+    assert not {"cookie", "referer", "crowdveil-ballot"} & set(told.all_headers())
+
+    whole = visit("fairness")
+    whole.to_review()
+    whole.go_back()
+    whole.press_primary()
+    whole.page.locator(".sent").wait_for()
+    whole.press_primary()
+    whole.done()
+    assert whole.told() == ["half", "all", "review"]
+    assert [one.response().status for one in whole.sent("POST")] == [204, 204, 204]
+    counted = service.store.steps.reached("fairness", service.today()) - before
+    assert counted == {"opened": 3, "started": 2, "half": 2, "all": 1, "review": 1}
+
+
+def test_a_step_that_cannot_be_told_disturbs_nobody(visit):
+    voter = visit("fairness")
+    voter.page.route("**/steps", lambda route: route.abort())
+    voter.to_review()
+    voter.press_primary()
+    voter.done()
+    assert voter.told() == ["half", "all", "review"]
+    voter.complaints.clear()  # The browser reports each lost connection itself.
 
 
 def test_what_is_reported_is_drawn_anew_from_the_same_answers(visit):

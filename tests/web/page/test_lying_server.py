@@ -50,6 +50,7 @@ ONE_OF_EACH_KIND = (
     "a page that sees no repeats",
     "a page that does not check the dilemmas",
     "a page that forgets what it promised",
+    "a page that tells a choice with a step",
 )
 
 

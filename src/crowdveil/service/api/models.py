@@ -10,6 +10,7 @@ from crowdveil.privacy.guarantee import Place, Unit
 from crowdveil.protocol.decisions import ALTERNATIVES_SCHEMA
 from crowdveil.protocol.polls import Entry, PollSummary, State
 from crowdveil.protocol.questions import QuestionKind
+from crowdveil.protocol.submission import ToldStep
 
 MICRO = Field(description="In millionths.")
 BY_VALUE = Field(strict=False)
@@ -181,6 +182,12 @@ class Session(Model):
     """One voter's dilemmas, drawn anew at each request and not kept."""
 
     dilemmas: list[DrawnDilemma]
+
+
+class StepBody(Model):
+    """A step that somebody has come to: half of the dilemmas answered, all of them, everything ready to be sent."""
+
+    step: Annotated[ToldStep, BY_VALUE]
 
 
 class ReportBody(Model):

@@ -39,7 +39,7 @@ from crowdveil.protocol.submission import (
     report_id,
 )
 from crowdveil.service.api.errors import documented
-from crowdveil.service.api.models import BallotBody, BatchAcknowledgement, Participation, ReportBody
+from crowdveil.service.api.models import BallotBody, BatchAcknowledgement, Participation, ReportBody, StepBody
 from crowdveil.service.api.polls import poll_named
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.service import Service
@@ -107,6 +107,14 @@ def submission_routes(service: Service) -> APIRouter:
         receipt = Receipt(id, outcome, poll.completion_code, poll.return_url)
         return JSONResponse(asdict(receipt), 201 if outcome is Status.STORED else 200)
 
+    @routes.post("/{poll}/steps", status_code=204, responses=documented(404, 409))
+    def count_step(poll: str, told: StepBody) -> Response:
+        """Count that somebody has come to a step: a number by step and day, and nothing else."""
+        found = poll_named(service, poll)
+        _check_direct(found)
+        service.store.steps.count(found.name, told.step.value, service.today())
+        return Response(status_code=204)
+
     @routes.get("/{poll}/participation", response_model=Participation, responses=documented(400, 403, 404, 409, 410))
     def check(poll: str, token: Token = None) -> dict[str, str]:
         """Tell whether a ballot token can still be used, before its voter has answered anything."""
@@ -152,7 +160,7 @@ def read_submission(raw: bytes, poll: HostedPoll, id: str, kind: Kind) -> Submis
 
 
 def _check_direct(poll: HostedPoll) -> None:
-    """Refuse a voter's device that should speak with the relay, and never with the host, about its token."""
+    """Refuse a voter's device that should speak with the relay, and never with the host, about its vote."""
     if poll.relay is not None:
         raise Refusal(Reason.WRONG_PLACE, f"poll {poll.name} takes sealed reports through its relay, {poll.relay.url}")
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import accumulate
 
 from markupsafe import Markup
 
@@ -16,6 +17,7 @@ from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon
 from crowdveil.privacy.mechanisms.about_you import MeanAnswer, OptionShare, corrected_mean, corrected_shares
 from crowdveil.protocol.polls import Level, State
 from crowdveil.protocol.questions import Answer, Question, QuestionKind, host_words
+from crowdveil.protocol.submission import ToldStep
 from crowdveil.service.host.request import HostRequest
 from crowdveil.service.poll import HostedPoll
 from crowdveil.service.store.polls import OPENED, STARTED, PollStatus
@@ -111,8 +113,9 @@ class FunnelStep:
 
     words: str
     people: int
+    """Those who came to a later one included: programs vote without a page, and a step may be lost on its way."""
     share: float
-    """Of those who opened the page, or of whoever is most."""
+    """Of those who opened the page."""
     stopped: int
     """Those who got to the step before and not to this one."""
 
@@ -169,13 +172,16 @@ def _funnel(request: HostRequest, status: PollStatus) -> tuple[FunnelStep, ...]:
     counted = {
         "opened the page": reached[OPENED],
         "started the dilemmas": reached[STARTED],
+        "answered half of them": reached[ToldStep.HALF],
+        "answered all of them": reached[ToldStep.ALL],
+        "came to the last page": reached[ToldStep.REVIEW],
         "sent their answers" if not status.poll.distributed else "sent a report": status.participants,
     }
-    most = max(*counted.values(), 1)
-    before = [0, *counted.values()]
+    people = list(accumulate(reversed(counted.values()), max))[::-1]
+    most = max(people[0], 1)
     return tuple(
-        FunnelStep(words, people, people / most, max(0, earlier - people))
-        for (words, people), earlier in zip(counted.items(), before, strict=False)
+        FunnelStep(words, here, here / most, before - here)
+        for words, here, before in zip(counted, people, [people[0], *people], strict=False)
     )
 
 

@@ -27,7 +27,7 @@ OF_A_POLL = tuple(
 )
 """The tables with a poll's rows, those that refer to others first."""
 OPENED, STARTED = "opened", "started"
-"""Somebody has opened the voter's page; somebody has been drawn dilemmas. Who finished is among the submissions."""
+"""Somebody has opened the voter's page; somebody has been drawn dilemmas. The page tells the steps from there on."""
 MOST_WAITING = 100
 
 
@@ -247,8 +247,8 @@ def _statuses() -> Select[Any]:
 class Steps:
     """How many came to each step of each poll, while it was not on trial: a count a day, from which nobody can be told.
 
-    Nothing is asked of a voter's device for it: the server counts requests that are made anyway. Counts wait in memory
-    until there are some, so that opening a page costs no commit; a process that dies loses the last few.
+    The first two follow from requests that are made anyway; of the others, a voter's page tells the names. Counts wait
+    in memory until there are some, so that a step costs no commit; a process that dies loses the last few.
     """
 
     database: Database
