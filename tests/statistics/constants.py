@@ -1,12 +1,12 @@
 """The choice of what steers Fisher scoring, on crowds simulated from a public study.
 
-python tests/statistics/constants.py plan MECHANISM UNITS_TIMES_EPSILON POPULATIONS [NAME=VALUE ...]
+python tests/statistics/constants.py plan STUDY MECHANISM UNITS_TIMES_EPSILON POPULATIONS [NAME=VALUE,... ...]
 python tests/statistics/constants.py sizes MECHANISM POPULATIONS CLIP ...
 python tests/statistics/constants.py errors MECHANISM POPULATIONS LOUDNESS ...
 python tests/statistics/constants.py small STUDY VOTERS ANSWERS EPSILON POPULATIONS SIZES ...
 
 ``plan`` tells what stated probabilities lose against the true shares (divergence, in thousandths), with the constants
-of ``score_plan`` as they are, and then with each of the others given, as the difference and its standard error.
+of ``score_plan`` as they are, and then with each set of others given, as the difference and its standard error.
 ``sizes`` tells how much larger than the pooled probit an unshrunk estimate comes out without noise, by where the first
 step clips means (c1.5: in units of an axis) or the second step scores (d3: in deviations): what is corrected, on
 average, and what is left to doubt. ``errors`` tells what is left of it without noise, as releases correct it, at so
@@ -37,18 +37,19 @@ from crowdveil.privacy.mechanisms import score_plan
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL
 from crowdveil.privacy.noise.experimental_noise import SilentNoise
-from crowdveil.study.bundled import load_study
+from crowdveil.study.bundled import find_study, load_study
+from crowdveil.study.study import Study
 
 _STUDY = load_study("moral-machine")
 _VOTERS = (300, 1500)
 _LARGEST_EPSILON = 50
 
 
-def losses(mechanism: str, loud: float, populations: int, **constants: float) -> np.ndarray:
+def losses(mechanism: str, loud: float, populations: int, study: Study = _STUDY, **constants: float) -> np.ndarray:
     """Return what releases of each population lose, two each, with other constants of the plan."""
     rng, lost = np.random.default_rng(7), []
     for number in range(populations):
-        population, voters = varied_population(_STUDY, rng), int(rng.choice(_VOTERS))
+        population, voters = varied_population(study, rng), int(rng.choice(_VOTERS))
         crowd = population.crowd(voters, rng)
         units = voters if mechanism == "voter-score" else crowd.records
         epsilon = Epsilon(min(max(round(loud / units, 4), 0.001), _LARGEST_EPSILON))
@@ -58,15 +59,16 @@ def losses(mechanism: str, loud: float, populations: int, **constants: float) ->
     return np.array(lost)
 
 
-def plan(mechanism: str, loud: str, populations: str, *others: str) -> None:
-    """Print what is lost, and how that changes with each of the other constants."""
-    usual = losses(mechanism, float(loud), int(populations))
-    print(f"| {mechanism} | {loud} | as it is | {usual.mean():.2f} | |", flush=True)
+def plan(study: str, mechanism: str, loud: str, populations: str, *others: str) -> None:
+    """Print what is lost, and how that changes with each set of other constants."""
+    asked, row = find_study(study), f"| {study} | {mechanism} | {loud} |"
+    usual = losses(mechanism, float(loud), int(populations), asked)
+    print(f"{row} as it is | {usual.mean():.2f} | |", flush=True)
     for other in others:
-        name, value = other.split("=")
-        more = losses(mechanism, float(loud), int(populations), **{name: float(value)}) - usual
+        constants = {name: float(value) for name, value in (each.split("=") for each in other.split(","))}
+        more = losses(mechanism, float(loud), int(populations), asked, **constants) - usual
         error = more.std() / np.sqrt(len(more))
-        print(f"| {mechanism} | {loud} | {other} | {more.mean():+.2f} | {error:.2f} |", flush=True)
+        print(f"{row} {other} | {more.mean():+.2f} | {error:.2f} |", flush=True)
 
 
 def sizes(mechanism: str, populations: str, *clips: str) -> None:
@@ -76,7 +78,8 @@ def sizes(mechanism: str, populations: str, *clips: str) -> None:
         first, loud = (value, 1e12) if kind == "c" else (3.0, 0.0)
         rng, ratios = np.random.default_rng(3), []
         with (
-            mock.patch.multiple(score_plan, _VOTERS_LOUD=loud, _RECORDS_LOUD=loud, _SQUARES=1e12, _REST=1e12),
+            mock.patch.multiple(score_plan, _VOTERS_LOUD=loud, _RECORDS_LOUD=loud, _KNOWN_LOUD=loud),
+            mock.patch.multiple(score_plan, _SQUARES=1e12, _REST=1e12),
             mock.patch.object(score_plan.Plan, "first_clip", lambda self, study, first=first: first),
             mock.patch.object(guess, "clip_in_deviations", lambda *given, value=value: value),
             mock.patch.object(scoring_step, "_INFLATION", 0.0),

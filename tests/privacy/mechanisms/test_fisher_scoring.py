@@ -71,6 +71,25 @@ def test_there_are_crowds_for_every_number_of_steps():
     assert counts == {1, 2}
 
 
+@pytest.mark.parametrize(
+    ("study", "loudness", "design_known", "steps"),
+    [
+        # Of known dilemmas, and with no direction left out by factors, a second step has a clip to correct and no more.
+        (SYNTHETIC, 150, True, 1),
+        (SYNTHETIC, 301, True, 2),
+        (KIDNEY, 150, False, 2),
+        # Before the remaining directions are looked along (1,150 records times epsilon), and after.
+        (MACHINE, 125, True, 1),
+        (MACHINE, 150, True, 2),
+    ],
+)
+def test_records_are_looked_at_twice_where_there_is_enough_to_correct(study, loudness, design_known, steps):
+    design = public_design(study)
+    plan = Plan.of(design, loudness * design.directions, Epsilon(1), by_voter=False, design_known=design_known)
+    assert plan.steps == steps
+    assert (plan.rest is not None) == (steps == 2 and study is MACHINE)
+
+
 @every_mechanism
 def test_the_least_epsilon_is_not_split(mechanism):
     """A crowd that is loud enough for several steps, at an epsilon of which no step may have a part."""
