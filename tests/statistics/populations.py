@@ -100,7 +100,7 @@ class Population:
         x = dilemmas @ public_design(self.study).basis
         margins = x @ self.gamma + self.rest_margins(dilemmas)
         shares = ndtr(margins / np.sqrt(1 + self.spread**2 * (x**2).sum(axis=1)))
-        value = self.gamma.copy()
+        value = np.zeros_like(self.gamma)
         for _ in range(20):
             t = x @ value
             chance, density = ndtr(t), np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
