@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, optimize, stats
 
 from crowdveil.estimation.clipped_means import SIZES, ClippedNormal, fit_clipped_means, loudness, voter_clip
+from crowdveil.estimation.prior import prior_deviation
 
 PREFERENCE = np.array([0.7, -0.3, 0.1])
 WHOLE_BALLOT = 13
@@ -116,6 +117,23 @@ def test_means_that_are_clipped_nearly_all_tell_a_preference_as_integration_does
     fit = fit_clipped_means(model, observed, np.eye(1) * deviation**2, (1 / length, 1e-10), length)
     assert fit.mean[0] == pytest.approx(mean, rel=0.1)
     assert math.sqrt(fit.covariance[0, 0]) == pytest.approx(math.sqrt(posterior @ (line - mean) ** 2), rel=0.15)
+
+
+def test_a_step_that_is_corrected_later_begins_at_the_most_probable_preference():
+    """Where ballots have a known length that is the top of prior times likelihood, found by another optimiser."""
+    means, observed, variance, told = NormalMeans(voter_clip(WHOLE_BALLOT)), np.array([0.9, -0.85, 0.3]), 0.02, 1 / 4
+
+    def misfit(preference):
+        miss = observed - means.expected(told, preference)[0]
+        return miss @ miss / variance + np.square(preference / prior_deviation(3)).sum()
+
+    top = optimize.minimize(misfit, np.zeros(3), tol=1e-10).x
+    first, alone = (
+        fit_clipped_means(means, observed, variance * np.eye(3), (told, 1e-9), WHOLE_BALLOT, last=last)
+        for last in (False, True)
+    )
+    assert first.mean == pytest.approx(top, abs=1e-3)
+    assert np.linalg.norm(alone.mean) > 1.05 * np.linalg.norm(top)
 
 
 def test_the_center_knows_no_prior():

@@ -131,10 +131,10 @@ def fit_clipped_means(
         weights = np.exp(logs - logs.max())
         heavy = np.flatnonzero(weights > _NEGLIGIBLE)
         first = max(heavy[0] - 1, 0)
-        last = min(heavy[-1] + 1, _NODES - 1)
-        if last - first > _NODES // 2:
+        end = min(heavy[-1] + 1, _NODES - 1)
+        if end - first > _NODES // 2:
             break
-        low, high = nodes[first], nodes[last]
+        low, high = nodes[first], nodes[end]
     lengths = [(_inverse_length(nodes[place]), length_at(nodes[place]), fit_at(nodes[place])[0]) for place in heavy]
     weights /= weights.sum()
 
