@@ -105,7 +105,7 @@ def test_dirty_files_hold_all_kinds_of_dirt():
 
 
 def test_the_command_tells_what_was_attacked_and_what_not(monkeypatch):
-    monkeypatch.setattr(surroundings, "HISTORIES", 5)
+    monkeypatch.setattr(surroundings, "HISTORIES", 2)
     monkeypatch.setattr(surroundings, "FILES", 3)
     told = answer("audit", "--surroundings", "--seed", "2")
     assert (told["clean"], told["seed"], len(told["attacks"])) == (True, 2, len(ATTACKS) + 1 + len(SABOTAGES))

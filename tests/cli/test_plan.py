@@ -18,8 +18,8 @@ def test_the_voters_that_a_goal_needs_are_found():
 
 
 def test_a_goal_out_of_reach_is_said():
-    order = ("--study", "kidney", "--paradigm", "vldp", "--voters", "3", "--predicted", "0.74")
-    assert "no epsilon up to 20 reaches it" in answer("plan", *order)["forecasts"]["vldp"]["out_of_reach"]
+    order = ("--study", "kidney", "--paradigm", "vlcp", "--voters", "3", "--predicted", "0.74")
+    assert "no epsilon up to 20 reaches it" in answer("plan", *order)["forecasts"]["vlcp"]["out_of_reach"]
 
 
 def test_nothing_given_is_refused():

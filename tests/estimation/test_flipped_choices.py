@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.stats import norm
+from scipy.stats import multivariate_normal, norm
 
 from crowdveil.estimation.flipped_choices import FEW, FlippedChoices, _Crowd, fit_flipped_choices
-from crowdveil.estimation.prior import prior_deviation
+from crowdveil.estimation.prior import MARGINS, prior_deviation
 
 
 def answers(voters, records, gamma, flip, rng, spread=0.3):
@@ -72,14 +72,24 @@ def test_without_flips_the_root_is_the_pooled_probit():
     assert fit.doubt == pytest.approx(np.abs(fit.center) * 1e-4, abs=1e-7)
 
 
-def test_the_posterior_is_that_of_a_normal_center():
-    """Precisions add up: of the center's error, and of the prior. They are taken a hundredth of a unit apart."""
-    made = answers(400, 5, np.array([0.6, -0.2]), 0.2, np.random.default_rng(6))
+@pytest.mark.parametrize("size", [1.0, 0.2])
+def test_the_posterior_is_that_of_a_normal_center(size):
+    """Precisions add up: of the center's error, and of the prior, whose size counts by how likely it makes the center.
+
+    They are taken a hundredth of a unit apart.
+    """
+    made = answers(400, 5, size * np.array([0.6, -0.2]), 0.2, np.random.default_rng(6))
     fit = fit_flipped_choices([made])
-    precision = np.linalg.inv(fit.noise + fit.sampling)
-    both = precision + np.eye(2) / prior_deviation(2) ** 2
-    assert fit.covariance == pytest.approx(np.linalg.inv(both) + np.diag(fit.doubt**2) / 4, rel=0.05, abs=1e-4)
-    assert fit.mean == pytest.approx(np.linalg.solve(both, precision @ fit.center), abs=0.01)
+    error = fit.noise + fit.sampling
+    priors = [np.eye(2) * margin**2 / 2 for margin in MARGINS]
+    weights = np.array([multivariate_normal(np.zeros(2), prior + error).pdf(fit.center) for prior in priors])
+    weights /= weights.sum()
+    kept = [prior @ np.linalg.inv(prior + error) for prior in priors]
+    means = np.array([part @ fit.center for part in kept])
+    within = np.tensordot(weights, [part @ error for part in kept], 1)
+    among = np.cov(means.T, aweights=weights, ddof=0)
+    assert fit.mean == pytest.approx(weights @ means, abs=0.01)
+    assert fit.covariance == pytest.approx(within + among + np.diag(fit.doubt**2) / 4, rel=0.05, abs=1e-4)
 
 
 def test_groups_are_one_crowd():

@@ -98,8 +98,17 @@ def test_where_ballots_say_only_on_which_side_a_voter_is_the_prior_says_how_far(
     ballots = ClippedBallots(synthetic_study(2, 100), 0.03)
     seen = np.array([1.0, 0.0])
     found = likely_crowds(ballots, [(1.0, 1.0)], [0.15], seen, np.array([0.05, 0.05]))
-    sizes = np.linspace(0, 2, 21)
-    least = sizes[(ballots.shown_by(np.outer(sizes, [1.0, 0.0]), 1.0, 0.15)[:, 0] > 0.9).argmax()]
     sides = [size * math.sqrt(2 / math.pi) for size in margin_deviations(2)]
-    assert found.mean[0] > 2 * least
+    # Prior times likelihood, added up over a grid.
+    line = np.linspace(-10, 10, 201)
+    grid = np.stack(np.meshgrid(line, line, indexing="ij"), axis=2).reshape(-1, 2)
+    prior = np.mean(
+        [np.exp(-0.5 * np.square(grid / size).sum(axis=1)) / size**2 for size in margin_deviations(2)], axis=0
+    )
+    shown = ballots.shown_by(grid, 1.0, 0.15)
+    weights = prior * np.exp(-0.5 * np.square(seen - shown).sum(axis=1) / 0.05)
+    expected = weights @ grid / weights.sum()
+    least = line[(ballots.shown_by(np.outer(line, [1.0, 0.0]), 1.0, 0.15)[:, 0] > 0.9).argmax()]
+    assert expected[0] > 2 * least
+    assert found.common == pytest.approx(expected, abs=0.15 * expected[0])
     assert min(sides) < found.mean[0] < max(sides)

@@ -12,7 +12,7 @@ from crowdveil.ballots.file import write_ballots
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.society import society
 from crowdveil.evaluation import comparison as compare_module
-from crowdveil.evaluation.comparison import CURVE, Order, compare
+from crowdveil.evaluation.comparison import Order, compare
 from crowdveil.evaluation.comparison_runs import (
     POOLED,
     SOCIETY,
@@ -141,12 +141,17 @@ def in_this_process(runs, workers, tell):
     return collect(pl.concat([run.measure(ONE) for run in runs]))
 
 
+CURVE = tuple(Epsilon(e) for e in ("0.01", "1", "30"))
+"""Some levels of whole curves: that all of them are measured is tested with the command."""
+
+
 @pytest.fixture(scope="module")
 def small():
     paradigms = tuple(PARADIGMS[name] for name in ("vlcp", "aldp"))
     order = Order(synthetic(8, 5, 2), paradigms, (Epsilon(1), Epsilon("0.5")), 3, 0, whole_curves=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare_module, "carry_out", in_this_process)
+        patch.setattr(compare_module, "CURVE", CURVE)
         return compare(order, unwatched)
 
 

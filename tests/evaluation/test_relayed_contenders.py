@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ from tests.relay.conftest import running_pair
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.file import read_ballots
+from crowdveil.evaluation import comparison
 from crowdveil.evaluation.comparison import relayed_contenders
-from crowdveil.evaluation.comparison_runs import Task, collect, of_file, runs_of
+from crowdveil.evaluation.comparison_runs import Entry, EntryResult, Run, Task, collect, of_file, runs_of
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.one_bit import OneBit
 from crowdveil.privacy.noise.exact_noise import BulkNoise
@@ -39,12 +41,20 @@ def test_the_local_epsilon_keeps_the_epsilon_asked_for_and_no_larger_one_does() 
     assert relayed_contenders(study, 3, [Epsilon("0.001")]) == []
 
 
-def test_the_command_has_a_table_of_it() -> None:
+def test_the_command_has_a_table_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measured once, and told in JSON and in words. Processes are tested with the comparison itself."""
+
+    @cache
+    def measured(runs: tuple[Run, ...]) -> dict[Entry, EntryResult]:
+        return collect(pl.concat([run.measure(range(1)) for run in runs]))
+
+    monkeypatch.setattr(comparison, "carry_out", lambda runs, workers, tell: measured(tuple(runs)))
     data = answer(*WORDS, "--epsilon", 1, "--relay", "--workers", 1)
     (row,) = [row for row in data["rows"] if row["relayed"] is not None]
     assert (row["paradigm"], row["mechanism"]) == ("vldp", "one-bit")
     assert row["relayed"]["epsilon"] <= 1 < row["epsilon"] == row["relayed"]["local_epsilon"]
     assert "vldp through a relay" in crowdveil(*WORDS, "--epsilon", 1, "--relay", "--workers", 1).stdout
+    assert measured.cache_info().hits == 1
     refused(crowdveil("compare", "--personal", "--relay", "--paradigm", "vldp"), "--relay is for one epsilon for all")
 
 
@@ -56,14 +66,15 @@ def real_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @with_moral_machine
-def test_one_batch_of_the_public_file_predicts_72_percent_at_epsilon_1(real_file: Path) -> None:
+@pytest.mark.parametrize("splits", [3, pytest.param(6, marks=pytest.mark.slow)])
+def test_one_batch_of_the_public_file_predicts_72_percent_at_epsilon_1(real_file: Path, splits: int) -> None:
     population = of_file(real_file)
     assert population.voters == VOTERS
     (one,) = relayed_contenders(population.study, population.voters, [Epsilon(1)])
     assert one.relayed is not None
     assert one.relayed.epsilon <= 1
     assert one.relayed.delta == 1e-6
-    runs = runs_of(population, 6, 0, [Task(one.entry, thorough=True)])
+    runs = runs_of(population, splits, 0, [Task(one.entry, thorough=True)])
     measured = collect(pl.concat([run.measure(range(1)) for run in runs]))
     assert measured[one.entry].quality.mean() >= 0.72
 

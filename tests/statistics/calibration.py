@@ -9,6 +9,7 @@ BALLOTS is a file of any study, made by `crowdveil import`; ANSWERS keeps one to
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 from populations import Mixture, epsilon_or_mixture, release
@@ -37,7 +38,7 @@ def thinned(ballots: Ballots, most: int, rng: np.random.Generator) -> Ballots:
 
 def calibration(
     mechanism: str,
-    ballots: Ballots,
+    people: Ballots | Callable[[int], Ballots],
     epsilon: Epsilon | Mixture,
     releases: int,
     seed: int,
@@ -46,13 +47,16 @@ def calibration(
 ) -> tuple[Forecasts, Forecasts]:
     """Forecast held-out choices by releases of three in four voters, or of so many, and by their exact preference.
 
-    All choices of all splits are pooled; the sides are turned at random, so that nothing is gained by the first.
+    ``people`` are split anew for every release, or drawn anew, by its number: one crowd of few choices has an error of
+    its own, which all its splits share. All choices of all splits are pooled; the sides are turned at random, so that
+    nothing is gained by the first.
     """
     rng = np.random.default_rng(seed)
     stated: list[np.ndarray] = []
     exact: list[np.ndarray] = []
     signs: list[np.ndarray] = []
     for number in range(releases):
+        ballots = people(number) if callable(people) else people
         asked = ballots if most is None else thinned(ballots, most, rng)
         learned, judged = asked.split(0.75, seed=seed * 10_000 + number)
         if voters is not None:
@@ -69,8 +73,8 @@ def calibration(
 
 
 def measure(
-    people: str,
-    ballots: Ballots,
+    name: str,
+    people: Ballots | Callable[[int], Ballots],
     mechanism: str,
     epsilon: Epsilon | Mixture,
     releases: int,
@@ -78,11 +82,11 @@ def measure(
     voters: int | None = None,
 ) -> tuple[Forecasts, Forecasts]:
     """Judge a mechanism on a file of people, and write a row for it and one for what no privacy would have had."""
-    found = calibration(mechanism, ballots, epsilon, releases, 1, most, voters)
+    found = calibration(mechanism, people, epsilon, releases, 1, most, voters)
     lengths = "whole" if most is None else f"1 to {most}"
     rows = [
         (
-            people,
+            name,
             lengths,
             *named,
             releases,
@@ -99,10 +103,10 @@ def measure(
 
 def main(path: str, mechanism: str, epsilon: str, releases: str, most: str | None = None) -> None:
     """Judge a mechanism on a file."""
-    people = path.rsplit("/", 1)[-1].split(".")[0]
-    ballots = read_ballots(path).decided()
+    name = path.rsplit("/", 1)[-1].split(".")[0]
+    people = read_ballots(path).decided()
     found = epsilon_or_mixture(epsilon)
-    measure(people, ballots, mechanism, found, int(releases), None if most is None else int(most))
+    measure(name, people, mechanism, found, int(releases), None if most is None else int(most))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from scipy.special import ndtr
 from crowdveil.estimation.ballot_fit import fit_ballots
 from crowdveil.estimation.clipped_ballots import ClippedBallots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
+from crowdveil.estimation.design import rotation
 from crowdveil.estimation.disagreement import DISAGREEMENT
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.privacy.mechanisms.one_bit import public_clip, whole_ballots
@@ -88,7 +89,7 @@ def errors(study: Study, records: int, margin: float, spread: float, seed: int) 
     noise = np.diag(clipped.var(axis=0) / len(clipped))
     fit = fit_ballots(ballots, clipped.mean(axis=0), noise, float(above / below), 1e-9)
     length = float(np.linalg.norm(fit.center))
-    miss = population.value - fit.center
+    miss = rotation(k).T @ population.value - fit.center
     part = float(miss @ fit.center) / length**2
     other = float(np.linalg.norm(miss - part * fit.center))
     drawn = math.sqrt(float(np.trace(fit.gain @ noise @ fit.gain.T)))

@@ -10,7 +10,7 @@ study's voters differ by 0.3 to 1.2 along its axes.)
 
 The posterior serves probabilities (``likely_crowds``); where so much is known that few of the drawn crowds explain it,
 a normal law does. Bars and certainty are about the unshrunk estimate: a line in what was seen, at each length and each
-tau. How far these are apart is told as well.
+tau. How far these are apart is told as well. A first fit tells where the model is to be corrected by simulation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.clipped_ballots import ClippedBallots
+from crowdveil.estimation.clipped_ballots import ClippedBallots, CorrectedBallots
 from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
 from crowdveil.estimation.likely_crowds import likely_crowds
 from crowdveil.estimation.prior import prior_deviation
@@ -69,11 +69,14 @@ def fit_ballots(
     nodes, weights = _probable(ballots.whole_told, told, told_variance)
     taus = [DISAGREEMENT, *(part * DISAGREEMENT for part in _OTHER_PARTS)]
     lengths = list(zip(nodes.tolist(), weights.tolist(), strict=True))
-    likely = likely_crowds(ballots, lengths, taus, observed, np.diag(covariance))
-
-    lines = _Lines(ballots, observed, np.asarray(np.linalg.inv(covariance), np.float64))
     middle = float(weights @ nodes)
-    usual = lines.fit(middle, DISAGREEMENT, likely.common, _ROUNDS)
+    precision = np.asarray(np.linalg.inv(covariance), np.float64)
+    about = _Lines(ballots, observed, precision).fit(middle, DISAGREEMENT, np.zeros(len(observed)), _ROUNDS)
+    corrected = ballots.near(about.common, middle, taus)
+    likely = likely_crowds(corrected, lengths, taus, observed, np.diag(covariance))
+
+    lines = _Lines(corrected, observed, precision)
+    usual = lines.fit(middle, DISAGREEMENT, about.common, _MORE_ROUNDS)
     found = [lines.fit(node, DISAGREEMENT, usual.common, _MORE_ROUNDS) for node in nodes.tolist()]
     crowds = [usual, *(lines.fit(middle, tau, usual.common, _MORE_ROUNDS) for tau in taus[1:])]
     center = np.mean([crowd.center for crowd in crowds], axis=0)
@@ -143,7 +146,7 @@ class _Line:
 class _Lines:
     """What was seen, and with which precision."""
 
-    ballots: ClippedBallots
+    ballots: ClippedBallots | CorrectedBallots
     observed: FloatArray
     precision: FloatArray
 

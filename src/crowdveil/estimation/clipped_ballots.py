@@ -1,8 +1,8 @@
 """From the mean of voters' clipped mean scores to the crowd's preference, where ballots may have any length.
 
-A voter's score along an axis of the public design is the mean over her n records, divided by a public clip c and kept
-within [-1, 1]. What is seen of the crowd, through noise, is the mean of these numbers along each axis, and the mean of
-``told_length``, which says how loud ballots of such lengths are.
+A voter's score along a rotated axis of the public design is the mean over her n records, divided by a public clip c and
+kept within [-1, 1]. What is seen of the crowd, through noise, is the mean of these numbers along each axis, and the
+mean of ``told_length``, which says how loud ballots of such lengths are.
 
 Ballots are taken from the public design: along an axis most dilemmas may not differ at all, so that mean scores of
 short ballots are nothing like normal over voters. Voters' own preferences are b + N(0, tau^2) along each axis, so that
@@ -15,12 +15,18 @@ taken as normal:
     variance    mean of x_i^2 (1 - l_i^2) / n  +  sum of x_i x_j s_i s_j tau^2 x_i . x_j / n^2 over all pairs i != j.
 
 What many crowds show at once (``shown_by``) is averaged over fewer ballots, and tells the spread of voters of one mind
-from that of indifferent ones by a common factor: enough where crowds are only weighed (``likely_crowds``).
+from that of indifferent ones by a common factor: enough where crowds are only weighed (``likely_crowds``). A linear map
+of preferences makes up for the few ballots: by it, small ones show there what they show in all.
+
+That mean scores are normal is not quite true. So, where a preference is about known, voters are simulated who differ
+around it and choose, and what they show beyond the model is added to it (``near``).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 
@@ -45,6 +51,10 @@ DILEMMAS = 5000
 """Dilemmas over which a pooled probit is taken."""
 _SHORT_WAYS, _LONG_BALLOTS = 6400, 150
 """Ballots over which many crowds are averaged at once: of short ones, ballots times the ways to answer them."""
+_VOTERS = 20_000
+"""Simulated ones: what they show is known to less than a hundredth of a clip."""
+_SMALL = 1e-3
+"""A preference along one axis that is small enough for slopes."""
 _LEAST_VARIANCE = 1e-12
 _LEAST_CHANCE = 1e-12
 _SEED = 20_190_608
@@ -64,7 +74,7 @@ class ClippedBallots:
     """Ballots of a study's public design, and what crowds would show of them."""
 
     def __init__(self, study: Study, clip: float) -> None:
-        design = public_design(study)
+        design = public_design(study).rotated
         session = study.drawing.dilemmas
         sessions = len(design.along) // session
         # Dilemmas of a session come in any order: a short ballot holds any of them.
@@ -74,6 +84,7 @@ class ClippedBallots:
         self._clip = clip
         self._samples: dict[int, FloatArray] = {}
         self._answered: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
+        self._corrections: dict[tuple[int, float], FloatArray] = {}
         self.dilemmas = design.along[:DILEMMAS]
         """Along the axes: those over which a pooled probit is taken."""
 
@@ -109,8 +120,46 @@ class ClippedBallots:
         """Return the means that many crowds show (rows of b), about."""
         mean = np.zeros(crowds.shape)
         for length, weight in self._mixture(told):
-            mean += weight * (self._few_by if length <= FEW else self._many_by)(length, crowds, tau)
+            mean += weight * self._by(length, crowds @ self._correction(length, tau), tau)
         return mean
+
+    def _by(self, n: int, crowds: FloatArray, tau: float) -> FloatArray:
+        return (self._few_by if n <= FEW else self._many_by)(n, crowds, tau)
+
+    def _correction(self, n: int, tau: float) -> FloatArray:
+        """Return the map to the preferences of which few ballots show what all show of small ones."""
+        if (n, tau) not in self._corrections:
+            of_few = self._by(n, _SMALL * np.eye(self.directions), tau) / _SMALL
+            of_all = self._of_length(n, np.zeros(self.directions), tau)[1].T
+            self._corrections[n, tau] = np.asarray(np.linalg.solve(of_few.T, of_all.T).T, np.float64)
+        return self._corrections[n, tau]
+
+    def near(self, common: FloatArray, told: float, taus: Sequence[float]) -> CorrectedBallots:
+        """Return the same ballots, corrected by what simulated crowds of such a preference and length show."""
+        return CorrectedBallots(self, {tau: self._missed(common, told, tau) for tau in taus})
+
+    def _missed(self, common: FloatArray, told: float, tau: float) -> FloatArray:
+        """Return what voters show of a preference beyond the model. Of few records it is near enough."""
+        missed = np.zeros(self.directions)
+        for length, weight in self._mixture(told):
+            if length > FEW:
+                missed += weight * (self._simulated(length, common, tau) - self._of_length(length, common, tau)[0])
+        return missed
+
+    def _simulated(self, n: int, common: FloatArray, tau: float) -> FloatArray:
+        """Return the mean of the clipped along each axis, of voters who answer n dilemmas of any session.
+
+        The same voters, were they indifferent on the whole, would show nothing but for the draw: that is taken off.
+        """
+        x = self._sessions[:, :n] if n <= self._whole else self._sample(n)
+        each = -(-_VOTERS // len(x))
+        rng = np.random.default_rng([_SEED, n])
+        own = tau * rng.standard_normal((len(x), self.directions, each))
+        margins = np.matmul(x, own) + rng.standard_normal((len(x), n, each))
+        more = math.sqrt(1 + self.directions * tau**2) * (x @ common)[:, :, None]
+        scores = x.transpose(0, 2, 1) / (n * self._clip)
+        drawn, indifferent = (np.clip(np.matmul(scores, np.sign(at)), -1.0, 1.0) for at in (margins + more, margins))
+        return np.asarray((drawn - indifferent).mean(axis=(0, 2)), np.float64)
 
     def _mixture(self, told: float) -> list[tuple[int, float]]:
         """Return the two lengths that a told one is between, and how much of either it is."""
@@ -227,6 +276,29 @@ class ClippedBallots:
         variance = np.matmul(squares.transpose(0, 2, 1), 1 - leaning**2) / n**2 + differing[:, :, None] * fainter
         law = ClippedNormal(np.matmul(turned, leaning) / n, variance + _LEAST_VARIANCE, self._clip)
         return np.asarray(law.mean.mean(axis=0).T, np.float64)
+
+
+@dataclass(frozen=True)
+class CorrectedBallots:
+    """Ballots of a public design, and what crowds near a certain preference would show of them."""
+
+    ballots: ClippedBallots
+    missed: Mapping[float, FloatArray]
+    """What voters who differ by tau show along each axis beyond the model."""
+
+    @property
+    def dilemmas(self) -> FloatArray:
+        """Along the axes: those over which a pooled probit is taken."""
+        return self.ballots.dilemmas
+
+    def shown(self, common: FloatArray, told: float, tau: float) -> tuple[FloatArray, FloatArray]:
+        """Return the mean of the clipped along each axis, and its derivative in b."""
+        mean, slope = self.ballots.shown(common, told, tau)
+        return mean + self.missed[tau], slope
+
+    def shown_by(self, crowds: FloatArray, told: float, tau: float) -> FloatArray:
+        """Return the means that many crowds show (rows of b), about."""
+        return self.ballots.shown_by(crowds, told, tau) + self.missed[tau]
 
 
 @lru_cache(maxsize=8)

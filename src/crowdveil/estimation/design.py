@@ -13,6 +13,7 @@ their own, uncorrelated with the factors.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -63,6 +64,11 @@ class Design:
     def basis(self) -> FloatArray:
         """The axes in model units: a preference gamma along the axes is beta = basis @ gamma over the features."""
         return self.axes * self.units[:, None] / GRID
+
+    @cached_property
+    def rotated(self) -> Design:
+        """The same design along axes that are rotated a little (``rotation``)."""
+        return replace(self, axes=np.rint(self.axes @ rotation(self.directions)).astype(np.int64))
 
     @cached_property
     def mixed_basis(self) -> FloatArray:
@@ -181,6 +187,31 @@ def mixing(size: int) -> FloatArray:
     places, frequencies = np.arange(size)[:, None] + 0.5, np.arange(size)
     waves = np.cos(np.pi / max(size, 1) * places * frequencies)
     return np.asarray(waves / np.linalg.norm(waves, axis=0), np.float64)
+
+
+ROTATION = 0.2
+"""How much of all other axes together is in a rotated one, for 1 of its own."""
+
+
+@lru_cache(maxsize=64)
+def rotation(size: int) -> FloatArray:
+    """Return an orthogonal matrix near the identity, of which a column has a little of every axis.
+
+    A single dilemma may not differ along the axis of a factor at all, and then its sign tells nothing. With a little of
+    the others, it tells on which side these are; where it does differ along the axis, they hardly matter. So short
+    ballots tell more by their signs, and long ones as much as before, which along mixed axes they do not (``python
+    tests/statistics/one_bit_constants.py``). What is added of another axis has the sign of the Paley tournament, in
+    which the signs of any two columns agree about as often as not.
+    """
+    prime = size
+    while not (prime % 4 == 3 and all(prime % divisor for divisor in range(2, prime))):
+        prime += 1
+    squares = {number * number % prime for number in range(1, prime)}
+    signs = np.array(
+        [[0 if i == j else 1 if (j - i) % prime in squares else -1 for j in range(size)] for i in range(size)]
+    )
+    left, _, right = np.linalg.svd(np.eye(size) + ROTATION / math.sqrt(max(size - 1, 1)) * signs)
+    return np.asarray(left @ right, np.float64)
 
 
 def _weighted_products(left: FloatArray, weights: FloatArray, right: FloatArray) -> FloatArray:

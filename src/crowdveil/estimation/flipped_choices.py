@@ -12,7 +12,8 @@ need be. The best h is that of the reported choices, phi / (Q (1 - Q)) with Q = 
 taken to be that of a crowd whose voters differ (``disagreement``) and whose pooled probit is gamma, which may be wrong.
 So h lies between the two: that of choices turned over with probability f / (1 + n / FEW), where n choices would tell as
 much for each axis, had none been turned over. From many choices, or without flips, nothing is assumed. The equation is
-solved by Gauss-Newton with the prior of ``prior``.
+solved by Gauss-Newton with the prior of ``prior``; what it tells there of a preference is then weighed with every size
+that margins may have, since faint and loud crowds are not to be shrunk alike.
 
 With H the negated slope of the sum, the error of the unshrunk root is H^-1 times that of the sum, which has two causes.
 (The root is found by one step, from a point that noise does not move far; what the step misses of a likely preference,
@@ -32,7 +33,7 @@ from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, at_least, reach
-from crowdveil.estimation.prior import prior_deviation, rest_deviation
+from crowdveil.estimation.prior import margin_deviations, prior_deviation, rest_deviation
 from crowdveil.estimation.probit import slopes_and_weights
 
 FEW = 100
@@ -65,7 +66,7 @@ class ChoiceFit:
     """A preference for all, along the axes."""
 
     mean: FloatArray
-    """The most probable preference."""
+    """Of the posterior, over all sizes that margins may have."""
     covariance: FloatArray
     center: FloatArray
     """The root itself, without a prior."""
@@ -104,7 +105,9 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices], factors: int | None = 
             break
     at = crowd.evaluate(gamma)
     reports = np.linalg.inv(_invertible(at.coins + at.voters))
-    covariance = np.asarray(np.linalg.inv(at.slope @ reports @ at.slope + prior), np.float64)
+    information = at.slope @ reports @ at.slope
+    covariance = np.asarray(np.linalg.inv(information + prior), np.float64)
+    mean, spread = _of_all_sizes(information, (information + prior) @ gamma, factors)
     count = told_choices(groups)
     point, likely = _point(crowd, gamma, covariance, prior, deviation, count >= TELLING * directions)
     at, ahead = crowd.evaluate(point), crowd.evaluate(likely)
@@ -116,13 +119,36 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices], factors: int | None = 
     doubt = doubt + np.abs(likely - point - inverse @ crowd.leaning(point, likely))
     doubt = doubt + np.abs(center) * min(directions / max(count, 1.0), 1.0)
     return ChoiceFit(
-        mean=gamma,
-        covariance=np.asarray(covariance + np.diag(doubt**2) / 4, np.float64),
+        mean=mean,
+        covariance=np.asarray(spread + np.diag(doubt**2) / 4, np.float64),
         center=np.asarray(center, np.float64),
         noise=np.asarray(carried @ ahead.coins @ carried, np.float64),
         sampling=np.asarray(carried @ ahead.voters @ carried, np.float64),
         doubt=np.asarray(doubt, np.float64),
     )
+
+
+def _of_all_sizes(information: FloatArray, told: FloatArray, factors: int) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the covariance of a preference of which choices tell this much: N(y, I^-1) with I y = told.
+
+    A priori it is N(0, s^2 / k) along the axes of factors if margins have the size s (``prior.MARGINS``). With
+    P the precision of that, the posterior is N((I + P)^-1 told, (I + P)^-1), and s counts by the square root of
+    |P| / |I + P| times exp(told . mean / 2).
+    """
+    left_out = len(told) - factors
+    logs, means, spreads = [], [], []
+    for deviation in margin_deviations(factors):
+        prior = np.repeat([deviation, rest_deviation(left_out)], [factors, left_out]) ** -2.0
+        spread = np.linalg.inv(information + np.diag(prior))
+        mean = spread @ told
+        logs.append(0.5 * (np.log(prior).sum() + np.linalg.slogdet(spread)[1] + told @ mean))
+        means.append(mean)
+        spreads.append(spread)
+    weights = np.exp(np.array(logs) - max(logs))
+    weights /= weights.sum()
+    middle = weights @ np.array(means)
+    apart = np.array(means) - middle
+    return middle, np.asarray(np.tensordot(weights, spreads, 1) + (apart.T * weights) @ apart, np.float64)
 
 
 def _point(

@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import erf, ndtr, ndtri
 
 from crowdveil.arrays import FloatArray
-from crowdveil.estimation.clipped_ballots import ClippedBallots
+from crowdveil.estimation.clipped_ballots import CorrectedBallots
 from crowdveil.estimation.disagreement import pooled_probit
 from crowdveil.estimation.prior import margin_deviations
 
@@ -76,7 +76,7 @@ class LikelyCrowds:
 
 
 def likely_crowds(
-    ballots: ClippedBallots,
+    ballots: CorrectedBallots,
     lengths: Sequence[tuple[float, float]],
     taus: Sequence[float],
     observed: FloatArray,
@@ -142,7 +142,7 @@ class _Crowds:
 
     def __init__(
         self,
-        ballots: ClippedBallots,
+        ballots: CorrectedBallots,
         lengths: Sequence[tuple[float, float]],
         taus: Sequence[float],
         observed: FloatArray,
@@ -219,7 +219,7 @@ class _Lines:
     @classmethod
     def at(
         cls,
-        ballots: ClippedBallots,
+        ballots: CorrectedBallots,
         told: float,
         tau: float,
         sizes: Sequence[float],
@@ -228,15 +228,18 @@ class _Lines:
     ) -> _Lines:
         """Find them for ballots of a told length."""
         k = len(observed)
-        probes = ballots.shown_by(np.vstack([_SMALL * np.eye(k), _LARGE * np.eye(k)]), told, tau)
-        slopes, limits = np.diag(probes[:k]) / _SMALL, np.maximum(np.diag(probes[k:]), _LEAST)
+        indifferent, *probes = ballots.shown_by(
+            np.vstack([np.zeros(k), _SMALL * np.eye(k), _LARGE * np.eye(k)]), told, tau
+        )
+        slopes, limits = np.diag(probes[:k] - indifferent) / _SMALL, np.diag(probes[k:] - indifferent)
+        limits = np.maximum(limits, _LEAST)
         steps = np.linspace(-_FAR, _FAR, _LINE)
         prior = np.exp(-0.5 * steps**2)
         prior /= prior.sum()
         lines = np.multiply.outer(np.array(sizes), steps)
         bent = (slopes * math.sqrt(math.pi) / (2 * limits))[:, None]
         shows = limits[:, None] * erf(lines[:, None, :] * bent)
-        log = -((observed[:, None] - shows) ** 2) / (2 * _TEMPER * variances[:, None])
+        log = -((observed[:, None] - indifferent[:, None] - shows) ** 2) / (2 * _TEMPER * variances[:, None])
         density = prior * np.exp(log - log.max(axis=2, keepdims=True))
         density = (1 - _FLOOR) * density / density.sum(axis=2, keepdims=True) + _FLOOR * prior
         return cls(_FAR * np.array(sizes), density)

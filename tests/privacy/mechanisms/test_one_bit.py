@@ -120,9 +120,9 @@ def test_the_number_of_bits_is_that_of_choices_by_the_same_rule():
     assert bits_to_report(1, Epsilon(50)) == 1
 
 
-def test_the_clip_is_half_of_the_deviation_of_a_whole_ballots_mean_score():
+def test_the_clip_is_a_quarter_of_the_deviation_of_a_whole_ballots_mean_score():
     """Thirteen records of unit variance, and voters who differ by 0.15: the root of 1/13 + 0.0225."""
-    assert public_clip(load_study("moral-machine")) == round(math.sqrt(1 / 13 + 0.0225) * GRID / 2)
+    assert public_clip(load_study("moral-machine")) == round(math.sqrt(1 / 13 + 0.0225) * GRID / 4)
 
 
 def crowd(voters, seed=1):
@@ -134,7 +134,7 @@ def crowd(voters, seed=1):
 def test_scores_are_exact_integers_and_the_bits_follow_them():
     """Against sums of Python's integers; thousands of copies of a voter show the mean of a direction bit."""
     ballots, settings = crowd(3)
-    design, copies = public_design(settings.study), 40_000
+    design, copies = public_design(settings.study).rotated, 40_000
     for voter in range(3):
         records = ballots.differences[ballots.offsets[voter] : ballots.offsets[voter + 1]].tolist()
         axes = design.axes.tolist()

@@ -119,7 +119,7 @@ def test_what_makes_no_sense_is_refused(given_numbers, words):
 
 def test_a_goal_out_of_reach_is_said_to_be():
     with pytest.raises(OutOfReach, match="no epsilon up to 20 reaches it"):
-        plan(KIDNEY, "vldp", voters=3, predicted=0.74)
+        plan(KIDNEY, "rldp", voters=3, predicted=0.74)
 
 
 def test_plans_keep_the_promise_and_smaller_batches_pay_for_it():

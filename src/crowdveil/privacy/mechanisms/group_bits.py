@@ -144,7 +144,7 @@ class GroupBits:
             max(round(group.voters), 1),
             [1],
         )
-        found = estimate_heard(heard, public_design(settings.study), settings)
+        found = estimate_heard(heard, public_design(settings.study).rotated, settings)
         return GroupEstimate(group, less_sure_of_size(found, settings.study, group.deviation / group.voters))
 
     def _odds(self, epsilon: Epsilon) -> tuple[float, float]:
@@ -175,7 +175,7 @@ class GroupBits:
 
     def expected_noise(self, settings: Settings, voters: int, epsilon: Epsilon) -> Coins:
         """Return the noise of one of several groups of the same size, around the estimate of an indifferent crowd."""
-        design = public_design(settings.study)
+        design = public_design(settings.study).rotated
         k = design.directions
         group = voters / len(self.grouping.labels) * self.worth(epsilon) * math.tanh(epsilon.value / 2) ** 2
         errors = np.eye(k) * k / (group * (1 - 1 / LENGTH_ONE_IN))

@@ -33,7 +33,7 @@ FLIP = Odds(0, 1, 1, 1)
 """Turned over with probability 1 / (1 + e^epsilon)."""
 LENGTH_ONE_IN = 20
 """One report in so many is about the length of the ballot, by a draw that does not look at the answers."""
-CLIPS = 2
+CLIPS = 4
 """So many clips are the deviation of a whole ballot's mean score.
 
 There the clipped mean of many records tells 96 % of what its sign would, which tells most; and of a single record it
@@ -152,8 +152,8 @@ class OneBit:
     tosses_coins = False
 
     def scoring(self, study: Study) -> Scoring:
-        """Return the axes of the public design, and the clip c of a voter's mean score."""
-        design = public_design(study)
+        """Return the rotated axes of the public design, and the clip c of a voter's mean score."""
+        design = public_design(study).rotated
         return Scoring(design.axes, design.units, public_clip(study))
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int:
@@ -192,12 +192,12 @@ class OneBit:
 
     def aggregate(self, reports: Iterable[BitReports | LevelSums], settings: Settings) -> Estimate:
         """Average the bits of each kind along each axis, and find the preference behind them."""
-        design = public_design(settings.study)
+        design = public_design(settings.study).rotated
         return estimate_heard(_heard(all_sums(reports, _sums), design, settings), design, settings)
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> Coins:
         """Return the noise around the estimate of an indifferent crowd of whole ballots, heard alike on all axes."""
-        design = public_design(settings.study)
+        design = public_design(settings.study).rotated
         k = design.directions
         sizes = _sizes(k, epsilons)
         told = float((sizes * np.tanh(epsilons.values / (2 * sizes)) ** 2).sum()) * (1 - 1 / LENGTH_ONE_IN) / k

@@ -63,8 +63,8 @@ def record_moments(ballots: Ballots, rows: IntArray) -> IntArray:
 
 
 def voter_scores(ballots: Ballots, clip: int = LARGEST_SCORE) -> IntArray:
-    """Sum the integer scores of each voter's records along the axes of the design, each kept within [-clip, clip]."""
-    return _voter_sums(ballots, public_design(ballots.study).axes, clip)
+    """Sum the integer scores of each voter's records along the rotated axes, each kept within [-clip, clip]."""
+    return _voter_sums(ballots, public_design(ballots.study).rotated.axes, clip)
 
 
 def _voter_sums(ballots: Ballots, axes: IntArray, clip: int) -> IntArray:

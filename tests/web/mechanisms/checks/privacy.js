@@ -11,11 +11,16 @@ import { scriptedRandom } from "./scripted.js";
 
 const EPSILON = 1_000_000;
 
-/** @param {string} base @returns {Promise<string[]>} what is wrong */
-export async function checkPrivacy(base) {
+/**
+ * @param {string} base
+ * @param {number} [enough] of what is wrong, to look no further
+ * @returns {Promise<string[]>} what is wrong
+ */
+export async function checkPrivacy(base, enough = Infinity) {
   const js = await load(base);
   const failures = new Failures();
   for (const check of [subset, choices, few, bits, about, ticks, preference, coefficients, linear, scores, reliability, hostileServer]) {
+    if (failures.list.length >= enough) break;
     try {
       check(js, failures);
     } catch (error) {

@@ -12,11 +12,17 @@ import { scriptedRandom } from "./scripted.js";
 
 const WORD = 64n;
 
-/** @param {Record<string, any>} vectors @param {string} base @returns {Promise<string[]>} what is wrong */
-export async function checkVectors(vectors, base) {
+/**
+ * @param {Record<string, any>} vectors
+ * @param {string} base
+ * @param {number} [enough] of what is wrong, to look no further
+ * @returns {Promise<string[]>} what is wrong
+ */
+export async function checkVectors(vectors, base, enough = Infinity) {
   const js = await load(base);
   const failures = new Failures();
   for (const [name, check] of Object.entries(CHECKS)) {
+    if (failures.list.length >= enough) break;
     try {
       check(vectors[name], js, failures);
     } catch (error) {
