@@ -3,15 +3,17 @@
 python tests/statistics/one_bit_constants.py            two tables
 python tests/statistics/one_bit_constants.py errors     a third
 python tests/statistics/one_bit_constants.py sizes      a fourth
+python tests/statistics/one_bit_constants.py axes       a fifth
 
 The first: the variance of the preference for a given variance of the clipped means, in terms of the best clip, for
-ballots of several lengths. The clip is given in deviations of a whole ballot's mean score; one-bit takes a half. The
+ballots of several lengths. The clip is given in deviations of a whole ballot's mean score; one-bit takes a quarter. The
 second: how far the size of a preference is off, and its direction, for shares of reports about lengths; crowds of 1,500
 voters at epsilon 1. The third: by how much more than is told of voters who differ the size of a preference is off, and
 how long any other error is, of populations without noise whose margins are faint to large; a draw of many voters is
 left in it, of which the deviation is told. The fourth: by how much the mean probability that is stated differs from the
 share right at worst, where at least .55 is predicted, for ranges of the sizes of margins: normal estimates along nine
-axes of crowds from faint to loud, with little and much noise.
+axes of crowds from faint to loud, with little and much noise. The fifth: the variance of a preference along rotated
+and mixed axes, in terms of that along the axes of factors with a clip of half a deviation; of simulated voters.
 """
 
 from __future__ import annotations
@@ -28,12 +30,14 @@ from scipy.special import ndtr
 from crowdveil.estimation.ballot_fit import fit_ballots
 from crowdveil.estimation.clipped_ballots import ClippedBallots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
-from crowdveil.estimation.design import rotation
+from crowdveil.estimation.design import mixing, public_design, rotation
 from crowdveil.estimation.disagreement import DISAGREEMENT
 from crowdveil.estimation.prior import prior_deviation
+from crowdveil.privacy.mechanisms.one_bit import CLIPS as ONE_BIT_CLIPS
 from crowdveil.privacy.mechanisms.one_bit import public_clip, whole_ballots
 from crowdveil.privacy.mechanisms.scores import voter_scores
 from crowdveil.study.bundled import load_study
+from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Study
 
 STUDIES = ("moral-machine", "kidney", "synthetic-10")
@@ -124,6 +128,39 @@ def overstatement(sizes: Sequence[float], margin: float, variance: float, draws:
     return float(right), float(np.maximum(stated, 1 - stated).mean() - right)
 
 
+def sign_variances(study: Study, records: int, margin: float, seed: int, voters: int = 40_000) -> list[float]:
+    """Return the variance of a preference for that of a clipped mean: along axes, rotated and mixed ones.
+
+    By Stein's lemma, the slope of the clipped means in a preference that everybody has is their covariance with
+    voters' own preferences, which are normal around it, over the variance of these.
+    """
+    rng, design, tau = np.random.default_rng([seed, records]), public_design(study), DISAGREEMENT
+    k, session = design.directions, study.drawing.dilemmas
+    common = rng.standard_normal(k)
+    common *= margin * math.sqrt(1 + k * tau**2) / np.linalg.norm(common)
+    left, right = draw_dilemmas(study, voters, rng)
+    x = ((left - right) / study.units @ design.basis).reshape(voters, session, k)
+    x = np.take_along_axis(x, rng.permuted(np.tile(np.arange(session), (voters, 1)), axis=1)[:, :records, None], axis=1)
+    apart = tau * rng.standard_normal((voters, k))
+    choices = np.sign(np.einsum("vnk,vk->vn", x, common + apart) + rng.standard_normal((voters, records)))
+    means = np.einsum("vnk,vn->vk", x, choices) / records / voter_clip(session)
+    found = []
+    for axes, clip in ((np.eye(k), 0.5), (rotation(k), 1 / ONE_BIT_CLIPS), (mixing(k), 1 / ONE_BIT_CLIPS)):
+        slope = np.clip(means @ axes / clip, -1.0, 1.0).T @ apart / (voters * tau**2)
+        found.append(float(np.square(np.linalg.inv(slope)).sum()) / k)
+    return found
+
+
+def print_axes() -> None:
+    """Print the fifth table."""
+    print("| study | answers | margins | rotated axes | mixed axes |")
+    for name, records, margin in product(("moral-machine", "fairness", "kidney"), (1, 2, 4, 13), (0.4, 0.9)):
+        study = load_study(name)
+        if records <= study.drawing.dilemmas:
+            plain, rotated, mixed = np.mean([sign_variances(study, records, margin, seed) for seed in range(3)], axis=0)
+            print(f"| {name} | {records} | {margin} | {rotated / plain:.2f} | {mixed / plain:.2f} |", flush=True)
+
+
 def print_sizes() -> None:
     """Print the fourth table."""
     print("| sizes of margins | stated - right, least | largest |")
@@ -152,4 +189,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    {"errors": print_errors, "sizes": print_sizes}.get(" ".join(sys.argv[1:]), main)()
+    {"errors": print_errors, "sizes": print_sizes, "axes": print_axes}.get(" ".join(sys.argv[1:]), main)()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -170,6 +171,24 @@ def _crowd(left: bool, others: bool) -> Ballots:
     return replace(made, about={"team": Categories(_GROUPING.labels, np.array(codes, CODE))})
 
 
+def _measured(epsilon: Epsilon, left: bool) -> list[Measurement]:
+    """Measure the first step of each group."""
+    made, ballots = GroupScores(_GROUPING), _crowd(left, others=True)
+    groups = [NoisyGroup(label, (code,), _COUNTED, 1.0) for code, label in enumerate(_GROUPING.labels)]
+    return [made.scores(group, ballots, _SETTINGS, split(epsilon)[1]) for group in groups]
+
+
+@lru_cache(maxsize=8)
+def _requests(epsilon: Epsilon, left: bool) -> list[NoiseRequest]:
+    """Make a whole release without noise, and return the noise that each group's first step asks for."""
+    found = []
+    for measured in _measured(epsilon, left):
+        silent = SilentNoise()
+        VoterScore().release(measured, _SETTINGS, split(epsilon)[1], silent)
+        found.append(silent.requests[0])
+    return found
+
+
 @dataclass(frozen=True)
 class GroupScoresPromise(PureEpsilon):
     """The noisy counts of two groups, and the noisy sums of their first step, of two crowds."""
@@ -186,7 +205,7 @@ class GroupScoresPromise(PureEpsilon):
         """Draw what leaves of one of the two crowds again and again."""
         exact, made = self._exact(left), GroupScores(_GROUPING)
         counted = made.draw(self.noise, split(self.epsilon)[0], draws)
-        drawn = [request.draw(self.noise, draws) for request in self._requests(left)]
+        drawn = [request.draw(self.noise, draws) for request in _requests(self.epsilon, left)]
         return exact + np.hstack([counted if self.counts_hidden else 0 * counted, *drawn])
 
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
@@ -196,31 +215,17 @@ class GroupScoresPromise(PureEpsilon):
 
     def same_release(self) -> bool:
         """Check that both crowds ask for the same noise in each group."""
-        return self._requests(True) == self._requests(False)
-
-    def _measured(self, left: bool) -> list[Measurement]:
-        made, ballots = GroupScores(_GROUPING), _crowd(left, others=True)
-        groups = [NoisyGroup(label, (code,), _COUNTED, 1.0) for code, label in enumerate(_GROUPING.labels)]
-        return [made.scores(group, ballots, _SETTINGS, split(self.epsilon)[1]) for group in groups]
+        return _requests(self.epsilon, True) == _requests(self.epsilon, False)
 
     def _exact(self, left: bool) -> IntArray:
         counts = GroupScores(_GROUPING).measure(_crowd(left, others=True), _SETTINGS, self.epsilon).total
-        return np.concatenate([counts, *(measured.total for measured in self._measured(left))])
-
-    def _requests(self, left: bool) -> list[NoiseRequest]:
-        """Return the noise that each group's first step asks for."""
-        found = []
-        for measured in self._measured(left):
-            silent = SilentNoise()
-            VoterScore().release(measured, _SETTINGS, split(self.epsilon)[1], silent)
-            found.append(silent.requests[0])
-        return found
+        return np.concatenate([counts, *(measured.total for measured in _measured(self.epsilon, left))])
 
     def _surprise(self, noise: IntArray) -> FloatArray:
         """Return minus the logarithm of the density of noise (rows), up to a constant."""
         counts, *sums = np.split(np.abs(noise), [2, 2 + (noise.shape[1] - 2) // 2], axis=1)
         of_counts, of_scores = split(self.epsilon)
-        request = self._requests(True)[0]
+        request = _requests(self.epsilon, True)[0]
         largest = sum(part.max(axis=1) for part in sums)
         return np.asarray(
             counts.sum(axis=1) * of_counts.value / 2 + largest * of_scores.value / request.sensitivity, np.float64

@@ -73,14 +73,14 @@ def test_a_bit_is_corrected_for_the_tosses_and_comes_from_the_group_that_it_was_
         means.append(heard)
         raise StopIteration
 
-    estimate, group_bits.estimate_heard = group_bits.estimate_heard, note
+    estimate, group_bits.estimate_from_means = group_bits.estimate_from_means, note
     try:
         for group in ((0,), (1,), (0, 1)):
             size = sum((0.3, 0.7)[g] for g in group) * voters
             with pytest.raises(StopIteration):
                 made._estimate(group_bits.NoisyGroup("", group, size, 1.0), counts, Settings(STUDY, 2.0), gain)
     finally:
-        group_bits.estimate_heard = estimate
+        group_bits.estimate_from_means = estimate
     assert [heard.means.tolist() for heard in means] == [pytest.approx([mean] * 2) for mean in (0.4, -0.2, -0.02)]
     # Of N / 2 reports about an axis, 475 in 500 about directions: the variance of a multinomial's difference.
     reports = 0.475 * voters

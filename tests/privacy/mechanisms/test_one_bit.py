@@ -211,7 +211,7 @@ def test_personal_epsilons_are_combined_without_bias(equal_votes):
     bits = np.where(spoken, np.where(rng.random((voters, 9)) < flip, -1, 1), 0)
     reports = BitReports(epsilons, (rng.random(voters) < 0.05).astype(np.int64), bits)
     design = public_design(study)
-    heard = one_bit._heard(OneBit().condense(reports, settings), design, settings)
+    heard = one_bit._axis_means(OneBit().condense(reports, settings), design, settings)
     assert heard.means == pytest.approx(np.ones(9), abs=6 * math.sqrt(heard.variances.max()))
     assert heard.told == pytest.approx(1, abs=6 * math.sqrt(heard.told_variance))
     # What the variances are by themselves: 20,000 voters of each epsilon, 19 in 20 of them for nine axes.
@@ -278,12 +278,12 @@ def test_a_liar_moves_the_estimate_no_further_than_a_voter_who_feels_strongly():
     """One report more, whatever it says: nothing in it is larger than a bit."""
     ballots, settings = crowd(1000)
     reports = OneBit().report(ballots, settings, Epsilons.same(1, 1000), BulkNoise())
-    before = one_bit._heard(OneBit().condense(reports, settings), public_design(settings.study), settings).means
+    before = one_bit._axis_means(OneBit().condense(reports, settings), public_design(settings.study), settings).means
     axis = int(np.abs(reports.bits[0]).argmax())
     lie = reports.bits.copy()
     lie[0] = -lie[0]
     lied = BitReports(reports.epsilons, reports.kinds, lie)
-    after = one_bit._heard(OneBit().condense(lied, settings), public_design(settings.study), settings).means
+    after = one_bit._axis_means(OneBit().condense(lied, settings), public_design(settings.study), settings).means
     others = int((np.abs(reports.bits[reports.kinds == 0, axis])).sum())
     assert np.abs(after - before).max() <= 2 / math.tanh(0.5) / others + 1e-12
 

@@ -27,10 +27,10 @@ from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.one_bit import (
     LENGTH_ONE_IN,
     UNHEARD,
-    Heard,
+    AxisMeans,
     Kind,
     carried_coins,
-    estimate_heard,
+    estimate_from_means,
     exact_bits,
     public_clip,
     uniform_below,
@@ -135,7 +135,7 @@ class GroupBits:
         three = zip(*(counted[_DIRECTION].tolist() for counted in (plus, minus, reports)), strict=True)
         along = [_mean(more, less, said, share, gain) for more, less, said in three]
         means, variances = np.array(along).T
-        heard = Heard(
+        means = AxisMeans(
             means,
             variances,
             np.zeros((len(means), len(means))),
@@ -144,7 +144,7 @@ class GroupBits:
             max(round(group.voters), 1),
             [1],
         )
-        found = estimate_heard(heard, public_design(settings.study).rotated, settings)
+        found = estimate_from_means(means, public_design(settings.study).rotated, settings)
         return GroupEstimate(group, less_sure_of_size(found, settings.study, group.deviation / group.voters))
 
     def _odds(self, epsilon: Epsilon) -> tuple[float, float]:

@@ -49,11 +49,12 @@ _VOTERS_NOISE, _RECORDS_NOISE = 0.22, 0.03
 """Means are clipped as far out as keeps their noise at this part of what a preference is, a priori: those of voters,
 times the part of their variance that is disagreement. How large that is, is a guess; so the longer ballots are, the
 less of their means should be clipped. For ballots of 13 records it comes to a twentieth."""
-_NEAREST_CLIP = 0.35
-"""But not nearer, in deviations of a unit over a whole ballot."""
-_FURTHEST_VOTERS, _FURTHEST_RECORDS = 1.0, 3.0
-"""Nor further, in the same deviations. The mean of voters who scatter like a normal law, clipped at one deviation,
-tells (2 Phi(1) - 1)^2 / E min(z^2, 1) = 0.90 of what it tells unclipped: further out there is little but noise."""
+_NEAREST_CLIP, _FURTHEST_CLIP = 0.35, 3.0
+"""But not nearer, in deviations of a unit over a whole ballot, nor further, in those of a record."""
+_LAST_CLIP = 1.0
+"""Nor further, in deviations of a voter over a whole ballot, if no second step follows: the mean of voters who scatter
+like a normal law, clipped at one deviation, tells (2 Phi(1) - 1)^2 / E min(z^2, 1) = 0.90 of what it tells unclipped,
+so further out there is little but noise. A second step is better begun where no model of voters matters."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,13 @@ class Plan:
         Unclipped, the means need no model of how much voters scatter. Clipped at a third of their deviation, they tell
         nearly as much as signs would.
         """
-        unit, share, furthest = 1.0, _RECORDS_NOISE, _FURTHEST_RECORDS
+        unit, share, furthest = 1.0, _RECORDS_NOISE, _FURTHEST_CLIP
         if self.by_voter:
             unit = voter_clip(study.drawing.dilemmas)
             share = _VOTERS_NOISE * (SCORE_DISAGREEMENT / unit) ** 2
-            furthest = _FURTHEST_VOTERS
+            furthest = _LAST_CLIP * unit if self.second is None else _FURTHEST_CLIP
         allowed = share * prior_deviation(public_design(study).directions) * math.sqrt(2 / math.pi)
-        return unit * max(_NEAREST_CLIP, min(allowed / self.first_noise / unit, furthest))
+        return max(_NEAREST_CLIP * unit, min(allowed / self.first_noise, furthest))
 
     @classmethod
     def of(cls, design: Design, units: int, epsilon: Epsilon, *, by_voter: bool, design_known: bool) -> Plan:
