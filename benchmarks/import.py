@@ -114,7 +114,7 @@ def to_a_release(source: str, target: str) -> None:
     """Do what ``crowdveil release`` does with a file of answers: import, census, fit, charge, noise, write."""
     import_moral_machine(source, target)
     beside = Path(target).parent
-    for name in ("ledger", "release.json"):
+    for name in ("ledger", "ledger.key", "release.json"):
         (beside / name).unlink(missing_ok=True)
     made = release(
         open_ballots(target), "vlcp", epsilon=1, mechanism="paper", ledger=Ledger.open(beside / "ledger", budget=1)

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
 from crowdveil.estimation.flipped_choices import FEW, FlippedChoices, _Crowd, fit_flipped_choices
-from crowdveil.estimation.prior import MARGINS, prior_deviation
+from crowdveil.estimation.prior import prior_deviation
 
 
 def answers(voters, records, gamma, flip, rng, spread=0.3):
@@ -81,7 +81,7 @@ def test_the_posterior_is_that_of_a_normal_center(size):
     made = answers(400, 5, size * np.array([0.6, -0.2]), 0.2, np.random.default_rng(6))
     fit = fit_flipped_choices([made])
     error = fit.noise + fit.sampling
-    priors = [np.eye(2) * margin**2 / 2 for margin in MARGINS]
+    priors = [np.eye(2) * margin**2 / 2 for margin in (0.5, 1.0, 2.0)]
     weights = np.array([multivariate_normal(np.zeros(2), prior + error).pdf(fit.center) for prior in priors])
     weights /= weights.sum()
     kept = [prior @ np.linalg.inv(prior + error) for prior in priors]

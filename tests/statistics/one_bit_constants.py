@@ -4,6 +4,7 @@ python tests/statistics/one_bit_constants.py            two tables
 python tests/statistics/one_bit_constants.py errors     a third
 python tests/statistics/one_bit_constants.py sizes      a fourth
 python tests/statistics/one_bit_constants.py axes       a fifth
+python tests/statistics/one_bit_constants.py margins    a sixth
 
 The first: the variance of the preference for a given variance of the clipped means, in terms of the best clip, for
 ballots of several lengths. The clip is given in deviations of a whole ballot's mean score; one-bit takes a quarter. The
@@ -13,7 +14,9 @@ how long any other error is, of populations without noise whose margins are fain
 left in it, of which the deviation is told. The fourth: by how much the mean probability that is stated differs from the
 share right at worst, where at least .55 is predicted, for ranges of the sizes of margins: normal estimates along nine
 axes of crowds from faint to loud, with little and much noise. The fifth: the variance of a preference along rotated
-and mixed axes, in terms of that along the axes of factors with a clip of half a deviation; of simulated voters.
+and mixed axes, in terms of that along the axes of factors with a clip of half a deviation; of simulated voters. The
+sixth: slopes of stated probabilities where the model holds exactly and lengths and disagreement are known, for margins
+of one size and two ranges of the prior.
 """
 
 from __future__ import annotations
@@ -22,19 +25,21 @@ import math
 import sys
 from collections.abc import Sequence
 from itertools import product
+from unittest import mock
 
 import numpy as np
 from populations import Population
 from scipy.special import ndtr
 
+from crowdveil.estimation import likely_crowds
 from crowdveil.estimation.ballot_fit import fit_ballots
-from crowdveil.estimation.clipped_ballots import ClippedBallots, told_length
+from crowdveil.estimation.clipped_ballots import ClippedBallots, CorrectedBallots, told_length
 from crowdveil.estimation.clipped_means import voter_clip
 from crowdveil.estimation.design import mixing, public_design, rotation
-from crowdveil.estimation.disagreement import DISAGREEMENT
+from crowdveil.estimation.disagreement import DISAGREEMENT, pooled_probit
 from crowdveil.estimation.prior import prior_deviation
 from crowdveil.privacy.mechanisms.one_bit import CLIPS as ONE_BIT_CLIPS
-from crowdveil.privacy.mechanisms.one_bit import public_clip, whole_ballots
+from crowdveil.privacy.mechanisms.one_bit import LENGTH_ONE_IN, public_clip, whole_ballots
 from crowdveil.privacy.mechanisms.scores import voter_scores
 from crowdveil.study.bundled import load_study
 from crowdveil.study.drawing import draw_dilemmas
@@ -151,6 +156,45 @@ def sign_variances(study: Study, records: int, margin: float, seed: int, voters:
     return found
 
 
+def slope_of_stated(margin: float, sizes: Sequence[float], draws: int) -> float:
+    """Return the slope of what is stated of 1,500 voters with whole ballots whose margins have one size."""
+    ballots, tau, rng = whole_ballots(load_study("moral-machine")), DISAGREEMENT, np.random.default_rng(0)
+    k, told = ballots.directions, ballots.whole_told
+    model = CorrectedBallots(ballots, {tau: np.zeros(k)})
+    variances = np.full(k, k / (_VOTERS * (1 - 1 / LENGTH_ONE_IN) * math.tanh(_EPSILON / 2) ** 2))
+    stated, shares = [], []
+    with mock.patch.object(likely_crowds, "margin_deviations", lambda k: [size / math.sqrt(k) for size in sizes]):
+        for _ in range(draws):
+            common = rng.standard_normal(k)
+            common *= margin / np.linalg.norm(common)
+            seen = rng.normal(ballots.shown(common, told, tau)[0], np.sqrt(variances))
+            found = likely_crowds.likely_crowds(model, [(told, 1.0)], [tau], seen, variances)
+            x = ballots.dilemmas[rng.choice(len(ballots.dilemmas), 400, replace=False)]
+            spread = 1 + ((x @ found.covariance) * x).sum(axis=1)
+            stated.append(x @ found.mean / np.sqrt(spread))
+            shares.append(ndtr(x @ pooled_probit(ballots.dilemmas, common, tau)[0]))
+    return float(probit_of(np.concatenate(stated)[:, None], np.concatenate(shares))[0])
+
+
+def probit_of(x: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return the probit regression of shares on x, without an intercept, by Newton's method."""
+    found = np.zeros(x.shape[1])
+    for _ in range(30):
+        t = x @ found
+        chance, density = ndtr(t), np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
+        weight = density / np.maximum(chance * (1 - chance), 1e-12)
+        found += np.linalg.solve((x * (weight * density)[:, None]).T @ x, x.T @ (weight * (shares - chance)))
+    return found
+
+
+def print_margins(draws: int = 60) -> None:
+    """Print the sixth table."""
+    print("| sizes of margins | 0.4 | 0.73 | 1.1 | 1.6 | 2.5 |")
+    for sizes in ((0.25, 0.5, 1.0, 2.0, 4.0), (0.25, 0.5, 1.0, 2.0)):
+        slopes = [slope_of_stated(margin, sizes, draws) for margin in (0.4, 0.73, 1.1, 1.6, 2.5)]
+        print(f"| {sizes[0]:g} to {sizes[-1]:g} | {' | '.join(f'{slope:.2f}' for slope in slopes)} |", flush=True)
+
+
 def print_axes() -> None:
     """Print the fifth table."""
     print("| study | answers | margins | rotated axes | mixed axes |")
@@ -189,4 +233,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    {"errors": print_errors, "sizes": print_sizes, "axes": print_axes}.get(" ".join(sys.argv[1:]), main)()
+    {"errors": print_errors, "sizes": print_sizes, "axes": print_axes, "margins": print_margins}.get(
+        " ".join(sys.argv[1:]), main
+    )()

@@ -1,16 +1,17 @@
-"""The crowd's preference from clipped means of ballots of any length, and what is not known of it.
+"""Estimate the crowd's preference, and its uncertainty, from clipped means of ballots of unknown length.
 
-Lengths are mixed by how probable they are: a priori, half that ballots are whole, one in ten that they are of one
-record each, and otherwise that they are of any told length; times the likelihood of what was told. (Of single records
-much less shows than of two: were they not probable as such, what is not known of lengths would make a preference too
-small.) How much voters differ hardly matters for ballots of a dozen records, and
-more than all else for ballots of hundreds: on which side a voter is who answered everything depends on b / tau only. So
-tau is half, once, twice or four times DISAGREEMENT, each as probable as the next. (Fitted one by one, the kidney
-study's voters differ by 0.3 to 1.2 along its axes.)
+The prior on ballot length puts 1/2 on whole ballots, 1/10 on single records and the rest uniformly on all encoded
+lengths. The reported lengths supply the likelihood. (A single record shows much less of a preference than two do.
+Without a prior atom there, uncertainty about lengths would bias the preference toward zero.)
 
-The posterior serves probabilities (``likely_crowds``); where so much is known that few of the drawn crowds explain it,
-a normal law does. Bars and certainty are about the unshrunk estimate: a line in what was seen, at each length and each
-tau. How far these are apart is told as well. A first fit tells where the model is to be corrected by simulation.
+The disagreement tau hardly matters for ballots of a dozen records, and dominates for ballots of hundreds: which side a
+voter is on, given answers to everything, depends on b / tau only. So tau is 1/2, 1, 2 or 4 times DISAGREEMENT, with
+equal probability. (In per-voter fits, the kidney study's voters differ by 0.3 to 1.2 along its axes.)
+
+Probabilities come from the posterior (``likely_crowds``), or from a normal approximation where the data are so
+informative that the effective sample size is too small. Error bars and certainty come from the unshrunk estimate, which
+is linear in the observations at each length and each tau; the spread of these estimates is part of the result. A first
+fit locates the preference at which simulation corrects the model.
 """
 
 from __future__ import annotations
@@ -27,45 +28,44 @@ from crowdveil.estimation.likely_crowds import likely_crowds
 from crowdveil.estimation.prior import prior_deviation
 
 _WHOLE, _SINGLE = 0.5, 0.1
-"""Prior probability that all ballots are whole, and that all are of one record."""
+"""Prior probabilities that all ballots are whole, and that all have one record."""
 _PARTS = 4
-"""Lengths that stand for those which are probable otherwise, each as probable as the next."""
+"""Number of equally probable nodes that represent all other lengths."""
 _OTHER_PARTS = (0.5, 2.0, 4.0)
 _STEPS = 400
 _KNOWN = 1e-9
-"""Variance of what is known."""
+"""Variance assigned to a known quantity."""
 _ROUNDS, _MORE_ROUNDS = 30, 2
 _SETTLED = 1e-3
 _NEGLIGIBLE = 0.01
-"""Lengths of less probability are left out."""
+"""Lengths of lower probability are dropped."""
 _ENOUGH = 50
-"""From so many effective crowds on, the posterior is theirs."""
+"""Effective sample size from which the sampled posterior is used."""
 
 
 @dataclass(frozen=True)
 class BallotFit:
-    """The preference along the axes that explains clipped means, and what is not known of it."""
+    """The preference along the axes fitted to clipped means, and its uncertainty."""
 
     mean: FloatArray
     """Posterior mean of the pooled probit."""
     covariance: FloatArray
     center: FloatArray
-    """The estimate without a prior, linear in what was seen: its error is the gain times theirs."""
+    """The estimate without a prior, linear in the clipped means: its error is the gain times theirs."""
     gain: FloatArray
-    """The derivative of the center in the clipped means."""
+    """Derivative of the center with respect to the clipped means."""
     stretch: FloatArray
-    """Covariance of the center over what is not known of lengths."""
+    """Covariance of the center due to the unknown lengths."""
     doubt: FloatArray
-    """How far the center may be off along each axis because voters differ more or less than assumed, but for its size,
-    and because it is a line in what was seen."""
+    """Bound on the center's bias along each axis, its size aside, from a wrong tau and from linearisation."""
     size: float
-    """How far its size may be off, relatively, because voters differ more or less than assumed."""
+    """Bound on the relative bias of the center's size from a wrong tau."""
 
 
 def fit_ballots(
     ballots: ClippedBallots, observed: FloatArray, covariance: FloatArray, told: float, told_variance: float
 ) -> BallotFit:
-    """Fit to clipped means with errors of this covariance, and to the mean told length with its variance."""
+    """Fit clipped means whose errors have this covariance, given the mean encoded length and its variance."""
     nodes, weights = _probable(ballots.whole_told, told, told_variance)
     taus = [DISAGREEMENT, *(part * DISAGREEMENT for part in _OTHER_PARTS)]
     lengths = list(zip(nodes.tolist(), weights.tolist(), strict=True))
@@ -98,22 +98,22 @@ def fit_ballots(
 
 
 def _by_size(gaps: FloatArray, center: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Tell gaps (rows) from the center apart: by which part of it they make it longer, and what else they do."""
+    """Split gaps (rows) into multiples of the center, which change its size, and the remainders."""
     parts = gaps @ center / max(float(center @ center), _KNOWN)
     return parts, gaps - np.outer(parts, center)
 
 
 def fit_whole(ballots: ClippedBallots, observed: FloatArray, covariance: FloatArray) -> BallotFit:
-    """Fit to clipped means of voters of whom it is known that their ballots are whole."""
+    """Fit clipped means of ballots that are known to be whole."""
     return fit_ballots(ballots, observed, covariance, ballots.whole_told, _KNOWN)
 
 
 def _probable(whole: float, told: float, variance: float) -> tuple[FloatArray, FloatArray]:
-    """Return told lengths that stand for all probable ones, and their weights."""
+    """Return encoded lengths that represent their posterior, with their weights."""
     any_length = (np.arange(_STEPS) + 0.5) / _STEPS
     surprise = (any_length - told) ** 2 / (2 * variance)
     likelihood = np.exp(surprise.min() - surprise)
-    # In logarithms, lest any vanish: how likely whole ballots, single records and any length are, for their prior.
+    # In logarithms, against underflow: the likelihoods of whole ballots, of single records and of any length.
     named = np.array([whole, 0.0])
     logs = np.append(float(surprise.min()) - (named - told) ** 2 / (2 * variance), math.log(likelihood.mean()))
     chances = np.array([_WHOLE, _SINGLE, 1 - _WHOLE - _SINGLE]) * np.exp(logs - logs.max())
@@ -127,31 +127,31 @@ def _probable(whole: float, told: float, variance: float) -> tuple[FloatArray, F
 
 @dataclass(frozen=True)
 class _Line:
-    """The most probable preference and the unshrunk estimate, at one told length and one disagreement."""
+    """The posterior mode and the unshrunk estimate at one encoded length and one disagreement."""
 
     common: FloatArray
-    """The most probable b."""
+    """Posterior mode of b."""
     mean: FloatArray
-    """Its pooled probit."""
+    """Pooled probit of the mode."""
     covariance: FloatArray
-    """Of a normal law around it."""
+    """Covariance of the normal approximation around ``mean``."""
     center: FloatArray
     gain: FloatArray
-    """How noise moves the estimate, as the slope at the most probable b carries it."""
+    """Derivative of the estimate with respect to the observations, at the mode."""
     bent: FloatArray
-    """How far the line misses the most probable preference, along each axis."""
+    """Linearisation error at the mode, along each axis."""
 
 
 @dataclass(frozen=True)
 class _Lines:
-    """What was seen, and with which precision."""
+    """The observations and their precision."""
 
     ballots: ClippedBallots | CorrectedBallots
     observed: FloatArray
     precision: FloatArray
 
     def fit(self, told: float, tau: float, start: FloatArray, rounds: int) -> _Line:
-        """Find the most probable b by Gauss-Newton, and a line near it."""
+        """Find the posterior mode of b by Gauss-Newton, and linearise near it."""
         k = len(self.observed)
         deviation = prior_deviation(k)
         prior = np.eye(k) / deviation**2
@@ -160,13 +160,13 @@ class _Lines:
             expected, slope = self.ballots.shown(common, told, tau)
             spread = np.linalg.inv(slope.T @ self.precision @ slope + prior)
             step = spread @ (slope.T @ self.precision @ (self.observed - expected) - prior @ common)
-            # The prior keeps the top within a few units: a longer step follows a slope that does not last.
+            # The prior keeps the mode within a few units, so a longer step is an artefact of linearisation.
             step = step / max(1.0, float(np.abs(step).max()) / deviation)
             common = common + step
             if np.abs(step).max() <= _SETTLED:
                 break
-        # A line through a point that is nearer to zero the more is noise: were it the most probable preference itself,
-        # noise would bend the line.
+        # Linearise at a point that shrinks to zero as the noise grows. At the mode itself, the noise would enter the
+        # slope, and the estimate would not be linear.
         point = common - spread @ prior @ common
         expected, slope = self.ballots.shown(point, told, tau)
         passed, turned = pooled_probit(self.ballots.dilemmas, point, tau)
@@ -185,7 +185,7 @@ class _Lines:
 
 
 def _mixed(found: list[_Line], weights: FloatArray, crowds: list[_Line]) -> tuple[FloatArray, FloatArray]:
-    """Mix normal laws over lengths and disagreements."""
+    """Return the mean and the covariance of the mixture of normals over lengths and disagreements."""
     lengths, differing = (np.array([line.mean for line in lines]) for lines in (found, crowds))
     within = np.tensordot(weights, np.array([line.covariance for line in found]), 1)
     among_lengths, among_crowds = lengths - weights @ lengths, differing - differing.mean(axis=0)

@@ -1,25 +1,26 @@
-"""From the mean of voters' clipped mean scores to the crowd's preference, where ballots may have any length.
+"""Model the clipped mean scores of a crowd whose ballots may have any length.
 
 A voter's score along a rotated axis of the public design is the mean over her n records, divided by a public clip c and
-kept within [-1, 1]. What is seen of the crowd, through noise, is the mean of these numbers along each axis, and the
-mean of ``told_length``, which says how loud ballots of such lengths are.
+clipped to [-1, 1]. The noisy observations are the mean of these scores along each axis and the mean of ``told_length``,
+which determines how much of a preference ballots of such lengths show.
 
-Ballots are taken from the public design: along an axis most dilemmas may not differ at all, so that mean scores of
-short ballots are nothing like normal over voters. Voters' own preferences are b + N(0, tau^2) along each axis, so that
-a random voter prefers x with probability Phi(r b . x) (``disagreement``), and two answers of a voter go together: their
-covariance is about s_i s_j tau^2 x_i . x_j, with s_i = 2 phi(r_i b . x_i) / sqrt(1 + tau^2 |x_i|^2). Of ballots of up
-to FEW dilemmas, all 2^n ways of answering them are gone through. Of longer ones, the mean score given the dilemmas is
-taken as normal:
+Ballots are sampled from the public design. Most dilemmas may not differ at all along an axis, so the mean scores of
+short ballots are far from normal over voters. A voter's own preference is b + N(0, tau^2) along each axis, so a random
+voter prefers x with probability Phi(r b . x) (``disagreement``). Two answers of one voter are correlated: their
+covariance is about s_i s_j tau^2 x_i . x_j, with s_i = 2 phi(r_i b . x_i) / sqrt(1 + tau^2 |x_i|^2). For ballots of up
+to FEW dilemmas, we enumerate all 2^n ways of answering them. For longer ballots, we take the mean score given the
+dilemmas as normal:
 
     centre      mean of x_i l_i,   l_i = 2 Phi(r_i b . x_i) - 1,
     variance    mean of x_i^2 (1 - l_i^2) / n  +  sum of x_i x_j s_i s_j tau^2 x_i . x_j / n^2 over all pairs i != j.
 
-What many crowds show at once (``shown_by``) is averaged over fewer ballots, and tells the spread of voters of one mind
-from that of indifferent ones by a common factor: enough where crowds are only weighed (``likely_crowds``). A linear map
-of preferences makes up for the few ballots: by it, small ones show there what they show in all.
+``shown_by`` evaluates many crowds at once. It averages over fewer ballots, and scales the variance due to disagreement
+by one common factor from that of an indifferent crowd, which is accurate enough for importance weights
+(``likely_crowds``). A linear map of preferences compensates for the smaller sample: it makes small preferences show
+what they show in the full sample.
 
-That mean scores are normal is not quite true. So, where a preference is about known, voters are simulated who differ
-around it and choose, and what they show beyond the model is added to it (``near``).
+Mean scores are not exactly normal. So once a preference is roughly known, we simulate voters who differ around it, and
+add the difference between the simulation and the model (``near``).
 """
 
 from __future__ import annotations
@@ -40,44 +41,45 @@ from crowdveil.estimation.disagreement import reach
 from crowdveil.study.study import Study
 
 LONGEST = 16
-"""Ballots of more records are told as ballots of so many."""
+"""Longer ballots are encoded as ballots of this many records."""
 FEW = 4
 _RECORDS, _RECORDS_OF_FEW = 13_000, 20_000
-"""In the ballots of a length that are averaged over: enough for two per cent of what is expected. Short ones need more,
-as most dilemmas tell nothing along an axis."""
+"""Records in the sample of ballots of one length: enough for an error of 2 % of the expected mean. Short ballots need
+more, because most dilemmas do not differ along a given axis."""
 _BALLOTS = 200
-"""Ballots of a length, at least."""
+"""Minimum number of ballots in the sample of one length."""
 DILEMMAS = 5000
-"""Dilemmas over which a pooled probit is taken."""
+"""Dilemmas over which a pooled probit is fitted."""
 _SHORT_WAYS, _LONG_BALLOTS = 6400, 150
-"""Ballots over which many crowds are averaged at once: of short ones, ballots times the ways to answer them."""
+"""Sample sizes for many crowds at once: short ballots times the ways of answering them, and long ballots."""
 _VOTERS = 20_000
-"""Simulated ones: what they show is known to less than a hundredth of a clip."""
+"""Simulated voters: their mean is known to less than a hundredth of the clip."""
 _SMALL = 1e-3
-"""A preference along one axis that is small enough for slopes."""
+"""Preference along one axis, for finite-difference slopes."""
 _LEAST_VARIANCE = 1e-12
 _LEAST_CHANCE = 1e-12
 _SEED = 20_190_608
 
 
 def told_length(records: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the fraction that stands for a length n, from 0 for one record to 1 for LONGEST: 22 (n-1) / (15 (n+6)).
+    """Return the fraction that encodes a length n, from 0 for one record to 1 for LONGEST: 22 (n-1) / (15 (n+6)).
 
-    How much of a small preference shows in a clipped ballot is about linear in it (within 8 %, for n from 1 to 16, in
-    every bundled study). So the mean over voters tells how much shows in the crowd, whatever mixture of lengths it has.
+    The share of a small preference that a clipped ballot shows is about linear in this fraction (within 8 %, for n from
+    1 to 16, in every bundled study). So its mean over voters determines what the crowd shows, for any mixture of
+    lengths.
     """
     n = np.minimum(records, LONGEST)
     return 22 * (n - 1), 15 * (n + 6)
 
 
 class ClippedBallots:
-    """Ballots of a study's public design, and what crowds would show of them."""
+    """Ballots sampled from a study's public design, and the clipped means that crowds would have on them."""
 
     def __init__(self, study: Study, clip: float) -> None:
         design = public_design(study).rotated
         session = study.drawing.dilemmas
         sessions = len(design.along) // session
-        # Dilemmas of a session come in any order: a short ballot holds any of them.
+        # Shuffle the dilemmas of each session, so that a short ballot may hold any of them.
         order = np.random.default_rng(_SEED).permuted(np.tile(np.arange(session), (sessions, 1)), axis=1)
         self._sessions = design.along[order + session * np.arange(sessions)[:, None]]
         self._whole = session
@@ -86,7 +88,7 @@ class ClippedBallots:
         self._answered: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
         self._corrections: dict[tuple[int, float], FloatArray] = {}
         self.dilemmas = design.along[:DILEMMAS]
-        """Along the axes: those over which a pooled probit is taken."""
+        """Dilemmas along the axes, over which a pooled probit is fitted."""
 
     @property
     def directions(self) -> int:
@@ -95,7 +97,7 @@ class ClippedBallots:
 
     @cached_property
     def _lengths(self) -> tuple[FloatArray, IntArray]:
-        """The told fractions, increasing, of lengths that stand for all: the longest told ones are whole ballots."""
+        """The encoded fractions, increasing, and the lengths they represent. The last may be a longer whole ballot."""
         lengths = np.arange(1, LONGEST + 1)
         above, below = told_length(lengths)
         if self._whole > LONGEST:
@@ -104,12 +106,12 @@ class ClippedBallots:
 
     @property
     def whole_told(self) -> float:
-        """The told fraction of a whole ballot."""
+        """The encoded length of a whole ballot."""
         fractions, lengths = self._lengths
         return float(fractions[np.searchsorted(lengths, self._whole)])
 
     def shown(self, common: FloatArray, told: float, tau: float) -> tuple[FloatArray, FloatArray]:
-        """Return the mean of the clipped along each axis, of crowds with such ballots, and its derivative in b."""
+        """Return the clipped mean along each axis at an encoded length, and its derivative with respect to b."""
         mean, slope = np.zeros(len(common)), np.zeros((len(common), len(common)))
         for length, weight in self._mixture(told):
             one_mean, one_slope = self._of_length(length, common, tau)
@@ -117,7 +119,7 @@ class ClippedBallots:
         return mean, slope
 
     def shown_by(self, crowds: FloatArray, told: float, tau: float) -> FloatArray:
-        """Return the means that many crowds show (rows of b), about."""
+        """Return approximate clipped means of many crowds (rows of b)."""
         mean = np.zeros(crowds.shape)
         for length, weight in self._mixture(told):
             mean += weight * self._by(length, crowds @ self._correction(length, tau), tau)
@@ -127,7 +129,7 @@ class ClippedBallots:
         return (self._few_by if n <= FEW else self._many_by)(n, crowds, tau)
 
     def _correction(self, n: int, tau: float) -> FloatArray:
-        """Return the map to the preferences of which few ballots show what all show of small ones."""
+        """Return the map of preferences that makes the small sample agree with the full one on small preferences."""
         if (n, tau) not in self._corrections:
             of_few = self._by(n, _SMALL * np.eye(self.directions), tau) / _SMALL
             of_all = self._of_length(n, np.zeros(self.directions), tau)[1].T
@@ -135,11 +137,11 @@ class ClippedBallots:
         return self._corrections[n, tau]
 
     def near(self, common: FloatArray, told: float, taus: Sequence[float]) -> CorrectedBallots:
-        """Return the same ballots, corrected by what simulated crowds of such a preference and length show."""
+        """Return these ballots with the model corrected by simulation at this preference and encoded length."""
         return CorrectedBallots(self, {tau: self._missed(common, told, tau) for tau in taus})
 
     def _missed(self, common: FloatArray, told: float, tau: float) -> FloatArray:
-        """Return what voters show of a preference beyond the model. Of few records it is near enough."""
+        """Return the simulated mean minus the modelled one. Ballots of up to FEW records need no correction."""
         missed = np.zeros(self.directions)
         for length, weight in self._mixture(told):
             if length > FEW:
@@ -147,9 +149,9 @@ class ClippedBallots:
         return missed
 
     def _simulated(self, n: int, common: FloatArray, tau: float) -> FloatArray:
-        """Return the mean of the clipped along each axis, of voters who answer n dilemmas of any session.
+        """Return the clipped mean along each axis of simulated voters who each answer n dilemmas of a session.
 
-        The same voters, were they indifferent on the whole, would show nothing but for the draw: that is taken off.
+        With b = 0 the same voters would have mean zero but for sampling error. Subtracting their mean reduces variance.
         """
         x = self._sessions[:, :n] if n <= self._whole else self._sample(n)
         each = -(-_VOTERS // len(x))
@@ -162,7 +164,7 @@ class ClippedBallots:
         return np.asarray((drawn - indifferent).mean(axis=(0, 2)), np.float64)
 
     def _mixture(self, told: float) -> list[tuple[int, float]]:
-        """Return the two lengths that a told one is between, and how much of either it is."""
+        """Return the two lengths next to an encoded one, with the weights that interpolate between them."""
         fractions, lengths = self._lengths
         above = int(np.clip(np.searchsorted(fractions, told), 1, len(fractions) - 1))
         part = float((told - fractions[above - 1]) / (fractions[above] - fractions[above - 1]))
@@ -170,11 +172,11 @@ class ClippedBallots:
         return [(length, weight) for length, weight in both if weight > 0]
 
     def _sample(self, n: int) -> FloatArray:
-        """Return ballots of n dilemmas."""
+        """Return a sample of ballots of n dilemmas."""
         if n not in self._samples:
             wanted = max(_BALLOTS, (_RECORDS_OF_FEW if n <= FEW else _RECORDS) // n)
             if n <= self._whole:
-                # A session holds so many ballots that have no dilemma in common.
+                # Disjoint ballots in a session.
                 each = self._whole // n
                 whole = self._sessions[: -(-wanted // each), : each * n]
                 self._samples[n] = whole.reshape(-1, n, self.directions)[:wanted]
@@ -199,10 +201,11 @@ class ClippedBallots:
         return mean, weighted.reshape(records, -1).T @ x.reshape(records, -1) / records
 
     def _of_few(self, n: int, chances: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mean over ballots and over all ways to answer them, and n times its slope in each leaning.
+        """Return the mean over ballots and all ways of answering them, and n times its slope in each l_i.
 
-        Two answers with the covariance s_i s_j tau^2 x_i . x_j make a way to answer more or less probable than the
-        product of its answers' chances p, by the part a_i a_j s_i s_j tau^2 x_i . x_j / (4 p_i p_j) of it.
+        The covariance s_i s_j tau^2 x_i . x_j of two answers a_i and a_j (1 or -1) changes the probability of a way of
+        answering, relative to the product of the answers' probabilities p, by a_i a_j s_i s_j tau^2 x_i . x_j /
+        (4 p_i p_j).
         """
         ways, clipped, products = self._ways(n)
         chances = np.clip(chances, _LEAST_CHANCE, 1 - _LEAST_CHANCE)
@@ -216,7 +219,7 @@ class ClippedBallots:
         return mean, np.einsum("wbn,wbk->bnk", others, clipped, optimize=True) * (n / 2)
 
     def _ways(self, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return all ways to answer n dilemmas (rows of signs), the clipped mean scores of every ballot then, and the
+        """Return all ways of answering n dilemmas (rows of signs), each ballot's clipped mean score for each, and the
         products x_i . x_j of its dilemmas i != j.
         """
         if n not in self._answered:
@@ -230,7 +233,7 @@ class ClippedBallots:
     def _of_many(
         self, x: FloatArray, leaning: FloatArray, slopes: FloatArray, norms: FloatArray, tau: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the mean over ballots, and n times its slope in each leaning, where mean scores are normal."""
+        """Return the mean over ballots, and n times its slope in each l_i, taking mean scores as normal."""
         n = x.shape[1]
         squares = x * x
         variance = np.einsum("bnk,bn->bk", squares, 1 - leaning**2) / n**2
@@ -240,12 +243,12 @@ class ClippedBallots:
             alone = np.einsum("bnk,bn->bk", squares, shares**2 * norms)
             variance += tau**2 * np.maximum(together - alone, 0.0) / n**2
         law = ClippedNormal(np.einsum("bnk,bn->bk", x, leaning) / n, variance + _LEAST_VARIANCE, self._clip)
-        # By the chain rule, for each record's part in the centre and in the variance.
+        # Chain rule, through each record's contribution to the centre and to the variance.
         parts = law.slope[:, None, :] * x - law.bend[:, None, :] * squares * (leaning * (2 / n))[:, :, None]
         return law.mean.mean(axis=0), parts
 
     def _leanings(self, x: FloatArray, crowds: FloatArray, tau: float) -> tuple[FloatArray, FloatArray]:
-        """Return the leaning in each dilemma of ballots (ballot, dilemma, crowd), and its slope in the margin."""
+        """Return l_i, indexed by (ballot, dilemma, crowd), and its slope in the margin."""
         rows = x.reshape(-1, x.shape[2])
         margins = ((rows * reach(rows, tau)[:, None]) @ crowds.T).reshape(*x.shape[:2], len(crowds))
         return 2 * ndtr(margins) - 1, np.exp(-0.5 * margins**2) * math.sqrt(2 / math.pi)
@@ -280,28 +283,28 @@ class ClippedBallots:
 
 @dataclass(frozen=True)
 class CorrectedBallots:
-    """Ballots of a public design, and what crowds near a certain preference would show of them."""
+    """Ballots of a public design, with the model corrected near one preference."""
 
     ballots: ClippedBallots
     missed: Mapping[float, FloatArray]
-    """What voters who differ by tau show along each axis beyond the model."""
+    """Simulated minus modelled mean along each axis, by tau."""
 
     @property
     def dilemmas(self) -> FloatArray:
-        """Along the axes: those over which a pooled probit is taken."""
+        """Dilemmas along the axes, over which a pooled probit is fitted."""
         return self.ballots.dilemmas
 
     def shown(self, common: FloatArray, told: float, tau: float) -> tuple[FloatArray, FloatArray]:
-        """Return the mean of the clipped along each axis, and its derivative in b."""
+        """Return the clipped mean along each axis, and its derivative with respect to b."""
         mean, slope = self.ballots.shown(common, told, tau)
         return mean + self.missed[tau], slope
 
     def shown_by(self, crowds: FloatArray, told: float, tau: float) -> FloatArray:
-        """Return the means that many crowds show (rows of b), about."""
+        """Return approximate clipped means of many crowds (rows of b)."""
         return self.ballots.shown_by(crowds, told, tau) + self.missed[tau]
 
 
 @lru_cache(maxsize=8)
 def clipped_ballots(study: Study, clip: float) -> ClippedBallots:
-    """Return a study's ballots, drawn once."""
+    """Return a study's ballots (cached)."""
     return ClippedBallots(study, clip)

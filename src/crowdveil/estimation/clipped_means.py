@@ -1,18 +1,19 @@
-"""From the mean of voters' clipped mean scores to the crowd's preference, where nobody knows the ballots' lengths.
+"""Estimate the crowd's preference from the mean of voters' clipped mean scores, with unknown ballot lengths.
 
-A voter's score along an axis of the public design is the mean over her records; it is divided by a public clip c and
-kept within [-1, 1], so that no voter weighs more than another. What is seen of the crowd, through noise, is the mean of
-these numbers along each axis, and the mean over voters of 1 / n, where n is the length of a ballot: short ballots
-scatter more than long ones, so more of them is clipped. How much, is a model's (``ballot_means``).
+A voter's score along an axis of the public design is the mean over her records, divided by a public clip c and clipped
+to [-1, 1] to bound each voter's influence. The noisy observations are the mean of these scores along each axis and the
+mean over voters of 1 / n, where n is the length of a ballot. Short ballots scatter more than long ones, so clipping
+removes more of their scores; ``ballot_means`` models how much.
 
-The clipped means tell the direction, and 1 / n makes the size right. For each 1 / n of a grid, and each of the sizes
-that margins may have (``SIZES``), the most probable gamma is found (``moments``). Where most voters are clipped, means
-hardly grow with gamma any more: there the most probable one is the least that explains what was seen, and a normal law
-around it knows nothing of larger ones. So, where no further step follows, preferences are drawn around each, and each
-counts by how likely it makes what was seen, over the density that it was drawn from (importance sampling). A priori,
-log v ~ N(log v_0, 0.8^2) where the loudness is v = 1 / n + SCORE_DISAGREEMENT^2, the variance of a mean of unit records
-of voters who disagree, and v_0 that of a ballot of all records; the width lets ballots be a tenth as long, and what was
-seen soon outweighs it.
+The clipped means determine the direction of the preference, and 1 / n its size. For each 1 / n of a grid and each size
+that margins may have (``SIZES``), we find the posterior mode of gamma (``moments``). Where most voters are clipped, the
+means saturate: the mode is then the smallest preference that fits the data, and a normal approximation around it
+ignores larger ones. So if no further step follows, we sample preferences around each mode and weight them by importance
+sampling.
+
+Let v = 1 / n + SCORE_DISAGREEMENT^2 be the variance of the mean of n records of unit variance from a voter who differs
+from the crowd (``loudness``), and v_0 its value for a ballot of all records. The prior is log v ~ N(log v_0, 0.8^2). It
+is wide enough for ballots a tenth as long, and the data soon outweigh it.
 """
 
 from __future__ import annotations
@@ -29,25 +30,26 @@ from crowdveil.arrays import FloatArray
 from crowdveil.estimation.moments import Belief, ScoreFit, fit_scores
 
 SCORE_DISAGREEMENT = 0.15
-"""Deviation of voters' own mean scores around the crowd's, in units of a record's: about what voters show who differ by
-0.25 along each of nine axes (``guess.most_alike`` tells how that follows). It affects accuracy only."""
+"""Standard deviation of voters' own mean scores around the crowd's, in units of that of a record's score. Voters who
+differ by 0.25 along each of nine axes have about this much (derivation: ``guess.most_alike``). It affects accuracy
+only."""
 LONGEST = 100
-"""Ballots of more records are told as ballots of so many."""
+"""Longer ballots are treated as ballots of this many records."""
 
 SIZES = (0.5, 1.0, 2.0)
-"""Sizes of margins, each as probable as the next: crowds of which 65, 75 or 85 % agree in a dilemma. Of small crowds
-that are simulated, these three octaves lose less in stated probabilities than five (tests/statistics/constants.py)."""
+"""Equally probable sizes of margins: crowds of which 65, 75 or 85 % agree on a dilemma. On simulated small crowds, the
+probabilities stated with these three octaves have a lower loss than with five (tests/statistics/constants.py)."""
 
 _LOUDNESS_WIDTH = 0.8
 _NODES = 9
 _REFINEMENTS = 4
 _NEGLIGIBLE = 1e-4
 _DRAWN = 320
-"""Preferences drawn at once, for all 1 / n together."""
+"""Preferences drawn from one proposal, over all values of 1 / n."""
 _ROUNDS = 2
-"""So many times around what all drawn so far tell."""
+"""Rounds of draws around the weighted mean of all draws so far."""
 _TEMPER = 1.5
-"""They are drawn as if covariances were so many times as large, lest likely ones are drawn too rarely."""
+"""Factor by which proposals widen the covariances, so that no likely preference is sampled too rarely."""
 _SEED = 20_190_611
 
 
@@ -55,37 +57,37 @@ class VoterMeans(Protocol):
     """A model of voters' clipped mean scores, such as ``BallotMeans``."""
 
     def expected(self, inverse_length: float, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the means along the axes in a crowd of this preference, and their derivative by it."""
+        """Return the means along the axes for a crowd with this preference, and their derivative."""
 
     def shown(self, inverse_length: float, preferences: FloatArray) -> FloatArray:
-        """Return the means in crowds of many preferences, a row each."""
+        """Return the means for many preferences (rows)."""
 
 
 @dataclass(frozen=True)
 class ClippedFit:
-    """The preference along the axes that explains clipped means, and what is not known of it."""
+    """The preference along the axes fitted to clipped means, and its uncertainty."""
 
     mean: FloatArray
     """Posterior mean, over all lengths and sizes."""
     covariance: FloatArray
-    """Posterior covariance, in the same way."""
+    """Posterior covariance, over all lengths and sizes."""
     center: FloatArray
-    """The estimate without a prior on the preference, linear in what was seen: its error is the gain times theirs."""
+    """The estimate without a prior on it, linear in the clipped means: its error is the gain times theirs."""
     gain: FloatArray
-    """The derivative of the center in the clipped means."""
+    """Derivative of the center with respect to the clipped means."""
     inverse_length: float
-    """Posterior mean of 1 / n, at which center and gain are taken."""
+    """Posterior mean of 1 / n, at which center and gain are evaluated."""
     stretch: FloatArray
-    """Covariance of the center over what is not known of the lengths: nearly along the center itself."""
+    """Covariance of the center due to the unknown lengths: nearly along the center itself."""
 
 
 def loudness(inverse_length: float) -> float:
-    """Return the variance of a voter's mean score in terms of a record's."""
+    """Return the variance of a voter's mean score, relative to that of a record's score."""
     return inverse_length + SCORE_DISAGREEMENT**2
 
 
 def voter_clip(ballot_length: int) -> float:
-    """Return the deviation of a voter's mean score over a whole ballot."""
+    """Return the standard deviation of a voter's mean score over a whole ballot."""
     return math.sqrt(loudness(1 / ballot_length))
 
 
@@ -98,22 +100,22 @@ def fit_clipped_means(
     *,
     last: bool = True,
 ) -> ClippedFit:
-    """Fit a preference along the axes to clipped means with errors of this covariance.
+    """Fit a preference along the axes to clipped means whose errors have this covariance.
 
-    ``told`` is the mean of 1 / n with the variance of its error, ``ballot_length`` that of a ballot of all records.
-    Only where it is the ``last`` word are preferences drawn: a step that begins at the most probable one corrects it.
+    ``told`` is the mean of 1 / n and the variance of its error; ``ballot_length`` is that of a ballot of all records.
+    Sample the posterior only if this is the ``last`` step: a further step starts at the mode and corrects it.
     """
     precision = np.asarray(np.linalg.inv(covariance), np.float64)
     prior = Belief.before(len(observed))
     fits: dict[float, tuple[ScoreFit, float]] = {}
 
     def length_at(log_loudness: float) -> float:
-        """Return the logarithm of how probable the lengths are by what was told of them, and before."""
+        """Return the log posterior of the lengths given their reported mean alone."""
         usual = (log_loudness - math.log(loudness(1 / ballot_length))) / _LOUDNESS_WIDTH
         return -0.5 * ((_inverse_length(log_loudness) - told[0]) ** 2 / told[1] + usual**2)
 
     def fit_at(log_loudness: float) -> tuple[ScoreFit, float]:
-        """Return the fit, and the logarithm of how probable the lengths are by all that was seen."""
+        """Return the fit, and the log posterior of the lengths given all observations."""
         if log_loudness not in fits:
             inverse_length = _inverse_length(log_loudness)
             nearest = min(fits, key=lambda other: abs(other - log_loudness), default=None)
@@ -162,25 +164,25 @@ def fit_clipped_means(
 
 @dataclass(frozen=True)
 class _Normal:
-    """A normal law that preferences are drawn from."""
+    """A normal proposal for preferences."""
 
     mean: FloatArray
     root: FloatArray
-    """Of the covariance."""
+    """Cholesky factor of the covariance."""
 
     @classmethod
     def around(cls, mean: FloatArray, covariance: FloatArray) -> _Normal:
-        """Return the law with this mean and a multiple of this covariance."""
+        """Return the normal with this mean and a multiple of this covariance."""
         tiny = np.eye(len(mean)) * np.finfo(float).eps
         return cls(mean, np.asarray(np.linalg.cholesky(_TEMPER * covariance + tiny), np.float64))
 
     def draw(self, half_as_many: int, rng: np.random.Generator) -> FloatArray:
-        """Draw some, and their opposites."""
+        """Return antithetic draws."""
         half = rng.standard_normal((half_as_many, len(self.mean)))
         return np.asarray(self.mean + np.concatenate([half, -half]) @ self.root.T, np.float64)
 
     def log_density(self, preferences: FloatArray) -> FloatArray:
-        """Return the logarithm of the density, but for a constant."""
+        """Return the log density up to a constant."""
         scaled = np.linalg.solve(self.root, (preferences - self.mean).T)
         return np.asarray(-0.5 * np.square(scaled).sum(axis=0) - np.log(np.diag(self.root)).sum(), np.float64)
 
@@ -188,12 +190,12 @@ class _Normal:
 def _drawn(
     voters: VoterMeans, observed: FloatArray, covariance: FloatArray, lengths: list[tuple[float, float, ScoreFit]]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return preferences, a row each, and how much each counts.
+    """Return sampled preferences (rows) and their importance weights.
 
-    ``lengths`` are values of 1 / n, with the logarithm of their probability and a fit to begin at. For each, some are
-    drawn around what is most probable under each size, and some from the widest prior, lest a long tail is missed; then
-    as many around what all of these tell together. A preference counts its prior times the likelihood of what it shows,
-    over the density of all that was drawn for its length (Veach and Guibas 1995).
+    ``lengths`` are values of 1 / n, each with its log probability and a fit to start from. For each, sample around the
+    posterior mode under each size, and from the widest prior, which covers long tails. Then sample as many around the
+    weighted mean of all draws. The weight of a preference is prior times likelihood, divided by the density of the
+    mixture of all proposals for its length (Veach and Guibas 1995).
     """
     k, rng = len(observed), np.random.default_rng(_SEED)
     precision = np.asarray(np.linalg.inv(covariance), np.float64)
@@ -203,7 +205,7 @@ def _drawn(
     logs: list[list[FloatArray]] = []
 
     def draw(place: int, law: _Normal) -> None:
-        """Draw some for a length, and see how likely they are."""
+        """Draw preferences for a length, and record their log posterior."""
         inverse_length, probable, _ = lengths[place]
         preferences = law.draw(-(-_DRAWN // (2 * len(lengths))), rng)
         miss = observed - voters.shown(inverse_length, preferences)
@@ -214,7 +216,7 @@ def _drawn(
         logs[place].append(probable - 0.5 * ((miss @ precision) * miss).sum(axis=1) + before)
 
     def weights() -> FloatArray:
-        """Return how much each of those drawn so far counts."""
+        """Return the normalised importance weights of all draws so far."""
         each = [
             np.concatenate(logs[place])
             - np.logaddexp.reduce([law.log_density(np.concatenate(drawn[place])) for law in laws[place]])
@@ -242,7 +244,7 @@ def _drawn(
 
 
 def _evidence(fit: ScoreFit, prior: Belief, miss: FloatArray, precision: FloatArray) -> float:
-    """Return about the logarithm of how probable it is to miss by so much, over all preferences (Laplace)."""
+    """Return the log marginal likelihood, by Laplace's approximation."""
     loss = float(miss @ precision @ miss + fit.mean @ np.linalg.solve(prior.covariance, fit.mean))
     within, before = (float(np.linalg.slogdet(matrix)[1]) for matrix in (fit.covariance, prior.covariance))
     return 0.5 * (within - before - loss)
@@ -258,7 +260,7 @@ def _scatter(weights: FloatArray, gaps: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class ClippedNormal:
-    """The law of clip(s / c, -1, 1) where s is normal, an entry for each axis."""
+    """The distribution of clip(s / c, -1, 1) for normal s, one entry per axis."""
 
     centre: FloatArray
     variance: FloatArray
@@ -266,7 +268,7 @@ class ClippedNormal:
 
     @cached_property
     def _ends(self) -> tuple[FloatArray, FloatArray]:
-        """The clip's upper and lower end, in deviations from the centre."""
+        """The upper and lower clip, in standard deviations from the centre."""
         deviation = np.sqrt(self.variance)
         return (self.clip - self.centre) / deviation, (-self.clip - self.centre) / deviation
 
@@ -278,19 +280,19 @@ class ClippedNormal:
 
     @property
     def mean(self) -> FloatArray:
-        """The mean of the clipped."""
+        """The mean of the clipped score."""
         above, below = self._ends
         inside = self.centre * self.kept - np.sqrt(self.variance) * (_density(above) - _density(below))
         return np.asarray(inside / self.clip + ndtr(-above) - ndtr(below))
 
     @property
     def slope(self) -> FloatArray:
-        """The derivative of the mean in the centre."""
+        """The derivative of the mean with respect to the centre."""
         return self.kept / self.clip
 
     @property
     def bend(self) -> FloatArray:
-        """The derivative of the mean in the variance."""
+        """The derivative of the mean with respect to the variance."""
         above, below = self._ends
         return (_density(below) - _density(above)) / (2 * self.clip * np.sqrt(self.variance))
 

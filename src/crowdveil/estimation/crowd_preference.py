@@ -5,18 +5,18 @@ that were answered: the maximiser of the mean over voters of her mean ln Phi(bet
 (chosen minus other). Every voter counts once, however many dilemmas she answered; with ``weighting="choices"`` every
 choice counts once. Along given directions A it is the best beta = A theta.
 
-The function is concave, and Newton's method finds its maximum from sums over batches: a crowd of any size takes a
-few walks. Two things can keep a coordinate from being known, and both are told:
+The function is concave, and Newton's method finds its maximum from sums over batches: a crowd of any size takes a few
+passes. A coordinate may be undetermined for two reasons, and the result reports both:
 
-- No answered dilemma tells it apart from the others (a feature that never differs, two that always differ together). A
-  ridge on exactly these combinations picks the shortest of the many maximisers.
-- All choices that depend on it agree (separation): the likelihood rises for ever, and how far it is followed says
-  nothing. It is followed until the mean can rise by 1e-17 only, and at most to the edge of a ball: measured by what a
-  typical difference in one coordinate alone adds to the margin, the coordinates are at most ``REACH`` (root mean
-  square), where 99.99997 % of people agree.
+- No answered dilemma distinguishes it from the others (a feature that never differs, two that always differ together).
+  A ridge on exactly these combinations picks the shortest of the many maximisers.
+- All choices that depend on it agree (separation). The likelihood then increases without bound, and the size of the
+  estimate is arbitrary. The ascent stops when the mean can rise by only 1e-17, and at the latest at the edge of a ball:
+  measured by what a typical difference in one coordinate alone adds to the margin, the coordinates are at most
+  ``REACH`` (root mean square), where 99.99997 % of people agree.
 
-The covariance is that of sampling voters: the sandwich H^-1 J H^-1 with J the sum over voters of the outer product of
-her whole gradient, whatever her choices have in common, times N / (N - 1).
+The covariance is that of sampling voters: the sandwich H^-1 J H^-1, where J is the sum over voters of the outer product
+of her whole gradient, which allows for any correlation between her choices, times N / (N - 1).
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from crowdveil.errors import CrowdveilError, ImpossibleEstimate
 from crowdveil.estimation.probit import slopes_and_weights
 
 Weighting = Literal["voters", "choices"]
-"""Every voter counts once (a choice weighs one over her number of choices), or every choice does."""
+"""Whether every voter counts once (a choice weighs one over her number of choices), or every choice does."""
 
 WEIGHTINGS: tuple[Weighting, ...] = ("voters", "choices")
 
 REACH = 5.0
 _NEVER_VARIES = 1e-9
-"""Combinations with less than this of the variation of one coordinate do not vary."""
+"""Variation below which a combination does not vary, relative to that of one coordinate."""
 _ALL_AGREE = 1e-5
-"""Where choices weigh less than this in Newton's method, on average, their margins are beyond 5 and none dissents."""
+"""Average Newton weight below which choices are separated: their margins are beyond 5 and none dissents."""
 _INVOLVED = 1e-3
-"""A coordinate with less than this of a combination has no part in it."""
+"""Coefficient below which a coordinate has no part in a combination."""
 _LEAST_GAIN = 1e-17
 _MOST_STEPS = 200
 
@@ -58,32 +58,32 @@ class CrowdPreference:
     """The exact preference of a crowd. It protects nobody."""
 
     preference: FloatArray
-    """beta, a number for each feature."""
+    """beta, one number per feature."""
     coordinates: FloatArray
-    """theta along the directions; the same as the preference where none were given."""
+    """theta along the directions; the same as the preference if none were given."""
     directions: FloatArray
     """A (features x coordinates): the preference is A theta."""
     covariance: FloatArray
-    """Of the coordinates, for crowds drawn like this one; zero in the rows that are not known."""
+    """Sampling covariance of the coordinates; zero in rows of undetermined ones."""
     identified: BoolArray
-    """Whether the answered dilemmas tell a coordinate apart from the others."""
+    """Whether the answered dilemmas distinguish a coordinate from the others."""
     separated: BoolArray
-    """Whether a coordinate has part in a combination about which all choices agree: its size is arbitrary."""
+    """Whether a coordinate takes part in a combination on which all choices agree, so that its size is arbitrary."""
     log_likelihood: float
     """The mean of ln Phi(beta . V) at the maximum."""
     voters: int
-    """Those with at least one decided choice."""
+    """Number of voters with at least one decided choice."""
     choices: int
     weighting: Weighting
 
     @cached_property
     def known(self) -> BoolArray:
-        """Which coordinates the choices determine."""
+        """Whether the choices determine each coordinate."""
         return self.identified & ~self.separated
 
     @cached_property
     def standard_errors(self) -> FloatArray:
-        """The sampling error of each coordinate; infinite where it is not known, or where there is one voter."""
+        """The standard error of each coordinate; infinite if it is undetermined, or if there is only one voter."""
         return np.where(self.known & (self.voters > 1), np.sqrt(np.diag(self.covariance)), np.inf)
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ class CrowdPreference:
 def crowd_preference(
     source: BallotSource, *, weighting: Weighting = "voters", directions: FloatArray | None = None
 ) -> CrowdPreference:
-    """Find the exact preference of a crowd, in all features or along ``directions`` (features x coordinates)."""
+    """Return the exact preference of a crowd, in all features or along ``directions`` (features x coordinates)."""
     if weighting not in WEIGHTINGS:
         raise CrowdveilError(f"the weighting is {weighting!r}: use 'voters' or 'choices'")
     check_source(source)
@@ -144,7 +144,7 @@ def crowd_preference(
 
 
 class _Sums(NamedTuple):
-    """What a walk adds up: some numbers, and a matrix of the coordinates."""
+    """The sums of one pass: some numbers, and a matrix over the coordinates."""
 
     numbers: FloatArray
     matrix: FloatArray
@@ -155,28 +155,28 @@ def _sum(batches: Iterable[_Sums]) -> _Sums:
 
 
 def _contrasts(axes: FloatArray, weighting: Weighting, ballots: Ballots) -> tuple[Ballots, FloatArray, FloatArray]:
-    """Return the decided ballots, their differences (chosen minus other) along the axes, and what each weighs."""
+    """Return the decided ballots, their differences (chosen minus other) along the axes, and their weights."""
     decided = ballots.decided()
     weights = np.ones(decided.records) if weighting == "choices" else np.repeat(1 / decided.counts, decided.counts)
     return decided, decided.differences @ axes, weights
 
 
 def _look(axes: FloatArray, weighting: Weighting, ballots: Ballots, before: int) -> _Sums:
-    """Add up voters, choices, weights, and the weights of what differs in each coordinate; and the second moments."""
+    """Sum voters, choices, weights, the weights of pairs that differ in each coordinate, and the second moments."""
     decided, contrasts, weights = _contrasts(axes, weighting, ballots)
     numbers = np.array([decided.voters, decided.records, weights.sum(), *(weights @ (contrasts != 0))])
     return _Sums(numbers, (contrasts * weights[:, None]).T @ contrasts)
 
 
 def _derivatives(axes: FloatArray, weighting: Weighting, theta: FloatArray, ballots: Ballots, before: int) -> _Sums:
-    """Add up the gradient and the negated second derivatives."""
+    """Sum the gradient and the negated second derivatives."""
     _, contrasts, weights = _contrasts(axes, weighting, ballots)
     slopes, curvatures = slopes_and_weights(contrasts @ theta)
     return _Sums(contrasts.T @ (weights * slopes), (contrasts * (weights * curvatures)[:, None]).T @ contrasts)
 
 
 def _by_voter(axes: FloatArray, weighting: Weighting, theta: FloatArray, ballots: Ballots, before: int) -> _Sums:
-    """Add up the log-likelihood, and the outer products of the voters' gradients."""
+    """Sum the log-likelihood and the outer products of the voters' gradients."""
     decided, contrasts, weights = _contrasts(axes, weighting, ballots)
     if not decided.voters:
         return _Sums(np.zeros(1), np.zeros((len(theta), len(theta))))
@@ -195,7 +195,7 @@ def _never_varying(moments: FloatArray) -> FloatArray:
 
 
 def _involved(combinations: FloatArray) -> BoolArray:
-    """Return which coordinates (rows) have part in any of the combinations (columns)."""
+    """Return which coordinates (rows) take part in any of the combinations (columns)."""
     shares = np.abs(combinations) / np.linalg.norm(combinations, axis=0)
     return np.asarray((shares > _INVOLVED).any(axis=1))
 
@@ -205,8 +205,8 @@ def _maximise(
 ) -> tuple[FloatArray, FloatArray]:
     """Find the maximum of a concave function in the ball by Newton's method, and return its negated second derivatives.
 
-    Every step goes to the top of the quadratic model in the ball, and is halved while it leads past the top of its
-    line.
+    Every step goes to the maximum of the quadratic model in the ball, and is halved while it overshoots the maximum
+    along its line.
     """
     theta = np.zeros(dimension)
     gradient, curvature = derivatives(theta)

@@ -1,14 +1,14 @@
-"""A study as public numbers: the law of its dilemmas, and axes along which to look at a record.
+"""The public design of a study: the distribution of its dilemmas, and the axes on which records are scored.
 
-Which dilemmas a study draws is public (its generator is in the study file). So whatever is computed here costs no
-privacy: the covariance of the differences, axes in which they are uncorrelated and of unit size, and what a
-crowd of a given preference would choose on average.
+The generator of a study's dilemmas is public (it is in the study file). So everything computed here costs no privacy:
+the covariance of the differences, axes along which they are uncorrelated and of unit size, and the expected choices of
+a crowd with a given preference.
 
-A record is looked at along one axis for each factor of the study: the factor's contrast, made uncorrelated with the
-others and of unit size over the study's dilemmas, and as near to the factor itself as that allows. The axes are vectors
-of integers, and so are the values of a dilemma: a record's score along an axis is an integer, the same in every
-language and on every machine. The remaining directions, in which features differ and no factor does, have axes of
-their own, uncorrelated with the factors.
+Records are scored along one axis for each factor of the study: the factor's contrast, made uncorrelated with the others
+and of unit size over the study's dilemmas, and otherwise as close to the factor as possible. Axes and the values of a
+dilemma are vectors of integers, so a record's score is an integer, the same in every language and on every machine. The
+remaining directions, in which features differ and no factor does, have axes of their own, uncorrelated with the
+factors.
 """
 
 from __future__ import annotations
@@ -26,53 +26,53 @@ from crowdveil.study.study import Study
 
 SAMPLE = 40_000
 GRID = 2**20
-"""Integer steps to a unit of an axis: scores of differences are uncorrelated and of mean square GRID^2."""
+"""Integer steps per unit of an axis: scores of differences are uncorrelated and have mean square GRID^2."""
 FINE = 2**10
-"""Steps to a value of a feature that need not be whole."""
+"""Integer steps per unit of a feature whose values need not be whole."""
 CLIP = 0.7
-"""Scores of single records are kept within this many standard deviations of the design along each axis."""
+"""Clip of the scores of single records, in standard deviations of the design along each axis."""
 AS_MANY = 300
-"""Of the generator's dilemmas, so many are taken to be among those that were asked, where axes are made for these."""
+"""Weight of the generator's dilemmas, as a number of dilemmas, when axes are computed for other dilemmas."""
 _SEED = 20_190_606
 _ROWS = 1024
-"""Dilemmas multiplied at once: what a processor keeps close. All at once takes longer."""
+"""Dilemmas multiplied at once. They fit into the processor's cache, which is faster than all at once."""
 _DEAD = 1e-6
-"""A direction with less than this part of the largest one's variance never varies, but for rounding."""
+"""Fraction of the largest variance below which a direction's variance is rounding error."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """A sample of dilemmas that are public, and the axes (columns) on which records are scored."""
+    """A public sample of dilemmas, and the axes (columns) on which records are scored."""
 
     differences: FloatArray
-    """In model units, a row a dilemma."""
+    """Differences in model units, one dilemma per row."""
     axes: IntArray
-    """A row a feature: of integer values x - z, the score along each axis is (x - z) @ axes."""
+    """One row per feature: integer values x - z have the scores (x - z) @ axes."""
     rest: IntArray
-    """The same for the directions that no factor looks at."""
+    """The same for the directions that no factor covers."""
     units: FloatArray
-    """Integer steps to a model unit of each feature: a difference v is the integer floor(v units + 1/2)."""
+    """Integer steps per model unit of each feature: a difference v becomes the integer floor(v units + 1/2)."""
     left_out: int = 0
-    """How many of the axes, the last ones, are of directions that no factor looks at."""
+    """Number of axes, at the end, for directions that no factor covers."""
 
     @property
     def directions(self) -> int:
-        """The number of axes: one for each factor, less those that the study never varies."""
+        """The number of axes: one for each factor, except those that the study never varies."""
         return len(self.axes.T)
 
     @cached_property
     def basis(self) -> FloatArray:
-        """The axes in model units: a preference gamma along the axes is beta = basis @ gamma over the features."""
+        """The axes in model units: a preference gamma along the axes is basis @ gamma over the features."""
         return self.axes * self.units[:, None] / GRID
 
     @cached_property
     def rotated(self) -> Design:
-        """The same design along axes that are rotated a little (``rotation``)."""
+        """The same design along slightly rotated axes (``rotation``)."""
         return replace(self, axes=np.rint(self.axes @ rotation(self.directions)).astype(np.int64))
 
     @cached_property
     def mixed_basis(self) -> FloatArray:
-        """The axes mixed, in model units: along these, scores are clipped (``mixing``)."""
+        """The mixed axes, along which scores are clipped (``mixing``), in model units."""
         return np.asarray(self.basis @ self.sample.mixing, np.float64)
 
     @cached_property
@@ -82,7 +82,7 @@ class Design:
 
     @cached_property
     def whole(self) -> Design:
-        """The same design with an axis for every direction that varies: those of the factors first."""
+        """The same design with an axis for every direction that varies, factors first."""
         nothing = np.zeros((len(self.rest), 0), np.int64)
         return replace(
             self, axes=np.hstack([self.axes, self.rest]), rest=nothing, left_out=self.left_out + self.rest.shape[1]
@@ -101,12 +101,12 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class PublicDilemmas:
-    """Dilemmas that everybody may know, as they were given in place of a study's own."""
+    """Public dilemmas, supplied in place of a study's own."""
 
     differences: FloatArray | None
-    """In model units, a row a dilemma; None for the generator's."""
+    """Differences in model units, one dilemma per row; None for the generator's."""
     words: str
-    """What was given."""
+    """Description of what was supplied."""
 
     def design(self, study: Study) -> Design:
         """Return the design of a study with these dilemmas."""
@@ -115,19 +115,19 @@ class PublicDilemmas:
 
 @dataclass(frozen=True)
 class AxisSample:
-    """Dilemmas along the axes of a design, and what a crowd of a given preference gamma would choose in them."""
+    """Dilemmas along the axes of a design, and the expected choices of a crowd with a given preference gamma."""
 
     along: FloatArray
-    """A row a dilemma: x, in units of an axis."""
+    """Dilemmas x in units of an axis, one per row."""
     left_out: int = 0
-    """How many of the axes, the last ones, are of directions that no factor looks at."""
+    """Number of axes, at the end, for directions that no factor covers."""
 
     @cached_property
     def mixing(self) -> FloatArray:
-        """The map to the mixed axes: those of factors among themselves, and the others among themselves.
+        """The map to the mixed axes. It mixes the axes of factors with each other, and the others with each other.
 
-        Every other axis is turned around before. Studies name the pole that most people prefer last, or first: without
-        that, what a crowd prefers would gather along the one mixed axis that is the sum of all.
+        It first negates every other axis. A study tends to put the pole that most people prefer always last, or always
+        first. Otherwise a crowd's preference would concentrate on the one mixed axis that is the sum of all.
         """
         k = self.along.shape[1] - self.left_out
         blocks = np.zeros((k + self.left_out, k + self.left_out))
@@ -147,28 +147,31 @@ class AxisSample:
     def expected_means(self, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean of the chosen side along each axis, and its derivative.
 
-        Of a dilemma x the chosen side is x or -x, and on average x (2 Phi(gamma . x) - 1).
+        The chosen side of a dilemma x is x or -x, with expectation x (2 Phi(gamma . x) - 1).
         """
         return self.instrumented(self.along, preference)
 
     def expected_scores(self, preference: FloatArray, clip: float) -> tuple[FloatArray, FloatArray]:
-        """Return the mean of the chosen side along the mixed axes, clipped, in units of the clip; and its derivative.
+        """Return the mean of the chosen side's clipped scores along the mixed axes, in units of the clip, and its
+        derivative.
 
-        Averaged over the design this corrects for clipping, for the curvature of the probit and for contrasts that
-        vary together, all at once.
+        The average over the design accounts for clipping, for the curvature of the probit and for correlated contrasts.
         """
         return self.instrumented(np.clip(self.mixed / clip, -1.0, 1.0), preference)
 
     def stretched(self, ratios: FloatArray) -> AxisSample:
-        """Return dilemmas whose mean square along each axis is so many times as large."""
+        """Return dilemmas whose mean squares along the axes are multiplied by these ratios."""
         return AxisSample(self.along * np.sqrt(ratios), self.left_out)
 
     def head(self, dilemmas: int) -> AxisSample:
-        """Return the first of them."""
+        """Return the first dilemmas of the sample."""
         return AxisSample(self.along[:dilemmas], self.left_out)
 
     def instrumented(self, scores: FloatArray, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mean of scores of the chosen side (rows: of each dilemma's first side), and its derivative."""
+        """Return the mean score of the chosen side, and its derivative.
+
+        A row of ``scores`` is that of a dilemma's first side.
+        """
         margins = self.along @ preference
         slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
         mean = scores.T @ (2 * ndtr(margins) - 1) / len(margins)
@@ -177,12 +180,12 @@ class AxisSample:
 
 @lru_cache(maxsize=64)
 def mixing(size: int) -> FloatArray:
-    """Return the orthogonal matrix of the discrete cosine transform, a column a frequency: it mixes axes (columns).
+    """Return the orthogonal matrix of the discrete cosine transform, one frequency per column, which mixes axes.
 
-    A dilemma differs in few factors. Along the axis of a factor its score is mostly zero, and large otherwise; kept
-    within bounds, it tells little for the noise that the bounds ask for. Along a mixture of all axes, with weights of
-    about the same size, scores are nearly normal, and what is kept of them tells more. As the matrix is orthogonal,
-    nothing is lost, and scores stay uncorrelated and of unit size.
+    A dilemma differs in few factors, so its score along the axis of a factor is mostly zero and otherwise large. After
+    clipping, such scores carry little information for the noise that the clip requires. Along a mixture of all axes
+    with weights of similar size, scores are nearly normal, and clipping loses less. The matrix is orthogonal, so the
+    mixing itself loses nothing, and scores stay uncorrelated and of unit size.
     """
     places, frequencies = np.arange(size)[:, None] + 0.5, np.arange(size)
     waves = np.cos(np.pi / max(size, 1) * places * frequencies)
@@ -190,18 +193,18 @@ def mixing(size: int) -> FloatArray:
 
 
 ROTATION = 0.2
-"""How much of all other axes together is in a rotated one, for 1 of its own."""
+"""Norm of the other axes' weights in a rotated axis, relative to the weight of its own."""
 
 
 @lru_cache(maxsize=64)
 def rotation(size: int) -> FloatArray:
-    """Return an orthogonal matrix near the identity, of which a column has a little of every axis.
+    """Return an orthogonal matrix near the identity whose columns each contain a little of every axis.
 
-    A single dilemma may not differ along the axis of a factor at all, and then its sign tells nothing. With a little of
-    the others, it tells on which side these are; where it does differ along the axis, they hardly matter. So short
-    ballots tell more by their signs, and long ones as much as before, which along mixed axes they do not (``python
-    tests/statistics/one_bit_constants.py``). What is added of another axis has the sign of the Paley tournament, in
-    which the signs of any two columns agree about as often as not.
+    A single dilemma may not differ along the axis of a factor at all, and then its sign carries no information. With a
+    small weight on the other axes, the sign depends on these; if the dilemma does differ along the axis, they hardly
+    matter. So the signs of short ballots become more informative, and those of long ones lose nothing, as they would
+    along mixed axes (``python tests/statistics/one_bit_constants.py``). The weights of the other axes have the signs of
+    the Paley tournament, in which the signs of any two columns agree about half the time.
     """
     prime = size
     while not (prime % 4 == 3 and all(prime % divisor for divisor in range(2, prime))):
@@ -225,7 +228,7 @@ def _weighted_products(left: FloatArray, weights: FloatArray, right: FloatArray)
 
 @lru_cache(maxsize=32)
 def public_design(study: Study) -> Design:
-    """Draw the study's own dilemmas, always the same, and take the axes of its factors and of the rest."""
+    """Sample the study's dilemmas with a fixed seed, and compute the axes of its factors and of the rest."""
     ballots = -(-SAMPLE // study.drawing.dilemmas)
     left, right = draw_dilemmas(study, ballots, np.random.default_rng(_SEED))
     differences = (left - right).astype(np.float64) / study.units
@@ -234,10 +237,10 @@ def public_design(study: Study) -> Design:
 
 
 def design_of(study: Study, differences: FloatArray) -> Design:
-    """Return the design of a study of which these dilemmas were asked, and not all that its generator draws.
+    """Return the design of a study that asked these dilemmas rather than the generator's.
 
-    The axes are uncorrelated and of unit size over these, with AS_MANY of the generator's added: few dilemmas do not
-    tell a covariance.
+    The axes are uncorrelated and of unit size over these dilemmas plus AS_MANY of the generator's, which regularise the
+    covariance of a few dilemmas.
     """
     usual = public_design(study).differences
     moments = differences.T @ differences + usual.T @ usual * (AS_MANY / len(usual))
@@ -249,7 +252,7 @@ def _with_axes(study: Study, differences: FloatArray, moments: FloatArray, all_v
     factors = study.factor_matrix.astype(np.float64)
     basis = factors @ _uncorrelated(factors.T @ moments @ factors, all_vary)
     everything = _principal(moments)
-    # Of all directions that vary, those that are uncorrelated with every axis of a factor.
+    # The directions that vary and are uncorrelated with every axis of a factor.
     left_out = everything @ _complement(everything.T @ moments @ basis)
     steps = _steps(study)
     return Design(differences, _integers(basis, steps), _integers(left_out, steps), steps)
@@ -258,8 +261,8 @@ def _with_axes(study: Study, differences: FloatArray, moments: FloatArray, all_v
 def _uncorrelated(moments: FloatArray, all_vary: bool) -> FloatArray:
     """Return the map to contrasts that are uncorrelated, of unit size, and correlate best with the given ones.
 
-    That is the inverse root of their correlations (Kessy, Lewin and Strimmer 2018: ZCA-cor). Where one of them never
-    varies, or follows from the others, principal axes take its place.
+    It is the inverse square root of their correlation matrix (ZCA-cor: Kessy, Lewin and Strimmer 2018). If a contrast
+    never varies, or is a linear combination of the others, principal axes are used instead.
     """
     if all_vary:
         sizes = np.sqrt(np.diag(moments))
@@ -279,13 +282,13 @@ def _principal(moments: FloatArray) -> FloatArray:
 
 
 def _complement(columns: FloatArray) -> FloatArray:
-    """Return an orthonormal basis of what is orthogonal to these orthonormal columns."""
+    """Return an orthonormal basis of the orthogonal complement of these orthonormal columns."""
     vectors, sizes, _ = np.linalg.svd(columns, full_matrices=True)
     return np.asarray(vectors[:, np.count_nonzero(sizes > 0.5) :], np.float64)
 
 
 def _steps(study: Study) -> FloatArray:
-    """Return the steps to a model unit: one for each whole value, or FINE of them where values are not whole."""
+    """Return the integer steps per model unit: one per unit of a feature if its values are whole, else FINE."""
     whole = [
         study.drawing.method == "moral-machine" or (bool(f.levels) and all(float(v).is_integer() for v in f.levels))
         for f in study.features

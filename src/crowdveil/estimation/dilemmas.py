@@ -1,11 +1,12 @@
-"""The dilemmas of ballots without their choices: how they vary beside the generator's, and those that all may know.
+"""The dilemmas of ballots without their choices: how they differ from the generator's, and public designs.
 
-People choose which dilemmas to answer, sites show some more often than others, and files are filtered. Mechanisms that
-take a file's dilemmas for the generator's are off by what is counted here, exactly: it protects nobody.
+People choose which dilemmas to answer, sites show some more often than others, and files are filtered. This module
+measures exactly how a file's dilemmas differ from the generator's, which biases mechanisms that assume the latter. The
+exact result protects nobody.
 
-Mechanisms that look at the dilemmas of secret records only through noise take what they expect of them from the study's
-generator, and doubt it. Whoever knows which dilemmas were asked can say so, before any record is looked at: then
-nothing about them is in doubt, and nothing is spent on them.
+Mechanisms that see the dilemmas of secret records only through noise assume those of the study's generator, with doubt.
+Anyone who knows which dilemmas were asked can say so before any record is read. Then nothing about them is in doubt,
+and no budget is spent on them.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ class Variation:
     name: str
     label: str
     pairs: int
-    """Those in which the two sides differ."""
+    """Number of pairs in which the two sides differ."""
     chosen_had_more: float | None
-    """The share of them in which the chosen side had more; None where there are none."""
+    """Share of these in which the chosen side had more; None if there are none."""
     share: float
-    """Of all pairs, those in which the two sides differ."""
+    """Share of all pairs in which the two sides differ."""
     mean_square: float
-    """Of the difference, over all pairs."""
+    """Mean square of the difference over all pairs."""
     drawn_share: float
-    """The share of the generator's dilemmas that differ."""
+    """Share of the generator's dilemmas in which the two sides differ."""
     drawn_mean_square: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the variation as plain data."""
         return {
             "pairs_that_differ": self.pairs,
             "chosen_had_more": self.chosen_had_more,
@@ -63,7 +64,7 @@ class DilemmaVariation:
 
 
 def dilemma_variation(source: BallotSource) -> DilemmaVariation:
-    """Walk a crowd once and count how its dilemmas vary; every pair counts once."""
+    """Count in one pass how a crowd's dilemmas vary; every pair counts once."""
     study = source.study
     found = reduce(_add, map_batches(source, _count_batch))
     drawn = public_design(study).differences
@@ -76,7 +77,7 @@ def dilemma_variation(source: BallotSource) -> DilemmaVariation:
 
 
 class _Counts(NamedTuple):
-    """Of each column of differences (chosen minus other): how often it is positive, how often not zero; squares."""
+    """For each column of differences (chosen minus other): counts of positive and non-zero entries, and squares."""
 
     pairs: int
     more: IntArray
@@ -120,16 +121,16 @@ def _variations(names: Sequence[tuple[str, str]], found: _Counts, drawn: _Counts
 
 
 FEWEST = 100
-"""Fewer dilemmas tell too little of the law that others were drawn by."""
+"""Minimum number of dilemmas from which their distribution can be estimated."""
 GENERATOR = "study"
-"""In place of a file: the study's own generator drew the dilemmas."""
+"""Given in place of a file: the study's own generator drew the dilemmas."""
 
 
 def oriented(ballots: Ballots) -> tuple[ValueArray, IntArray]:
     """Split records into public dilemmas (first non-zero entry positive) and secret choices (+1 or -1).
 
-    Byte for byte the same dilemmas for any choices: where a feature does not differ, a turned record would leave a
-    floating-point -0.0, which + 0 makes 0.0.
+    The dilemmas are byte for byte the same for any choices: if a feature does not differ, negating a record would leave
+    a floating-point -0.0, which + 0 turns into 0.0.
     """
     first = (ballots.differences != 0).argmax(axis=1)
     choices = np.where(ballots.differences[np.arange(ballots.records), first] < 0, -1, 1)
@@ -137,7 +138,7 @@ def oriented(ballots: Ballots) -> tuple[ValueArray, IntArray]:
 
 
 def shown_dilemmas(source: BallotSource) -> FloatArray:
-    """Return the dilemmas of ballots, without their choices: some, if they are many."""
+    """Return the dilemmas of ballots without their choices, or a sample if they are many."""
     shown: list[FloatArray] = []
     kept = 0
     for ballots in source.batches():
@@ -149,7 +150,7 @@ def shown_dilemmas(source: BallotSource) -> FloatArray:
 
 
 def public_dilemmas(given: BallotSource | str, study: Study, dataset: str) -> PublicDilemmas:
-    """Check a design that somebody gives for a data set of a study (named by its fingerprint)."""
+    """Check a design supplied for a data set of a study (named by its fingerprint)."""
     if isinstance(given, str):
         if given != GENERATOR:
             raise CrowdveilError(

@@ -1,14 +1,14 @@
-"""A crowd whose voters differ: what share of it prefers one side of a dilemma.
+"""The share of a heterogeneous crowd that prefers one side of a dilemma, and the crowd's pooled probit.
 
 If voters' own preferences are N(b', tau^2) along each of k axes, a random voter prefers x with probability
-Phi(b' . x / sqrt(1 + tau^2 |x|^2)): the longer a dilemma, the more of its margin is a matter of whom one asks. Stated
-for a dilemma of the usual length sqrt(k), that is Phi(r b . x) with r = sqrt((1 + k tau^2) / (1 + tau^2 |x|^2)). It is
-no probit, so methods that weigh long and short dilemmas otherwise than the pooled probit does find another preference,
-and are corrected for a crowd of DISAGREEMENT. What they would have found for a crowd of one mind, or for one twice as
-divided, is doubt.
+Phi(b' . x / sqrt(1 + tau^2 |x|^2)): the longer x, the more the margin varies between voters. Normalised to a dilemma of
+the usual length sqrt(k), that is Phi(r b . x) with r = sqrt((1 + k tau^2) / (1 + tau^2 |x|^2)). This is not a probit.
+So a method that weights long and short dilemmas differently from the pooled probit estimates a different preference; it
+is corrected for a crowd with tau = DISAGREEMENT. How much the estimate would change for tau = 0, or for twice
+DISAGREEMENT, counts as doubt.
 
-The pooled probit of such a crowd is the gamma that comes nearest to what it would choose: of a crowd of which the share
-P(x) = Phi(r b . x) prefers x, it maximises the mean of P ln Phi(gamma . x) + (1 - P) ln Phi(-gamma . x) over dilemmas.
+The pooled probit gamma of such a crowd is the best probit approximation of its choices: with P(x) = Phi(r b . x), gamma
+maximises the mean of P ln Phi(gamma . x) + (1 - P) ln Phi(-gamma . x) over dilemmas.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from crowdveil.arrays import FloatArray
 from crowdveil.estimation.probit import slopes_and_weights
 
 DISAGREEMENT = 0.3
-"""Assumed deviation tau of voters' own preferences from the common one along each axis."""
+"""Assumed standard deviation tau of voters' own preferences around the common one, along each axis."""
 OTHER_DISAGREEMENTS = (0.0, 2 * DISAGREEMENT)
 _ROUNDS = 50
 _SETTLED = 1e-6
 
 
 def reach(along: FloatArray, tau: float) -> FloatArray:
-    """Return r for dilemmas along the axes, a row each."""
+    """Return r for dilemmas along the axes (rows)."""
     lengths = np.square(along).sum(axis=1)
     return np.asarray(np.sqrt((1 + tau**2 * along.shape[1]) / (1 + tau**2 * lengths)), np.float64)
 
 
 def pooled_probit(along: FloatArray, common: FloatArray, tau: float) -> tuple[FloatArray, FloatArray]:
-    """Return gamma for a crowd of b and tau over dilemmas along the axes (rows), and its derivative in b.
+    """Return gamma of a crowd with b and tau over dilemmas along the axes (rows), and its derivative in b.
 
-    By Newton's method.
+    Uses Newton's method.
     """
     seen = along * reach(along, tau)[:, None]
     margins = seen @ common
@@ -55,7 +55,7 @@ def pooled_probit(along: FloatArray, common: FloatArray, tau: float) -> tuple[Fl
 
 
 def at_least(covariance: FloatArray, least: FloatArray) -> FloatArray:
-    """Return the nearest covariance without negative variances, with at least the variances of ``least``."""
+    """Return the nearest positive semidefinite matrix, with its variances raised to at least those of ``least``."""
     sizes, vectors = np.linalg.eigh(covariance)
     positive = (vectors * np.maximum(sizes, 0.0)) @ vectors.T
     return np.asarray(positive + np.diag(np.maximum(np.diag(least) - np.diag(positive), 0.0)), np.float64)

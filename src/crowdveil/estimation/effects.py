@@ -1,10 +1,10 @@
-"""Effects: how often the side with more of a factor was preferred, less how often the other was.
+"""Effects: the share that preferred the side with more of a factor, minus the share that preferred the other.
 
 An effect is a difference of shares, (plus - minus) / (plus + minus), over the pairs that are the factor's contrast: the
 pairs of the type of scenario that the study designates for it, where types are known, and elsewhere all pairs that
-differ in the factor (the average marginal component effect of Awad et al. 2018, Figure 2). Here is which pairs count
-and how, and how exact effects, and those that devices report with noise in them, are read from a crowd's answers; their
-counts are released under noise elsewhere.
+differ in the factor (the average marginal component effect of Awad et al. 2018, Figure 2). This module defines which
+pairs count, and computes effects from exact answers or from the noisy reports of devices. Other modules release their
+counts under noise.
 """
 
 from __future__ import annotations
@@ -107,15 +107,15 @@ def exact_moments(ballots: Ballots) -> FloatArray:
 
 
 def added_by_group(found: FloatArray, codes: IntArray, groups: int) -> FloatArray:
-    """Add up what voters (rows) say, by the code of their group; those whose group is not known have the code -1."""
+    """Sum the moments of voters (rows) by the code of their group; the code is -1 if it is not known."""
     return np.stack([found[codes == g].sum(axis=0) for g in range(groups)])
 
 
 def ratio_of(added: FloatArray, difference_noise: float = 0.0, pairs_noise: float = 0.0) -> Ratio:
-    """Read an effect from moments that were added up over voters.
+    """Compute an effect from moments summed over voters.
 
-    How much voters scatter beyond the noise tells how alike one person's choices are. That they are less alike than
-    different people's is not believed.
+    The scatter of voters beyond the noise estimates the correlation of one person's choices, which is taken to be
+    non-negative.
     """
     total, pairs, _, reports, squares, products, pair_squares = added.tolist()
     found = Ratio(total, pairs, difference_noise, pairs_noise, 0.0, 1.0)

@@ -1,30 +1,32 @@
-"""The pooled probit of choices of which some were turned over with a known probability.
+"""Fit the pooled probit to choices that were flipped with known probabilities.
 
-The dilemmas x are public. A choice y (1 or -1) was turned over with probability f, so y / (1 - 2f) is on average what
-was chosen, whatever that depends on. So the pooled probit gamma of the true choices solves, on average,
+The dilemmas x are public. A reported choice y (1 or -1) was flipped with probability f, so y / (1 - 2f) is an unbiased
+estimate of the true choice, whatever that depends on. So the pooled probit gamma of the true choices solves, in
+expectation,
 
     sum w x h(t) (y / (1 - 2f) - (2 P(x) - 1)) = 0,    t = gamma . x,
 
-for any weights h, if P(x) is the share of the crowd that prefers x. With the probit's own h = phi / (Phi (1 - Phi)), P
-may be replaced by Phi(t) whatever it is: that is what defines the pooled probit. But where most of y is noise, this h
-listens most to long dilemmas, which tell least: with margins of a size of 1 the variance is up to three times what it
-need be. The best h is that of the reported choices, phi / (Q (1 - Q)) with Q = f + (1 - 2f) Phi(t), if P is known. P is
-taken to be that of a crowd whose voters differ (``disagreement``) and whose pooled probit is gamma, which may be wrong.
-So h lies between the two: that of choices turned over with probability f / (1 + n / FEW), where n choices would tell as
-much for each axis, had none been turned over. From many choices, or without flips, nothing is assumed. The equation is
-solved by Gauss-Newton with the prior of ``prior``; what it tells there of a preference is then weighed with every size
-that margins may have, since faint and loud crowds are not to be shrunk alike.
+for any weights h, where P(x) is the share of the crowd that prefers x. With the probit's own h = phi / (Phi (1 - Phi)),
+P may be replaced by Phi(t) whatever it is: that is the definition of the pooled probit. But if y is mostly noise, this
+h puts most weight on long dilemmas, which are the least informative: with margins of size 1 the variance is up to three
+times the optimum. The optimal h, if P is known, is that of the reported choices, phi / (Q (1 - Q)) with Q = f +
+(1 - 2f) Phi(t). We take P to be that of a crowd whose voters differ (``disagreement``) and whose pooled probit is
+gamma, which may be wrong. So we interpolate: h is that of choices flipped with probability f / (1 + n / FEW), where n
+is the effective number of unflipped choices per axis. With many choices, or without flips, nothing is assumed about P.
+The equation is solved by Gauss-Newton with the prior of ``prior``. The resulting likelihood is then combined with a
+prior for every size of margins, since weak and strong preferences need different shrinkage.
 
-With H the negated slope of the sum, the error of the unshrunk root is H^-1 times that of the sum, which has two causes.
-(The root is found by one step, from a point that noise does not move far; what the step misses of a likely preference,
-and that roots of few choices are too large, in proportion to directions over choices, is doubt.)
-The coins' part is known exactly, for whatever was chosen: w^2 h^2 x x' (1 / (1 - 2f)^2 - 1), added up. The voters' part
-is told by the reports: the outer product of each voter's whole sum, less the coins' part, and at least what choices of
-one voter would have if they had nothing in common.
+Let H be the negated slope of the sum. The error of the unshrunk root is H^-1 times that of the sum. (The root is found
+by one Newton step from a point that noise does not move far. Doubt covers the error of this step for a likely
+preference, and the upward bias of roots from few choices, in proportion to directions over choices.) The sum's error
+has two parts. The variance due to flips is known exactly, whatever was chosen: the sum of
+w^2 h^2 x x' (1 / (1 - 2f)^2 - 1). The variance due to voters is estimated from the reports: the outer product of each
+voter's whole sum, minus the part due to flips, and at least what it would be if a voter's choices were independent.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,17 +34,18 @@ import numpy as np
 from scipy.special import ndtr
 
 from crowdveil.arrays import FloatArray, IntArray
+from crowdveil.estimation.clipped_means import SIZES
 from crowdveil.estimation.disagreement import DISAGREEMENT, OTHER_DISAGREEMENTS, at_least, reach
-from crowdveil.estimation.prior import margin_deviations, prior_deviation, rest_deviation
+from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.probit import slopes_and_weights
 
 FEW = 100
-"""Of so few choices for each axis, noise moves a margin as far as a wrong P may: by about a tenth of it."""
+"""Choices per axis at which noise and a wrong P affect a margin equally: by about a tenth of it."""
 TELLING = 20
-"""From so many choices on for each direction, those turned over counted by what they tell, every direction is fitted.
+"""Effective number of unflipped choices per direction from which every direction is fitted.
 
-What noise leaves of a direction is sqrt(pi / 2n), and the bound on one that is not measured is 0.28: so it is better
-measured from 54 choices on, had it no other use. That the estimate's law is normal takes more.
+The error of a direction is sqrt(pi / 2n), and the bound on one that is not measured is 0.28. On that ground alone,
+measuring pays from 54 choices on. A normal distribution of the estimate takes more.
 """
 _ROUNDS = 100
 _NEAR = 1e-4
@@ -53,7 +56,7 @@ _LEAST = 1e-300
 
 @dataclass(frozen=True)
 class FlippedChoices:
-    """Reported choices of some voters: a row of ``chosen`` is x - z, along the axes, for what the report says."""
+    """Reported choices of some voters: a row of ``chosen`` is x - z along the axes, with x the reported choice."""
 
     chosen: FloatArray
     offsets: IntArray
@@ -63,30 +66,30 @@ class FlippedChoices:
 
 @dataclass(frozen=True)
 class ChoiceFit:
-    """A preference for all, along the axes."""
+    """The pooled preference along the axes, and its uncertainty."""
 
     mean: FloatArray
-    """Of the posterior, over all sizes that margins may have."""
+    """Posterior mean, over all sizes of margins."""
     covariance: FloatArray
     center: FloatArray
-    """The root itself, without a prior."""
+    """The root without a prior."""
     noise: FloatArray
-    """Covariance of the center over the coins, for these voters."""
+    """Covariance of the center due to flips, for these voters."""
     sampling: FloatArray
-    """Covariance of the center over the draw of voters."""
+    """Covariance of the center due to the sampling of voters."""
     doubt: FloatArray
-    """How far the center may be off along each axis because voters differ more or less than assumed."""
+    """Bound on the center's bias along each axis: a wrong tau, the error of one step, and few choices."""
 
 
 def told_choices(groups: Sequence[FlippedChoices]) -> float:
-    """Return how many choices would tell as much, had none been turned over."""
+    """Return the effective number of unflipped choices."""
     return sum(float(np.square(1 - 2 * group.flip).sum()) for group in groups)
 
 
 def fit_flipped_choices(groups: Sequence[FlippedChoices], factors: int | None = None) -> ChoiceFit:
     """Fit one preference to the choices of all groups.
 
-    The first axes, or all, are those of factors; a priori there is less along the others.
+    The first ``factors`` axes (default: all) are those of factors; the others have a narrower prior.
     """
     directions = groups[0].chosen.shape[1]
     factors = directions if factors is None else factors
@@ -99,7 +102,7 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices], factors: int | None = 
         at = crowd.evaluate(gamma)
         told = at.slope @ np.linalg.inv(_invertible(at.coins + at.voters))
         step = np.linalg.solve(told @ at.slope + prior, told @ at.total - prior @ gamma)
-        # The prior keeps the root within a few units: a longer step follows a slope that does not last.
+        # The prior keeps the root within a few units, so a longer step is an artefact of linearisation.
         gamma = gamma + step / max(1.0, float(np.abs(step).max()) / deviation)
         if np.abs(step).max() <= _SETTLED:
             break
@@ -115,7 +118,7 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices], factors: int | None = 
     others = [_Crowd(groups, tau, factors).evaluate(point).total for tau in OTHER_DISAGREEMENTS]
     center = point + inverse @ at.total
     doubt = np.max([np.abs(inverse @ (other - at.total)) for other in others], axis=0)
-    # What the step misses of a likely preference, and what a root is too large by where choices are few.
+    # The error of the step for a likely preference, and the upward bias of a root from few choices.
     doubt = doubt + np.abs(likely - point - inverse @ crowd.leaning(point, likely))
     doubt = doubt + np.abs(center) * min(directions / max(count, 1.0), 1.0)
     return ChoiceFit(
@@ -129,15 +132,16 @@ def fit_flipped_choices(groups: Sequence[FlippedChoices], factors: int | None = 
 
 
 def _of_all_sizes(information: FloatArray, told: FloatArray, factors: int) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and the covariance of a preference of which choices tell this much: N(y, I^-1) with I y = told.
+    """Return the posterior mean and covariance for the likelihood N(y, I^-1), where I y = told, over all sizes.
 
-    A priori it is N(0, s^2 / k) along the axes of factors if margins have the size s (``prior.MARGINS``). With
-    P the precision of that, the posterior is N((I + P)^-1 told, (I + P)^-1), and s counts by the square root of
+    Given the size s of margins (``clipped_means.SIZES``), the prior is N(0, s^2 / k) along the axes of factors. With P
+    its precision, the posterior is N((I + P)^-1 told, (I + P)^-1), and the weight of s is the square root of
     |P| / |I + P| times exp(told . mean / 2).
     """
     left_out = len(told) - factors
     logs, means, spreads = [], [], []
-    for deviation in margin_deviations(factors):
+    for size in SIZES:
+        deviation = size / math.sqrt(factors)
         prior = np.repeat([deviation, rest_deviation(left_out)], [factors, left_out]) ** -2.0
         spread = np.linalg.inv(information + np.diag(prior))
         mean = spread @ told
@@ -154,12 +158,12 @@ def _of_all_sizes(information: FloatArray, told: FloatArray, factors: int) -> tu
 def _point(
     crowd: _Crowd, gamma: FloatArray, covariance: FloatArray, prior: FloatArray, deviation: float, telling: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the point from which the unshrunk estimate is a step, and the likely preference that it was drawn from.
+    """Return the starting point of the unshrunk estimate's Newton step, and the likely preference it was shrunk from.
 
-    It is nearer to zero the more is noise: were it the most probable preference itself, noise would bend the step.
-    Where choices are many enough to tell a preference in every direction, only the coins are noise to the crowd's own:
-    then the point is found with what they tell and a prior that is as wide in all directions, and without flips the
-    step ends at the root itself.
+    The point shrinks to zero as the noise grows. At the posterior mode itself, the noise would enter the slope. If the
+    choices suffice to estimate every direction (``telling``), only the flips count as noise, since the estimand is the
+    preference of this crowd. The prior is then equally wide in all directions, and without flips the step ends at the
+    root itself.
     """
     if telling:
         prior = np.eye(len(gamma)) / deviation**2
@@ -176,7 +180,7 @@ def _point(
 
 @dataclass(frozen=True)
 class _Sums:
-    """The sum whose root is wanted, its negated slope, and the parts of its covariance."""
+    """The estimating function, its negated slope, and its covariance due to flips and to voters."""
 
     total: FloatArray
     slope: FloatArray
@@ -185,7 +189,7 @@ class _Sums:
 
 
 class _Crowd:
-    """The reports of a crowd whose voters differ by tau along the axes of factors."""
+    """The estimating equation of a crowd whose voters differ by tau along the axes of factors."""
 
     def __init__(self, groups: Sequence[FlippedChoices], tau: float, factors: int) -> None:
         self._groups = groups
@@ -195,7 +199,7 @@ class _Crowd:
         self._heed = 1 / (1 + told_choices(groups) / (FEW * factors))
 
     def evaluate(self, gamma: FloatArray) -> _Sums:
-        """Look at the equation at a preference."""
+        """Evaluate the estimating equation at a preference."""
         common = self._behind(gamma)
         total = np.zeros(len(gamma))
         slope, coins, alone, clustered = (np.zeros((len(gamma), len(gamma))) for _ in range(4))
@@ -220,7 +224,7 @@ class _Crowd:
         )
 
     def leaning(self, gamma: FloatArray, other: FloatArray) -> FloatArray:
-        """Return the sum at a preference that a crowd of another preference has on average."""
+        """Return the expected sum at ``gamma`` for a crowd with preference ``other``."""
         total = np.zeros(len(gamma))
         here, there = self._behind(gamma), self._behind(other)
         for group, r in zip(self._groups, self._reaches, strict=True):
@@ -235,7 +239,7 @@ class _Crowd:
         flip = self._heed * group.flip
         seen = flip + (1 - 2 * flip) * ndtr(margins)
         density = np.exp(-0.5 * margins**2) / np.sqrt(2 * np.pi)
-        unseen = flip + (1 - 2 * flip) * ndtr(-margins)  # 1 - seen loses its digits
+        unseen = flip + (1 - 2 * flip) * ndtr(-margins)  # 1 - seen would cancel
         return group.weight * density / np.maximum(seen * unseen, _LEAST), density
 
     def _behind(self, gamma: FloatArray) -> FloatArray:
@@ -251,7 +255,7 @@ class _Crowd:
                 miss += (group.weight * (other * ndtr(-seen) - this * ndtr(seen))) @ group.chosen
                 density = np.exp(-0.5 * seen**2) / np.sqrt(2 * np.pi)
                 slope += _weighted(group.chosen, group.weight * (this + other) * density * r)
-            # What never varies in these dilemmas stays where it is, and a step that follows a vanishing slope is cut.
+            # Directions that never vary in these dilemmas stay put, and steps along a vanishing slope are cut.
             step = np.linalg.solve(_invertible(slope), miss)
             step = step / max(1.0, float(np.abs(step).max()))
             common = common + step
@@ -262,7 +266,7 @@ class _Crowd:
 
 
 def _invertible(moments: FloatArray) -> FloatArray:
-    """Return moments with a little added in every direction, so that those that never vary have some, too."""
+    """Return moments with a small ridge, for directions that never vary."""
     size = float(np.trace(moments)) / len(moments)
     return np.asarray(moments + (_LITTLE * size + np.finfo(float).tiny) * np.eye(len(moments)), np.float64)
 

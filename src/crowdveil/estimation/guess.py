@@ -1,7 +1,7 @@
-"""A crowd's preference as far as some noisy steps have told it, and what is not known of it.
+"""The current estimate of a crowd's preference after some noisy steps, and its uncertainty.
 
-The first step tells mean scores at a preference of zero, from which a guess is fitted, its size included
-(``clipped_means`` for voters, ``moments`` for records). Each further step (``scoring_step``) tells how far off it is.
+The first step measures mean scores at a preference of zero and fits a guess to them, including its size
+(``clipped_means`` for voters, ``moments`` for records). Each further step (``scoring_step``) measures its error.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from crowdveil.estimation.prior import prior_deviation, rest_deviation
 from crowdveil.estimation.scoring_step import Step, clip_in_deviations, doubted, widened
 
 DESIGN_DEVIATION = 0.3
-"""How far, relatively, the mean square along an axis may be from the public design's, before anything is known."""
+"""Prior relative standard deviation of the mean square along an axis from that of the public design."""
 DESIGN_BOUND = 0.5
-"""Bars allow for so many of these deviations. Dilemmas that are rarer than that are told by the mean squares, where a
-crowd is loud enough to buy them, or by whoever knows which dilemmas were asked."""
+"""Error bars allow for this many of these deviations. Larger deviations are measured by the mean squares, if N epsilon
+is large enough to pay for them, or specified by someone who knows which dilemmas were asked."""
 _BELIEVED = 0.5
-"""A belief takes this part of a bound on an error as its deviation."""
+"""Standard deviation that a belief assigns to an error, as a fraction of the bound on it."""
 _SHORTEST = 1e-9
 _LEAST = 0.01
 _STRETCHES = 2.0
-"""So many deviations of a center's size over what is not known of the ballots' lengths are a bound."""
+"""Standard deviations of the center's size due to unknown ballot lengths that count as a bound."""
 _LOOKED_AT = 4000
-"""Dilemmas of the public sample that a first guess is fitted on."""
+"""Dilemmas of the public sample used in the fits."""
 
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a crowd: voters, whose ballots have any length, or records. Public."""
+    """The units of a crowd: voters, whose ballots may have any length, or records. Public."""
 
     by_voter: bool
     voters: int
     records: int
-    """Only where records are the units: else it is secret, and this is 0."""
+    """Number of records if records are the units; otherwise it is secret, and this is 0."""
     squared_lengths: int
-    """Of ballots, added up; in the same way."""
+    """Sum of the squared lengths of ballots if records are the units; otherwise 0."""
 
     @property
     def count(self) -> int:
@@ -51,9 +51,9 @@ class Units:
         return self.voters if self.by_voter else self.records
 
     def sampling(self, variances: FloatArray, inverse_length: float, alike: float) -> FloatArray:
-        """Return the variance over the draw of voters of means of scores in [-1, 1], from those of single records.
+        """Return the sampling variance of means of scores in [-1, 1], given the variances of single records.
 
-        ``alike`` is the correlation of two scores of one voter, ``inverse_length`` the mean of 1 / n over ballots.
+        ``alike`` is the correlation of two scores of one voter; ``inverse_length`` is the mean of 1 / n over ballots.
         """
         if self.by_voter:
             together = variances * (inverse_length + (1 - inverse_length) * alike)
@@ -63,50 +63,51 @@ class Units:
 
 
 def most_alike(directions: int) -> float:
-    """Return the largest correlation of two scores of one voter, if it is the same along all of so many axes.
+    """Return the largest possible correlation of two scores of one voter, if it is the same along all k axes.
 
-    The most divided crowd has voters who always choose by the sign of u . x, each with a direction u of her own. Of
-    normal dilemmas of unit size, E(y x) = sqrt(2 / pi) u, whose variance over voters is 2 / pi over the axes; that of
-    y x is 1. Voters whose directions have the deviation tau of a probit's noise come to tau^2 / (1 / k + tau^2) of it.
+    In the most divided crowd, each voter always chooses by the sign of u . x, with a direction u of her own. For normal
+    dilemmas of unit size, E(y x) = sqrt(2 / pi) u, whose variance over voters is 2 / (pi k) along each axis; that of
+    y x is 1. If voters' preferences have standard deviation tau along each axis, in units of the probit's noise, the
+    correlation is tau^2 / (1 / k + tau^2) of this.
     """
     return 2 / (math.pi * directions)
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A preference along the axes after some steps, and what later ones need to know."""
+    """A preference along the axes after some steps, with all that later steps need."""
 
     belief: Belief
     center: FloatArray
     """The unshrunk estimate."""
     gain: FloatArray
-    """How the center follows the means that were released last."""
+    """Derivative of the center with respect to the means released last."""
     doubt: FloatArray
-    """A bound along each axis on what other dilemmas than the public ones do."""
+    """Bound along each axis on the bias from dilemmas that differ from the public ones."""
     turn: float
-    """A bound on the length of any other error of the center along the axes, but for its size."""
+    """Bound on the length of any other error of the center, its size aside."""
     size: float
-    """A bound on the relative error of the center's size."""
+    """Bound on the relative error of the center's size."""
     sampling: FloatArray
-    """Variance of each of these means over the draw of voters, or a bound on it."""
+    """Sampling variance of each of these means, or a bound on it."""
     sample: AxisSample
     """Public dilemmas, corrected."""
     design: FloatArray
-    """How far, relatively, their mean squares may still be off."""
+    """Remaining relative uncertainty of their mean squares."""
     inverse_length: float | None = None
-    """The mean of one over the length of ballots; None where records are the units."""
+    """Mean of one over the length of ballots; None if records are the units."""
 
     @property
     def scatter(self) -> float | None:
-        """Variance of a voter's mean score in terms of a record's."""
+        """Variance of a voter's mean score relative to that of a record's score."""
         return None if self.inverse_length is None else loudness(self.inverse_length)
 
     def records(self, units: Units) -> int:
-        """Return how many records there are; of voters, about, and seldom more: a mean of 1 / n is over 1 / mean n."""
+        """Return the number of records; for voters an estimate, rarely too high, as mean(1 / n) >= 1 / mean(n)."""
         return units.count if self.inverse_length is None else round(units.voters / max(self.inverse_length, _LEAST))
 
     def widened(self, design: Design) -> Guess:
-        """Look along every direction of a design from here on."""
+        """Return the guess extended to every direction of a design."""
         left_out = design.rest.shape[1]
         ratios = self.sample.mean_squares / design.sample.mean_squares
         sample = design.whole.sample.stretched(np.concatenate([ratios, np.ones(left_out)]))
@@ -119,7 +120,7 @@ class Guess:
         )
 
     def step(self, noise: float, rest_noise: float) -> Step:
-        """Lay down the next step, which will have noise of these deviations, in units of the clip."""
+        """Plan the next step, whose noise will have these standard deviations, in units of the clip."""
         left_out = self.sample.left_out
         priors = prior_deviation(len(self.belief.mean) - left_out), rest_deviation(left_out)
         near, rest = (
@@ -129,13 +130,13 @@ class Guess:
         return Step.at(self.belief.mean, self.sample.head(_LOOKED_AT), self.scatter, near, rest)
 
     def after(self, step: Step, units: Units, score: FloatArray, noise: FloatArray, told: float | None) -> Guess:
-        """Return the guess after a step, of which this is the noisy mean score, with noise of these variances.
+        """Return the guess after a step, given its noisy mean score and the variances of the noise.
 
-        ``told`` is the sampling variance of the mean over all axes, where it was bought; else a public bound takes its
-        place.
+        ``told`` is the released sampling variance of the mean score, averaged over the axes. If it was not released,
+        a public bound takes its place.
         """
         inverse_length = 1.0 if self.inverse_length is None else self.inverse_length
-        # Voters may differ along the axes of factors only, and as much as they can.
+        # Assume the largest disagreement, along the axes of factors only.
         bound = units.sampling(step.variances, inverse_length, most_alike(len(score) - self.sample.left_out))
         likely = units.sampling(step.variances, inverse_length, SCORE_DISAGREEMENT**2)
         if told is None:
@@ -161,33 +162,33 @@ class Guess:
 
 @dataclass(frozen=True)
 class ClipEffect:
-    """What a first step's clip does, on average over simulated populations (tests/statistics/constants.py).
+    """Bias from a first step's clip, estimated on simulated populations (tests/statistics/constants.py).
 
-    Where voters differ, or sometimes answer at random, the probit that explains clipped means is larger than the pooled
-    one: dilemmas that differ much, in which people agree least with it, are played down.
+    If voters differ, or sometimes answer at random, the probit that fits clipped means is larger than the pooled one:
+    clipping reduces the weight of dilemmas with large differences, which fit the pooled probit worst.
     """
 
     inflation: float
-    """The preference comes out larger by this part of it; that is corrected."""
+    """Average relative inflation of the preference, which is corrected."""
     size: float
-    """How far its size may be off after that, relatively."""
+    """Bound on the remaining relative error of its size."""
     turn: float
-    """How long any other error may be, relative to it."""
+    """Bound on the length of any other error, relative to the preference."""
 
     @classmethod
     def on_voters(cls, clip: float) -> ClipEffect:
-        """Return it for means of voters clipped there, in units of an axis: their law is a model's, too."""
+        """Return the bias for voters' means clipped there, in units of an axis. It covers the model of voters, too."""
         near = 1 / (1 + clip**2)
         return cls(0.1 * near**2, 0.05 + 0.08 * near, 0.06 + 0.08 * near)
 
     @classmethod
     def on_records(cls, clip: float) -> ClipEffect:
-        """Return it for records clipped there, in units of an axis."""
+        """Return the bias for records clipped there, in units of an axis."""
         near = 1 / (1 + clip**2)
         return cls(0.03 * near, 0.04 + 0.05 * near, 0.07 + 0.06 * near)
 
     def believed(self, fitted: Belief, design: FloatArray) -> Belief:
-        """Return a belief that knows of this, and of how far mean squares along the axes may be off."""
+        """Return a belief widened by this bias and by the uncertainty of the mean squares along the axes."""
         turn = self.turn * float(np.linalg.norm(fitted.mean))
         return doubted(fitted, _BELIEVED * self.size, _BELIEVED * turn, design * fitted.mean)
 
@@ -204,9 +205,9 @@ def voters_guess(
     *,
     last: bool,
 ) -> Guess:
-    """Guess from voters' clipped means with noise of this variance, and the mean of one over lengths with its own.
+    """Guess from voters' clipped means with noise of this variance, and from the mean of 1 / n with its variance.
 
-    Where lengths were not bought, that is infinite. ``last`` says that no further step follows.
+    That variance is infinite if the lengths were not released. ``last`` means that no further step follows.
     """
     looked_at = sample.head(_LOOKED_AT)
     variances = np.square(looked_at.mixed / clip).mean(axis=0)
@@ -235,7 +236,7 @@ def voters_guess(
 def records_guess(
     units: Units, clip: float, sample: AxisSample, design: FloatArray, means: FloatArray, noise: float
 ) -> Guess:
-    """Guess from the clipped means of records, with noise of this variance."""
+    """Guess from the clipped means of records with noise of this variance."""
     looked_at = sample.head(_LOOKED_AT)
     variances = np.square(np.clip(looked_at.mixed / clip, -1.0, 1.0)).mean(axis=0)
     sampling = units.sampling(variances, 1.0, most_alike(len(means)))

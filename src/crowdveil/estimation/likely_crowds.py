@@ -1,22 +1,23 @@
-"""What clipped ballots tell of a crowd: the posterior, by importance sampling.
+"""The posterior of a crowd given the clipped means of its ballots, by importance sampling.
 
-A ballot of many records says on which side a voter is, and hardly how far: beyond a small preference the clipped means
-no longer grow. There the most probable preference is the least that explains what was seen, and a normal law around it
-knows nothing of larger ones. So crowds are drawn: the lengths of ballots, how much voters differ, and the preference b,
-of which the size of margins is as uncertain as ``margin_deviations`` says. Each counts by how likely it makes what was
-seen.
+A ballot of many records shows which side a voter is on, but hardly how strongly: beyond a small preference, the clipped
+means saturate. There the posterior mode is the smallest preference that fits the data, and a normal approximation
+around it ignores larger ones. So we sample crowds: a ballot length, a disagreement tau, and a preference b whose scale
+has the prior of ``margin_deviations``. Each crowd is weighted by its likelihood.
 
-Preferences are drawn in rounds. At first axis by axis, from about where they are likely: if a crowd shows S erf(a t) of
-t along an axis, with the slope at zero and the limit S of large preferences, prior times likelihood is a density on a
-line, of which quantiles are taken in any order (Latin hypercube). Later from a normal law with the mean and a multiple
-of the covariance that all crowds so far give, at lengths and disagreements as probable as these found them. All rounds
-count together: a crowd weighs its prior times the likelihood of what it shows, over the density of all that was drawn
-(Veach and Guibas 1995). There are more rounds the more is known, until enough crowds count.
+Preferences are sampled in rounds. The first round samples each axis separately. It assumes that a crowd with preference
+t along an axis has the clipped mean S erf(a t), where a matches the slope at zero and S the limit for large
+preferences. Prior times likelihood is then a density on a line, which we sample by Latin hypercube. Each later round
+samples from a normal distribution whose mean is that of all crowds so far and whose covariance is a multiple of theirs,
+with lengths and disagreements drawn by their estimated posterior probabilities. All rounds are combined: the weight of
+a crowd is prior times likelihood, divided by the density of the mixture of all proposals (Veach and Guibas 1995).
+Rounds are added until the effective sample size is large enough, so informative data take more of them.
 
-A release states probabilities from a mean and a covariance. Where the size of a preference may be off by factors, its
-moments are not those: of a margin that is 1 or 4 they would state 93 %, and the two state 92 %, but of one that is 2
-or 8, 93 % where it is 99 %. So the mean, and the covariance apart by what goes along with the size and what does not,
-are multiplied by the three numbers that come nearest to what all crowds state of the study's own dilemmas.
+A release computes probabilities from a mean and a covariance. Where the scale of a preference is uncertain by a factor,
+the posterior moments give the wrong ones: for a margin that is 1 or 4 they give 93 %, and the true average is 92 %; for
+one that is 2 or 8 they give 93 %, and the true average is 99 %. So we split the covariance into the part explained by
+the scale and the rest, and multiply the mean and the two parts by three numbers, fitted to the probabilities that the
+sampled crowds give for the study's own dilemmas.
 """
 
 from __future__ import annotations
@@ -35,29 +36,29 @@ from crowdveil.estimation.disagreement import pooled_probit
 from crowdveil.estimation.prior import margin_deviations
 
 _CROWDS = 320
-"""Drawn in a round."""
+"""Crowds drawn in each round."""
 _ROUNDS = 8
-"""At most, and two at least."""
+"""Maximum number of rounds; the minimum is two."""
 _ENOUGH = 150.0
-"""Effective crowds after which no more are drawn."""
+"""Effective sample size at which sampling stops."""
 _LINE = 161
-"""Points of a line."""
+"""Grid points on each line."""
 _FAR = 4.0
-"""Deviations of the prior that a line reaches."""
+"""Half-width of a line, in prior standard deviations."""
 _TEMPER = 1.5
-"""Crowds are drawn as if variances were so many times as large, lest likely ones are drawn too rarely."""
+"""Factor by which proposals widen the variances, so that no likely crowd is sampled too rarely."""
 _FLOOR = 1e-3
-"""Part of the prior that is mixed into what is drawn from."""
+"""Weight of the prior in the proposal along a line."""
 _ANYWHERE = 0.25
-"""Part of a later round that is spread evenly over lengths and disagreements."""
+"""Share of each later round that is spread evenly over lengths and disagreements."""
 _SMALL, _LARGE = 0.05, 4.0
-"""Preferences that slopes and limits are taken from."""
+"""Preferences at which the slope and the limit of the clipped means are evaluated."""
 _LEAST = 1e-6
 _STATED_OF = 400
-"""Dilemmas of which probabilities are compared."""
+"""Dilemmas on which probabilities are compared."""
 _FIT_ROUNDS = 12
 _MOST = 1.0
-"""Logarithm of the largest of the three numbers; it is the least if negative."""
+"""Bound on the absolute logarithm of each of the three multipliers."""
 _RIDGE = 1e-5
 _SEED = 20_190_609
 
@@ -67,12 +68,12 @@ class LikelyCrowds:
     """The posterior of a crowd."""
 
     common: FloatArray
-    """Mean of b."""
+    """Posterior mean of b."""
     mean: FloatArray
-    """Of the pooled probit: with the covariance, what states the crowds' probabilities."""
+    """Mean of the pooled probit; with ``covariance`` it reproduces the crowds' probabilities."""
     covariance: FloatArray
     effective: float
-    """As many crowds, all counting the same, would tell as much."""
+    """Effective sample size."""
 
 
 def likely_crowds(
@@ -82,9 +83,10 @@ def likely_crowds(
     observed: FloatArray,
     variances: FloatArray,
 ) -> LikelyCrowds:
-    """Weigh crowds by the clipped means that were seen, with errors of these variances.
+    """Return the posterior given observed clipped means whose errors have these variances.
 
-    ``lengths`` are told ones with their probabilities; disagreements ``taus`` are each as probable as the next.
+    ``lengths`` are encoded lengths (``told_length``) with their probabilities; the disagreements ``taus`` are equally
+    probable.
     """
     drawn = _Crowds(ballots, lengths, taus, observed, variances)
     effective = 0.0
@@ -105,10 +107,10 @@ def likely_crowds(
 
 
 def _stating_the_same(dilemmas: FloatArray, pooled: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return a mean and a covariance that state what weighted probits (rows) do, by Gauss and Newton's method.
+    """Return a mean and a covariance that reproduce the probabilities of weighted probits (rows), by Gauss-Newton.
 
-    Stated of x is Phi(a m . x / sqrt(1 + c x'Cx + s x'Sx)), with the mean m and the covariance C + S, of which S goes
-    along with the size: it is what the part along m explains.
+    The probability of x is Phi(a m . x / sqrt(1 + c x'Cx + s x'Sx)), where m is the mean and C + S the covariance. S is
+    the part explained by the component along m, that is, by the scale. The fit is over a, c and s.
     """
     mean = weights @ pooled
     covariance = ((pooled - mean).T * weights) @ (pooled - mean)
@@ -130,7 +132,7 @@ def _stating_the_same(dilemmas: FloatArray, pooled: FloatArray, weights: FloatAr
         slopes = found * np.stack([np.ones_like(found), *(-0.5 * np.array(multiples)[:, None] * parts / spread)])
         weighted = slopes * (density**2 / (stated * (1 - stated)))
         miss = (stated - ndtr(found)) / np.maximum(density, _LEAST)
-        # A little of a ridge, where there is nothing to tell the numbers apart.
+        # A small ridge, for data that do not identify the three multipliers.
         step = np.linalg.solve(weighted @ slopes.T + _RIDGE * len(found) * np.eye(3), weighted @ miss)
         logs = np.clip(logs + step, -_MOST, _MOST)
     size, more, along_with = np.exp(logs).tolist()
@@ -138,7 +140,7 @@ def _stating_the_same(dilemmas: FloatArray, pooled: FloatArray, weights: FloatAr
 
 
 class _Crowds:
-    """Crowds that were drawn so far: each with a length and a disagreement, of which all pairs are cells."""
+    """The crowds drawn so far. Each pair of a length and a disagreement is a cell; a crowd belongs to one."""
 
     def __init__(
         self,
@@ -156,15 +158,15 @@ class _Crowds:
         self._lines = [_Lines.at(ballots, told, taus[0], self._sizes, observed, variances) for told, _ in lengths]
         self._taus = len(taus)
         self._laws: list[tuple[FloatArray, _Normal]] = []
-        """Of each later round, how many crowds it drew in each cell, and from what."""
+        """For each later round, the number of crowds in each cell and the proposal."""
         self._at_first = 2 * -(-_CROWDS // (2 * len(self._of_cell)))
         self.every = np.empty((0, k))
-        """Preferences, a row each."""
+        """Preferences, one per row."""
         self.cells = np.empty(0, np.int64)
         self._log_likelihood = np.empty(0)
 
     def draw(self, number: int) -> None:
-        """Draw a round of crowds, from lines at first and then from a normal law. Opposite ones are in one cell."""
+        """Draw a round of crowds: from the lines first, then from a normal. Antithetic pairs share a cell."""
         k, count = self.every.shape[1], len(self._of_cell)
         if number == 0:
             cells = np.repeat(np.arange(count), self._at_first)
@@ -191,7 +193,7 @@ class _Crowds:
         self._log_likelihood = np.concatenate([self._log_likelihood, -surprise])
 
     def weights(self) -> FloatArray:
-        """Return how much each crowd counts."""
+        """Return the normalised importance weight of each crowd."""
         first = np.empty(len(self.every))
         for place, line in enumerate(self._lines):
             rows = self.cells // self._taus == place
@@ -209,12 +211,12 @@ class _Crowds:
 
 @dataclass(frozen=True)
 class _Lines:
-    """Densities along each axis of about where preferences are likely, for each size of margins and an axis a row."""
+    """Approximate posterior densities along each axis, for each prior scale."""
 
     ends: FloatArray
-    """Where the line of a size ends."""
+    """The end of the line for each scale."""
     densities: FloatArray
-    """Of steps of a line: size, axis, step."""
+    """Density of each step of a line, indexed by (scale, axis, step)."""
 
     @classmethod
     def at(
@@ -226,7 +228,7 @@ class _Lines:
         observed: FloatArray,
         variances: FloatArray,
     ) -> _Lines:
-        """Find them for ballots of a told length."""
+        """Compute the densities for ballots of one encoded length."""
         k = len(observed)
         indifferent, *probes = ballots.shown_by(
             np.vstack([np.zeros(k), _SMALL * np.eye(k), _LARGE * np.eye(k)]), told, tau
@@ -245,7 +247,7 @@ class _Lines:
         return cls(_FAR * np.array(sizes), density)
 
     def quantiles(self, shares: FloatArray) -> FloatArray:
-        """Return preferences at these quantiles, of each size in turn."""
+        """Return the preferences at these quantiles, cycling through the scales."""
         found = np.empty_like(shares)
         for place, end in enumerate(self.ends.tolist()):
             rows = np.arange(len(shares)) // 2 % len(self.ends) == place
@@ -258,7 +260,7 @@ class _Lines:
         return found
 
     def log_density(self, crowds: FloatArray) -> FloatArray:
-        """Return the logarithm of the density of all sizes together."""
+        """Return the log density of the mixture over scales."""
         logs = []
         for end, densities in zip(self.ends.tolist(), self.densities, strict=True):
             width = 2 * end / (_LINE - 1)
@@ -272,26 +274,26 @@ class _Lines:
 
 @dataclass(frozen=True)
 class _Normal:
-    """A normal law to draw preferences from."""
+    """A normal proposal for preferences."""
 
     mean: FloatArray
     root: FloatArray
-    """Of the covariance."""
+    """Cholesky factor of the covariance."""
 
     @classmethod
     def of(cls, crowds: FloatArray, weights: FloatArray) -> _Normal:
-        """Return the law with the mean of weighted crowds and a multiple of their covariance."""
+        """Return the normal with the mean of weighted crowds and a multiple of their covariance."""
         mean = weights @ crowds
         covariance = _TEMPER * ((crowds - mean).T * weights) @ (crowds - mean)
         root = np.linalg.cholesky(covariance + _LEAST * np.eye(len(mean)))
         return cls(mean, np.asarray(root, np.float64))
 
     def quantiles(self, shares: FloatArray) -> FloatArray:
-        """Return preferences at these quantiles."""
+        """Return the preferences at these quantiles."""
         return np.asarray(self.mean + ndtri(shares) @ self.root.T, np.float64)
 
     def log_density(self, crowds: FloatArray) -> FloatArray:
-        """Return the logarithm of the density."""
+        """Return the log density."""
         scaled = np.asarray(np.linalg.solve(self.root, (crowds - self.mean).T).T, np.float64)
         return _log_normal(scaled) - float(np.log(np.diag(self.root)).sum())
 
@@ -305,7 +307,7 @@ def _log_mean(logs: Sequence[FloatArray]) -> FloatArray:
 
 
 def _flattened(weights: FloatArray, least: int) -> FloatArray:
-    """Return weights made more even, until as many count as are needed to tell a covariance."""
+    """Flatten weights until the effective sample size suffices to estimate a covariance."""
     power = 1.0
     while 1 / float(weights @ weights) < least and power > _LEAST:
         power /= 2
@@ -316,7 +318,7 @@ def _flattened(weights: FloatArray, least: int) -> FloatArray:
 
 @lru_cache(maxsize=32)
 def _shares(number: int, crowds: int, axes: int) -> FloatArray:
-    """Return numbers in (0, 1), evenly spread along each axis and in any order; every other row has opposites."""
+    """Return a Latin hypercube sample of (0, 1)^axes in antithetic pairs of rows."""
     rng = np.random.default_rng([_SEED, number])
     half = -(-crowds // 2)
     order = rng.permuted(np.tile(np.arange(half), (axes, 1)), axis=1)

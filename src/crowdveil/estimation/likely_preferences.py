@@ -1,17 +1,18 @@
-"""What the mean scores of records tell of a preference: the posterior, by importance sampling.
+"""The posterior of a preference given the mean scores of records, by importance sampling.
 
-Clipped scores grow ever less with a preference, so what noise leaves of it is skewed: its mean is up to twice as long
-as its most probable value, and a normal law around that one is far too short and too narrow. So preferences b are
-drawn, each with a disagreement tau of its own (``disagreement``), and count by their prior times how likely they make
-the scores.
+Clipped scores saturate as a preference grows, so under noise the posterior is skewed: its mean is up to twice as long
+as its mode, and a normal approximation around the mode is far too short and too narrow. So we sample preferences b,
+each with a disagreement tau (``disagreement``), and weight them by prior times likelihood.
 
-- The prior: along each axis b is N(0, s^2 / k) if margins have the size s, and s itself is not known: a crowd may be
-  faint or of one mind, and what was seen tells (``prior.LIKELY_MARGINS``).
-- The likelihood: scores are normal around what the crowd of b and tau shows. Their errors are those of what was
-  reported, of the sample of dilemmas that the crowd is tried on, and of the dilemmas' tilt (``tilted_design``), which
-  moves what is shown in proportion to it. So all that is not known shrinks the preference as noise does, once.
-- What is drawn from: Student's laws around the most probable b of several crowds; then around the mean of what was
-  found, until enough draws count. All draws count together, each by the density of the whole mixture.
+- Prior: along each axis b is N(0, s^2 / k), where s is the size of margins. s is unknown too, since a crowd may be
+  nearly indifferent or nearly unanimous; the data weight its values (``prior.LIKELY_MARGINS``).
+- Likelihood: scores are normal around the expected scores of a crowd with b and tau. Their covariance adds the error of
+  the reports, the sampling error of the dilemmas used to compute the expectation, and the error of the dilemmas' tilt
+  (``tilted_design``), which shifts the expectation linearly. So every source of uncertainty shrinks the preference
+  once, as noise does.
+- Proposals: Student's t around the posterior modes under several assumptions, then around the weighted mean of the
+  draws so far, until the effective sample size is large enough. All draws are weighted by the density of the whole
+  mixture.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from crowdveil.estimation.tilted_design import TiltedDesign
 
 _TAUS = (DISAGREEMENT, *OTHER_DISAGREEMENTS)
 _DILEMMAS = 2500
-"""On so many dilemmas draws are tried; what all show of a most probable b beyond what these do is added."""
+"""Dilemmas on which draws are evaluated. The difference to all dilemmas, at one posterior mode, is added."""
 _EACH = 180
-"""Draws around each most probable b, and of each further law three times as many."""
+"""Draws around each posterior mode; each later proposal gets three times as many."""
 _ENOUGH = 300
-"""Effective draws: a mean is then known to a seventeenth of the posterior's deviation."""
+"""Effective sample size: a mean is then known to a seventeenth of the posterior standard deviation."""
 _LAWS = 6
-"""At most so many further laws."""
+"""Maximum number of later proposals."""
 _LEAST_FREEDOM = 6
-"""Student's laws have as many degrees of freedom as there are axes, and no fewer."""
+"""Minimum degrees of freedom of the proposals; otherwise they equal the number of axes."""
 _WIDER = 3.0
-"""Laws are drawn from as if variances were larger by this over the number of axes."""
+"""Proposals widen variances by the factor 1 + this / (number of axes)."""
 _ROUNDS = 40
 _NEAR = 1e-2
 _LONGEST_STEP = 0.5
@@ -55,15 +56,16 @@ class LikelyPreferences:
     mean: FloatArray
     covariance: FloatArray
     effective: float
-    """As many draws, all counting the same, would tell as much."""
+    """Effective sample size."""
 
 
 def likely_preferences(
     axes: RecordAxes, scores: FloatArray, covariance: FloatArray, dilemmas: TiltedDesign | None = None
 ) -> LikelyPreferences:
-    """Weigh preferences by mean scores (in units of the clip) whose errors have this covariance.
+    """Return the posterior given mean scores (in units of the clip) whose errors have this covariance.
 
-    ``axes`` are those of the dilemmas that were answered, such as ``dilemmas`` where the generator did not draw them.
+    ``axes`` are those of the dilemmas that were answered. If the generator did not draw them, ``dilemmas`` is the
+    tilted design that models them.
     """
     k = len(scores)
     model = _Model(axes, scores, covariance, dilemmas)
@@ -78,7 +80,7 @@ def likely_preferences(
             break
         mean = weights @ drawn
         scatter = _scatter(weights, drawn - mean)
-        # Of few draws a scatter is too narrow: what is missing comes from the law that was least wrong before.
+        # The scatter of few effective draws is too narrow: blend it with the spread of the last proposal.
         trust = min(1.0, effective / (10 * k))
         laws.append(_Law(mean, wider * (trust * scatter + (1 - trust) * laws[-1].spread), 3 * _EACH))
         drawn = np.concatenate([drawn, laws[-1].draws(len(laws) - 1)])
@@ -93,7 +95,7 @@ def likely_preferences(
 
 
 class _Model:
-    """What is seen, and how likely preferences make it."""
+    """The observed scores, and the posterior density of preferences given them."""
 
     def __init__(
         self, axes: RecordAxes, scores: FloatArray, covariance: FloatArray, dilemmas: TiltedDesign | None
@@ -106,7 +108,7 @@ class _Model:
         usual = self._seen(DISAGREEMENT)
         self._slope = math.sqrt(2 / math.pi) * self._scores.T @ usual / len(usual)
         k = len(scores)
-        # What each pair of a score and an axis shows of a small preference, in each dilemma.
+        # For each dilemma, the derivative of each score with respect to a small preference along each axis.
         shown = math.sqrt(2 / math.pi) * (self._scores[:, :, None] * usual[:, None, :]).reshape(len(usual), -1)
         shown -= shown.mean(axis=0)
         errors = shown.T @ shown / len(shown) / len(along)
@@ -117,10 +119,10 @@ class _Model:
         self._more = {tau: np.zeros(k) for tau in _TAUS}
 
     def tops(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Return the most probable preference of several crowds, and the inverse of the curvature there.
+        """Return posterior modes under several assumptions, each with the inverse of the curvature there.
 
-        They are those of each size of margins, and, as in loud polls the size is told but not how much voters differ,
-        those of each other disagreement.
+        There is one mode for each size of margins, and one for each other disagreement, because informative data
+        determine the size but not how much voters differ.
         """
         deviations = likely_deviations(len(self._observed))
         common, _ = self._top(deviations[-1], DISAGREEMENT, np.zeros(len(self._observed)))
@@ -132,7 +134,7 @@ class _Model:
         return [self._top(deviation, tau, common) for deviation, tau in crowds]
 
     def _top(self, deviation: float, tau: float, common: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the most probable preference, by Gauss-Newton, and the inverse of the curvature there."""
+        """Return the posterior mode, found by Gauss-Newton, and the inverse of the curvature there."""
         seen, prior = self._seen(tau), np.eye(len(common)) / deviation**2
         for _ in range(_ROUNDS):
             margins = seen @ common
@@ -148,7 +150,7 @@ class _Model:
         return common, np.asarray(np.linalg.inv(curvature), np.float64)
 
     def log_posterior(self, drawn: FloatArray) -> FloatArray:
-        """Return the logarithm of prior times likelihood of each preference (rows)."""
+        """Return the log of prior times likelihood for each preference (row)."""
         k = drawn.shape[1]
         result = np.empty(len(drawn))
         lengths = np.square(drawn).sum(axis=1)
@@ -167,15 +169,15 @@ class _Model:
         return np.asarray(self._along * reach(self._along, tau)[:, None], np.float64)
 
     def _shown(self, drawn: FloatArray, tau: float) -> FloatArray:
-        """Return the mean scores of crowds (rows)."""
+        """Return the expected mean scores of crowds (rows)."""
         leaning = 2 * ndtr(drawn @ self._seen(tau).T) - 1
         return np.asarray(leaning @ self._scores / len(self._scores) + self._more[tau], np.float64)
 
     def _covariances(self, shown: FloatArray) -> FloatArray:
-        """Return the covariance of the scores' errors for crowds that show these means.
+        """Return the error covariance of the scores for crowds with these expected scores.
 
-        A tilt, or another sample, moves what is shown as it would move what the small preference shows that, without
-        an end to growing, would show the same.
+        The effect of a tilt or of another sample of dilemmas is that on the linearised model: on the preference that
+        would have these expected scores if scores did not saturate.
         """
         k = shown.shape[1]
         small = shown @ np.linalg.inv(self._slope).T
@@ -185,18 +187,18 @@ class _Model:
 
 @dataclass(frozen=True)
 class _Law:
-    """Student's law, and how many are drawn from it."""
+    """A multivariate Student's t proposal, and the number of draws from it."""
 
     center: FloatArray
     spread: FloatArray
     count: int
 
     def draws(self, number: int) -> FloatArray:
-        """Draw from it, the same for the same number."""
+        """Return the draws; ``number`` seeds them."""
         return self.center + _student(self.count, len(self.center), number) @ np.linalg.cholesky(self.spread).T
 
     def log_density(self, at: FloatArray) -> FloatArray:
-        """Return the logarithm of the density, but for a constant."""
+        """Return the log density up to a constant."""
         lower = np.linalg.cholesky(self.spread)
         away = np.square(np.linalg.solve(lower, (at - self.center).T)).sum(axis=0)
         freedom = max(len(self.center), _LEAST_FREEDOM)
@@ -205,7 +207,7 @@ class _Law:
 
 
 def _log_density(laws: list[_Law], at: FloatArray) -> FloatArray:
-    """Return the logarithm of the density of all laws together, by how many were drawn from each."""
+    """Return the log density of the mixture of proposals, each weighted by its number of draws."""
     return np.asarray(np.logaddexp.reduce([law.log_density(at) + math.log(law.count) for law in laws]), np.float64)
 
 
@@ -219,13 +221,13 @@ def _scatter(weights: FloatArray, gaps: FloatArray) -> FloatArray:
 
 
 def _by_tau(count: int) -> list[tuple[float, IntArray]]:
-    """Return which of the draws have each disagreement: one as many as the next."""
+    """Return the indices of the draws that have each disagreement, in equal numbers."""
     return [(tau, np.arange(place, count, len(_TAUS))) for place, tau in enumerate(_TAUS)]
 
 
 @lru_cache(maxsize=64)
 def _student(count: int, dimension: int, number: int) -> FloatArray:
-    """Draw vectors of Student's law, and their opposites."""
+    """Return antithetic draws from a standard multivariate Student's t."""
     rng = np.random.default_rng([_SEED, number])
     half = rng.standard_normal((count // 2, dimension))
     freedom = max(dimension, _LEAST_FREEDOM)

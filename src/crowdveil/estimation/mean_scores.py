@@ -1,18 +1,19 @@
-"""From the mean clipped scores of records to the crowd's preference, with all that they leave open.
+"""Estimate the crowd's preference from the mean clipped scores of records, without a prior, and bound its bias.
 
-The chosen side of a dilemma x (along the axes of the public design) is x or -x. Of its clipped scores z(x) along the
-axes of records (``record_axes``), a crowd of which the share P(x) prefers x shows z(x) (2 P(x) - 1) on average. What is
-wanted is the pooled probit: the gamma whose Phi(gamma . x) comes nearest to P in likelihood, over the design. Voters
-differ, so P is no probit itself, but P(x) = Phi(r b . x) with an r that is less for longer dilemmas (``disagreement``).
-Clipping plays long dilemmas down, in which voters are least of one mind: the probit that explains the clipped scores is
-larger than the pooled one. So b is fitted to the scores, by Gauss-Newton with the prior of ``prior``, and then gamma
-to P. The unshrunk estimate is a line in the scores. Its point is nearer to zero than the most probable preference, so
-that noise does not bend it; how far it misses that preference, were that the crowd's, is a bound on what the line does
-to it, and noise is carried as far as the scores' slope at that preference does. Two more things are not told by the
-scores, and bounded:
+The chosen side of a dilemma x (along the axes of the public design) is x or -x. If the share P(x) of a crowd prefers x,
+its clipped scores z(x) along the axes of records (``record_axes``) have mean z(x) (2 P(x) - 1). The estimand is the
+pooled probit: the gamma that maximises the expected likelihood of Phi(gamma . x) under P, over the design. Voters
+differ, so P is not a probit itself, but P(x) = Phi(r b . x) with r decreasing in the length of x (``disagreement``).
+Clipping reduces the weight of long dilemmas, in which voters agree least, so the probit that fits the clipped scores is
+larger than the pooled one. So we fit b to the scores, by Gauss-Newton with the prior of ``prior``, and then gamma to P.
+
+The unshrunk estimate is linear in the scores. It is linearised at a point nearer to zero than the posterior mode, so
+that noise does not enter its slope. Its error for a crowd at the mode bounds the linearisation error, and noise is
+propagated with the slope at the mode. Two more unknowns are bounded:
 
 - How much voters differ.
-- The dilemmas, where they were not drawn by the study's generator (``tilted_design``): what is not known of their tilt.
+- The dilemmas, if the study's generator did not draw them (``tilted_design``): the part of their tilt that the data do
+  not determine.
 """
 
 from __future__ import annotations
@@ -29,39 +30,39 @@ from crowdveil.estimation.record_axes import RecordAxes
 from crowdveil.estimation.tilted_design import TiltedDesign
 
 TILT_REACH = 2.0
-"""As doubt, so many deviations of what is not told of the dilemmas' tilt."""
+"""Standard deviations of the undetermined part of the dilemmas' tilt that count as doubt."""
 _ROUNDS = 50
 _SETTLED = 1e-6
 
 
 @dataclass(frozen=True)
 class UnshrunkFit:
-    """A preference along the axes without a prior, corrected to the pooled probit, and how far it may be off."""
+    """An estimate of the pooled probit along the axes without a prior, and its errors."""
 
     center: FloatArray
-    """Linear in the scores, so that noise around it is symmetric."""
+    """The estimate: linear in the scores, so its noise is symmetric."""
     gain: FloatArray
-    """The derivative of the center in the scores."""
+    """Derivative of the center with respect to the scores."""
     doubt: FloatArray
-    """A bound along each axis."""
+    """Bound on the bias along each axis."""
     tilt: FloatArray
-    """Covariance of the center over the errors of what was told of the dilemmas, and the draw of their sample."""
+    """Covariance of the center due to noise in the reports about dilemmas, and to the finite sample of dilemmas."""
 
 
 def fit_mean_scores(
     axes: RecordAxes, scores: FloatArray, covariance: FloatArray, dilemmas: TiltedDesign | None = None
 ) -> UnshrunkFit:
-    """Fit a preference to mean scores (in units of the clip) whose error has the given covariance.
+    """Fit a preference to mean scores (in units of the clip) whose errors have this covariance.
 
-    ``axes`` are those of the dilemmas that were answered, such as ``dilemmas`` where the generator did not draw them;
-    where it did, there is no doubt about them.
+    ``axes`` are those of the dilemmas that were answered. If the generator did not draw them, ``dilemmas`` is the
+    tilted design that models them; if it did, there is no doubt about them.
     """
     usual = _Crowd(axes, DISAGREEMENT).fit(scores, covariance, np.zeros(len(scores)))
     others = [_Crowd(axes, tau).fit(scores, covariance, usual.common) for tau in OTHER_DISAGREEMENTS]
     apart = np.max([np.abs(other.center - usual.center) for other in others], axis=0)
     shown = axes.scores * (2 * ndtr(usual.seen) - 1)[:, None]
     shown -= shown.mean(axis=0)
-    # A sample stands for the dilemmas: in loud polls, that is what is least known.
+    # The finite sample of dilemmas adds an error, which dominates in large polls.
     told = usual.gain @ (shown.T @ shown / len(shown) ** 2) @ usual.gain.T
     untold = np.zeros_like(covariance)
     if dilemmas is not None:
@@ -74,17 +75,17 @@ def fit_mean_scores(
 @dataclass(frozen=True)
 class _Fit:
     common: FloatArray
-    """The most probable b."""
+    """Posterior mode of b."""
     center: FloatArray
     gain: FloatArray
     bent: FloatArray
-    """How far the line through the center misses the most probable preference, along each axis."""
+    """Linearisation error at the mode, along each axis."""
     seen: FloatArray
-    """The margin of each dilemma at which the line is taken."""
+    """Margin of each dilemma at the point of linearisation."""
 
 
 class _Crowd:
-    """A crowd of voters who disagree by tau, over a design."""
+    """A model of a crowd with disagreement tau, over a design."""
 
     def __init__(self, axes: RecordAxes, tau: float) -> None:
         design = axes.design
@@ -94,14 +95,14 @@ class _Crowd:
         self._seen = self._along * reach(self._along, tau)[:, None]
 
     def fit(self, scores: FloatArray, covariance: FloatArray, common: FloatArray) -> _Fit:
-        """Fit, beginning at a b."""
+        """Fit the scores, starting at ``common``."""
         precision = np.linalg.inv(covariance)
         prior = np.eye(len(scores)) / prior_deviation(len(scores)) ** 2
         for _ in range(_ROUNDS):
             expected, slope = self._expected(common)
             curvature = slope.T @ precision @ slope + prior
             step = np.linalg.solve(curvature, slope.T @ precision @ (scores - expected) - prior @ common)
-            # The prior keeps the top within a few units: a longer step follows a slope that does not last.
+            # The prior keeps the mode within a few units, so a longer step is an artefact of linearisation.
             common = common + step / max(1.0, float(np.abs(step).max()) / prior_deviation(len(scores)))
             if np.abs(step).max() <= _SETTLED:
                 break
@@ -109,8 +110,8 @@ class _Crowd:
         shown, slope = self._expected(common)
         spread = np.linalg.inv(slope.T @ precision @ slope + prior)
         gain = np.asarray(np.linalg.solve(slope.T, carried.T).T, np.float64)
-        # The unshrunk estimate is a line through a point that is nearer to zero the more is noise: were it the most
-        # probable preference itself, noise would bend the line.
+        # Linearise the unshrunk estimate at a point that shrinks to zero as the noise grows. At the mode itself, the
+        # noise would enter the slope, and the estimate would not be linear.
         point = common - spread @ prior @ common
         passed, turned = pooled_probit(self._along, point, self._tau)
         expected, slope = self._expected(point)
@@ -124,7 +125,7 @@ class _Crowd:
         )
 
     def _expected(self, common: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mean scores of the crowd, and their derivative."""
+        """Return the expected mean scores of the crowd, and their derivative."""
         margins = self._seen @ common
         slopes = np.exp(-0.5 * margins**2) * np.sqrt(2 / np.pi)
         return (

@@ -1,13 +1,13 @@
-"""From noisy means of instruments to the preference along the axes that explains them.
+"""Fit a preference along the axes to noisy means of instruments.
 
-The means of a crowd with preference gamma are g(gamma) on average, where g is known from public dilemmas
-(``AxisSample.expected_scores``, ``Step.expected``). What is released is s = g(gamma) plus errors of a known covariance
-C. With a prior N(m, T) on gamma, the most probable preference minimises
+The means of a crowd with preference gamma have expectation g(gamma), where g is known from public dilemmas
+(``AxisSample.expected_scores``, ``Step.expected``). The released means are s = g(gamma) plus errors of a known
+covariance C. With a prior N(m, T) on gamma, the posterior mode minimises
 
     (s - g(gamma))' C^-1 (s - g(gamma)) + (gamma - m)' T^-1 (gamma - m),
 
-found by Gauss-Newton. The prior keeps directions of which the noise tells nothing near its mean; it hardly matters for
-the others. The inverse curvature at the minimum tells what is not known of it.
+by Gauss-Newton. The prior keeps directions that are lost in the noise near its mean, and hardly affects the others. The
+inverse curvature at the minimum is the posterior covariance.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ _SETTLED = 1e-5  # of the loss, which is the square of posterior deviations: 0.0
 
 @dataclass(frozen=True)
 class Belief:
-    """A preference along the axes as it is known: normal, with this mean and covariance."""
+    """A normal distribution of a preference along the axes."""
 
     mean: FloatArray
     covariance: FloatArray
 
     @classmethod
     def before(cls, directions: int) -> Belief:
-        """Return what is believed before anything is seen."""
+        """Return the prior."""
         return cls(np.zeros(directions), np.eye(directions) * prior_deviation(directions) ** 2)
 
 
 @dataclass(frozen=True)
 class ScoreFit:
-    """A preference along the axes that explains means of instruments, and what is not known of it."""
+    """A preference along the axes fitted to means of instruments, and its uncertainty."""
 
     mean: FloatArray
-    """The most probable preference."""
+    """Posterior mode."""
     covariance: FloatArray
     center: FloatArray
-    """The estimate without a prior: linear in the means, so that noise around it is symmetric."""
+    """The estimate without a prior: linear in the means, so its noise is symmetric."""
     gain: FloatArray
-    """The derivative of the center in the means."""
+    """Derivative of the center with respect to the means."""
 
 
 Expected = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""Returns the means that a crowd of a preference shows, and their derivative."""
+"""Returns the expected means of a crowd with a given preference, and their derivative."""
 
 
 def fit_scores(
@@ -61,7 +61,10 @@ def fit_scores(
     prior: Belief,
     start: FloatArray | None = None,
 ) -> ScoreFit:
-    """Fit a preference along the axes to means whose errors have this covariance, beginning at a start or the prior."""
+    """Fit a preference along the axes to means whose errors have this covariance.
+
+    Gauss-Newton begins at ``start``, or at the prior mean.
+    """
     precision, before = np.linalg.inv(covariance), np.linalg.inv(prior.covariance)
     preference = prior.mean if start is None else start
 
@@ -78,7 +81,7 @@ def fit_scores(
         if promised < _SETTLED:
             break
         reached = evaluate(preference + step)
-        # Where the noise is large a full step overshoots: ask for half of what the quadratic model promises.
+        # If the noise is large, a full step overshoots: require half the decrease that the quadratic model predicts.
         while loss - reached[0] < promised / 2 and promised > _SETTLED:
             step, promised = step / 2, promised / 2
             reached = evaluate(preference + step)
@@ -87,8 +90,8 @@ def fit_scores(
         if gained < _SETTLED:
             break
     posterior = np.linalg.inv(derivative.T @ precision @ derivative + before)
-    # The unshrunk estimate is a line through a point that is nearer to the prior's mean the more is noise: were it the
-    # most probable preference itself, noise would bend the line.
+    # Linearise the unshrunk estimate at a point that shrinks to the prior mean as the noise grows. At the mode itself,
+    # the noise would enter the slope, and the estimate would not be linear.
     moved = preference - prior.mean
     point = prior.mean + moved - posterior @ before @ moved
     _, miss, derivative = evaluate(point)

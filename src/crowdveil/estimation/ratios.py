@@ -16,34 +16,34 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Ratio:
-    """An effect: its noisy numerator and denominator, with all that is not known of them."""
+    """An effect: its noisy numerator and denominator, and their uncertainty."""
 
     difference: float
     """S: plus less minus."""
     pairs: float
     """n: plus and minus."""
     difference_variance: float
-    """Of the noise in S."""
+    """Variance of the noise in S."""
     pairs_variance: float
-    """Of the noise in n."""
+    """Variance of the noise in n."""
     covariance: float
-    """Of the two noises."""
+    """Covariance of the two noises."""
     clustering: float
-    """D: over the draw of voters, S - e n has the variance n D (1 - e^2). 1 is a crowd whose pairs are independent."""
+    """D: S - e n has the sampling variance n D (1 - e^2). D is 1 if all pairs are independent."""
 
     @property
     def known(self) -> bool:
-        """Whether there are any pairs beyond doubt: otherwise nothing is known of the effect."""
+        """Whether n is distinguishable from zero; otherwise nothing is known of the effect."""
         return self.pairs > 0 and self.pairs**2 > _quantile(CONFIDENCE) ** 2 * self.pairs_variance
 
     @property
     def estimate(self) -> float:
-        """The effect, from -1 to 1; 0 where nothing is known."""
+        """The effect, from -1 to 1; 0 if nothing is known."""
         return min(1.0, max(-1.0, self.difference / self.pairs)) if self.known else 0.0
 
     @property
     def standard_error(self) -> float:
-        """The deviation of the estimate over noise and sampling, to first order."""
+        """The standard deviation of the estimate due to noise and sampling, to first order."""
         return math.sqrt(max(self._variance_at(self.estimate), 0.0)) / self.pairs if self.known else math.inf
 
     def _variance_at(self, e: float) -> float:
@@ -51,7 +51,7 @@ class Ratio:
         return noise + self.pairs * self.clustering * (1 - e * e)
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """Return Fieller's interval: all e for which S - e n is no further from 0 than its variance explains.
+        """Return Fieller's interval: all e for which S - e n is within z standard deviations of 0.
 
         (S - e n)^2 <= z^2 (a - 2 b e + c e^2 + n D (1 - e^2)), with a, c and b the variances and the covariance of the
         noise, is quadratic in e. Without noise it is Wilson's interval for a share. Where the pairs cannot be told from
@@ -77,7 +77,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Difference:
-    """One effect less another, with the interval for it and how likely chance alone gives as much."""
+    """The difference of two effects, with its interval and p-value."""
 
     estimate: float
     low: float

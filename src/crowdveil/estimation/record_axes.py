@@ -1,8 +1,8 @@
 """Axes on which single records are scored: those of the study's public design, mixed.
 
-Why they are mixed, ``design.mixing`` tells. Noise on the mean of the clipped scores then shows in the preference with
-half the variance on the Moral Machine's dilemmas (trace of (J J')^-1 at a clip of 0.7: 15.9 against 32.6), and with
-about the same on dilemmas that differ in everything (kidney: 9.0 against 8.6).
+``design.mixing`` explains why. On the Moral Machine's dilemmas, mixing halves the variance that noise on the mean
+clipped scores adds to the preference (trace of (J J')^-1 at a clip of 0.7: 15.9 against 32.6). On dilemmas that differ
+in everything, it hardly changes it (kidney: 9.0 against 8.6).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from crowdveil.study.study import Study
 
 @dataclass(frozen=True)
 class RecordAxes:
-    """The axes (columns) on which records are scored, and what the scores of a design's sample are."""
+    """The axes (columns) on which records are scored, and the scores of a design's sample."""
 
     design: Design
     axes: IntArray
-    """As ``Design.axes``: of integer values x - z, the score along each axis is (x - z) @ axes."""
+    """As ``Design.axes``: integer values x - z have the scores (x - z) @ axes."""
 
     def over(self, differences: FloatArray) -> RecordAxes:
-        """Return the same axes over other dilemmas than the study's own."""
+        """Return the same axes over other dilemmas."""
         return replace(self, design=replace(self.design, differences=differences))
 
     @cached_property
     def scores(self) -> FloatArray:
-        """The scores of the sample, kept within the clip and in units of it."""
+        """The clipped scores of the sample, in units of the clip."""
         along = self.design.differences @ (self.axes * self.design.units[:, None] / GRID)
         return np.clip(along / CLIP, -1.0, 1.0)
 
@@ -42,7 +42,9 @@ class RecordAxes:
 
     @cached_property
     def signal(self) -> float:
-        """The part of a small preference that shows in the scores, in the mean square; 1 without clipping."""
+        """The share of a small preference that the scores retain, as a root of the harmonic mean of squares over the
+        directions; 1 / CLIP without clipping.
+        """
         shown = self.scores.T @ self.design.along / len(self.scores)
         return float(np.sqrt(self.design.directions / np.square(np.linalg.inv(shown)).sum()))
 

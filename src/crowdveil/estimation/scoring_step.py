@@ -1,22 +1,22 @@
-"""Fisher scoring with noise: one step from a preference toward the crowd's, told by a noisy mean score.
+"""Fisher scoring with noise: one step toward the crowd's preference from a noisy mean score.
 
-The crowd's preference is where the mean over voters of the score u(gamma) = mean of x mills(gamma . x) is zero,
-whatever dilemmas they were shown. So a mean score, taken at a preference gamma_0 that is known already, tells how far
-off it is: to first order mean u(gamma_0) = H (gamma* - gamma_0), where H is the information in a record. What H is
-taken from (the study's generator, corrected or not) matters to second order only, because gamma_0 is near already; and
-not at all where gamma_0 is right.
+The crowd's preference gamma* is the root of the mean over voters of the score u(gamma) = mean of x mills(gamma . x),
+whatever dilemmas they were shown. So the mean score at a current estimate gamma_0 measures its error: to first order
+mean u(gamma_0) = H (gamma* - gamma_0), where H is the information in a record. The dilemmas that H is computed from
+(the study's generator, corrected or not) matter only to second order if gamma_0 is close, and not at all if it is
+right.
 
-A record's score is x a, where a = mills(t) and t = gamma_0 . x is the margin of the side that was chosen; had the other
-side been chosen, it would be -x b with b = mills(-t). So the dilemma itself, whatever was chosen in it, bounds the
-score by |x| max(a, b), and it is this bound that is clipped, as if the dilemma differed less. Clipped scores are then
-still zero on average where the model holds, and one answer weighs no more than another for being a surprise. A voter's
-mean over several records is clipped once more, nearer; there, what was chosen evens out.
+A record's score is x a, where a = mills(t) and t = gamma_0 . x is the margin of the chosen side. If the other side had
+been chosen, the score would be -x b with b = mills(-t). So the dilemma alone bounds the score by |x| max(a, b). We clip
+this bound, which acts like a smaller difference between the two sides. Clipped scores then still have mean zero if the
+model holds, and a surprising answer weighs no more than an expected one. A voter's mean over several records is clipped
+again, at a lower bound; the choices average out there.
 
-Where voters differ, or sometimes answer at random, no probit holds exactly. The pooled one is drawn toward zero by what
-people choose in dilemmas that differ much, and a clip plays these down: the zero of clipped scores lies further out,
-the nearer the clip. It is corrected by what it is on average over simulated populations (``_INFLATION``), and how far
-it is from that is doubt (``CLIP_SIZE``, ``CLIP_TURN``). They come from crowds that are simulated from the public
-studies (tests/statistics/constants.py), whose disagreement was widened after a look at real answers.
+If voters differ, or sometimes answer at random, no probit holds exactly. Choices in dilemmas with large differences
+pull the pooled probit toward zero. A clip reduces the weight of these dilemmas, so the root of the clipped scores lies
+further out, the more so the lower the clip. We correct its average over simulated populations (``_INFLATION``), and
+count deviations from that average as doubt (``CLIP_SIZE``, ``CLIP_TURN``). The constants come from crowds simulated
+from the public studies (tests/statistics/constants.py), whose disagreement was widened after a look at real answers.
 """
 
 from __future__ import annotations
@@ -35,33 +35,34 @@ from crowdveil.estimation.prior import rest_deviation
 from crowdveil.estimation.probit import slopes_and_weights
 
 STEP_DOUBT = 0.1
-"""How far, relative to its length, a step may go wrong: how much of it the clip of voters' means keeps is a model's."""
+"""Bound on the error of a step relative to its length: what clipping leaves of voters' means comes from a model."""
 _INFLATION = 0.06
-"""A clip at d deviations moves a preference out by this part of it, over d."""
+"""A clip at d standard deviations inflates a preference by this fraction over d."""
 LEAST_TURN, CLIP_TURN = 0.02, 0.03
-"""How long an error may be relative to a preference, without a clip, and more by a clip at LEAST_DEVIATIONS."""
+"""Bound on the length of an error relative to the preference: without a clip, and the addition for a clip at
+LEAST_DEVIATIONS."""
 LEAST_SIZE, CLIP_SIZE = 0.02, 0.05
-"""The same for its size."""
+"""The same bounds on the relative error of the preference's size."""
 LEAST_DEVIATIONS, MOST_DEVIATIONS = 1.7, 16.0
 _LEAST_INFORMATION = 0.01
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of scoring, laid down before the scores are looked at: where from, and how scores are clipped."""
+    """A scoring step, fixed before any scores are computed: its starting point and its clips."""
 
     start: FloatArray
     deviations: float
-    """Where scores along the axes of factors are clipped."""
+    """Clip of the scores along the axes of factors, in standard deviations."""
     instrument_clips: FloatArray
-    """Where the largest score that a dilemma allows is clipped along each mixed axis, in units of a score."""
+    """Clip of the largest score that a dilemma allows, along each mixed axis, in units of a score."""
     clips: FloatArray
-    """C: where the score of a unit is clipped along each mixed axis, in units of a score."""
+    """C: clip of a unit's score along each mixed axis, in units of a score."""
     sample: AxisSample
     instruments: FloatArray
-    """How scores in the sample's dilemmas (rows), in units of C, follow what is chosen, on average."""
+    """Mean difference in score, in units of C, between the two choices in each of the sample's dilemmas (rows)."""
     variances: FloatArray
-    """Of a record's score along each mixed axis, in units of C."""
+    """Variance of a record's score along each mixed axis, in units of C."""
 
     @classmethod
     def at(
@@ -72,10 +73,10 @@ class Step:
         deviations: float,
         rest_deviations: float = 1.0,
     ) -> Step:
-        """Lay down a step from a preference that is known, with scores clipped at so many of their deviations.
+        """Plan a step from a known preference, with scores clipped at this many of their standard deviations.
 
-        ``scatter`` is the variance of a voter's mean score in terms of a record's; None where records are the units.
-        The shorter ballots are, the nearer the two clips are to one another: a voter's single score is clipped once.
+        ``scatter`` is the variance of a voter's mean score relative to a record's; None if records are the units. The
+        shorter the ballots, the closer the two clips: for ballots of one record they coincide.
         """
         margins = sample.along @ start
         ours, theirs = slopes_and_weights(margins)[0], slopes_and_weights(-margins)[0]
@@ -98,7 +99,7 @@ class Step:
         return np.asarray(self.sample.mixing.T @ self.start, np.float64)
 
     def expected(self, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mean score, in units of C, of a crowd of this preference, and its derivative."""
+        """Return the mean score, in units of C, of a crowd with this preference, and its derivative."""
         inflated = 1 + _INFLATION / self.deviations
         mean, derivative = self.sample.instrumented(self.instruments / 2, inflated * preference)
         ridge = (_LEAST_INFORMATION / self.clips)[:, None] * self.sample.mixing.T
@@ -109,18 +110,18 @@ class Step:
         return self.sample.instrumented(self.instruments / 2, self.start)[0]
 
     def moved(self, fit: ScoreFit, noise: FloatArray) -> FloatArray:
-        """Return how far along each axis the crowd is from the start.
+        """Return the distance from the start to the crowd's preference along each axis.
 
-        That is not made of noise: so noise of these variances on the means is taken off the way of the unshrunk
-        estimate, down to that of the most probable preference.
+        Subtract the variance due to noise (of these variances on the means) from the squared distance of the unshrunk
+        estimate, down to no less than that of the posterior mode.
         """
         way = np.square(fit.center - self.start) - np.square(fit.gain) @ noise
         return np.asarray(np.sqrt(np.maximum(way, np.square(fit.mean - self.start))), np.float64)
 
     def doubt(self, fit: ScoreFit, moved: FloatArray) -> tuple[float, float]:
-        """Return bounds on what an unshrunk estimate may be off by, beside noise, sampling and other dilemmas.
+        """Return bounds on the errors of an unshrunk estimate other than noise, sampling and different dilemmas.
 
-        The first is on the length of any error along the axes but for the size, the second on the size, relatively.
+        The first bounds the length of any error other than in the size; the second, the relative error of the size.
         """
         turn, size = clip_doubts(self.deviations)
         long = float(np.linalg.norm(fit.center[: len(fit.center) - self.sample.left_out]))
@@ -128,16 +129,16 @@ class Step:
 
 
 def clip_doubts(deviations: float) -> tuple[float, float]:
-    """Return how long an error may be relative to a preference, and how far its size may be off, by a clip there."""
+    """Return bounds for a clip there: the relative length of an error, and the relative error of the size."""
     nearness = LEAST_DEVIATIONS / max(deviations, LEAST_DEVIATIONS)
     return LEAST_TURN + CLIP_TURN * nearness, LEAST_SIZE + CLIP_SIZE * nearness
 
 
 def clip_in_deviations(noise: float, scatter: float | None, prior: float) -> float:
-    """Return where to clip scores, so that noise (a deviation, in units of the clip) and the clip's bias are alike.
+    """Return the clip that balances noise (a standard deviation, in units of the clip) and clipping bias.
 
-    In units of a preference, the noise is about d v noise for a clip at d of the deviations v of a unit's score, and
-    the bias CLIP_SIZE LEAST_DEVIATIONS / d of what the preference is along an axis, a priori.
+    For a clip at d standard deviations v of a unit's score, in units of a preference, the noise is about d v noise. The
+    bias is CLIP_SIZE LEAST_DEVIATIONS / d times the prior standard deviation of the preference along an axis.
     """
     bias = CLIP_SIZE * LEAST_DEVIATIONS * prior
     unit = 1.0 if scatter is None else math.sqrt(min(scatter, 1.0))
@@ -145,7 +146,7 @@ def clip_in_deviations(noise: float, scatter: float | None, prior: float) -> flo
 
 
 def widened(belief: Belief, left_out: int) -> Belief:
-    """Return a belief that is about the directions that factors leave out, too: their prior."""
+    """Return a belief extended by the prior on the directions that factors leave out."""
     axes = len(belief.mean)
     covariance = np.eye(axes + left_out) * rest_deviation(left_out) ** 2
     covariance[:axes, :axes] = belief.covariance
@@ -153,9 +154,9 @@ def widened(belief: Belief, left_out: int) -> Belief:
 
 
 def doubted(belief: Belief, size: float, turn: float, along: FloatArray) -> Belief:
-    """Return a belief that may be off by a part of its size, by an error of this length, and so much along each axis.
+    """Return a belief widened by a relative error in size, an error of length ``turn``, and errors along each axis.
 
-    All three are deviations; the direction of the error is any.
+    All three are standard deviations; the error of length ``turn`` has a uniformly random direction.
     """
     covariance = belief.covariance + size**2 * np.outer(belief.mean, belief.mean)
     covariance = covariance + np.diag(along**2 + turn**2 / len(along))

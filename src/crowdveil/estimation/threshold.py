@@ -10,10 +10,10 @@ Do what those people ask for: toss a fair coin wherever the answer is neither. T
 
 the law of t + Z + tau R > 0 with Z normal and R = +1 or -1, both equally likely. Its noise has the variance
 1 + tau^2, so a probit of the completed choices finds a shrunk preference, about beta / sqrt(1 + tau^2). (A probit of
-the decided choices alone is not the same: it finds P(x) / (P(x) + P(z)), which is steeper than Phi(t), and says nothing
-of tau.) One more number, the share of choices that were neither, tells the threshold. Both are found here together: for
-each tau, the stretch that makes the score equation of the probit hold on the study's public dilemmas, and with it the
-share of indifferent choices that tau implies.
+the decided choices alone is different: it fits P(x) / (P(x) + P(z)), which is steeper than Phi(t), and does not
+identify tau.) One more number, the share of indifferent choices, identifies the threshold. Both are fitted together:
+for each tau, we find the stretch that solves the score equation of the probit on the study's public dilemmas, and with
+it the share of indifferent choices that tau implies.
 
 Exactly and without privacy, which is what a release of three answers estimates, preference and threshold maximise the
 mean over voters of her mean ln P of what she answered, where with t = beta . (x - z) P(x) = Phi(t - tau), P(z) = Phi(-t
@@ -37,7 +37,7 @@ from crowdveil.errors import ImpossibleEstimate
 from crowdveil.estimation.crowd_preference import Weighting
 
 LARGEST_TAU = 3.0
-"""There, a crowd with no preference would toss a coin in 99.7 % of its choices."""
+"""Largest tau: at it, a crowd with no preference would toss a coin in 99.7 % of its choices."""
 _STEPS, _FINE_STEPS = 31, 3001
 _NEWTON = 8
 _DILEMMAS = 4000
@@ -45,7 +45,7 @@ _DILEMMAS = 4000
 
 @dataclass(frozen=True)
 class Threshold:
-    """A crowd's threshold, as far as it is known."""
+    """The posterior of a crowd's threshold."""
 
     tau: float
     """The posterior mean."""
@@ -54,11 +54,11 @@ class Threshold:
     """The ends of a 95 % interval."""
     high: float
     stretch: float
-    """How much larger the preference is than that of the completed choices."""
+    """Ratio of the crowd's preference to that of the completed choices."""
     stretch_deviation: float
 
     def less_sure(self, deviation: float) -> Threshold:
-        """Return the same with an independent error of some deviation added to that of tau."""
+        """Return the threshold with an independent error of this standard deviation added to tau."""
         both = math.hypot(self.deviation, deviation)
         wider = both / self.deviation if self.deviation > 0 else 1.0
         extra = 0.0 if self.deviation > 0 else 2 * deviation
@@ -69,9 +69,9 @@ class Threshold:
 def fit_threshold(margins: FloatArray, spreads: FloatArray, share: float, deviation: float) -> Threshold:
     """Find the threshold of a crowd, given a probit of its completed choices and the share of indifferent ones.
 
-    ``margins`` are the completed choices' margins on dilemmas like those that were asked, and ``spreads`` the standard
-    deviations of what is not known of each. ``deviation`` is that of the share, for noise and sampling together. Before
-    anything is known, the share follows Beta(1, 2): that of one answer in three, if all divisions are equally likely.
+    ``margins`` are the completed choices' margins on dilemmas like those that were asked, and ``spreads`` their
+    standard errors. ``deviation`` is the standard error of the share, for noise and sampling together. The prior on the
+    share is Beta(1, 2), the marginal of a uniform prior over the shares of three answers.
     """
     coarse, taus = (np.linspace(0.0, LARGEST_TAU, steps) for steps in (_STEPS, _FINE_STEPS))
     drawn = _thinned(margins, spreads)
@@ -99,9 +99,9 @@ def fit_threshold(margins: FloatArray, spreads: FloatArray, share: float, deviat
 
 
 def stretch_for(margins: FloatArray, tau: float) -> float:
-    """Return s such that a probit of completed choices finds these margins where the crowd's are s times as large.
+    """Return s such that a probit of completed choices has these margins if the crowd's are s times as large.
 
-    It maximises the likelihood, so its score along itself is zero: the mean of w(u) u (g(s u) - Phi(u)), where
+    The probit maximises the likelihood, so its score along itself is zero: the mean of w(u) u (g(s u) - Phi(u)), where
     w = phi / (Phi (1 - Phi)).
     """
     moving = margins[margins != 0]
@@ -121,7 +121,7 @@ def stretch_for(margins: FloatArray, tau: float) -> float:
 def three_shares(margins: FloatArray, tau: float, variances: FloatArray | float = 0.0) -> FloatArray:
     """Return P(x), P(z) and the share of indifferent people for each margin, in three columns.
 
-    A margin (less the threshold) that is known up to a normal error of some variance is read with it.
+    ``variances`` are those of normal errors in the margins (less the threshold), over which the shares are averaged.
     """
     scale = np.sqrt(1 + np.asarray(variances))
     first, second = ndtr((margins - tau) / scale), ndtr((-margins - tau) / scale)
@@ -129,7 +129,7 @@ def three_shares(margins: FloatArray, tau: float, variances: FloatArray | float 
 
 
 def _thinned(margins: FloatArray, spreads: FloatArray) -> FloatArray:
-    """Take some dilemmas, with a margin drawn for each from all that it may be; always the same."""
+    """Subsample the dilemmas, and draw a margin for each from its distribution, with a fixed seed."""
     places = np.linspace(0, len(margins) - 1, min(len(margins), _DILEMMAS)).astype(np.int64)
     drawn = np.random.default_rng(0).standard_normal(len(places))
     return np.asarray(margins[places] + spreads[places] * drawn, np.float64)
@@ -137,7 +137,7 @@ def _thinned(margins: FloatArray, spreads: FloatArray) -> FloatArray:
 
 _LEAST = 1e-9
 _RIDGE = 1e-9
-"""Keeps what never differs at zero, and moves nothing else."""
+"""Ridge that keeps directions without variation at zero, and has no other effect."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class ExactThreshold:
     preference: FloatArray
     tau: float
     log_loss: float
-    """The mean of -ln P of what was answered, at the maximum."""
+    """The mean of -ln P of the answers, at the maximum."""
 
 
 def exact_threshold(source: BallotSource, *, weighting: Weighting = "voters") -> ExactThreshold:
@@ -179,7 +179,7 @@ def exact_threshold(source: BallotSource, *, weighting: Weighting = "voters") ->
 
 
 def _log_shares(margins: FloatArray, tau: float, choices: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return ln P of each answer, and its slopes by the margin and by tau."""
+    """Return ln P of each answer, and its derivatives with respect to the margin and to tau."""
     away = choices * margins - tau
     decided = log_ndtr(away)
     steep = np.exp(-0.5 * away**2 - decided) / np.sqrt(2 * np.pi)

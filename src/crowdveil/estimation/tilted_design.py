@@ -1,17 +1,17 @@
-"""A file's dilemmas, where the study's generator did not draw them: its public design, tilted toward what was told.
+"""The dilemmas of a file that the study's generator did not draw: the public design, exponentially tilted.
 
-People choose which dilemmas to answer, and files are filtered. Of a dilemma x along the axes of the public design, its
-*moments* are 2 min(x_i^2 / 4, 1) - 1 for each axis, and x_i x_j / 2 kept within [-1, 1] for each pair. A file's
-dilemmas are taken to be the generator's, but e^(lambda . moments) times as frequent: of all laws with the same mean
-moments, the one nearest to the generator's. Of most moments files are like the generator, and of a few far from it (a
-kind of dilemma that was left out): so a priori, each lambda is TILT times a variable of Student's law with three
-degrees of freedom. What is told of the mean moments, through noise of a known covariance C, gives the most probable
-lambda by Gauss-Newton: with F the covariance of the moments, the curvature is F C^-1 F + 4 / (3 TILT^2 + lambda^2).
-Where nothing is told, the prior remains, and with it the doubt.
+People choose which dilemmas to answer, and files are filtered. The *moments* of a dilemma x along the axes of the
+public design are 2 min(x_i^2 / 4, 1) - 1 for each axis, and x_i x_j / 2 clipped to [-1, 1] for each pair. We model a
+file's dilemmas as the generator's, but e^(lambda . moments) times as frequent: of all distributions with these mean
+moments, this is the one nearest to the generator's. A file matches the generator in most moments and is far from it in
+a few (say, a kind of dilemma that was left out). So the prior on each lambda is TILT times Student's t with three
+degrees of freedom. Noisy mean moments with a known error covariance C then give the posterior mode of lambda by
+Gauss-Newton: with F the covariance of the moments, the curvature is F C^-1 F + 4 / (3 TILT^2 + lambda^2). Without data,
+the prior remains, and with it the doubt.
 
-The pairs grow with the square of the axes. Var lambda = 3 TILT^2, and a product has a variance of about 0.2: with more
-than a dozen axes the prior itself would hold a file for unlike the generator, its dilemmas e times as frequent or rare.
-There only squares are told of, and pairs of axes are taken to meet as the generator lets them.
+The number of pairs grows with the square of the axes. Var lambda = 3 TILT^2, and a product has a variance of about 0.2.
+With more than a dozen axes the prior alone would make a file's dilemmas e times as frequent or as rare as the
+generator's. Beyond that only squares are reported, and products are assumed to be those of the generator.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from crowdveil.arrays import FloatArray
 from crowdveil.estimation.design import Design
 
 TILT = 0.15
-"""Prior scale of lambda: most moments are within a third as frequent as the generator's, and a few anything."""
+"""Prior scale of lambda: most moments are within a third as frequent as the generator's, and a few are anything."""
 _FREEDOM = 3
 _PAIRED_AXES = 12
-"""With more axes, nothing is told of their products."""
+"""Maximum number of axes at which products are reported."""
 _SQUARE = 4.0
 _PRODUCT = 2.0
 _DILEMMAS = 15_000
@@ -53,24 +53,24 @@ def moments(along: FloatArray) -> FloatArray:
 
 
 def moment_variance(design: Design) -> float:
-    """Return the variance of a moment over a study's own dilemmas, in the mean of all moments."""
+    """Return the variance of a moment over a study's own dilemmas, averaged over all moments."""
     return float(moments(design.along[:_DILEMMAS]).var(axis=0).mean())
 
 
 @dataclass(frozen=True)
 class TiltedDesign:
-    """Dilemmas such as a file's, and what is not known of their tilt."""
+    """A sample that models a file's dilemmas, and the uncertainty of its tilt."""
 
     differences: FloatArray
-    """In model units, a row a dilemma."""
+    """Dilemmas in model units, one per row."""
     moments: FloatArray
-    """Of each of them."""
+    """Moments of each dilemma."""
     noise: FloatArray
-    """Covariance of lambda over the errors of what was told."""
+    """Covariance of lambda due to errors in the mean moments."""
     untold: FloatArray
-    """Covariance of how far the prior may have drawn lambda toward zero."""
+    """Covariance of the prior's shrinkage of lambda toward zero."""
     spread: FloatArray
-    """Covariance of lambda, given all that is known: of errors and of what is not told."""
+    """Posterior covariance of lambda."""
 
 
 def tilted(design: Design, told: FloatArray, covariance: FloatArray) -> TiltedDesign:
@@ -89,14 +89,14 @@ def tilted(design: Design, told: FloatArray, covariance: FloatArray) -> TiltedDe
             break
     weights = _weights(every, tilt)
     _, fisher = _mean_and_covariance(every, weights)
-    # As many dilemmas again, each as often as its weight says, to the nearest whole number (systematic sampling).
+    # Systematic resampling: as many dilemmas again, each in proportion to its weight.
     rows = np.searchsorted(np.cumsum(weights), (np.arange(len(weights)) + 0.5) / len(weights))
     rows = np.minimum(rows, len(weights) - 1)
     told_of = fisher @ precision @ fisher
     prior = _prior(tilt)
     spread = np.linalg.inv(told_of + prior)
-    # Student's law is a normal law of unknown precision: given lambda and its variance v, that is 4 / (3 TILT^2 +
-    # lambda^2 + v) in the mean (mean field).
+    # Student's t is a normal with unknown precision. Given lambda and its variance v, the expected precision is
+    # 4 / (3 TILT^2 + lambda^2 + v) (mean field).
     known = spread
     for _ in range(_REPEATS):
         known = np.linalg.inv(told_of + _prior(tilt, np.diag(known)))
@@ -104,14 +104,14 @@ def tilted(design: Design, told: FloatArray, covariance: FloatArray) -> TiltedDe
         design.differences[rows],
         every[rows],
         noise=np.asarray(spread @ told_of @ spread, np.float64),
-        # At the top of its density Student's law is narrower than its variance.
+        # At its mode, Student's t is more curved than a normal of the same variance.
         untold=np.asarray((_FREEDOM + 1) * spread @ prior @ spread, np.float64),
         spread=np.asarray(known, np.float64),
     )
 
 
 def _prior(tilt: FloatArray, variance: FloatArray | float = 0.0) -> FloatArray:
-    """Return the precision of the normal law that Student's is like at a tilt, or around it."""
+    """Return the precision of the normal that approximates Student's t at a tilt, or around it."""
     return np.diag((_FREEDOM + 1) / (_FREEDOM * TILT**2 + tilt**2 + variance))
 
 

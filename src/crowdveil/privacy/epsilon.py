@@ -150,7 +150,7 @@ class Epsilon:
 
     @classmethod
     def of_millionths(cls, micro: int) -> Self:
-        """Return the epsilon of so many millionths."""
+        """Return the epsilon of this many millionths."""
         if isinstance(micro, bool) or not isinstance(micro, int):
             raise CrowdveilError(f"epsilon in millionths is {micro!r}, and must be a whole number.")
         if not LEAST_MICRO <= micro <= GREATEST_MICRO:
@@ -223,7 +223,7 @@ class Epsilons:
 
     @classmethod
     def of_millionths(cls, micro: IntArray | Iterable[int]) -> Self:
-        """Return the epsilons of so many millionths each."""
+        """Return the epsilons given in millionths."""
         return cls(np.array(micro if isinstance(micro, np.ndarray) else list(micro), np.int64))
 
     @classmethod
@@ -267,7 +267,7 @@ class Epsilons:
 
     @property
     def common(self) -> Epsilon | None:
-        """The one epsilon of all; None where voters have different ones."""
+        """The epsilon that all voters share; None if they have different ones."""
         if not len(self) or (self.micro != self.micro[0]).any():
             return None
         return self.smallest
@@ -287,5 +287,5 @@ class Epsilons:
         return Epsilons(np.repeat(self.micro, counts))
 
     def split(self, ways: IntArray) -> Epsilons:
-        """Divide each voter's epsilon among so many choices: rounded down, so that together they never exceed it."""
+        """Divide each voter's epsilon into ``ways`` parts, rounded down so that they never add up to more than it."""
         return Epsilons(self.micro // ways)

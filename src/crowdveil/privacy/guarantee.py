@@ -47,7 +47,7 @@ class Paradigm:
 
     @property
     def neighbours(self) -> str:
-        """Which two data sets nobody can tell apart from the output, up to a factor of e^epsilon."""
+        """The two data sets that nobody can distinguish by the output, up to a factor of e^epsilon."""
         return _NEIGHBOURS[self.unit]
 
     @property
@@ -94,9 +94,9 @@ class Guarantee:
     norm_bound: float
     voters: int
     delta: float = 0.0
-    """0 for a pure promise. Otherwise each probability may also change by so much, beyond the factor."""
+    """0 for a pure promise. Otherwise each probability may also change by this much, beyond the factor."""
     rho: Amount | None = None
-    """Of a zCDP release: what a ledger is charged."""
+    """The rho of a zCDP release, which a ledger is charged."""
 
     @property
     def personal(self) -> bool:

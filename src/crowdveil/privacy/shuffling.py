@@ -121,12 +121,12 @@ def amplified_epsilon(local_epsilon: float, voters: int, delta: float, *, one_bi
 
 @dataclass(frozen=True)
 class Clones:
-    """The theorem's pair of laws. Where numbers of clones far from the mean are cut off, it is to the safe side."""
+    """The theorem's pair of distributions. Numbers of clones far from the mean are merged conservatively."""
 
     local_epsilon: float
     voters: int
     tail: float
-    """How likely the number of clones may be to fall outside the middle, where it is told exactly."""
+    """Probability allowed for the number of clones outside the middle range, which is treated exactly."""
     one_bit: bool = False
     """Whether each report is one bit."""
 
@@ -199,7 +199,7 @@ SMALLEST_BATCH = 2
 
 @dataclass(frozen=True)
 class RelayedPromise:
-    """What reports of one local epsilon promise together, for batches of the given numbers of reports."""
+    """The joint promise of reports of one local epsilon, in batches of the given sizes."""
 
     local: Epsilon
     bits: int
@@ -217,7 +217,7 @@ class RelayedPromise:
 
     @classmethod
     def of_smallest(cls, local: Epsilon, bits: int, batch: int, delta: float, honest: float) -> Self:
-        """Return what holds whatever arrives: the promise of one batch of the least size."""
+        """Return the promise of one batch of the least size, which holds whatever arrives."""
         return cls(local, bits, (batch,), delta, honest)
 
     @cached_property
@@ -230,7 +230,7 @@ class RelayedPromise:
 
     @property
     def theorem(self) -> str:
-        """Which theorem the epsilon rests on."""
+        """The theorem that the epsilon rests on."""
         if self.bits == 1:
             return "shuffled one-bit reports: binary randomised response with a blanket of 2 / (e^local + 1)"
         return "Feldman, McMillan and Talwar 2021, Theorem 3.2: shuffled reports of any kind"
@@ -285,5 +285,5 @@ def check_terms(delta: float, honest: float) -> None:
 
 
 def _rounded_up(epsilon: float) -> float:
-    """Round to what people read, so that no promise is told larger than it is."""
+    """Round up to four decimals, so that no promise is stated stronger than it is."""
     return math.ceil(epsilon * 10_000) / 10_000

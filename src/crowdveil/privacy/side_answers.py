@@ -1,4 +1,4 @@
-"""What a release tells of a crowd beside its preference: a threshold, and a reliability.
+"""Further results of a release beside the preference: a threshold, and a reliability.
 
 The threshold of a third answer is how close two alternatives must be for people to treat them equally. With the margin
 t of a dilemma, a share Phi(t - tau) of the crowd chooses the one side, Phi(-t - tau) the other, and the rest would toss
@@ -24,12 +24,12 @@ class Indifference:
 
     tau: float
     deviation: float
-    """Standard deviation of what is not known of tau: noise, sampling, and the prior where they tell little."""
+    """Posterior standard deviation of tau: noise, sampling, and the prior where the data are weak."""
     low: float
     """The ends of a 95 % interval for tau."""
     high: float
     share: float
-    """Of the choices of the crowd, those in which neither side was chosen; noise may carry it below 0 or above 1."""
+    """Share of the crowd's choices in which neither side was chosen; noise may move it below 0 or above 1."""
     share_deviation: float
 
     def __post_init__(self) -> None:
@@ -95,12 +95,12 @@ def even_margin(tau: float) -> float:
 
 @dataclass(frozen=True)
 class Reliability:
-    """The share of people who answer alike, as a release tells it. One who tosses a coin each time does so by half."""
+    """The released share of people who answer consistently. For people who toss a coin each time it is one half."""
 
     share: float
-    """Of the people like these voters, estimated; kept between 0 and 1."""
+    """Estimated share in the population, clipped to [0, 1]."""
     deviation: float
-    """Standard deviation of its error: noise, and the draw of the voters."""
+    """Standard deviation of its error: noise, and the sampling of voters."""
     low: float
     """The ends of a 95 % interval, which covers both."""
     high: float

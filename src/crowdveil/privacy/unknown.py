@@ -1,19 +1,20 @@
-"""All that a release of a crowd's preference does not know, apart by cause.
+"""The uncertainty of a released crowd preference, by cause.
 
 A release estimates gamma, the crowd's preference along the axes of a study's public design (``Design``), and from it
-beta = basis @ gamma over the features. Four things stand between the estimate and the truth:
+beta = basis @ gamma over the features. The estimate has four sources of error:
 
-- the privacy **noise**, whose law is known (``privacy.noise.distribution``; kept beside this, over the features);
-- the **sampling** of voters: another crowd from the same population would have said something else;
-- **doubt**: clipping, the model of how loud voters are, and dilemmas drawn otherwise than the study's generator does:
-  a bound along each axis, one on how far the preference may have been turned as a whole, and one on how far its
-  **size** may be off. A preference of another size prefers the same side of every dilemma: so bars allow for the size,
-  and certainty need not;
-- the **rest**: directions in which features differ and no factor does. They were not measured. A priori they move the
-  margin of a dilemma, all together, by a tenth of what the factors may move it by (``estimation.prior``).
+- **Noise** for privacy, whose distribution is known (``privacy.noise.distribution``; kept separately, over the
+  features).
+- **Sampling** of voters: another crowd from the same population would have answered differently.
+- **Doubt**: bias from clipping, from the model of voters, and from dilemmas that the study's generator did not draw. It
+  is bounded along each axis, by the length of an error in any direction (**turn**), and by the relative error of the
+  preference's **size**. A preference of another size prefers the same side of every dilemma, so error bars allow for an
+  error of the size, and certainty need not.
+- The **rest**: directions in which features differ and no factor does. They were not measured. Under their prior, they
+  together move the margin of a dilemma by a tenth of what the factors may move it by (``estimation.prior``).
 
-The unshrunk ``center`` serves error bars and certainty: around it the noise is symmetric, whatever the truth. The
-posterior mean and covariance serve the probability: what is not known makes it less sure.
+Error bars and certainty use the unshrunk ``center``, around which the noise is symmetric whatever the truth. The
+probability of a choice uses the posterior mean and covariance: uncertainty draws it toward 1/2.
 """
 
 from __future__ import annotations
@@ -31,47 +32,47 @@ from crowdveil.arrays import FloatArray
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 
 REACH = 3.0
-"""No crowd's preference along an axis of unit size is larger: there, nobody disagrees with anybody."""
+"""Largest preference of any crowd along an axis of unit size: at this size people practically all agree."""
 REST_CONFIDENCE = 0.999
-"""The rest is taken to lie in the ellipsoid that its prior gives this probability."""
+"""Prior probability of the ellipsoid in which the rest is assumed to lie."""
 _FAR = 4.0
-"""Moved by more deviations than this, an interval is exceeded to one side only."""
+"""Bias, in standard deviations, beyond which only one tail of an interval matters."""
 _HALVINGS = 20
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """The posterior of a crowd's preference along k axes, its unshrunk estimate, and what that does not know."""
+    """The posterior of a crowd's preference along k axes, its unshrunk estimate, and the errors of that."""
 
     basis: FloatArray
-    """A row a feature, a column an axis: beta = basis @ gamma."""
+    """One row per feature, one column per axis: beta = basis @ gamma."""
     rest: FloatArray
-    """A row a feature, a column a direction left out, scaled by its prior standard deviation."""
+    """One row per feature, one column per direction left out, scaled by its prior standard deviation."""
     mean: FloatArray
     covariance: FloatArray
     center: FloatArray
     sampling: FloatArray
-    """Covariance of the center over the draw of voters; where a bound, at least that."""
+    """Covariance of the center due to the sampling of voters, or an upper bound on it."""
     doubt: FloatArray
-    """A bound along each axis."""
+    """Bound on the bias along each axis."""
     freedom: int | None = None
-    """Degrees of freedom, where the sampling covariance was estimated from that many reports and one more."""
+    """Degrees of freedom of the sampling covariance, if it was estimated from reports (one less than their number)."""
     drawn_rest: float = 1.0
-    """The crowd's own rest is so many times as large as its prior: which voters were drawn adds to it."""
+    """Scale of the crowd's own rest relative to the prior: the sampling of voters adds to it."""
     drawn_shift: float = 0.0
-    """How far leaving directions out may have moved the crowd's own preference, for a unit of length along the axes."""
+    """Bound on the shift of the crowd's own preference from omitted directions, per unit of length along the axes."""
     left_out: int = 0
-    """How many of the axes, the last ones, are of directions that no factor looks along."""
+    """Number of axes, at the end, for directions that no factor covers."""
     turn: float = 0.0
-    """A bound on the length, along all axes, of an error whose direction is not known."""
+    """Bound on the length, along all axes, of an error of unknown direction."""
     size: float = 0.0
-    """A bound on how far the center is too long or too short, relatively."""
+    """Bound on the relative error of the center's length."""
 
     def along_factors(self, directions: FloatArray) -> FloatArray:
-        """Return directions (rows) that see a preference as these do, but for the axes that no factor looks along.
+        """Return directions (rows) with the axes that no factor covers projected out.
 
-        What is left is the preference that explains the crowd by its factors alone: the other axes are uncorrelated
-        with theirs.
+        Since these axes are uncorrelated with those of the factors, what remains is the preference fitted to the
+        factors alone.
         """
         if not self.left_out:
             return directions
@@ -80,16 +81,16 @@ class Unknown:
         return np.asarray(x @ np.linalg.pinv(self.basis), np.float64)
 
     def predictive_margins(self, differences: NDArray[Any]) -> FloatArray:
-        """Return m for each difference x - z (rows): given all that is known and not known, Phi(m) prefer x to z.
+        """Return m for each difference x - z (rows), where Phi(m) is the predictive probability of x over z.
 
-        Of gamma . x + noise > 0 with gamma ~ N(mean, covariance) and standard normal noise, the probability is
+        With gamma ~ N(mean, covariance) and standard normal noise, the probability of gamma . x + noise > 0 is
         Phi(mean . x / sqrt(1 + x' covariance x)).
         """
         means, variances = self.predictive(differences)
         return np.asarray(means / np.sqrt(1 + variances), np.float64)
 
     def predictive(self, differences: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-        """Return the mean and the variance of the margin of each difference (rows), given all that is known."""
+        """Return the posterior mean and variance of the margin of each difference (rows)."""
         x, left_out = differences @ self.basis, differences @ self.rest
         variances = ((x @ self.covariance) * x).sum(axis=-1) + (left_out * left_out).sum(axis=-1)
         return np.asarray(x @ self.mean, np.float64), np.asarray(variances, np.float64)
@@ -99,36 +100,36 @@ class Unknown:
         return float(self.center @ (difference @ self.basis))
 
     def bias_bound(self, difference: FloatArray) -> float:
-        """Return how far doubt and the rest may have moved the margin of a dilemma, but for its size.
+        """Return a bound on the bias of a dilemma's margin from doubt and the rest, the size aside.
 
-        The error whose direction is not known may lie along any dilemma: that counts whole.
+        An error of unknown direction may lie along this dilemma, so it counts in full.
         """
         x = difference @ self.basis
         turned = (self.turn + self.drawn_shift) * math.sqrt(float(x @ x))
         return float(self.doubt @ np.abs(x)) + turned + self.rest_bound(difference)
 
     def rest_bound(self, difference: FloatArray) -> float:
-        """Return how far the directions that were not measured may have moved the margin of a dilemma."""
+        """Return a bound on the contribution of the unmeasured directions to the margin of a dilemma."""
         left_out = difference @ self.rest
         return self._rest_reach * self.drawn_rest * math.sqrt(float(left_out @ left_out))
 
     def size_bound(self, difference: FloatArray) -> float:
-        """Return how far an error of the size may have moved the margin of a dilemma."""
+        """Return a bound on the effect of an error of the size on the margin of a dilemma."""
         return self.size * abs(self.margin(difference))
 
     def sampling_deviation(self, difference: FloatArray) -> float:
-        """Return the standard deviation of the margin over the draw of voters."""
+        """Return the standard deviation of the margin due to the sampling of voters."""
         x = difference @ self.basis
         return math.sqrt(max(float(x @ self.sampling @ x), 0.0))
 
     def half_width(self, difference: FloatArray, noise: float, confidence: float, *, left_out: bool) -> float:
-        """Return how far the margin may be off with this confidence, given how far the noise reaches with it.
+        """Return the half-width of an interval for the margin at this confidence, given that of the noise alone.
 
-        Independent errors add up by their squares; a bound along an axis is added whole. An error of the size, or one
-        whose direction is not known, moves the center by at most so much, to one side: the interval is as wide as
-        covers then (``_covering``). Of an error whose direction is not known, along k axes, a direction that was given
-        before has a part of at most 2 / sqrt(k) in all but one of twenty cases. The directions left out count where all
-        features are asked about, and not where the preference along the factors is.
+        Independent errors add in quadrature; bounds along the axes are added in full. An error of the size, or of
+        unknown direction, is a bounded bias: the interval is widened to cover it (``_covering``). The component of a
+        randomly directed error along a given direction, in k dimensions, is at most 2 / sqrt(k) of its length in 19 of
+        20 cases. The directions left out count if the margin is over all features (``left_out``), and not if it is
+        along the factors.
         """
         x = difference @ self.basis
         sampling = self._quantile(confidence) * self.sampling_deviation(difference)
@@ -139,7 +140,7 @@ class Unknown:
         return _covering(reach, moved, confidence) + float(self.doubt @ np.abs(x))
 
     def rest_width(self, difference: FloatArray, confidence: float) -> float:
-        """Return how far the directions left out may move the margin, by their prior."""
+        """Return the half-width of the prior interval for the contribution of the directions left out."""
         left_out = difference @ self.rest
         return NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(float(left_out @ left_out))
 
@@ -157,9 +158,9 @@ class Unknown:
 
     @property
     def _rest_reach(self) -> float:
-        """The radius of the ellipsoid of the rest: a root of the chi-squared quantile (Wilson and Hilferty 1931).
+        """The radius of the ellipsoid of the rest: the root of a chi-squared quantile (Wilson and Hilferty 1931).
 
-        For the confidence above it lies above the exact one, by at most two per cent.
+        At REST_CONFIDENCE the approximation exceeds the exact radius by at most 2 %.
         """
         dimensions = self.rest.shape[1]
         if not dimensions:
@@ -168,7 +169,7 @@ class Unknown:
         return math.sqrt(dimensions * (1 - part + NormalDist().inv_cdf(REST_CONFIDENCE) * math.sqrt(part)) ** 3)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the fields as plain data."""
         return {
             "basis": self.basis.tolist(),
             "rest": self.rest.tolist(),
@@ -187,7 +188,7 @@ class Unknown:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], dimension: int) -> Unknown:
-        """Read it from a release file, and check that its parts fit together."""
+        """Read the fields of a release file, and check that they are consistent."""
         arrays = {
             name: np.array(data[name], np.float64)
             for name in ("basis", "rest", "mean", "covariance", "center", "sampling", "doubt")
@@ -222,11 +223,11 @@ class Unknown:
 
 
 def _covering(reach: float, moved: float, confidence: float) -> float:
-    """Return how wide to each side an interval has to be around a center that may be moved by so much.
+    """Return the half-width of an interval around an estimate whose bias is at most ``moved``.
 
-    ``reach`` is how wide it is where nothing moves it. Its error is taken as normal; moved by b deviations, it is
-    within w with probability Phi(w - b) - Phi(-w - b), which is at least the confidence for a w between b and the
-    quantile of one side, b + z(confidence), and b and that of two sides (Armstrong and Kolesar 2018).
+    ``reach`` is the half-width without bias. The error is taken as normal. With a bias of b standard deviations, it is
+    within w of them with probability Phi(w - b) - Phi(-w - b). The least w at which that reaches the confidence lies
+    between b plus the one-sided quantile and b plus the two-sided one (Armstrong and Kolesar 2018).
     """
     if not (reach > 0 and moved > 0):
         return reach + moved
@@ -250,9 +251,9 @@ ERROR_BAR = 0.95
 
 
 def intervals(unknown: Unknown, noise: NoiseDistribution, directions: FloatArray, *, left_out: bool) -> FloatArray:
-    """Return the ends of the interval along each direction (rows), cut off where no crowd could be.
+    """Return the ends of the interval along each direction (rows), truncated to the range of possible margins.
 
-    The directions that factors leave out count where all features are asked about (``left_out``).
+    With ``left_out``, the intervals cover the directions that factors leave out, too.
     """
     rows = []
     for direction in directions:

@@ -1,4 +1,4 @@
-"""What is written in a privacy ledger before noise is drawn, and its statement, which can be read but not changed.
+"""The entries of a privacy ledger, written before noise is drawn, and its read-only statement.
 
 Amounts are exact, so that ten charges of 0.1 are 1. In a zCDP ledger every amount is a rho instead of an epsilon.
 """
@@ -17,7 +17,7 @@ from crowdveil.privacy.guarantee import Unit
 
 @dataclass(frozen=True)
 class Crowd:
-    """Whose records a release is about."""
+    """The people whose records a release is about."""
 
     study: str
     """Tells studies apart by their features alone: another title, order or bound is the same study."""

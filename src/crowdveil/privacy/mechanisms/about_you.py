@@ -1,4 +1,4 @@
-"""Voters' answers about themselves: randomised response over what can be answered to each question."""
+"""Voters' answers about themselves: randomised response over the options of each question."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ _TWO_SIDED_95 = 1.959964
 
 
 class AboutYou:
-    """Keep the true one of k options with odds of e^epsilon to one against each other (k-ary randomised response).
+    """k-ary randomised response: the true option is e^epsilon times as likely to be reported as any other.
 
-    Theorem. What is reported of a question is epsilon-differentially private for the voter's answer to it.
+    Theorem. The report on a question is epsilon-differentially private for the voter's answer to it.
 
     Proof. The true option is reported with probability e^epsilon / (e^epsilon + k - 1), each other one with probability
-    1 / (e^epsilon + k - 1). So for two answers, the probabilities of an option differ by a factor of e^epsilon at most.
+    1 / (e^epsilon + k - 1). So for two answers, the probabilities of an option differ by a factor of at most e^epsilon.
 
-    A number in a range and a point of a scale are options like others: their order plays no part in what is reported.
+    Numbers in a range and points of a scale are options like any others; the report does not use their order.
 
-    Theorem (several answers). Where any number of k options may be ticked, one of the k is drawn, each as likely and
-    whatever was ticked; reported are that option, and whether it was ticked, by randomised response among two. What is
-    reported is epsilon-differentially private for the whole set of options that were ticked.
+    Theorem (several answers). If any number of k options may be ticked, one of the k is drawn uniformly, independently
+    of the ticks. The report is that option, and whether it was ticked, by binary randomised response. It is
+    epsilon-differentially private for the whole set of ticked options.
 
     Proof. Let S and T be two sets. An option j is drawn with probability 1 / k under both. Given j, the bit is the true
-    one with probability e^epsilon / (e^epsilon + 1), so that its probabilities under S and T are equal where both agree
-    on j, and differ by a factor of e^epsilon at most where they do not. So do their products with 1 / k.
+    one with probability e^epsilon / (e^epsilon + 1). So its probabilities under S and T are equal if both agree on j,
+    and differ by a factor of at most e^epsilon if they do not. The same holds for their products with 1 / k.
 
-    That one option has the whole epsilon. All k with epsilon / k each would tell less of every option as long as
-    epsilon is below 3, for then tanh(epsilon / 2)^2 / k > tanh(epsilon / (2 k))^2 for every k.
+    One option gets the whole epsilon. Reporting all k with epsilon / k each would be less informative about every
+    option as long as epsilon is below 3, for then tanh(epsilon / 2)^2 / k > tanh(epsilon / (2 k))^2 for every k.
 
-    Each question has this epsilon by itself, beside that of the report on dilemmas: n answers together have n epsilon.
-    Whether a question was answered at all is not hidden.
+    Each question has this epsilon to itself, in addition to that of the report on dilemmas: n answers together cost
+    n epsilon. Whether a question was answered at all is not hidden.
     """
 
     name = "about-you"

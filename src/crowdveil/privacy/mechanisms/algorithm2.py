@@ -49,7 +49,7 @@ class Algorithm2:
     tosses_coins = False
 
     def scoring(self, study: Study) -> None:
-        """Nothing is scored."""
+        """Return None: nothing is scored."""
         return
 
     def report_size(self, study: Study, epsilon: Epsilon) -> None:
@@ -60,22 +60,22 @@ class Algorithm2:
         return self.perturb(fit_voters(ballots, settings.norm_bound).values, settings, epsilons, noise)
 
     def perturb(self, preferences: FloatArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
-        """Make reports of preferences that are fitted already, a row a voter: round onto the grid, add the noise."""
+        """Make reports from fitted preferences (one row per voter): round onto the grid and add the noise."""
         steps = to_steps(preferences, settings.norm_bound)
         drawn = noise.laplace(sum_of_preferences(), epsilons, settings.study.dimension)
         return Reports(epsilons, steps + drawn)
 
     def acceptable(self, reports: Reports, settings: Settings) -> BoolArray:
-        """Refuse what lies further outside the ball than noise reaches."""
+        """Refuse reports that lie further outside the ball than noise reaches."""
         largest = np.full(len(reports.epsilons), STEPS)
         return within_reach(reports.values, largest, sum_of_preferences(), reports.epsilons, terms=1)
 
     def condense(self, reports: Reports, settings: Settings) -> Reports | LevelSums:
-        """Add the reports up, unless the most extreme of all are to be pulled in."""
+        """Sum the reports, unless they are to be Winsorised."""
         return reports if settings.robust else _sums(settings, reports)
 
     def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
-        """Average the reports: each voter counts the same, or by what the report's epsilon makes it worth."""
+        """Average the reports, with equal weights or by the precision that their epsilons allow."""
         if settings.robust:
             return _robust(unsummed(reports), settings)
         sums = all_sums(reports, partial(_sums, settings))
@@ -110,7 +110,7 @@ def _sums(settings: Settings, reports: Reports) -> LevelSums:
 
 
 def _robust(batches: list[Reports], settings: Settings) -> Estimate:
-    """Pull the most extreme reports in, for which all must be there at once."""
+    """Estimate from Winsorised reports, which needs all of them at once."""
     values = from_steps(np.concatenate([batch.values for batch in batches]), settings.norm_bound)
     epsilons = Epsilons.joined(batch.epsilons for batch in batches)
     weights = influence(_variances(settings, epsilons.micro), settings.equal_votes)

@@ -1,4 +1,4 @@
-"""Effects with central noise (VLCP, RLCP, ALCP): noisy counts of who preferred which side, of all groups at once.
+"""Effects with central noise (VLCP, RLCP, ALCP): noisy counts of preferred sides, for all groups at once.
 
 For each group of voters and each factor two counts are released, with exact noise: how often the side with more of the
 factor was preferred (plus), and how often the other was (minus). The effect is their difference over their sum.
@@ -30,31 +30,31 @@ from crowdveil.privacy.noise.source import Noise
 STEPS = 2**20
 """Grid steps of one voter's share, or of one record."""
 WEIGHT_STEPS = 2**16
-"""Grid steps of the largest weight that is allowed."""
+"""Grid steps of the largest allowed weight."""
 ALIKE = 0.5
-"""Where it is not bought: one person's choices along a factor are taken to be no more alike than this correlation."""
+"""Assumed upper bound on the correlation of one person's choices along a factor, if it is not measured."""
 _USUALLY_ALIKE, _USUAL_SCATTER = 0.2, 0.65
-"""What is expected to be found of that, where it is bought: for planning only."""
+"""Expected correlation, and expected scatter of voters relative to its bound, if measured; used for planning only."""
 _SQUARE_REACH = 4
-"""By less than this a record moves the square of her voter's sum, over the number of its terms."""
+"""A record moves the square of its voter's sum, divided by the number of terms, by less than this."""
 _LENGTHS = 6
-"""Public tallies of a group where records are protected: voters, weights, and of lengths L: L, L^2, u L, u^2 L."""
+"""Number of public tallies of a group if records are protected: voters, weights, and sums of L, L^2, u L, u^2 L."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Sums of some factors that share one draw of noise on the cube, in each group."""
+    """Sums of some factors that share one draw of cube noise, in each group."""
 
     factors: tuple[int, ...]
     parts: int
-    """How many sums each factor has."""
+    """Number of sums per factor."""
     counts_voters: bool
-    """Whether there is one more sum, of voters."""
+    """Whether there is one more sum, that of voters."""
     sensitivity: int
-    """In steps: the largest moves of all groups and of all blocks with the same epsilon, added up."""
+    """Sensitivity in steps: the largest moves in all groups and all blocks with the same epsilon, added up."""
     epsilon: Epsilon
     scenario: bool = False
-    """Whether it is of one type of scenario, and no record is in two such blocks."""
+    """Whether the block is for one type of scenario; no record is in two such blocks."""
 
     @property
     def columns(self) -> int:
@@ -69,46 +69,48 @@ class Block:
 
 @dataclass(frozen=True)
 class _Counted(Measurement):
-    """Exact counts, and what is public beside them."""
+    """Exact counts, and the public data beside them."""
 
     public: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class EffectCounts:
-    """Counts of preferred sides, by group and factor, under noise on the cube.
+    """Counts of preferred sides, by group and factor, with cube noise.
 
     A voter (VLCP) adds to the counts of her group, for each factor, the share of her pairs in which she preferred the
-    side with more of it (plus) and the share in which she preferred the other (minus), and 1 to the number of its
-    voters where there are several groups; nothing where she has no such pair, and nothing at all where her group is not
-    known. A record (RLCP) adds 1 to one of the two counts of each factor that its pair is a contrast of. Where only
-    choices are protected (ALCP), the number of pairs is public, and plus is all that is released. If ``squares`` are
-    bought, each factor has one more sum, which tells how alike one person's choices are: of a voter with n pairs and
-    the sum S of signs, (S / n)^2 by voter, and S^2 / 4n else. Weights u, from 0 to 1, multiply what a voter adds.
+    side with more of it (plus) and the share in which she preferred the other (minus). If there are several groups, she
+    also adds 1 to the number of its voters. She adds nothing for a factor without such a pair, and nothing at all if
+    her group is not known. A record (RLCP) adds 1 to one of the two counts of each factor that its pair is a contrast
+    of. If only choices are protected (ALCP), the number of pairs is public, and only plus is released. With
+    ``squares``, each factor has one more sum, which measures the correlation of one person's choices: for a voter with
+    n pairs and the sum S of signs, (S / n)^2 by voter, and S^2 / 4n otherwise. Weights u, from 0 to 1, multiply what a
+    voter adds.
 
-    The sums of factors whose contrasts are different types of scenario (A) are apart from those of all others (B): a
-    record is of one type. Those of each factor in A have a draw of noise of their own, those in B one together.
+    The sums of factors whose contrasts are different types of scenario (A) are separate from those of all others (B),
+    since a record is of one type. Each factor in A has its own draw of noise; all factors in B share one.
 
-    Theorem. Let B have noise on the cube for STEPS at epsilon_B, and A for s at epsilon_A, where s is STEPS for ALCP
-    and 2 STEPS for RLCP; where voters are protected, everything is in B, for 2 STEPS if there are several groups. In
-    steps of 1 / STEPS, and with independent noise for each group, the noisy sums are (epsilon_A + epsilon_B)-
-    differentially private for VLCP (what a voter says of herself included), RLCP and ALCP (where it is not included).
+    Theorem. Let B have cube noise of sensitivity STEPS at epsilon_B, and A of sensitivity s at epsilon_A, where s is
+    STEPS for ALCP and 2 STEPS for RLCP. If voters are protected, everything is in B, with sensitivity 2 STEPS if there
+    are several groups. In steps of 1 / STEPS, and with independent noise for each group, the noisy sums are
+    (epsilon_A + epsilon_B)-differentially private for VLCP (including what a voter says about herself), RLCP and ALCP
+    (not including it).
 
-    Proof. What a voter adds to a coordinate lies in [0, 1], and is rounded down to steps; a difference of at most STEPS
-    stays at most STEPS. So a voter who is replaced moves no coordinate of one group by more than STEPS and, where her
-    group changes, those of two groups: the largest moves of all groups add up to at most 2 STEPS. The groups' noises
-    are independent, with densities proportional to exp(-|x|_max epsilon / s), so by the triangle inequality in each
-    group probabilities change by at most exp(epsilon (sum of largest moves) / s) <= e^epsilon.
+    Proof. What a voter adds to a coordinate lies in [0, 1] and is rounded down to steps; a difference of at most STEPS
+    stays at most STEPS. So replacing a voter moves no coordinate of a group by more than STEPS. If her group changes,
+    it moves those of two groups, and the largest moves in all groups add up to at most 2 STEPS. The groups' noises are
+    independent, with densities proportional to exp(-|x|_max epsilon / s). So by the triangle inequality in each group,
+    probabilities change by a factor of at most exp(epsilon (sum of largest moves) / s) <= e^epsilon.
 
-    A record that is replaced stays in its voter's group. It leaves at most one of the two counts of a factor and enters
-    at most one, so each moves by at most 1. For the squares, let n pairs have the sum S, |S| <= n. Turning a choice
-    over moves S^2 / n by 4 |S + 1| / n <= 4 (n - 1) / n < 4, where S is the smaller sum. Adding a pair of sign s
-    moves it by (n (2 s S + 1) - S^2) / (n (n + 1)), which grows with s S from above -3 (at -n) to 1 (at n). So
-    whatever a replaced record was and becomes, S^2 / 4n moves by at most 1. A weight of at most 1 moves nothing
-    further. So the sums in B move by at most STEPS. Of those in A, a record moves the sums of one factor, and another
-    record in its place those of one factor more: the largest moves of the factors add up to at most 2 STEPS. A choice
-    that is turned over is such a record, but stays with its factor, and the numbers of pairs do not move. A and B
-    together lose the sum of what each loses.
+    A replaced record stays in its voter's group. It leaves at most one of the two counts of a factor and enters at most
+    one, so each moves by at most 1. For the squares, let n pairs have the sum S, |S| <= n. Flipping a choice moves
+    S^2 / n by 4 |S + 1| / n <= 4 (n - 1) / n < 4, where S is the smaller sum. Adding a pair of sign s moves it by
+    (n (2 s S + 1) - S^2) / (n (n + 1)), which grows with s S from above -3 (at -n) to 1 (at n). So whatever a replaced
+    record was and becomes, S^2 / 4n moves by at most 1. A weight of at most 1 does not increase any move. So the sums
+    in B move by at most STEPS. In A, a record affects the sums of one factor, and the record that replaces it those of
+    at most one other factor: the largest moves of the factors add up to at most 2 STEPS. A flipped choice is such a
+    record, but stays with its factor, and the numbers of pairs do not move. A and B together lose the sum of what each
+    loses.
     """
 
     unit: Unit
@@ -116,7 +118,7 @@ class EffectCounts:
     grouping: Grouping | None = None
     squares: bool = False
     weights: IntArray | None = None
-    """Public weights of the voters in their order, in steps of the largest allowed; None: everybody counts the same."""
+    """Public weights of the voters in order, in WEIGHT_STEPS of the largest allowed; None for equal weights."""
 
     name = "effect-counts"
     title = "Noisy counts of which side was preferred, by factor"
@@ -131,7 +133,7 @@ class EffectCounts:
     def planned(
         cls, unit: Unit, epsilon: Epsilon, crowd: PublicCrowd, grouping: Grouping | None = None
     ) -> EffectCounts:
-        """Choose how epsilon is spent, by public numbers: what gives the least variance of effects, added up."""
+        """Choose the split of epsilon that minimises the summed variance of the effects, from public numbers."""
         candidates = [cls._with(unit, epsilon, crowd, grouping, squares=squares) for squares in (False, True)]
         return min(candidates, key=lambda one: float(one.expected_variances(crowd).sum()))
 
@@ -181,7 +183,7 @@ class EffectCounts:
         return Estimate(noisy, self.expected_noise(settings, measurement.voters, loss))
 
     def draw(self, noise: Noise, times: int) -> IntArray:
-        """Draw the noise of all sums so many times, a row each."""
+        """Draw the noise of all sums ``times`` times, one row each."""
         drawn = [
             noise.cube(block.sensitivity, Epsilons.same(block.epsilon, times * self.groups), block.columns)
             for block in self.blocks
@@ -190,13 +192,13 @@ class EffectCounts:
 
     @staticmethod
     def public_part(measurement: Measurement) -> IntArray:
-        """Return what neighbours share of the crowd, and effects are read with."""
+        """Return the part of the measurement that neighbours share, which effects are computed with."""
         assert isinstance(measurement, _Counted)
         return measurement.public
 
     @property
     def _spent(self) -> int:
-        """Epsilon in millionths: of the blocks of single types of scenario once, as all have the same, and the rest."""
+        """Total epsilon in millionths. All blocks of single types of scenario have the same epsilon, counted once."""
         once = {block.epsilon.micro for block in self.blocks if block.scenario}
         return sum(once) + sum(block.epsilon.micro for block in self.blocks if not block.scenario)
 
@@ -206,7 +208,7 @@ class EffectCounts:
         return Spread(tuple(map(tuple, np.diag(variances).tolist())))
 
     def expected_variances(self, crowd: PublicCrowd) -> FloatArray:
-        """Return the variance of each factor's effect at 0, as far as it is known beforehand."""
+        """Return the expected variance of each factor's effect, if the effect is 0."""
         pairs = (crowd.heard if self.unit is Unit.VOTER else crowd.pairs) / self.groups
         noise = np.zeros(len(pairs))
         for block in self.blocks:
@@ -218,7 +220,7 @@ class EffectCounts:
         return np.asarray((noise + drawn) / np.maximum(pairs, 1e-9) ** 2, np.float64)
 
     def ratios(self, noisy: Estimate, measurement: Measurement, settings: Settings, loss: Epsilon) -> list[GroupCounts]:
-        """Read the effects of each group from its noisy sums."""
+        """Compute the effects of each group from its noisy sums."""
         rows = noisy.parameter.reshape(self.groups, -1)
         public = self.public_part(measurement).reshape(self.groups, -1)
         dilemmas = settings.study.drawing.dilemmas
@@ -227,7 +229,7 @@ class EffectCounts:
         return [self._of_records(self._sums(row), told) for row, told in zip(rows, public, strict=True)]
 
     def _sums(self, row: FloatArray) -> list[_FactorSums]:
-        """Take a group's noisy sums apart, factor by factor."""
+        """Split a group's noisy sums by factor."""
         found: dict[int, _FactorSums] = {}
         start = 0
         for block in self.blocks:
@@ -268,9 +270,9 @@ class EffectCounts:
         return np.concatenate([[ballots.voters, ballots.records], *by_group])
 
     def _public(self, lengths: IntArray, pairs: IntArray, weights: IntArray) -> IntArray:
-        """Return what neighbours share of each voter, a row a voter.
+        """Return what neighbours share of each voter (rows).
 
-        Where records are protected, that is the length of her ballot; where choices are, her numbers of pairs, too.
+        If records are protected, that is the length of her ballot; if choices are, also her numbers of pairs.
         """
         if self.unit is Unit.VOTER:
             return np.zeros((len(lengths), 0), np.int64)
@@ -329,10 +331,10 @@ class _FactorSums:
 
     plus: float
     minus: float | None
-    """None where the number of pairs is public."""
+    """None if the number of pairs is public."""
     square: float | None
     variance: float
-    """Of the noise in each."""
+    """Variance of the noise in each sum."""
 
     @property
     def ratio(self) -> Ratio:
@@ -345,16 +347,16 @@ class _FactorSums:
 
 @dataclass(frozen=True)
 class PublicCrowd:
-    """What is public of a crowd before effects are released, with the law of the study's dilemmas for the rest."""
+    """Public facts about a crowd before effects are released, completed by the study's distribution of dilemmas."""
 
     apart: tuple[bool, ...]
-    """Of each factor, whether its contrast is a type of scenario of its own."""
+    """For each factor, whether its contrast is a type of scenario of its own."""
     pairs: FloatArray
-    """How many pairs of each factor's contrast are expected."""
+    """Expected number of pairs of each factor's contrast."""
     heard: FloatArray
-    """How many voters are expected to have one."""
+    """Expected number of voters who have such a pair."""
     sizes: FloatArray
-    """How many of a voter's pairs are expected to be of the same contrast, seen from one of them."""
+    """Expected number of the same voter's pairs of a contrast, given a random pair of it."""
 
 
 @dataclass(frozen=True)
@@ -364,11 +366,11 @@ class GroupCounts:
     ratios: tuple[Ratio, ...]
     """One for each factor."""
     voters: float | None
-    """By a noisy count where it is protected; None for a whole crowd, and where it is not known."""
+    """A noisy count if it is protected; None for a whole crowd, or if it is not known."""
 
     @classmethod
     def merged(cls, groups: Iterable[GroupCounts]) -> GroupCounts:
-        """Add up groups of different people."""
+        """Sum groups of different people."""
         several = list(groups)
         ratios = [
             Ratio(
@@ -385,5 +387,5 @@ class GroupCounts:
 
 
 def _within(numerator: float, denominator: float, low: float, high: float) -> float:
-    """Divide, and keep the quotient within bounds; the higher where there is nothing to divide by."""
+    """Divide and clip the quotient; return the upper bound if the denominator is not positive."""
     return min(max(numerator / denominator, low), high) if denominator > 0 else high

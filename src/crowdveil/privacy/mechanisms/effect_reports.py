@@ -1,8 +1,8 @@
-"""Effects with distributed noise (VLDP, RLDP, ALDP): what each voter's device sends, and how effects are read from it.
+"""Effects with distributed noise (VLDP, RLDP, ALDP): the reports of devices, and the estimation of effects from them.
 
-A device draws one factor without looking at the answers and reports about that one, except where choices are protected:
-then the dilemmas are public, and every choice is reported after a coin toss (``RandomisedResponse``, whose reports a
-poll may hold already).
+A device draws one factor independently of the answers and reports about that one. If only choices are protected, the
+dilemmas are public, and every choice is reported by randomised response (``RandomisedResponse``, whose reports a poll
+may hold already).
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ COUNT_STEPS = 2**20
 
 @dataclass(frozen=True)
 class FactorReports:
-    """Reports about one factor each: which, and some integers."""
+    """Reports about one factor each: the factor, and some integers."""
 
     epsilons: Epsilons
     factors: IntArray
     values: IntArray
-    """A row a voter."""
+    """One row per voter."""
     of: int
-    """How many factors there are."""
+    """Number of factors."""
     codes: IntArray | None = None
-    """The voter's group, where it is not protected; -1 where it is not known."""
+    """The voter's group, if it is not protected; -1 if it is not known."""
 
     def rows(self) -> IntArray:
-        """Lay out all that leaves, bit for bit, a row a voter: public columns, a mask of the values, the values."""
+        """Return all that leaves the devices, one row per voter: public columns, a mask of the values, the values."""
         voters, each = self.values.shape
         mask = np.repeat(self.factors[:, None] == np.arange(self.of), each, axis=1).astype(np.int64)
         codes = np.zeros(voters, np.int64) if self.codes is None else self.codes
@@ -64,17 +64,18 @@ class FactorReports:
 
 @dataclass(frozen=True)
 class FactorAnswer:
-    """One answer along one factor, with the group of the voter in it, by randomised response.
+    """One answer along one factor together with the voter's group, by randomised response.
 
     A device draws one of the factors and, if the voter has pairs that are a contrast of it, one of these. It reports
     which side she preferred there, together with her group, as one of 1 + 2 G options (none; or a group and a side),
     by ``AboutYou``.
 
-    Theorem. The report is epsilon-differentially private for the whole voter (VLDP), what she said of herself included.
+    Theorem. The report is epsilon-differentially private for the whole voter (VLDP), including what she said about
+    herself.
 
-    Proof. The factor is drawn without looking. Given it, and given which pair is drawn from each of two voters, each of
-    the 1 + 2 G options is at most e^epsilon times as likely for one as for the other (``AboutYou``); so it is on
-    average over the pairs.
+    Proof. The factor is drawn independently of the voter's data. Given it and the pairs drawn from any two voters, each
+    of the 1 + 2 G options is at most e^epsilon times as likely for one as for the other (``AboutYou``). Averaging over
+    the pairs preserves this.
     """
 
     grouping: Grouping | None = None
@@ -88,11 +89,11 @@ class FactorAnswer:
 
     @property
     def answers(self) -> int:
-        """How many answers there are to report."""
+        """The number of possible answers, 1 + 2 G."""
         return 1 + 2 * (1 if self.grouping is None else len(self.grouping.labels))
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FactorReports:
-        """Draw a factor and a pair of each voter, and report the answer."""
+        """Draw a factor and a pair for each voter, and report the answer."""
         plus, minus = counts_of_voters(ballots)
         drawn = noise.uniform(plus.shape[1], ballots.voters, 1)[:, 0]
         rows = np.arange(ballots.voters)
@@ -107,18 +108,18 @@ class FactorAnswer:
         return FactorReports(epsilons, drawn, said[:, None], plus.shape[1])
 
     def tally(self, reports: FactorReports, settings: Settings) -> FloatArray:
-        """Count the options that were reported of each factor."""
+        """Count the reported options for each factor."""
         factors = len(settings.study.factors)
         places = reports.factors * self.answers + reports.values[:, 0]
         counts = np.bincount(places, minlength=factors * self.answers).reshape(factors, self.answers)
         return counts.astype(np.float64)
 
     def ratios(self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon) -> list[GroupCounts]:
-        """Correct the counts for the coin tosses.
+        """Estimate the effects from the counts, corrected for the randomisation.
 
-        An option that x of N voters hold is reported by g x + N / (e^epsilon + C - 1) of them on average, with g =
-        (e^epsilon - 1) / (e^epsilon + C - 1) and C options. The counts of N reports are multinomial, whatever voters
-        hold and however they were drawn: that is noise and sampling together.
+        If x of N voters hold one of C options, the expected number of reports of it is g x + N / (e^epsilon + C - 1)
+        with g = (e^epsilon - 1) / (e^epsilon + C - 1). The counts of N reports are multinomial, whatever voters hold
+        and however they were sampled; this covers noise and sampling together.
         """
         counts = reduce(np.add, tallies)
         spread = float(np.exp(epsilon.value)) + self.answers - 1
@@ -141,14 +142,14 @@ class FactorAnswer:
 
 @dataclass(frozen=True)
 class FactorCounts:
-    """One voter's counts along one factor, with noise on the cube.
+    """One voter's counts along one factor, with cube noise.
 
     Theorem. A report is epsilon-differentially private for every record of the voter (RLDP).
 
-    Proof. The factor is drawn without looking. Of it the device counts the pairs in which the voter preferred the side
-    with more, and those in which she preferred the other, in steps of 1 / COUNT_STEPS. A record that is replaced leaves
-    at most one of the two counts and enters at most one, so each moves by at most COUNT_STEPS: the theorem of
-    ``cube_noise``. A voter's group is sent as it is: it is no part of a record.
+    Proof. The factor is drawn independently of the records. For it the device counts the pairs in which the voter
+    preferred the side with more, and those in which she preferred the other, in steps of 1 / COUNT_STEPS. Replacing a
+    record removes it from at most one of the two counts and adds it to at most one, so each moves by at most
+    COUNT_STEPS: the theorem of ``cube_noise``. A voter's group is sent in the clear: it is not part of a record.
     """
 
     grouping: Grouping | None = None
@@ -161,7 +162,7 @@ class FactorCounts:
     options = ()
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FactorReports:
-        """Draw a factor of each voter, count, and add the noise."""
+        """Draw a factor for each voter, count, and add the noise."""
         counts = np.stack(counts_of_voters(ballots), axis=2)
         drawn = noise.uniform(counts.shape[1], ballots.voters, 1)[:, 0]
         exact = counts[np.arange(ballots.voters), drawn] * COUNT_STEPS
@@ -197,7 +198,7 @@ class FactorCounts:
 
 @dataclass(frozen=True)
 class FlippedChoices:
-    """All choices after coin tosses, as ``RandomisedResponse`` reports them (ALDP): effects follow at no further cost.
+    """All choices by randomised response, as ``RandomisedResponse`` reports them (ALDP): effects cost nothing more.
 
     A choice y = +1 or -1 is reported as y with probability 1 / (1 + e^-epsilon), so its mean is y tanh(epsilon / 2).
     """
@@ -209,7 +210,7 @@ class FlippedChoices:
     words = RandomisedResponse.words
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FlippedReports:
-        """Toss the coins; types of scenarios are public, as the dilemmas are, and so are the groups of voters."""
+        """Flip the choices. The types of scenarios, the dilemmas and the groups of voters are public."""
         codes = np.zeros(ballots.voters, np.int64) if self.grouping is None else self.grouping.codes(ballots)
         reports = RandomisedResponse().report(ballots, settings, epsilons, noise)
         return FlippedReports(reports, ballots.scenarios, codes)
@@ -229,7 +230,7 @@ class FlippedChoices:
 
 @dataclass(frozen=True)
 class FlippedReports:
-    """Choices after coin tosses, with what is public beside them."""
+    """Flipped choices, with the public data beside them."""
 
     reports: ChoiceReports
     scenarios: Categories | None
@@ -237,7 +238,7 @@ class FlippedReports:
 
 
 def flipped_moments(reports: FlippedReports, study: Study) -> FloatArray:
-    """Return the moments of each voter's choices along each factor, corrected for the coin tosses."""
+    """Return the moments of each voter's choices along each factor, corrected for the flips."""
     said = reports.reports
     kept = np.tanh(said.epsilons.values / 2)[:, None]
     signs = pair_signs(study, said.dilemmas, reports.scenarios)

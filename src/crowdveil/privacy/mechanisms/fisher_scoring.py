@@ -1,8 +1,8 @@
-"""Fisher scoring (VLCP, RLCP, ALCP): one or two noisy steps to the preference that explains what the crowd chose.
+"""Fisher scoring (VLCP, RLCP, ALCP): one or two noisy steps to the preference that best fits the crowd's choices.
 
-The first step looks at means along the study's axes and guesses a preference, its size included. A further step looks
-at the scores of the probit likelihood there, which are zero on average exactly at the crowd's preference
-(``scoring_step``). How many steps there are and what they look at is public (``score_plan``).
+The first step measures means along the study's axes and guesses a preference, including its size. A second step
+measures the scores of the probit likelihood there, whose mean is zero exactly at the crowd's preference
+(``scoring_step``). The number of steps and what they measure is public (``score_plan``).
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from crowdveil.privacy.noise.distribution import CubeNoise, CubeSum
 from crowdveil.privacy.noise.source import Noise
 
 _UNTOLD = 0.5
-"""Where nothing is told of the lengths of ballots: between those of one record and of many."""
+"""Mean of 1 / n if the lengths of ballots are not measured: between ballots of one record and of many."""
 _EXPECTED_ON = 10_000
-"""Dilemmas of the public sample that expected noise is computed on."""
+"""Dilemmas of the public sample on which the expected noise is computed."""
 
 
 class _FisherScoring:
-    """The steps that all three mechanisms take."""
+    """The steps shared by all three mechanisms."""
 
     papers = ()
     options: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class _FisherScoring:
     design_known: bool
 
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
-        """Add up what the first step looks at. Later ones look at the crowd again."""
+        """Compute the sums of the first step. A second step reads the crowd again."""
         design = self._dilemmas(source, settings)
         units = source.voters
         squared_lengths = 0
@@ -74,7 +74,7 @@ class _FisherScoring:
         return replace(measured(source, first), source=source, squared_lengths=squared_lengths, design=design)
 
     def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
-        """Guess a preference, and take the steps."""
+        """Add noise to the first sums, guess a preference, and take the second step if planned."""
         assert measurement.source is not None
         assert measurement.design is not None
         source, design = measurement.source, measurement.design
@@ -124,7 +124,7 @@ class _FisherScoring:
         )
 
     def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> CubeSum:
-        """Return the noise as it would be carried through the last step at an indifferent crowd's preference."""
+        """Return the noise of the estimate for an indifferent crowd, propagated through the last step."""
         design = public_design(settings.study)
         units = voters if self.by_voter else voters * settings.study.drawing.dilemmas
         plan = self._plan(design, units, settings, loss)
@@ -147,7 +147,7 @@ class _FisherScoring:
         return Plan.of(design, units, loss, by_voter=self.by_voter, design_known=self._knows(settings))
 
     def _knows(self, settings: Settings) -> bool:
-        """Whether the law of the dilemmas is known."""
+        """Whether the distribution of the dilemmas is known."""
         return self.design_known or settings.drawn or settings.design is not None
 
     def _dilemmas(self, source: BallotSource, settings: Settings) -> Design:
@@ -162,7 +162,7 @@ class _FisherScoring:
         settings: Settings,
         plan: Plan,
     ) -> Guess:
-        """Read the first step: a preference, its size, and how loud units are."""
+        """Fit a preference and the scatter of units to the first step's noisy means."""
         k, sample = design.directions, design.sample
         variance = cube_variance(_scale(units, plan.first), 1.0, len(seen))
         doubt = np.full(k, 0.0 if self._knows(settings) else DESIGN_DEVIATION)
@@ -188,7 +188,7 @@ class _FisherScoring:
 
 
 def _first_look(design: Design, plan: Plan, clip: float, ballots: Ballots) -> IntArray:
-    """Add up the means, with what else is asked of lengths, and then the squares."""
+    """Sum the means, the lengths if planned, and the squares if planned."""
     means = first_sums(design.mixed_basis, clip, plan.by_voter, plan.lengths, ballots)
     if plan.squares is None:
         return means
@@ -196,20 +196,20 @@ def _first_look(design: Design, plan: Plan, clip: float, ballots: Ballots) -> In
 
 
 def _scatter(told: float, units: Units, deviation: float) -> float:
-    """Return the variance of a mean score over the draw of voters, a mean of all axes, from what was bought of it.
+    """Return the sampling variance of a mean score, averaged over the axes, from its noisy measurement.
 
-    A deviation of the noise is added: bars may be a little too wide, and are seldom too narrow.
+    One standard deviation of the noise is added, so that bars may be slightly too wide and are rarely too narrow.
     """
     if units.by_voter:
         squares = max((told + 1) / 2, 0.0) + deviation / 2
         return squares / max(units.voters - 1, 1)
-    # told = sum of S^2 / (2 n), over the records; wanted: sum of S^2, over the records squared.
+    # told is the sum of S^2 / (2 n), divided by the records; return the sum of S^2, divided by the records squared.
     squares = 2 * (max(told, 0.0) + deviation)
     return squares * units.squared_lengths / units.records**2 * units.voters / max(units.voters - 1, 1)
 
 
 def _ratios(sample: AxisSample, told: FloatArray, variance: float) -> tuple[FloatArray, FloatArray]:
-    """Return how large squares along each axis are against the public design's, and how far that may still be off."""
+    """Return the ratio of the squares along each axis to the public design's, and its remaining uncertainty."""
     public = np.minimum(sample.along**2 / SQUARE_REACH, 1.0).mean(axis=0)
     weight = DESIGN_DEVIATION**2 / (DESIGN_DEVIATION**2 + variance / public**2)
     ratios = np.clip(1 + weight * (told / public - 1), 0.1, 5.0)
@@ -217,12 +217,12 @@ def _ratios(sample: AxisSample, told: FloatArray, variance: float) -> tuple[Floa
 
 
 def _scale(units: Units, epsilon: Epsilon) -> float:
-    """Return the scale of cube noise on a mean of units."""
+    """Return the scale of cube noise on a mean over units."""
     return 2 / (units.count * epsilon.value)
 
 
 def _noisy_mean(total: IntArray, units: Units, epsilon: Epsilon, noise: Noise) -> FloatArray:
-    """Add cube noise to a sum, and divide. The only place where noise enters."""
+    """Add cube noise to a sum and divide by the number of units. The only place where noise enters."""
     drawn = noise.cube(SENSITIVITY, Epsilons.same(epsilon, 1), len(total))[0]
     return np.asarray((total + drawn) / (SCORE_STEPS * units.count), np.float64)
 
@@ -237,7 +237,7 @@ def _second_variances(plan: Plan, units: int, axes: int, left_out: int) -> Float
 
 
 def _carried(plan: Plan, units: int, gain: FloatArray, axes: int) -> CubeSum:
-    """Return the law of the noise that the parameter follows by a gain: of factors, and of the rest where bought."""
+    """Return the noise distribution of the parameter, given its gain: from the factors and, if measured, the rest."""
     epsilon, more = (plan.first, plan.lengths) if plan.second is None else (plan.second, plan.spread)
     near = np.hstack([gain[:, :axes], np.zeros((len(gain), int(more)))])
     parts = [CubeNoise.of(2 / (units * epsilon.value), near)]
@@ -253,16 +253,16 @@ def _squared_lengths(ballots: Ballots) -> IntArray:
 class VoterScore(_FisherScoring):
     """Fisher scoring with voters as units.
 
-    Theorem. If to every sum t of voters' integers (means, mean squares, scores) noise is added with density
-    proportional to exp(-epsilon_t |x|_max / (2 SCORE_STEPS)), and the epsilon_t add up to epsilon, all of them together
-    are epsilon-differentially private for VLCP (and so for RLCP).
+    Theorem. If every sum t of voters' integers (means, mean squares, scores) receives noise with density
+    proportional to exp(-epsilon_t |x|_max / (2 SCORE_STEPS)), and the epsilon_t add up to epsilon, all noisy sums
+    together are epsilon-differentially private for VLCP (and so for RLCP).
 
-    Proof. A voter adds an integer of at most SCORE_STEPS in size to each coordinate (``score_sums``), whatever the
-    voter's records are and however many; so replacing a voter moves every coordinate by at most 2 SCORE_STEPS, and one
-    sum is epsilon_t-differentially private (``cube_noise``, Theorem 1). Where a step looks (the preference that it
-    starts from, its clips) depends on public numbers and on what earlier steps released; so losses add up
-    (adaptive composition: Dwork, McSherry, Nissim and Smith 2006). The number of voters is the same in neighbours. The
-    rest is post-processing.
+    Proof. A voter adds to each coordinate an integer of at most SCORE_STEPS in absolute value (``score_sums``),
+    whatever the voter's records are and however many. So replacing a voter moves every coordinate by at most
+    2 SCORE_STEPS, and one noisy sum is epsilon_t-differentially private (``cube_noise``, Theorem 1). The parameters of
+    a step (its starting point, its clips) depend only on public numbers and on the output of earlier steps, so losses
+    add up (adaptive composition: Dwork, McSherry, Nissim and Smith 2006). The number of voters is the same in
+    neighbours. The rest is post-processing.
     """
 
     name = "voter-score"
@@ -280,8 +280,8 @@ class PooledScore(_FisherScoring):
     Theorem. As for voters (``VoterScore``), with records as units: epsilon-differentially private for RLCP.
 
     Proof. Replacing a record moves every coordinate by at most 2 SCORE_STEPS: those of scores because a record adds at
-    most SCORE_STEPS to each, those of the scatter by the count in ``step_sums``. The number of records, and of each
-    voter, is the same in neighbours.
+    most SCORE_STEPS to each, that of the scatter by the argument in ``step_sums``. The number of records of each voter
+    is the same in neighbours.
     """
 
     name = "pooled-score"
@@ -294,13 +294,13 @@ class PooledScore(_FisherScoring):
 
 
 class PooledChoices(_FisherScoring):
-    """Fisher scoring with choices as units, in the dilemmas that were really shown; choices weigh equally.
+    """Fisher scoring with choices as units, on the dilemmas that were actually shown; choices weigh equally.
 
-    Theorem. Where the dilemmas shown are public and only the choices are secret, this is epsilon-differentially
-    private for ALCP.
+    Theorem. If the dilemmas shown are public and only the choices are secret, this is epsilon-differentially private
+    for ALCP.
 
-    Proof. To turn a choice over is to replace its record by the opposite one: Theorem of ``PooledScore``. What the
-    dilemmas were enters without noise, being public.
+    Proof. Changing a choice replaces its record by the opposite one, which the theorem of ``PooledScore`` covers. The
+    dilemmas are public, so they enter without noise.
     """
 
     name = "pooled-choices"
@@ -311,5 +311,5 @@ class PooledChoices(_FisherScoring):
     design_known = True
 
     def _dilemmas(self, source: BallotSource, settings: Settings) -> Design:
-        """Take the dilemmas that were shown (some, if they are many) in place of the generator's."""
+        """Return the design of the dilemmas that were shown, or of a sample if they are many."""
         return design_of(settings.study, shown_dilemmas(source))

@@ -1,4 +1,4 @@
-"""Preferences of groups (VLDP): one bit of each voter with her group in it, by randomised response."""
+"""Preferences of groups (VLDP): each voter reports one bit together with her group, by randomised response."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class GroupBitReports:
     axes: IntArray
     said: IntArray
     of: int
-    """How many axes there are."""
+    """Number of axes."""
 
     def rows(self) -> IntArray:
-        """Lay out all that leaves, bit for bit, a row a voter: public columns, a mask of the answers, the answers."""
+        """Return all that leaves the devices, one row per voter: public columns, a mask of the answers, the answers."""
         mask = (self.axes[:, None] == np.arange(self.of)).astype(np.int64)
         return np.column_stack([self.epsilons.micro, self.kinds, mask, mask * self.said[:, None]])
 
@@ -64,15 +64,15 @@ class GroupBitReports:
 class GroupBits:
     """The bit of ``OneBit`` along one axis, together with the voter's group, as one of 1 + 2 G answers.
 
-    The device draws a kind and an axis without looking, and tosses the exact bit there as ``OneBit`` does. It reports
-    the group and the bit together, or that the group is not known, by ``AboutYou``.
+    The device draws a kind and an axis independently of the voter's data, and draws the exact bit there as ``OneBit``
+    does. It reports the group and the bit together, or that the group is not known, by ``AboutYou``.
 
-    Theorem. The report is epsilon-differentially private for VLDP: for everything that a voter answered, and for what
-    she said of herself, all of it together.
+    Theorem. The report is epsilon-differentially private for VLDP: it protects all of a voter's answers and what she
+    said about herself, taken together.
 
-    Proof. The kind and the axis are drawn without looking. Given them, and given the tosses that make the exact bits of
-    two voters, each of the 1 + 2 G answers is at most e^epsilon times as likely for one as for the other
-    (``AboutYou``); so it is on average over the tosses.
+    Proof. The kind and the axis are independent of the voter's data. Given them and the exact bits of any two voters,
+    each of the 1 + 2 G answers is at most e^epsilon times as likely for one as for the other (``AboutYou``). Averaging
+    over the randomness of the exact bits preserves this.
     """
 
     grouping: Grouping
@@ -86,7 +86,7 @@ class GroupBits:
 
     @property
     def answers(self) -> int:
-        """How many answers there are to report."""
+        """The number of possible answers, 1 + 2 G."""
         return 1 + 2 * len(self.grouping.labels)
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> GroupBitReports:
@@ -111,11 +111,11 @@ class GroupBits:
     def estimates(
         self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon, smallest: int = 0
     ) -> list[GroupEstimate]:
-        """Correct the counts for the coin tosses, merge what is small by them, and find the preference of each group.
+        """Correct the counts for the randomisation, merge small groups, and estimate the preference of each group.
 
-        An answer that x of N voters hold is reported by g x + N / (e^epsilon + C - 1) of them on average, with g =
-        (e^epsilon - 1) / (e^epsilon + C - 1) and C answers. The counts of N reports are multinomial, whatever voters
-        hold and however they were drawn.
+        If x of N voters hold one of C answers, the expected number of reports of it is g x + N / (e^epsilon + C - 1)
+        with g = (e^epsilon - 1) / (e^epsilon + C - 1). The counts of N reports are multinomial, whatever voters hold
+        and however they were sampled.
         """
         counts = reduce(np.add, tallies)
         total = float(counts.sum())
@@ -148,25 +148,25 @@ class GroupBits:
         return GroupEstimate(group, less_sure_of_size(found, settings.study, group.deviation / group.voters))
 
     def _odds(self, epsilon: Epsilon) -> tuple[float, float]:
-        """Return how often an answer is reported that nobody holds, and how much oftener if everybody does."""
+        """Return the probability of reporting an answer that nobody holds, and the increase if everybody holds it."""
         spread = math.exp(epsilon.value) + self.answers - 1
         return 1 / spread, math.expm1(epsilon.value) / spread
 
     def count_deviation(self, voters: int, epsilon: Epsilon) -> float:
-        """Return the deviation of the number of voters of a group, of several of the same size."""
+        """Return the standard deviation of the estimated size of a group, if all groups have the same size."""
         floor, gain = self._odds(epsilon)
         said = gain / len(self.grouping.labels) + 2 * floor
         return math.sqrt(voters * said * (1 - said)) / gain
 
     def fewest(self, voters: int, epsilon: Epsilon) -> float:
-        """Return how many of so many voters a group needs to be told from none."""
+        """Return the smallest estimated size at which a group counts as non-empty."""
         return fewest_voters(self.count_deviation(voters, epsilon))
 
     def worth(self, epsilon: Epsilon) -> float:
-        """Return as which part of its size a group counts, against one whose members are known.
+        """Return the effective size of a group, as a fraction of its size if its members were known.
 
-        There a bit is turned over with probability 1 / (1 + e^epsilon), and its mean has the variance
-        1 / (n tanh(epsilon / 2)^2) for n voters; here, for n of N voters, it is N (g n / N + 2 / (e^epsilon + C - 1)) /
+        With known members a bit is flipped with probability 1 / (1 + e^epsilon), and the mean of n voters' bits has the
+        variance 1 / (n tanh(epsilon / 2)^2). Here, for n of N voters, it is N (g n / N + 2 / (e^epsilon + C - 1)) /
         (g n)^2.
         """
         floor, gain = self._odds(epsilon)
@@ -174,7 +174,7 @@ class GroupBits:
         return share * gain**2 / ((gain * share + 2 * floor) * math.tanh(epsilon.value / 2) ** 2)
 
     def expected_noise(self, settings: Settings, voters: int, epsilon: Epsilon) -> Coins:
-        """Return the noise of one of several groups of the same size, around the estimate of an indifferent crowd."""
+        """Return the noise of one group's estimate, if all have the same size and the crowd is indifferent."""
         design = public_design(settings.study).rotated
         k = design.directions
         group = voters / len(self.grouping.labels) * self.worth(epsilon) * math.tanh(epsilon.value / 2) ** 2
@@ -183,7 +183,7 @@ class GroupBits:
 
 
 def _mean(plus: float, minus: float, reports: float, share: float, gain: float) -> tuple[float, float]:
-    """Return the mean bit of a share of those who reported, and the variance of that."""
+    """Return the mean bit of a group that is a share of those who reported, and its variance."""
     if not reports > 0:
         return 0.0, UNHEARD
     voters = reports * share

@@ -1,4 +1,4 @@
-"""Preferences of groups (VLCP): Fisher scoring in each, with as many voters as a noisy count tells."""
+"""Preferences of groups (VLCP): Fisher scoring in each group, with a noisy count of its voters."""
 
 from __future__ import annotations
 
@@ -27,32 +27,33 @@ from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.noise.source import Noise
 
 COUNTS_ONE_IN = 10
-"""Of epsilon, one part in so many buys the numbers of voters."""
+"""One part of epsilon in this many is spent on the numbers of voters."""
 COUNTS_REACH = 2
-"""By so much a voter who is replaced moves the numbers of voters of all groups, added up."""
+"""l1 sensitivity of the groups' numbers of voters to replacing a voter."""
 
 
 @dataclass(frozen=True)
 class GroupScores:
-    """Noisy numbers of voters in groups, and ``VoterScore`` in each group as if it had that many.
+    """Noisy numbers of voters in groups, and ``VoterScore`` in each group as if it had that many voters.
 
-    A part epsilon_c of epsilon is spent on Laplace noise on the numbers of voters. By these numbers alone small groups
-    are merged, and every group plans its steps and turns sums into means. The rest, epsilon_s, is spent in each group.
-    A voter whose group is not known is counted nowhere.
+    A part epsilon_c of epsilon is spent on Laplace noise on the numbers of voters. These numbers alone determine which
+    small groups are merged, and how each group plans its steps and turns sums into means. The rest, epsilon_s, is spent
+    in each group. A voter whose group is not known is not counted.
 
-    Theorem. With independent noise in all groups, this is (epsilon_c + epsilon_s)-differentially private for VLCP, what
-    a voter said of herself included: she may leave one group and enter another.
+    Theorem. With independent noise in all groups, this is (epsilon_c + epsilon_s)-differentially private for VLCP,
+    including what a voter said about herself: a neighbour may belong to another group.
 
-    Proof. The numbers of voters move by at most 1 in the group that is left and by 1 in the one that is entered, so
-    Laplace noise of scale 2 / epsilon_c is epsilon_c-differentially private. Given the noisy numbers, which groups
-    there are, and what each takes for the number of its voters, is public. A voter adds to each coordinate of a step's
-    sum an integer of at most SCORE_STEPS in size (``score_sums``), and the noise of a group's step t, with epsilon_t,
-    is for 2 SCORE_STEPS. If she stays in her group, its sums move by at most that, and its steps lose the sum of the
-    epsilon_t, which is epsilon_s. If she leaves one group and enters another, the sums of either move by at most
-    SCORE_STEPS: probabilities change by at most exp(epsilon_t / 2) in a step, and by exp(epsilon_s / 2) in all steps of
-    a group; the noises of the two are independent, and together lose epsilon_s. Steps and counts compose adaptively.
+    Proof. Replacing a voter moves the number of voters by at most 1 in the group she leaves and by at most 1 in the one
+    she enters, so Laplace noise of scale 2 / epsilon_c is epsilon_c-differentially private. Given the noisy numbers,
+    the groups and their assumed sizes are public. A voter adds to each coordinate of a step's sum an integer of at most
+    SCORE_STEPS in absolute value (``score_sums``), and the noise of a group's step t, with epsilon_t, is calibrated to
+    2 SCORE_STEPS. If she stays in her group, its sums move by at most that, and its steps lose the sum of the
+    epsilon_t, which is epsilon_s. If she moves from one group to another, the sums of each move by at most SCORE_STEPS.
+    Probabilities then change by a factor of at most exp(epsilon_t / 2) in a step, and of at most exp(epsilon_s / 2) in
+    all steps of a group. The two groups' noises are independent, so together they lose epsilon_s. Steps and counts
+    compose adaptively.
 
-    So the noise of a group is not larger than if its members were known: what is paid for the secret is the count.
+    So the noise in a group is no larger than if its members were public: only the counts cost extra.
     """
 
     grouping: Grouping
@@ -70,14 +71,14 @@ class GroupScores:
     takes = Loss.EPSILON
 
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
-        """Count the voters of each group; their scores are looked at when it is known how many they seem to be."""
+        """Count the voters of each group. Scores are summed later, once the noisy counts are known."""
         counted = add_up(source, self._tally)
         return Measurement(counted[1:], int(counted[0]), 0, source)
 
     def release(
         self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise, smallest: int = 0
     ) -> list[GroupEstimate]:
-        """Add the noise to the counts, merge what is small by them, and score each group that is left."""
+        """Add noise to the counts, merge groups with small noisy counts, and score each resulting group."""
         assert measurement.source is not None
         of_counts, of_scores = split(loss)
         counts = measurement.total + self.draw(noise, of_counts, 1)[0]
@@ -86,11 +87,11 @@ class GroupScores:
         return [self._scored(group, measurement.source, settings, of_scores, noise) for group in found]
 
     def draw(self, noise: Noise, epsilon: Epsilon, times: int) -> IntArray:
-        """Draw the noise of all counts so many times, a row each."""
+        """Draw the noise of all counts ``times`` times, one row each."""
         return noise.laplace(COUNTS_REACH, Epsilons.same(epsilon, times), len(self.grouping.labels))
 
     def scores(self, group: NoisyGroup, source: BallotSource, settings: Settings, epsilon: Epsilon) -> Measurement:
-        """Add up the first step's scores of a group, as if it had as many voters as its noisy count says."""
+        """Sum the first step's scores of a group, taking its noisy count as its number of voters."""
         voters = max(round(group.voters), 1)
         members = GroupOf(source, self.grouping, group.members, voters)
         return replace(VoterScore().measure(members, settings, epsilon), voters=voters)
@@ -104,15 +105,15 @@ class GroupScores:
 
     @staticmethod
     def count_deviation(loss: Epsilon) -> float:
-        """Return the deviation of the noise in a number of voters."""
+        """Return the standard deviation of the noise in a number of voters."""
         return math.sqrt(2) * COUNTS_REACH / split(loss)[0].value
 
     def fewest(self, loss: Epsilon) -> float:
-        """Return how many voters a group needs to be told from none."""
+        """Return the smallest noisy count at which a group counts as non-empty."""
         return fewest_voters(self.count_deviation(loss))
 
     def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
-        """Return the noise of one of several groups of the same size."""
+        """Return the noise of one group's estimate, if all have the same size."""
         return VoterScore().expected_noise(settings, max(voters // len(self.grouping.labels), 1), split(loss)[1])
 
     def _tally(self, ballots: Ballots) -> IntArray:

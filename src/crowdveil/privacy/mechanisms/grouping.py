@@ -1,4 +1,4 @@
-"""Groups of voters: by a question about themselves, with its public levels, and as noisy counts tell them apart."""
+"""Groups of voters: defined by a question about themselves with public levels, and merged by noisy counts."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from crowdveil.study.study import Study
 OTHERS = "all others"
 """The group into which small ones are merged."""
 _LEAST_DEVIATIONS = 2.0
-"""A group is one if its noisy count is at least so many deviations of its noise."""
+"""Smallest noisy count of a group that stands alone, in standard deviations of its noise."""
 _LEAST = 2.0
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """What voters are grouped by: a question about themselves, and its public levels."""
+    """A grouping of voters: a question about themselves, and its public levels."""
 
     question: str
     labels: tuple[str, ...]
 
     def codes(self, ballots: Ballots) -> IntArray:
-        """Return the group of each voter, -1 where it is not known."""
+        """Return the group of each voter, or -1 if it is not known."""
         return ballots.about[self.question].codes.astype(np.int64)
 
 
@@ -42,15 +42,15 @@ class GroupOf:
     members: tuple[int, ...]
     """The codes of the groups."""
     voters: int
-    """How many they are, or how many they are taken to be."""
+    """Their actual or assumed number."""
 
     @property
     def study(self) -> Study:
-        """The study that was asked."""
+        """The study of the crowd."""
         return self.source.study
 
     def batches(self) -> Iterator[Ballots]:
-        """Walk the group. One in which nobody is has an empty batch: that it is empty must make no difference."""
+        """Yield the group's batches. An empty group yields one empty batch, so that it is treated like any other."""
         walked = False
         for batch in self.source.batches():
             kept = replace(batch.filter(np.isin(self.grouping.codes(batch), self.members)), selection=batch.selection)
@@ -63,36 +63,36 @@ class GroupOf:
 
 @dataclass(frozen=True)
 class NoisyGroup:
-    """A group as noisy counts tell it, or several that are too small to stand alone."""
+    """A group by its noisy count, or several merged groups that are too small to stand alone."""
 
     label: str
     members: tuple[int, ...]
     """The codes of the groups."""
     voters: float
-    """By a noisy count."""
+    """Noisy count of voters."""
     deviation: float
-    """Of that count."""
+    """Standard deviation of the noise in that count."""
 
 
 @dataclass(frozen=True)
 class GroupEstimate:
-    """What is released of one group."""
+    """The released estimate of one group."""
 
     group: NoisyGroup
     estimate: Estimate
 
 
 def fewest_voters(deviation: float) -> float:
-    """Return how many voters a noisy count has to name, if its noise has this deviation, for a group to be one."""
+    """Return the smallest noisy count of a group that stands alone, given the noise's standard deviation."""
     return max(_LEAST, _LEAST_DEVIATIONS * deviation)
 
 
 def groups_by_counts(
     labels: Sequence[str], counts: Sequence[float], deviations: Sequence[float], smallest: int
 ) -> list[NoisyGroup]:
-    """Merge the groups that noisy counts say to have fewer than ``smallest`` voters, or hardly any.
+    """Merge groups whose noisy counts are below ``smallest`` or indistinguishable from zero.
 
-    Nothing but the counts is looked at. What is still too small when it is merged is left out.
+    The result depends on the counts only. If the merged group is still too small, it is dropped.
     """
     named = list(zip(labels, counts, deviations, strict=True))
     kept: list[NoisyGroup] = []
@@ -110,13 +110,13 @@ def groups_by_counts(
 
 
 def less_sure_of_size(estimate: Estimate, study: Study, relative: float) -> Estimate:
-    """Let an estimate's size be as uncertain as a divisor whose relative deviation is this.
+    """Widen an estimate for a divisor of the means that has this relative standard deviation.
 
-    Where margins are normal with a deviation s, mean scores go as s / sqrt(1 + s^2): an error in all of them by a small
-    factor moves the preference by that factor times 1 + s^2.
+    If margins are normal with standard deviation s, mean scores are proportional to s / sqrt(1 + s^2). So a small
+    relative error in all of them changes the preference by that error times 1 + s^2.
     """
     unknown = estimate.unknown
-    assert unknown is not None  # of a preference
+    assert unknown is not None  # the estimand is a preference
     margins = public_design(study).differences @ (unknown.basis @ unknown.mean)
     variance = (relative * (1 + float(np.square(margins).mean()))) ** 2
     return replace(

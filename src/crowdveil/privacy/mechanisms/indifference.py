@@ -1,8 +1,8 @@
-"""A third answer beside any mechanism that estimates a preference: a share of its budget, or of its reports, for tau.
+"""A third answer for any mechanism that estimates a preference: part of its budget or reports goes to the threshold.
 
-The mechanism itself sees choices that a fair coin has completed, which is what people ask for who answer "toss a coin".
-From completed choices it finds a preference that is shrunk; the share of indifferent choices tells the threshold and,
-with it, by how much (``estimation.threshold``).
+The mechanism itself sees completed choices: a fair coin decides where the answer is "toss a coin", as these people ask.
+Completed choices give a shrunken preference. The share of indifferent choices determines the threshold and, with it,
+the factor of shrinkage (``estimation.threshold``).
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from crowdveil.privacy.side_answers import Indifference
 from crowdveil.privacy.unknown import Unknown
 
 BUDGET_ONE_IN = 10
-"""Of a central budget, one part in so many buys the share of indifferent choices."""
+"""One part of a central budget in this many is spent on the share of indifferent choices."""
 REPORTS_ONE_IN = 5
-"""One report in so many is about indifference, by a draw that does not look at the answers."""
+"""One report in this many is about indifference, drawn independently of the answers."""
 _STRETCH_REACH = 2.0
-"""As doubt about the size, so many deviations of what is not known of the stretch."""
+"""Standard deviations of the stretch that count as doubt about the size."""
 
 
 def with_threshold(estimate: Estimate, settings: Settings, share: NoisyShare) -> Estimate:
-    """Stretch the preference of completed choices to the crowd's own, and tell its threshold."""
+    """Rescale the preference of completed choices to the crowd's own, and add its threshold."""
     unknown = estimate.unknown
-    assert unknown is not None  # of a preference
+    assert unknown is not None  # the estimand is a preference
     shown = public_design(settings.study).differences
     if settings.design is not None and settings.design.differences is not None:
         shown = settings.design.differences
@@ -69,7 +69,7 @@ def with_threshold(estimate: Estimate, settings: Settings, share: NoisyShare) ->
 
 
 def _size_doubt(unknown: Unknown, shown: FloatArray) -> float:
-    """Return the deviation of what is not known of the size of margins, relative to it; a bound counts as two."""
+    """Return the relative standard deviation of the size of margins; a bound counts as two standard deviations."""
     along = shown @ unknown.basis
     margins = along @ unknown.mean
     square = float(margins @ margins)
@@ -95,7 +95,7 @@ def _scaled(matrix: tuple[tuple[float, ...], ...], factor: float) -> tuple[tuple
 
 
 def _stretched_unknown(unknown: Unknown, factor: float, deviation: float) -> Unknown:
-    """Stretch all that is known and not known, and add what is not known of the stretch itself."""
+    """Rescale an estimate and its uncertainty, and add the uncertainty of the factor itself."""
     return replace(
         unknown,
         mean=factor * unknown.mean,
@@ -121,15 +121,15 @@ class _IndifferentShare:
     by_voter: bool
 
     def split(self, loss: Epsilon) -> tuple[Epsilon, Epsilon]:
-        """Keep a part of the budget for the share."""
+        """Reserve a part of the budget for the share."""
         return threshold_split(loss)
 
     def tally(self, ballots: Ballots) -> IntArray:
-        """Add them up."""
+        """Sum the indifferent choices, in steps."""
         return indifferent_by_voter(ballots) if self.by_voter else indifferent_by_record(ballots)
 
     def rest(self, source: BallotSource) -> BallotSource:
-        """Complete every record by a public coin of its place, where neither side was chosen."""
+        """Complete each indifferent record by a public coin that depends on its position only."""
         return completed(source)
 
     def told(self, estimate: Estimate, settings: Settings, share: NoisyShare, voters: int, spent: Epsilon) -> Estimate:
@@ -138,30 +138,30 @@ class _IndifferentShare:
 
 
 def central_indifference(inner: CentralMechanism[Any, Any]) -> WithSideShare:
-    """Put a central mechanism on completed choices, with a part of its epsilon spent on the share of indifferent ones.
+    """Run a central mechanism on completed choices, with a part of epsilon spent on the share of indifferent ones.
 
-    Theorem. Where the mechanism is epsilon-differentially private for any epsilon, this is too, for the same unit.
+    Theorem. If the mechanism is epsilon-differentially private for every epsilon, so is this, for the same unit.
 
-    Proof. A record is completed by a public coin of its place, so neighbours stay neighbours; the rest is the theorem
-    of ``WithSideShare``. Stretch and threshold are computed from preference and share (post-processing). The noise that
-    is expected beforehand is that of the mechanism itself: how far it will be stretched is not known then.
+    Proof. A record is completed by a public coin for its position, so neighbours stay neighbours; the rest is the
+    theorem of ``WithSideShare``. Stretch and threshold are computed from preference and share (post-processing). The
+    expected noise is that of the mechanism itself, since the stretch is not known beforehand.
     """
     return WithSideShare(inner, _IndifferentShare("vlcp" in inner.paradigms))
 
 
 class _Indifference:
-    """Whether neither side was chosen in a record that is drawn without looking at the choices."""
+    """Whether neither side was chosen in a record that is drawn independently of the choices."""
 
     field = "indifferent"
     topic = "indifference"
     one_in = REPORTS_ONE_IN
 
     def bits(self, ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArray:
-        """Say it of each voter."""
+        """Return a private bit for each voter."""
         return indifference_bits(ballots, epsilons, noise)
 
     def rest(self, ballots: Ballots, noise: Noise) -> Ballots:
-        """Toss a coin for every record, which decides where neither side was chosen."""
+        """Toss a coin for every record; it decides the indifferent ones."""
         return completed_ballots(ballots, noise.uniform(2, ballots.records, 1)[:, 0] == 1)
 
     def told(self, estimate: Estimate, settings: Settings, share: NoisyShare) -> Estimate:
@@ -170,12 +170,13 @@ class _Indifference:
 
 
 def distributed_indifference(inner: DistributedMechanism[Any]) -> WithSideBits:
-    """Put a distributed mechanism on completed choices; in its place, one report in five is a bit about indifference.
+    """Run a distributed mechanism on completed choices, with one report in five replaced by a bit about indifference.
 
-    Theorem. Where the mechanism's reports are epsilon-differentially private, these are, too, for the same unit.
+    Theorem. If the mechanism's reports are epsilon-differentially private, so are these, for the same unit.
 
-    Proof. A bit is epsilon-differentially private for all that the voter answered (``shares``). Else the device tosses
-    a coin for every record: for any coins, neighbours stay neighbours, and the mechanism's report is private for them;
-    so it is on average over the coins. Reports of both kinds are private, then (``side_bits``).
+    Proof. A bit is epsilon-differentially private for all of the voter's answers together (``shares``). In the other
+    reports the device tosses a coin for every record. For any outcome of the coins, neighbours stay neighbours, and the
+    mechanism's report is private; averaging over the coins preserves this. So reports of both kinds are private
+    (``side_bits``).
     """
     return WithSideBits(inner, _Indifference())

@@ -1,10 +1,10 @@
-"""A mechanism: exact records go in, and only what is private comes out.
+"""The interface of mechanisms: exact records go in, and only differentially private output comes out.
 
-A central mechanism first measures (exact integers, never published), then adds noise once. A distributed one turns each
-voter's records into a report on that voter's device; whoever collects the reports sees nothing else. Both end in an
-``Estimate``, of which every field may be published.
+A central mechanism first measures (exact integers, never published), then adds noise once. A distributed mechanism
+turns each voter's records into a report on that voter's device, and whoever collects the reports sees nothing else.
+Both return an ``Estimate``, of which every field may be published.
 
-All there is to know about a mechanism stands on its class: whoever adds one writes a file, and a line in the registry.
+A mechanism's class describes it completely: to add one, write a file and add a line to the registry.
 """
 
 from __future__ import annotations
@@ -44,38 +44,38 @@ class Estimand(StrEnum):
     SOCIETY = "society"
     """The mean of the voters' bounded fits: the paper's society."""
     PREFERENCE = "preference"
-    """The one preference that explains what the crowd chose."""
+    """The one preference that best fits the crowd's choices."""
     EFFECTS = "effects"
-    """How often the side with more of a factor was preferred, less how often the other was."""
+    """For each factor, the share that preferred the side with more of it minus the share that preferred the other."""
 
 
 class Loss(StrEnum):
     """The unit of a privacy loss."""
 
     EPSILON = "epsilon"
-    """Of pure differential privacy, an ``Epsilon``."""
+    """Pure differential privacy; an ``Epsilon``."""
     RHO = "rho"
-    """Of zero-concentrated differential privacy, a ``Fraction``."""
+    """Zero-concentrated differential privacy; a ``Fraction``."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The public choices that a mechanism is used with, all made before any record is looked at."""
+    """The public settings of a mechanism, all chosen before any record is read."""
 
     study: Study
     norm_bound: float
     repair: bool = True
-    """Regularise and trim a noisy quadratic, without which it has no maximum."""
+    """Whether to regularise and trim a noisy quadratic, which otherwise has no maximum."""
     sensitivity: Sensitivity = "tight"
     """The tighter of the two proved sensitivities of an objective function, or the paper's."""
     equal_votes: bool = False
-    """Every voter counts the same, as in the paper, however noisy the report."""
+    """Whether every voter counts the same, as in the paper, however noisy the report."""
     robust: float = 0.0
-    """Share of the reports with unbounded noise that is pulled in, at each end of each coordinate (``reports``)."""
+    """Share of reports with unbounded noise to Winsorise, at each end of each coordinate (``reports``)."""
     drawn: bool = False
-    """The study's own generator drew the dilemmas, as in a poll: nothing about them is in doubt."""
+    """Whether the study's own generator drew the dilemmas, as in a poll, so that their distribution is known."""
     design: PublicDilemmas | None = None
-    """Dilemmas that are public, in place of what is guessed of those of secret records."""
+    """Public dilemmas, to use in place of a guess about the dilemmas of secret records."""
 
 
 OPTIONS: Mapping[str, Any] = {
@@ -85,23 +85,23 @@ OPTIONS: Mapping[str, Any] = {
     "robust": 0.0,
     "design": None,
 }
-"""The settings that some mechanisms know and others do not, with the value that is none."""
+"""The settings that only some mechanisms support, with their neutral values."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The parameter as a mechanism lets it out, with the law of its noise (over the features)."""
+    """The parameter as a mechanism releases it, with the distribution of its noise (over the features)."""
 
     parameter: FloatArray
     noise: NoiseDistribution
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """More that may be said in public: computed from private output or public settings only."""
+    """Further public facts, computed from private output or public settings only."""
     unknown: Unknown | None = None
-    """Of a crowd's preference, all else that is not known; None for the paper's society."""
+    """All other uncertainty about a crowd's preference; None for the paper's society."""
     indifference: Indifference | None = None
     """The crowd's threshold, in a study that allows a third answer."""
     reliability: Reliability | None = None
-    """The share of people who answer alike, in a study that asks one dilemma twice."""
+    """The share of people who answer consistently, in a study that asks one dilemma twice."""
 
 
 def unknown_along(
@@ -117,14 +117,14 @@ def unknown_along(
     turn: float = 0.0,
     size: float = 0.0,
 ) -> Unknown:
-    """Say what is known along the axes of a design; the directions it leaves out keep their prior.
+    """Return the uncertainty along the axes of a design; the directions that it leaves out keep their prior.
 
-    That is the prior of a population. A crowd of so many records (or at least so many) has a rest of its own, even if
-    the population has none: records without a preference tell one along an axis to a variance of pi / 2 over their
-    number less those of the directions, and with margins of the usual size to about twice that. In its dilemmas the
-    rest goes a little with the factors, so that fitting these alone finds something else. In simulated crowds of 200 to
-    6,500 records (tests/statistics/crowd_rest.py) the two deviations are 1.2 to 1.8 over the root of that number, and
-    up to 11 over the number.
+    That is the prior for a population. A crowd of this many records (or at least this many) has a preference in these
+    directions even if the population has none: from n records without a preference, its variance along an axis is pi /
+    2 over n minus the number of directions, and about twice that with margins of the usual size. In the crowd's
+    dilemmas these directions also correlate slightly with the factors, which shifts a fit to the factors alone. In
+    simulated crowds of 200 to 6,500 records (tests/statistics/crowd_rest.py) the two standard deviations are 1.2 to 1.8
+    over the root of that difference, and up to 11 over the difference itself.
     """
     left_out = design.rest_basis.shape[1]
     prior = rest_deviation(left_out)
@@ -152,9 +152,9 @@ def unknown_along(
 
 
 _DRAWN_VARIANCE = math.pi
-"""Of a crowd's preference along an axis, times its records."""
+"""Sampling variance of a crowd's preference along an axis, times the number of records."""
 _DRAWN_SHIFT = 45.0
-"""Four deviations of the shift, times the records: as far as nine axes reach together in 99 of 100 crowds."""
+"""Four standard deviations of the shift, times the number of records. It covers nine axes in 99 of 100 crowds."""
 
 
 @dataclass(frozen=True)
@@ -165,15 +165,15 @@ class Measurement:
     voters: int
     records: int
     source: BallotSource | None = None
-    """The crowd itself, where later steps look at it again."""
+    """The crowd itself, if later steps read it again."""
     design: Design | None = None
-    """The dilemmas and axes that it is looked at with."""
+    """The dilemmas and axes used to measure it."""
     squared_lengths: int = 0
-    """The squares of the numbers of voters' records, added up."""
+    """Sum of the squares of voters' numbers of records."""
 
 
 def measured(source: BallotSource, tally: Tally) -> Measurement:
-    """Add up a tally over the crowd, with the numbers of voters and records. The engine cannot change a bit of it."""
+    """Sum a tally over the crowd, with the numbers of voters and records. The result is the same on every engine."""
     voters, records, *total = add_up(source, partial(_with_counts, tally)).tolist()
     return Measurement(np.array(total, np.int64), voters, records)
 
@@ -191,11 +191,11 @@ class Mechanism(Protocol):
 
     @property
     def title(self) -> str:
-        """A few words of the trade."""
+        """A technical description."""
 
     @property
     def words(self) -> str:
-        """Words for everybody: "noise, added once, to ..."."""
+        """A description for laypeople: "noise, added once, to ..."."""
 
     @property
     def paradigms(self) -> tuple[str, ...]:
@@ -207,11 +207,11 @@ class Mechanism(Protocol):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Which of the ``OPTIONS`` it knows."""
+        """The ``OPTIONS`` that it supports."""
 
 
 class CentralMechanism(Mechanism, Protocol[L, N]):
-    """Noise is added once, by a trusted aggregator. L is the privacy loss that it takes, N its source of noise."""
+    """A mechanism whose noise a trusted aggregator adds. L is the type of its privacy loss, N its noise source."""
 
     @property
     def takes(self) -> Loss:
@@ -225,14 +225,14 @@ class CentralMechanism(Mechanism, Protocol[L, N]):
         """Compute the exact integers that noise will be added to."""
 
     def release(self, measurement: Measurement, settings: Settings, loss: L, noise: N) -> Estimate:
-        """Add the noise. The only place where it enters."""
+        """Add noise and estimate. The only place where noise enters."""
 
     def expected_noise(self, settings: Settings, voters: int, loss: L) -> NoiseDistribution:
-        """Return the noise that the society would carry, before anything is spent."""
+        """Return the noise that the estimate would carry, before anything is spent."""
 
 
 class DistributedMechanism(Mechanism, Protocol[R]):
-    """Noise is added by each voter's device. R is what the devices of some voters send."""
+    """A mechanism whose noise each voter's device adds. R is the type of a batch of reports."""
 
     @property
     def estimates(self) -> Estimand:
@@ -243,26 +243,26 @@ class DistributedMechanism(Mechanism, Protocol[R]):
         """The wire format of its reports."""
 
     def scoring(self, study: Study) -> Scoring | None:
-        """Return what a device needs to score records, where the mechanism does that."""
+        """Return the parameters that a device needs to score records; None if the mechanism scores nothing."""
 
     @property
     def tosses_coins(self) -> bool:
-        """Whether a device turns choices over by coin tosses, rather than adding noise or drawing signs."""
+        """Whether a device flips choices, rather than adding noise or drawing signs."""
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int | None:
-        """Return how many coordinates, signs or choices a report has, where the mechanism chooses; else None."""
+        """Return the number of coordinates, signs or choices in a report; None if the mechanism does not choose it."""
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> R:
         """Make the reports of these voters, with the epsilon of each. The only place where noise enters."""
 
     def acceptable(self, reports: R, settings: Settings) -> BoolArray:
-        """Tell for each voter whether an honest device could have made the report; others are to be refused."""
+        """Return for each voter whether an honest device could have made the report; others must be refused."""
 
     def condense(self, reports: R, settings: Settings) -> R | LevelSums:
-        """Return what the aggregate needs of these reports: their sums, where sums are enough."""
+        """Return what ``aggregate`` needs of these reports: their sums, if these suffice."""
 
     def aggregate(self, reports: Iterable[R | LevelSums], settings: Settings) -> Estimate:
-        """Estimate the society from reports alone, condensed or not."""
+        """Compute the estimate from reports alone, condensed or not."""
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> NoiseDistribution | None:
-        """Return the noise that the society would carry, before any report; None if nothing simple is known."""
+        """Return the noise that the estimate would carry, before any report; None if it has no simple form."""

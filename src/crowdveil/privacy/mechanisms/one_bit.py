@@ -1,4 +1,4 @@
-"""One bit (VLDP): each voter reports a bit about an axis that her device drew without looking, or a few such bits."""
+"""One bit (VLDP): each voter reports one bit, or a few, about axes drawn independently of her answers."""
 
 from __future__ import annotations
 
@@ -30,37 +30,38 @@ from crowdveil.privacy.unknown import REACH
 from crowdveil.study.study import Study
 
 FLIP = Odds(0, 1, 1, 1)
-"""Turned over with probability 1 / (1 + e^epsilon)."""
+"""Odds of a flip: probability 1 / (1 + e^epsilon)."""
 LENGTH_ONE_IN = 20
-"""One report in so many is about the length of the ballot, by a draw that does not look at the answers."""
+"""One report in this many is about the length of the ballot, drawn independently of the answers."""
 CLIPS = 4
-"""So many clips are the deviation of a whole ballot's mean score.
+"""Ratio of the standard deviation of a whole ballot's mean score to the clip.
 
-There the clipped mean of many records has 99 % of the slope of its sign, 4 (2 Phi(1/4) - 1) / 2 phi(0), which tells
-most of a faint preference; and that a bit follows how far a mean near zero is from it keeps what crowds show smooth.
+At this clip the clipped mean of many records has 99 % of the slope of its sign, 4 (2 Phi(1/4) - 1) / 2 phi(0). The sign
+is the most informative about a weak preference. Near zero the bit's mean follows the score linearly, so the crowd's
+clipped mean is smooth in its preference.
 """
 
 UNHEARD = 1e6
-"""Variance of a mean in [-1, 1] along an axis that nobody reported."""
+"""Variance assigned to a mean in [-1, 1] along an axis that nobody reported."""
 _SIZE_DOUBT, _LONG_DOUBT = 0.04, 0.03
-"""How far the size of a preference may be off, relatively, because mean scores are not quite normal: more by so much
-for each unit of its length."""
+"""Bound on the relative error of the preference's size, because mean scores are not exactly normal: a constant, and
+the addition per unit of the preference's length."""
 _TURN_DOUBT = 0.05
-"""How long any other error may be for the same reason, relative to the preference. Both are from simulation without
-noise (``tests/statistics/one_bit_constants.py errors``)."""
+"""Bound on the length of any other error for the same reason, relative to the preference. Both come from simulation
+without noise (``tests/statistics/one_bit_constants.py errors``)."""
 _DESIGN_DOUBT = 0.15
-"""How far it may be off along an axis, where another than the study's generator drew the dilemmas."""
+"""Bound on the relative error along an axis if the study's generator did not draw the dilemmas."""
 _STRETCH_REACH = 2.0
-"""As doubt, so many deviations of what unknown lengths do to the direction."""
+"""Standard deviations of the effect of unknown lengths on the direction that count as doubt."""
 
 
 class Kind(StrEnum):
-    """The question that a report's bits are about."""
+    """The quantity that a report's bits are about."""
 
     DIRECTION = "direction"
-    """On which side the voter's mean score along the axis is, and how far."""
+    """The voter's mean score along the axis."""
     LENGTH = "length"
-    """How many records the voter has."""
+    """The number of the voter's records."""
 
 
 _KINDS = tuple(Kind)
@@ -68,16 +69,16 @@ _KINDS = tuple(Kind)
 
 @dataclass(frozen=True)
 class BitReports:
-    """Reports of devices: a kind, and along the axes drawn a bit +1 or -1, perhaps turned over."""
+    """Reports of devices: a kind, and a possibly flipped bit (+1 or -1) for each axis drawn."""
 
     epsilons: Epsilons
     kinds: IntArray
-    """The place of each report's kind among the kinds."""
+    """Index of each report's kind."""
     bits: IntArray
-    """A column an axis: 0 where nothing is said."""
+    """One column per axis; 0 for axes that are not reported."""
 
     def rows(self) -> IntArray:
-        """Lay out all that leaves, bit for bit, a row a voter: the epsilon, the kind, a mask of the bits, the bits."""
+        """Return all that leaves the devices, one row per voter: the epsilon, the kind, a mask of bits, the bits."""
         return np.column_stack([self.epsilons.micro, self.kinds, np.abs(self.bits), self.bits])
 
 
@@ -87,13 +88,13 @@ class Bits:
     fields = frozenset({"kind", "axes", "bits"})
 
     def write(self, reports: BitReports) -> Iterable[dict[str, Any]]:
-        """Return what each voter reports."""
+        """Return the fields of each voter's report."""
         for kind, bits in zip(reports.kinds.tolist(), reports.bits, strict=True):
             axes = np.flatnonzero(bits)
             yield {"kind": _KINDS[kind].value, "axes": axes.tolist(), "bits": bits[axes].tolist()}
 
     def check(self, body: Mapping[str, Any], study: Study) -> None:
-        """Refuse another kind, axes that the study's design does not have, and anything but a bit for each."""
+        """Refuse unknown kinds, axes that the study's design does not have, and anything but one bit per axis."""
         if body["kind"] not in list(Kind):
             raise Refusal(Reason.MALFORMED, f"kind must be {' or '.join(Kind)}")
         directions = public_design(study).directions
@@ -106,7 +107,7 @@ class Bits:
             raise Refusal(Reason.OUT_OF_RANGE, "a bit is 1 or -1")
 
     def read(self, bodies: Sequence[Mapping[str, Any]], study: Study) -> BitReports:
-        """Gather the bits."""
+        """Gather the bits into arrays."""
         bits = np.zeros((len(bodies), public_design(study).directions), np.int64)
         for row, body in enumerate(bodies):
             bits[row, body["axes"]] = body["bits"]
@@ -115,30 +116,30 @@ class Bits:
 
 
 class OneBit:
-    """Say one bit of a voter's mean score along an axis drawn at random, turned over with probability 1/(1+e^epsilon).
+    """One bit of a voter's mean score along a random axis, flipped with probability 1 / (1 + e^epsilon).
 
-    The device draws a kind (length once in twenty) and m of the study's k axes, uniformly and without looking at the
+    The device draws a kind (length once in twenty) and m of the study's k axes, uniformly and independently of the
     answers. Let S be the sum of the voter's n integer scores along an axis, and c the study's public clip. A direction
-    bit is +1 with probability (1 + clip(S / (n c), -1, 1)) / 2, so that its mean is the voter's clipped mean score; a
-    length bit is +1 with probability 22 (n - 1) / (15 (n + 6)), or 1 from 16 records on, whatever the axis. Then each
-    bit is turned over with probability 1 / (1 + e^(epsilon / m)).
+    bit is +1 with probability (1 + clip(S / (n c), -1, 1)) / 2, so its mean is the voter's clipped mean score. A length
+    bit is +1 with probability 22 (n - 1) / (15 (n + 6)), rounded up to a multiple of 1 / (2 n c), or 1 from 16 records
+    on, whatever the axis. Then each bit is flipped with probability 1 / (1 + e^(epsilon / m)).
 
-    Theorem. The report is epsilon-differentially private for VLDP (and so for RLDP): for everything that a voter
-    answered, and for how many dilemmas she answered, all of it together.
+    Theorem. The report is epsilon-differentially private for VLDP (and so for RLDP): it protects all of a voter's
+    answers and their number, taken together.
 
-    Proof. Take any two ballots. The law of the kind and the axes is the same for both. Given them, the m bits are
-    independent. Whatever the probability p that a bit was +1 before it may be turned over, it is +1 afterwards with
-    probability (p e^t + 1 - p) / (1 + e^t), t = epsilon / m, which lies between 1 / (1 + e^t) and e^t / (1 + e^t); and
-    so for -1. So the probabilities of a bit under the two ballots differ by a factor of e^t at most, and those of m
-    bits by e^(m t) = e^epsilon.
+    Proof. Take any two ballots. The kind and the axes have the same distribution for both. Given them, the m bits are
+    independent. If a bit is +1 with probability p before the flip, it is +1 afterwards with probability
+    (p e^t + 1 - p) / (1 + e^t), t = epsilon / m. For any p this lies between 1 / (1 + e^t) and e^t / (1 + e^t), and so
+    does the probability of -1. So the probabilities of a bit under the two ballots differ by a factor of at most e^t,
+    and those of m bits by at most e^(m t) = e^epsilon.
 
-    Nothing in the proof asks how scores are computed: whatever axes, clips and numbers of bits a server may name, the
-    promise holds. A report is a kind, m axes and m bits, and nothing in it is unbounded: a liar moves the estimate by
-    as much as an honest voter who feels strongly, and no further.
+    The proof does not depend on how scores are computed: it holds for any axes, clips and number of bits that a server
+    may request. A report is a kind, m axes and m bits, all bounded: a liar can move the estimate no further than an
+    honest voter with a strong preference.
 
     Corrected for the flips, b / tanh(t / 2) is an unbiased estimate of the voter's clipped mean score along the axis,
-    of variance at most 1 / tanh(t / 2)^2. A voter tells in proportion to m tanh(epsilon / 2m)^2, which m maximises;
-    below an epsilon of about 3.3 it is 1.
+    with variance at most 1 / tanh(t / 2)^2. A voter's information is proportional to m tanh(epsilon / 2m)^2, which m
+    maximises; below an epsilon of about 3.3, m is 1.
     """
 
     name = "one-bit"
@@ -161,7 +162,7 @@ class OneBit:
         return bits_to_report(public_design(study).directions, epsilon)
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> BitReports:
-        """Draw kinds and axes, then toss the bits and turn some of them over."""
+        """Draw kinds and axes, then draw the bits and flip some of them."""
         directions = public_design(settings.study).directions
         of_length = noise.uniform(LENGTH_ONE_IN, ballots.voters, 1)[:, 0] == 0
         orders = random_orders(ballots.voters, directions, noise)
@@ -180,23 +181,23 @@ class OneBit:
         return BitReports(epsilons, of_length.astype(np.int64), bits)
 
     def acceptable(self, reports: BitReports, settings: Settings) -> BoolArray:
-        """Refuse what is not m bits and zeros, of a kind."""
+        """Accept reports of a known kind with exactly m bits."""
         sizes = _sizes(reports.bits.shape[1], reports.epsilons)
         known = (reports.kinds >= 0) & (reports.kinds < len(_KINDS))
         said = np.abs(reports.bits)
         return np.asarray(known & (said <= 1).all(axis=1) & (said.sum(axis=1) == sizes))
 
     def condense(self, reports: BitReports, settings: Settings) -> LevelSums:
-        """Add the reports up."""
+        """Sum the reports."""
         return _sums(reports)
 
     def aggregate(self, reports: Iterable[BitReports | LevelSums], settings: Settings) -> Estimate:
-        """Average the bits of each kind along each axis, and find the preference behind them."""
+        """Average the bits of each kind along each axis, and fit the preference to the means."""
         design = public_design(settings.study).rotated
         return estimate_from_means(_axis_means(all_sums(reports, _sums), design, settings), design, settings)
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> Coins:
-        """Return the noise around the estimate of an indifferent crowd of whole ballots, heard alike on all axes."""
+        """Return the noise for an indifferent crowd with whole ballots whose reports cover all axes equally."""
         design = public_design(settings.study).rotated
         k = design.directions
         sizes = _sizes(k, epsilons)
@@ -207,21 +208,21 @@ class OneBit:
 
 
 def public_clip(study: Study) -> int:
-    """Return c: half of the deviation of a voter's mean score over a whole ballot, in integer steps of an axis."""
+    """Return c: the standard deviation of a whole ballot's mean score over CLIPS, in integer steps of an axis."""
     return round(voter_clip(study.drawing.dilemmas) * GRID / CLIPS)
 
 
 @lru_cache(maxsize=1024)
 def bits_to_report(directions: int, epsilon: Epsilon) -> int:
-    """Return the number m of bits, at most one for each axis, that maximises m tanh(epsilon / 2m)^2."""
+    """Return the number m of bits, at most one per axis, that maximises m tanh(epsilon / 2m)^2."""
     return max(range(1, directions + 1), key=lambda m: m * np.tanh(epsilon.value / (2 * m)) ** 2)
 
 
 def exact_bits(scores: IntArray, counts: IntArray, clip: int, of_length: BoolArray, drawn: IntArray) -> IntArray:
-    """Return the bits for sums S of n records' scores, a row a voter. Private: not to leave before the flip.
+    """Return the bits for sums S of n records' scores, one row per voter. Private: they must not leave unflipped.
 
-    A uniform integer below 2 n c is less than S + n c with probability (1 + S / (n c)) / 2, kept within 0 and 1:
-    exactly, and without a tie. For lengths, it is below their part of 2 n c.
+    A uniform integer below 2 n c is less than S + n c with probability exactly (1 + S / (n c)) / 2, clipped to [0, 1].
+    A length bit compares it with the encoded fraction of 2 n c.
     """
     reach = (counts * clip)[:, None]
     above, below = told_length(counts)
@@ -230,7 +231,7 @@ def exact_bits(scores: IntArray, counts: IntArray, clip: int, of_length: BoolArr
 
 
 def uniform_below(bounds: IntArray, columns: int, noise: Noise) -> IntArray:
-    """Draw uniform integers below each row's bound."""
+    """Draw uniform non-negative integers below each row's bound."""
     drawn = np.empty((len(bounds), columns), np.int64)
     for bound in np.unique(bounds).tolist():
         rows = np.flatnonzero(bounds == bound)
@@ -256,20 +257,20 @@ class AxisMeans:
     """Means of the reports along the axes, corrected for the flips."""
 
     means: FloatArray
-    """Of the clipped mean scores, along each axis."""
+    """Mean of the clipped mean scores along each axis."""
     variances: FloatArray
-    """Of the means, over the coins and over which voters speak about which axis, at most."""
+    """Upper bounds on the variances of the means over the flips and the voters' choice of axes."""
     together: FloatArray
-    """Covariance of the means because voters speak about several axes at once: what their bits have in common."""
+    """Covariance of the means because the bits of one voter about several axes are correlated."""
     told: float
-    """The mean of what stands for the lengths of ballots."""
+    """Mean of the encoded lengths of ballots."""
     told_variance: float
     voters: int
     sizes: list[int]
 
 
 def _axis_means(sums: LevelSums, design: Design, settings: Settings) -> AxisMeans:
-    """Take weighted means of the bits: those of a voter count by what her epsilon makes them worth."""
+    """Return weighted means of the bits, with weights by the information that a voter's epsilon allows."""
     k = design.directions
     kinds = sums.levels[:, 0]
     epsilons = Epsilons(np.ascontiguousarray(sums.levels[:, 1]))
@@ -283,7 +284,7 @@ def _axis_means(sums: LevelSums, design: Design, settings: Settings) -> AxisMean
     spoken = np.where(heard, spoken, 1.0)
     means = np.where(heard, said / spoken, 0.0)
     variances = np.where(heard, sums.mean(direction**2 / tanh**2)[k:] / spoken**2, UNHEARD)
-    if sums.is_mixed:  # Others than the voters in question may differ from them by up to twice their mean.
+    if sums.is_mixed:  # Voters outside the group may differ from it by up to twice its mean.
         variances += np.where(heard, sums.mean(direction**2)[k:] / spoken**2, 0.0) * 3 * np.minimum(means**2, 1.0)
     both = sums.squares(direction / tanh)[:k, :k] - np.outer(means, means) * sums.squares(direction)[k:, k:]
     together = at_least((both - np.diag(np.diag(both))) / np.outer(spoken, spoken), np.zeros((k, k)))
@@ -293,16 +294,16 @@ def _axis_means(sums: LevelSums, design: Design, settings: Settings) -> AxisMean
     counted = float(sums.mean(length)[k:].sum())
     if counted > 0:
         told = (1 + float(sums.mean(length / tanh)[:k].sum()) / counted) / 2
-        # A voter's bits have coins of their own, and may otherwise say all the same.
+        # The bits of one voter have independent flips, and may otherwise be perfectly correlated.
         told_variance = float(sums.mean(length**2 * (1 / tanh**2 + sizes - 1))[k:].sum()) / (4 * counted**2)
     return AxisMeans(means, variances, together, told, told_variance, sums.voters, sorted(set(sizes.tolist())))
 
 
 def estimate_from_means(means: AxisMeans, design: Design, settings: Settings) -> Estimate:
-    """Fit the preference, and tell apart what is not known of it."""
+    """Fit the preference, and separate its errors by cause."""
     errors = np.diag(means.variances)
     fit = fit_ballots(whole_ballots(settings.study), means.means, errors, means.told, means.told_variance)
-    # Which voters were drawn is in the variance of their bits already, but for what bits of one voter have in common.
+    # The variance of the bits covers the sampling of voters, except for the correlation between bits of one voter.
     sampling = fit.gain @ means.together @ fit.gain.T + fit.stretch
     length = float(np.linalg.norm(fit.center))
     asked_otherwise = 0.0 if settings.drawn else _DESIGN_DOUBT
@@ -319,19 +320,19 @@ def estimate_from_means(means: AxisMeans, design: Design, settings: Settings) ->
             doubt=fit.doubt + asked_otherwise * np.abs(fit.center) + _STRETCH_REACH * _aside(fit),
             turn=_TURN_DOUBT * length,
             size=_SIZE_DOUBT + _LONG_DOUBT * min(length, REACH) + fit.size,
-            # How many records voters have is secret: at least one each.
+            # The number of records is secret: assume one per voter.
             records=means.voters,
         ),
     )
 
 
 def whole_ballots(study: Study) -> ClippedBallots:
-    """Return how clipped mean scores follow a preference in this study."""
+    """Return the model of clipped mean scores for this study."""
     return clipped_ballots(study, public_clip(study) / GRID)
 
 
 def _aside(fit: BallotFit) -> FloatArray:
-    """Return how far unknown lengths move the center along each axis, other than by stretching all of it."""
+    """Return the standard deviation of the center along each axis due to unknown lengths, its size aside."""
     length = float(fit.center @ fit.center)
     if length == 0:
         return np.sqrt(np.diag(fit.stretch))
@@ -340,6 +341,6 @@ def _aside(fit: BallotFit) -> FloatArray:
 
 
 def carried_coins(design: Design, fit: BallotFit, errors: FloatArray) -> Coins:
-    """Carry the coins' variances from the clipped means to the features."""
+    """Propagate the variances of the flips from the clipped means to the features."""
     carried = design.basis @ fit.gain
     return Coins(tuple(map(tuple, (carried @ errors @ carried.T).tolist())))

@@ -1,6 +1,6 @@
-"""Randomised response (choice level, distributed): the dilemmas are public, each choice may be turned over.
+"""Randomised response (choice level, distributed): the dilemmas are public, and each choice may be flipped.
 
-Where people may answer neither, one of three answers may be replaced by another.
+If people may answer "neither", each of the three answers may be replaced by another.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
 FLIP = Odds(0, 1, 1, 1)
-"""Turned over with probability 1 / (1 + e^epsilon)."""
+"""Odds of a flip: probability 1 / (1 + e^epsilon)."""
 
 
 @dataclass(frozen=True)
 class ChoiceReports:
-    """Reports of devices: a choice (+1 or -1) for each public dilemma, perhaps turned over."""
+    """Reports of devices: a possibly flipped choice (+1 or -1) for each public dilemma."""
 
     epsilons: Epsilons
-    """Per voter, what one choice was protected with."""
+    """Epsilon of each single choice, one per voter."""
     offsets: IntArray
     dilemmas: ValueArray
-    """Public: the difference of the two alternatives, turned so that its first non-zero entry is positive."""
+    """Public: the difference of the two alternatives, signed so that its first non-zero entry is positive."""
     choices: IntArray
 
     def rows(self) -> IntArray:
-        """Lay out all that leaves, bit for bit, a row a voter: public columns, the dilemmas, then the choices.
+        """Return all that leaves the devices, one row per voter: public columns, the dilemmas, then the choices.
 
-        Every voter has as many. A float is taken by its bits: even the sign of a zero is something that leaves.
+        All voters must have equally many. Floats are given by their bits, since even the sign of a zero could leak.
         """
         voters = len(self.epsilons)
         dilemmas = self.dilemmas
@@ -77,7 +77,7 @@ class ChoiceLists:
     fields = frozenset({"dilemmas", "choices"})
 
     def write(self, reports: ChoiceReports) -> Iterable[dict[str, Any]]:
-        """Return what each voter reports."""
+        """Return the fields of each voter's report."""
         for start, stop in pairwise(reports.offsets.tolist()):
             yield {
                 "dilemmas": reports.dilemmas[start:stop].tolist(),
@@ -85,7 +85,7 @@ class ChoiceLists:
             }
 
     def check(self, body: Mapping[str, Any], study: Study) -> None:
-        """Refuse another number of choices, and dilemmas that the study does not have."""
+        """Refuse a wrong number of choices, and dilemmas that the study does not have."""
         expected = self.size(study, Epsilon.of_millionths(body["epsilon_micro"]))
         check_integers("choices", body["choices"], expected, 1)
         if not isinstance(body["dilemmas"], list) or len(body["dilemmas"]) != expected:
@@ -94,7 +94,7 @@ class ChoiceLists:
             _check_dilemma(dilemma, study)
 
     def read(self, bodies: Sequence[Mapping[str, Any]], study: Study) -> ChoiceReports:
-        """Gather the choices."""
+        """Gather the choices into arrays."""
         counts = np.array([len(body["choices"]) for body in bodies], np.int64)
         epsilons = epsilons_of(bodies)
         return ChoiceReports(
@@ -132,13 +132,13 @@ def _choices_to_report(dilemmas: int, epsilon: Epsilon) -> int:
 
 
 class RandomisedResponse:
-    """Turn each choice over with probability 1 / (1 + e^epsilon), and fit with an equation that corrects for it.
+    """Flip each choice with probability 1 / (1 + e^epsilon), and fit an estimating equation that corrects for it.
 
-    Theorem. Where the dilemmas shown are public and only the choices are secret, each voter's report is
+    Theorem. If the dilemmas shown are public and only the choices are secret, each voter's report is
     epsilon-differentially private for ALDP.
 
-    Proof. Neighbours differ in one choice. Its report is e^epsilon times as likely under the true choice as under the
-    other; all other reported choices have the same law.
+    Proof. Neighbours differ in one choice. The probabilities of its report under the two differ by a factor of
+    e^epsilon; all other reported choices have the same distribution.
     """
 
     name = "randomised-response"
@@ -154,7 +154,7 @@ class RandomisedResponse:
     facts: Mapping[str, str] = {}
 
     def scoring(self, study: Study) -> None:
-        """Nothing is scored."""
+        """Return None: nothing is scored."""
         return
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int | None:
@@ -162,15 +162,15 @@ class RandomisedResponse:
         return None
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
-        """Turn over some of the choices."""
+        """Flip each choice at random."""
         return _flip(ballots, epsilons, noise)
 
     def acceptable(self, reports: ChoiceReports, settings: Settings) -> BoolArray:
-        """Refuse what is not a choice."""
+        """Accept reports whose choices are all +1 or -1."""
         return _all_choices(reports)
 
     def condense(self, reports: ChoiceReports, settings: Settings) -> ChoiceReports:
-        """Return the reports: the fit needs every one."""
+        """Return the reports unchanged: the fit needs every one."""
         return reports
 
     def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
@@ -178,21 +178,22 @@ class RandomisedResponse:
         return _pooled(unsummed(reports), settings, self.facts)
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
-        """Nothing simple: the noise goes through a fit."""
+        """Return None: the noise has no simple form after the fit."""
         return
 
 
 class OneChoice(RandomisedResponse):
-    """Each voter reports on a few dilemmas only, chosen beforehand, with the whole epsilon split among them.
+    """Randomised response on k preselected dilemmas of each voter, with epsilon split among them.
 
-    Theorem. Where the dilemmas shown are public, each report is epsilon-differentially private for ALL choices of a
+    Theorem. If the dilemmas shown are public, each report is epsilon-differentially private for ALL choices of a
     voter together, and so for ALDP.
 
-    Proof. The k dilemmas are chosen without looking at the choices; changing all choices of a voter changes the
-    probability of the report by at most e^(epsilon / k) for each of the k. They multiply to e^epsilon.
+    Proof. The k dilemmas are selected independently of the choices. Changing all choices of a voter changes the
+    probability of each of the k reported choices by a factor of at most e^(epsilon / k). The product is at most
+    e^epsilon.
 
-    A choice turned over with epsilon / k tells in proportion to tanh(epsilon / 2k)^2, so k maximises
-    k tanh(epsilon / 2k)^2; below epsilon of about 2.9 it is 1.
+    The information in a choice flipped with epsilon / k is proportional to tanh(epsilon / 2k)^2, so k maximises
+    k tanh(epsilon / 2k)^2; below an epsilon of about 2.9 it is 1.
     """
 
     name = "one-choice"
@@ -209,7 +210,7 @@ class OneChoice(RandomisedResponse):
         return _choices_to_report(study.drawing.dilemmas, epsilon)
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
-        """Choose the dilemmas, then turn over some of their choices."""
+        """Select the dilemmas, then flip each of their choices at random."""
         sizes = choices_to_report(ballots.counts, epsilons)
         most = int(ballots.counts.max())
         keys = np.argsort(random_orders(ballots.voters, most, noise), axis=1)
@@ -220,7 +221,7 @@ class OneChoice(RandomisedResponse):
         kept = rank[voter, position] < sizes[voter]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         chosen = Ballots.from_differences(ballots.study, offsets, ballots.differences[kept])
-        # Rounded down: k choices may together spend at most the voter's epsilon.
+        # Rounded down, so that k choices together spend at most the voter's epsilon.
         return _flip(chosen, epsilons.split(sizes), noise)
 
 
@@ -235,10 +236,10 @@ def _flip(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
 
 
 def _pooled(batches: list[ChoiceReports], settings: Settings, facts: Mapping[str, str]) -> Estimate:
-    """Fit all choices together; a choice counts by what its voter's epsilon makes it worth.
+    """Fit all choices together, weighting each by the precision that its voter's epsilon allows.
 
-    Along the axes of factors; and along those of the rest, too, if so many choices were made that they tell more of
-    them than the prior does. How many there are, and their epsilons, is public here.
+    The fit is along the axes of factors, and along the remaining axes, too, if the choices are more informative about
+    them than the prior. The number of choices and their epsilons are public here.
     """
     factors = public_design(settings.study)
     epsilons = Epsilons.joined(batch.epsilons for batch in batches).values
@@ -284,17 +285,17 @@ ANSWERS = 3
 class ThreeWayResponse(RandomisedResponse):
     """Replace each answer (one side, the other, neither) by one of the other two with probability 2 / (e^epsilon + 2).
 
-    Theorem. Where the dilemmas shown are public and only the answers are secret, each voter's report is
+    Theorem. If the dilemmas shown are public and only the answers are secret, each voter's report is
     epsilon-differentially private for ALDP.
 
-    Proof. Neighbours differ in one answer. The true one is reported with probability e^epsilon / (e^epsilon + 2), each
-    other one with probability 1 / (e^epsilon + 2): for two answers, the probabilities of a report differ by a factor of
-    e^epsilon at most. All other reported answers have the same law.
+    Proof. Neighbours differ in one answer. The true answer is reported with probability e^epsilon / (e^epsilon + 2),
+    each other one with probability 1 / (e^epsilon + 2). So for any two answers, the probabilities of a report differ by
+    a factor of at most e^epsilon. All other reported answers have the same distribution.
 
-    With q = 1 / (e^epsilon + 2), a report is neither with probability q + (1 - 3 q) s, where s is the share of
-    indifferent answers. Completed by a fair coin, it is the one side with probability 1/2 + (1 - 3 q)(g - 1/2), where g
-    is that of the completed truth: a choice turned over with probability 3 q / 2. In place of the coin, a report of
-    neither counts half for either side.
+    With q = 1 / (e^epsilon + 2), a report is "neither" with probability q + (1 - 3 q) s, where s is the share of
+    indifferent answers. Replace "neither" by the toss of a fair coin. Then the report is the one side with probability
+    1/2 + (1 - 3 q)(g - 1/2), where g is the same probability for the true answer: it is a choice flipped with
+    probability 3 q / 2. Instead of tossing the coin, a report of "neither" counts half for either side.
     """
 
     title = "Randomised response among three answers to every dilemma, and a threshold beside the probit"
@@ -302,7 +303,7 @@ class ThreeWayResponse(RandomisedResponse):
     facts: Mapping[str, str] = {"weighing": "every choice counts the same"}
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
-        """Turn the dilemmas so that their first non-zero entry is positive, and replace some answers."""
+        """Sign the dilemmas so that their first non-zero entry is positive, and replace some answers."""
         first = (ballots.dilemmas != 0).argmax(axis=1)
         signs = np.where(ballots.dilemmas[np.arange(ballots.records), first] < 0, -1, 1)
         dilemmas = ballots.dilemmas * signs[:, None].astype(ballots.dilemmas.dtype) + 0
@@ -311,11 +312,11 @@ class ThreeWayResponse(RandomisedResponse):
         return ChoiceReports(epsilons, ballots.offsets, dilemmas, said)
 
     def acceptable(self, reports: ChoiceReports, settings: Settings) -> BoolArray:
-        """Refuse what is not an answer."""
+        """Accept reports whose answers are all +1, 0 or -1."""
         return np.asarray(np.logical_and.reduceat(np.abs(reports.choices) <= 1, reports.offsets[:-1]))
 
     def aggregate(self, reports: Iterable[ChoiceReports | LevelSums], settings: Settings) -> Estimate:
-        """Fit one preference to everybody's completed answers; the share of neither tells the threshold."""
+        """Fit one preference to all completed answers, and the threshold to the share of "neither"."""
         design = public_design(settings.study)
         batches = unsummed(reports)
         epsilons = Epsilons.joined(batch.epsilons for batch in batches).values
@@ -349,12 +350,12 @@ class ThreeWayResponse(RandomisedResponse):
 
 
 def _right(epsilons: FloatArray) -> FloatArray:
-    """Return 1 - 3 q: how much of the truth is left in a report."""
+    """Return 1 - 3 q, the factor by which a report attenuates the truth."""
     return np.asarray(1 - 3 / (np.exp(epsilons) + 2), np.float64)
 
 
 def _completed(batch: ChoiceReports, basis: FloatArray, epsilons: FloatArray, weights: FloatArray) -> FlippedChoices:
-    """Put two rows of half the weight, one for either side, in place of each report of neither."""
+    """Replace each report of "neither" by two rows of half the weight, one for either side."""
     neither = batch.choices == 0
     times = np.where(neither, 2, 1)
     place = np.repeat(np.arange(len(times)), times)
@@ -370,7 +371,7 @@ def _completed(batch: ChoiceReports, basis: FloatArray, epsilons: FloatArray, we
 
 
 def _neither(batch: ChoiceReports, epsilons: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return for each voter the weighted sum of what her reports tell of s, and of their weights."""
+    """Return for each voter the weighted sum of her reports' estimates of s, and the sum of their weights."""
     counts = np.diff(batch.offsets)
     said = np.add.reduceat(batch.choices == 0, batch.offsets[:-1], dtype=np.int64)
     right = _right(epsilons)
@@ -379,11 +380,11 @@ def _neither(batch: ChoiceReports, epsilons: FloatArray, weights: FloatArray) ->
 
 
 def _share(voters: FloatArray) -> NoisyShare:
-    """Take the ratio of the sums; its error is told by how voters differ from it."""
+    """Return the ratio of the sums, with its error estimated from the voters' residuals."""
     told, counted = voters.sum(axis=0)
     value = float(told / counted)
     residuals = voters[:, 0] - value * voters[:, 1]
     count = len(voters)
     spread = float(residuals @ residuals) * count / max(count - 1, 1) / counted**2
-    # Fewer than a handful of voters tell little of how they differ.
+    # The residuals of a handful of voters underestimate how they differ.
     return NoisyShare(value, float(np.sqrt(spread + 1 / (4 * count**2))))

@@ -62,28 +62,29 @@ _DISTRIBUTED: list[DistributedMechanism[Any]] = [
 CENTRAL = {mechanism.name: mechanism for mechanism in _CENTRAL}
 DISTRIBUTED = {mechanism.name: mechanism for mechanism in _DISTRIBUTED}
 MECHANISMS: Mapping[str, Mechanism] = {**CENTRAL, **DISTRIBUTED}
-"""Those that release a society."""
+"""Mechanisms that release one estimate for the whole crowd."""
 PURE: Mapping[str, Mechanism] = {
     name: mechanism
     for name, mechanism in MECHANISMS.items()
     if name in DISTRIBUTED or CENTRAL[name].takes is Loss.EPSILON
 }
-"""Those of them that take an epsilon."""
+"""Those of ``MECHANISMS`` whose privacy loss is an epsilon."""
 GROUPS: Mapping[str, Mechanism] = {
     one.name: one for one in (GroupScores(Grouping("", ())), GroupBits(Grouping("", ())))
 }
-"""Those that release the preferences of groups, where it is secret who is in which."""
+"""Mechanisms that release the preferences of groups whose membership is secret."""
 EFFECTS: Mapping[str, Mechanism] = {
     one.name: one for one in (EffectCounts(Unit.VOTER, ()), FactorAnswer(), FactorCounts())
 }
-"""Those that release effects; those with randomised response are read from its reports."""
+"""Mechanisms that release effects; with randomised response, effects are computed from its reports."""
 ALL: Mapping[str, Mechanism] = {**MECHANISMS, **GROUPS, **EFFECTS, AboutYou.name: AboutYou()}
-"""Whatever makes a promise to voters."""
+"""Every mechanism that makes a promise to voters."""
 
 THREE_ANSWERS = tuple(
     mechanism.name for mechanism in (VoterScore, PooledScore, PooledChoices, OneBit, ScoreRelease, RandomisedResponse)
 )
-"""Those that can carry a third answer. The paper's cannot: a mean of fits to sides chosen has no place for neither."""
+"""Mechanisms that support a third answer. The paper's do not: a mean of fits to chosen sides cannot express "neither".
+"""
 
 PAPERS_MECHANISM: Mapping[str, str] = {
     paradigm: name for name, mechanism in MECHANISMS.items() for paradigm in mechanism.papers
@@ -91,7 +92,7 @@ PAPERS_MECHANISM: Mapping[str, str] = {
 
 
 def recommended(paradigm: Paradigm, study: Study, epsilons: Epsilons) -> str:
-    """Return the mechanism that serves a paradigm best, by what is public: the study, and everybody's epsilon."""
+    """Return the best mechanism for a paradigm, given public data only: the study, and everybody's epsilon."""
     match paradigm.name:
         case "vlcp":
             return VoterScore.name
@@ -140,18 +141,18 @@ def mechanism_name(
 
 
 def central(name: str, study: Study) -> CentralMechanism[Any, Any]:
-    """Return a central mechanism as it is used in a study: with a threshold, where that allows a third answer.
+    """Return a central mechanism for a study, with a threshold if the study allows a third answer.
 
-    Where the study asks one dilemma twice, it tells the reliability of the crowd besides.
+    If the study asks one dilemma twice, the mechanism also estimates the reliability of the crowd.
     """
     mechanism = CENTRAL[name] if study.indifference is None else central_indifference(CENTRAL[name])
     return central_reliability(mechanism) if study.repeat else mechanism
 
 
 def distributed(name: str, study: Study) -> DistributedMechanism[Any]:
-    """Return a distributed mechanism as it is used in a study: with a threshold, where that allows a third answer.
+    """Return a distributed mechanism for a study, with a threshold if the study allows a third answer.
 
-    Where the study asks one dilemma twice, some reports are about the reliability of the crowd.
+    If the study asks one dilemma twice, some reports are about the reliability of the crowd.
     """
     mechanism: DistributedMechanism[Any] = DISTRIBUTED[name]
     if study.indifference is not None:
@@ -160,7 +161,7 @@ def distributed(name: str, study: Study) -> DistributedMechanism[Any]:
 
 
 def budget_parts(name: str, study: Study, loss: Epsilon | None) -> dict[str, float]:
-    """Return what a central epsilon, or (without one) the reports of devices, are split into: each part buys a thing.
+    """Return the shares of a central epsilon, or (without one) of the devices' reports, by what they are spent on.
 
     >>> from dataclasses import replace
     >>> from crowdveil.study.bundled import load_study
@@ -181,7 +182,7 @@ def budget_parts(name: str, study: Study, loss: Epsilon | None) -> dict[str, flo
 
 
 def check_answers(name: str, study: Study) -> None:
-    """Refuse a mechanism that has no place for a study's third answer."""
+    """Refuse a mechanism that does not support a study's third answer."""
     if study.indifference is not None and name not in THREE_ANSWERS:
         raise CrowdveilError(
             f"study {study.name} allows a third answer, which {name} cannot carry: use {', '.join(THREE_ANSWERS)}"
@@ -189,7 +190,7 @@ def check_answers(name: str, study: Study) -> None:
 
 
 def check_options(mechanism: Mechanism, settings: Settings) -> None:
-    """Refuse a setting that would change nothing, because the mechanism does not know it."""
+    """Refuse a setting that the mechanism does not support, as it would have no effect."""
     for option, none in OPTIONS.items():
         if getattr(settings, option) != none and option not in mechanism.options:
             known = f"it knows {' and '.join(mechanism.options)}" if mechanism.options else "it knows no options"

@@ -1,16 +1,17 @@
-"""The reliability of a crowd beside any mechanism: who answered alike a dilemma that was asked twice, mirrored.
+"""The test-retest reliability of a crowd: the share of voters who answer a repeated, mirrored dilemma consistently.
 
-The second answer is no record: no mechanism ever sees it, and nothing else is computed from it. A part of a central
-budget, or of the reports, buys the share of people who answered alike.
+The second answer is not a record: no mechanism sees it, and nothing else is computed from it. A part of a central
+budget, or of the reports, is spent on the share of people who answered consistently.
 
-A voter is alike or not, one bit. Centrally, the bits that are 1 are counted. Theorem. The count with noise of density
-proportional to exp(-epsilon |x|) is epsilon-differentially private for all that a voter answered, and so for a record
-or a choice of hers. Proof. Whatever of one voter's answers is changed, the count moves by at most 1, and the number of
-voters not at all: Theorem 1 of ``cube_noise``, in one dimension. (The noise is drawn on a grid of 1 / ``STEPS``.)
+A voter contributes one bit: consistent or not. Centrally, the consistent voters are counted. Theorem. The count with
+noise of density proportional to exp(-epsilon |x|) is epsilon-differentially private for all of a voter's answers
+together, and so for each of her records and choices. Proof. Changing any of one voter's answers moves the count by at
+most 1, and leaves the number of voters unchanged: Theorem 1 of ``cube_noise``, in one dimension. (The noise is drawn on
+a grid of 1 / ``STEPS``.)
 
-On a device, the bit is turned over with probability 1 / (1 + e^epsilon). Theorem. It is epsilon-differentially private
-for all that the voter answered together. Proof. It has two values, and each has a probability between 1 / (1 +
-e^epsilon) and e^epsilon / (1 + e^epsilon), whatever the answers are.
+On a device, the bit is flipped with probability 1 / (1 + e^epsilon). Theorem. It is epsilon-differentially private for
+all of the voter's answers together. Proof. Each of its two values has a probability between 1 / (1 + e^epsilon) and
+e^epsilon / (1 + e^epsilon), whatever the answers are.
 """
 
 from __future__ import annotations
@@ -38,38 +39,38 @@ from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.side_answers import Reliability
 
 ONE_IN = 10
-"""Of a central budget and of the reports of devices, one part in so many buys the share.
+"""One part in this many of a central budget, or of the reports of devices, is spent on the share.
 
-At epsilon 1 the noise of a central share is then as large as what the draw of the voters leaves open where there are
-2,200 of them and nine in ten answer alike: sqrt(2) / (0.1 N) = sqrt(0.09 / N). The noise of a preference grows by a
-ninth, or by a twentieth where devices add it.
+At epsilon 1 the noise of a central share then equals its sampling error for 2,200 voters of whom nine in ten answer
+consistently: sqrt(2) / (0.1 N) = sqrt(0.09 / N). The noise of a preference grows by a ninth, or by a twentieth if
+devices add it.
 """
 
 _TAIL = 0.025
 _NORMAL = 1.959963984540054
 _REACH = 9
-"""Of a binomial law, so many deviations on either side: beyond is less than 1e-18."""
+"""Standard deviations of a binomial kept on either side; the rest has probability below 1e-18."""
 _HALVINGS = 50
 
 
 def answered_alike(ballots: Ballots) -> IntArray:
-    """Count the voters who answered alike, in steps."""
+    """Count the voters who answered consistently, in steps."""
     assert ballots.alike is not None  # the study asks one dilemma twice
     return np.array([STEPS * int(np.count_nonzero(ballots.alike == 1))], np.int64)
 
 
 def alike_bits(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArray:
-    """Say of each voter whether she answered alike: the only place where noise enters."""
+    """Return for each voter a flipped bit about whether she answered consistently. The only place of noise."""
     assert ballots.alike is not None  # the study asks one dilemma twice
     turned = noise.tosses(FLIP, epsilons, 1)[:, 0]
     return np.where((ballots.alike == 1) ^ turned, 1, -1)
 
 
 def counted_reliability(share: NoisyShare, voters: int, epsilon: Epsilon) -> Reliability:
-    """Tell the reliability of all people from a noisy count.
+    """Estimate the reliability of the population from a noisy count.
 
-    The interval holds every share under which so small and so large a count have each at least 2.5 %: the count is
-    binomial, plus Laplace noise (Clopper and Pearson 1934, for what is seen through noise).
+    The interval contains every share under which both tail probabilities of the count are at least 2.5 %, where the
+    count is binomial plus Laplace noise (Clopper and Pearson 1934, with noise).
     """
     seen = share.value * voters
 
@@ -85,10 +86,11 @@ def counted_reliability(share: NoisyShare, voters: int, epsilon: Epsilon) -> Rel
 
 
 def reported_reliability(share: NoisyShare) -> Reliability:
-    """Tell the reliability of all people from bits, whose mean is nearly normal.
+    """Estimate the reliability of the population from bits, whose mean is nearly normal.
 
-    A bit over tanh(epsilon / 2) has the mean m = 2 s - 1 and the variance 1 / tanh(epsilon / 2)^2 - m^2. The interval
-    holds every share s that is within 1.96 of its own deviations of the mean (Wilson 1927): the roots of a quadratic.
+    A bit over tanh(epsilon / 2) has mean m = 2 s - 1 and variance 1 / tanh(epsilon / 2)^2 - m^2. The interval contains
+    every share s that is within 1.96 of its own standard deviations of the mean (Wilson 1927); its ends are the roots
+    of a quadratic.
     """
     value, squared = share.value, _NORMAL**2
     bound, less = squared * share.deviation**2, squared * share.concentration
@@ -105,7 +107,7 @@ def _within(share: NoisyShare, low: float, high: float) -> Reliability:
 
 
 def _tail(rate: float, voters: int, above: Callable[[FloatArray], FloatArray]) -> float:
-    """Return the mean of a function of the count, which is binomial."""
+    """Return the expectation of a function of a binomial count."""
     reach = _REACH * math.sqrt(voters * rate * (1 - rate)) + _REACH**2
     counts = np.arange(max(0, math.floor(voters * rate - reach)), min(voters, math.ceil(voters * rate + reach)) + 1.0)
     ways = gammaln(voters + 1) - gammaln(counts + 1) - gammaln(voters - counts + 1)
@@ -114,13 +116,13 @@ def _tail(rate: float, voters: int, above: Callable[[FloatArray], FloatArray]) -
 
 
 def _laplace_above(value: FloatArray, epsilon: float) -> FloatArray:
-    """Return the probability that Laplace noise of scale 1 / epsilon is at least so large."""
+    """Return the probability that Laplace noise of scale 1 / epsilon is at least ``value``."""
     tail = np.exp(-epsilon * np.abs(value)) / 2
     return np.where(value > 0, tail, 1 - tail)
 
 
 def _first(holds: Callable[[float], bool]) -> float:
-    """Return the smallest rate from which on a condition holds, or 1."""
+    """Return the smallest rate from which a condition holds, or 1."""
     if holds(0.0):
         return 0.0
     low, high = 0.0, 1.0
@@ -136,16 +138,16 @@ def reliability_split(loss: Epsilon) -> tuple[Epsilon, Epsilon]:
 
 
 class _AnsweredAlike:
-    """How many answered alike, of all voters."""
+    """The share of voters who answered consistently."""
 
     by_voter = True
 
     def split(self, loss: Epsilon) -> tuple[Epsilon, Epsilon]:
-        """Keep a part of the budget for the count."""
+        """Reserve a part of the budget for the count."""
         return reliability_split(loss)
 
     def tally(self, ballots: Ballots) -> IntArray:
-        """Count them."""
+        """Count the consistent voters, in steps."""
         return answered_alike(ballots)
 
     def rest(self, source: BallotSource) -> BallotSource:
@@ -158,26 +160,26 @@ class _AnsweredAlike:
 
 
 def central_reliability(inner: CentralMechanism[Any, Any]) -> WithSideShare:
-    """Spend a part of a central mechanism's epsilon on how many answered alike.
+    """Spend a part of a central mechanism's epsilon on the number of consistent voters.
 
-    Theorem. Where the mechanism is epsilon-differentially private for any epsilon, this is too, for the same unit; a
-    record, or a choice, is then one dilemma with both of the answers to it.
+    Theorem. If the mechanism is epsilon-differentially private for every epsilon, so is this, for the same unit. A
+    record, or a choice, then comprises both answers to its dilemma.
 
     Proof. The mechanism sees a voter's records without the second answer, so neighbours stay neighbours, and the count
-    is private for all that a voter answered (``WithSideShare``).
+    is private for all of a voter's answers together (``WithSideShare``).
     """
     return WithSideShare(inner, _AnsweredAlike())
 
 
 class _Reliability:
-    """Whether the voter answered alike."""
+    """Whether the voter answered consistently."""
 
     field = "alike"
     topic = "reliability"
     one_in = ONE_IN
 
     def bits(self, ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArray:
-        """Say it of each voter."""
+        """Return a private bit for each voter."""
         return alike_bits(ballots, epsilons, noise)
 
     def rest(self, ballots: Ballots, noise: Noise) -> Ballots:
@@ -190,9 +192,9 @@ class _Reliability:
 
 
 def distributed_reliability(inner: DistributedMechanism[Any]) -> WithSideBits:
-    """Put, in place of one report in ten of a distributed mechanism, a bit that says whether the voter answered alike.
+    """Replace one report in ten of a distributed mechanism by a bit about whether the voter answered consistently.
 
-    Theorem. Where the mechanism's reports are epsilon-differentially private, these are, too, for the same unit.
-    Proof. So are the bits, for all that the voter answered; and then reports of both kinds are (``side_bits``).
+    Theorem. If the mechanism's reports are epsilon-differentially private, so are these, for the same unit.
+    Proof. The bits are private for all of the voter's answers together; so reports of both kinds are (``side_bits``).
     """
     return WithSideBits(inner, _Reliability())

@@ -1,19 +1,18 @@
-"""Reports of devices: how they travel as JSON, and how they become one estimate.
+"""Reports of devices: their JSON format, and how they are combined into one estimate.
 
-The envelope of a report (format, study, mechanism, epsilon) is the protocol's; here is what a mechanism puts into it.
-It is integers that are private already: nothing in here knows a record.
+The protocol defines the envelope of a report (format, study, mechanism, epsilon); this module defines the mechanism's
+part of it. That part consists of integers that are already private: nothing here sees a record.
 
-A report made with a small epsilon is mostly noise. The mean that counts all the same (the paper's) is as noisy as its
-noisiest reports; weights inversely proportional to each report's known variance give the least noisy mean. Epsilons
-are public and chosen before answering, so the weights cost no privacy. They depend on all voters' levels (their
-epsilons, and what else is public about a report), which are known only when the last report has come. So sums are kept
-for each level: memory for a level, not for a voter.
+A report made with a small epsilon is mostly noise. An unweighted mean (the paper's) is as noisy as its noisiest
+reports; weights inversely proportional to each report's known variance minimise the variance. Epsilons are public and
+chosen before answering, so the weights cost no privacy. They depend on all voters' levels (their epsilons and other
+public properties of a report), which are known only once the last report has arrived. So sums are kept per level:
+memory grows with the number of levels, not of voters.
 
-A report with unbounded noise may be any number, so one liar could send a huge one. Two controls limit liars: reports
-that honest devices practically never send are refused (``within_reach``), and, where asked for, the most extreme share
-of the reports at each end of each coordinate is pulled in to where the others end (a Winsorised mean). Honest noise is
-symmetric, so pulling in both ends alike leaves the mean where it is; the price is a different variance
-(``Winsorisation``).
+A report with unbounded noise may be any number, so one liar could send a huge one. Two controls limit liars. Reports
+that honest devices practically never send are refused (``within_reach``). And, optionally, the most extreme share of
+the reports at each end of each coordinate is pulled in to the nearest of the others (a Winsorised mean). Honest noise
+is symmetric, so this leaves the mean unbiased, but changes its variance (``Winsorisation``).
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ from crowdveil.study.study import Study
 R = TypeVar("R")
 
 LARGEST = 2**63 - 1
-"""Numbers of a report fit into 64 bits, with their sign."""
+"""Largest number in a report: a signed 64-bit integer."""
 PUBLIC_COLUMNS = 2
-"""Numbers of a report, as the audit lays it out, that are public and come before the others."""
+"""Number of public columns at the start of a report's row (``rows``), as the audit reads it."""
 
 _KEYS = 2**62
 
 
 class WireFormat(Protocol[R]):
-    """The way in which the reports of a mechanism are written, checked for their shape, and read."""
+    """The serialisation of a mechanism's reports."""
 
     @property
     def fields(self) -> frozenset[str]:
@@ -55,31 +54,31 @@ class WireFormat(Protocol[R]):
         """Return the fields of each voter's report."""
 
     def check(self, body: Mapping[str, Any], study: Study) -> None:
-        """Refuse a report whose fields do not have the shape of one of this study."""
+        """Refuse a report whose fields do not have the shape that this study requires."""
 
     def read(self, bodies: Sequence[Mapping[str, Any]], study: Study) -> R:
-        """Gather reports that were checked."""
+        """Gather checked reports."""
 
 
 @dataclass(frozen=True)
 class Reports:
-    """Reports of most devices: one row of integers a voter, and the epsilon it was made with."""
+    """The reports of most mechanisms: one row of integers per voter, and its epsilon."""
 
     epsilons: Epsilons
     values: IntArray
 
     def rows(self) -> IntArray:
-        """Lay out all that leaves, bit for bit, a row a voter: public columns, a mask of the values, the values."""
+        """Return all that leaves the devices, one row per voter: public columns, a mask of the values, the values."""
         none = np.zeros(len(self.values), np.int64)
         return np.column_stack([self.epsilons.micro, none, np.ones_like(self.values), self.values])
 
 
 @dataclass(frozen=True)
 class IntegerRow:
-    """The wire format of ``Reports``: the row, in a field."""
+    """The wire format of ``Reports``: one field with the row."""
 
     length: Callable[[int], int]
-    """Of the row, by the number of features."""
+    """Length of the row, as a function of the number of features."""
     largest: int = LARGEST
 
     fields = frozenset({"values"})
@@ -89,7 +88,7 @@ class IntegerRow:
         return ({"values": values} for values in reports.values.tolist())
 
     def check(self, body: Mapping[str, Any], study: Study) -> None:
-        """Refuse a row of another length, or of other than whole numbers in range."""
+        """Refuse a row of the wrong length, or with anything but integers in range."""
         check_integers("values", body["values"], self.length(study.dimension), self.largest)
 
     def read(self, bodies: Sequence[Mapping[str, Any]], study: Study) -> Reports:
@@ -98,7 +97,7 @@ class IntegerRow:
 
 
 def check_integers(name: str, given: Any, length: int | None, most: int, least: int | None = None) -> None:
-    """Refuse what is not a list of so many whole numbers from ``least`` (or -``most``) to ``most``."""
+    """Refuse anything but a list of ``length`` integers from ``least`` (default: -``most``) to ``most``."""
     if not isinstance(given, list) or any(type(value) is not int for value in given):
         raise Refusal(Reason.MALFORMED, f"{name} must be a list of whole numbers")
     if length is not None and len(given) != length:
@@ -114,10 +113,10 @@ def epsilons_of(bodies: Sequence[Mapping[str, Any]]) -> Epsilons:
 
 
 def random_orders(rows: int, places: int, noise: Noise) -> IntArray:
-    """Return a uniformly random permutation of 0..places-1 in every row: what to report, drawn without looking.
+    """Return a uniformly random permutation of 0..places-1 in every row, to choose what to report.
 
-    Sorting independent keys gives each order with the same probability as long as no two keys are equal; a row with
-    equal keys is drawn again, so that the law is exact.
+    Sorting independent keys gives each order with the same probability if no two keys are equal. A row with equal keys
+    is drawn again, so the distribution is exact.
     """
     keys = noise.uniform(_KEYS, rows, places)
     while True:
@@ -129,9 +128,9 @@ def random_orders(rows: int, places: int, noise: Noise) -> IntArray:
 
 
 HONEST_EXCESS = 1e-12
-"""An honest report is refused with at most this probability for each of its numbers."""
+"""Maximum probability, per number in a report, of refusing an honest report."""
 MOST_INFLUENCE = 10.0
-"""No voter counts more than this many times the average: influence cannot be bought with a huge epsilon."""
+"""Maximum weight of a voter, relative to the average: a huge epsilon cannot buy more influence."""
 
 
 def influence(variances: FloatArray, equal_votes: bool) -> FloatArray:
@@ -160,22 +159,22 @@ class LevelSums:
 
     _sums: dict[tuple[int, ...], tuple[int, FloatArray, FloatArray]] = field(default_factory=dict)
     _factors: tuple[float, ...] = ()
-    """Where several sums are mixed: by how much the reports of each count, above 1 or below 0 too."""
+    """Factors of the parts of a mixture; they may be above 1 or below 0. Empty if nothing is mixed."""
 
     @classmethod
     def of(cls, levels: IntArray, values: FloatArray) -> LevelSums:
-        """Add up some reports, a row each: what they hold, and their levels (one number or more)."""
+        """Sum reports (rows of ``values``) by their levels (one number or more each)."""
         different, place = np.unique(levels.reshape(len(values), -1), axis=0, return_inverse=True)
         order = np.argsort(place.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(place.reshape(-1)))[:-1]
         rows_of = zip(map(tuple, different.tolist()), np.split(values[order], ends), strict=True)
-        # Not a matrix product: it would start threads of its own beside those that work on other batches.
+        # Not a matrix product, which would start threads of its own beside those of other batches.
         squares = "vj,vk->jk"
         return cls({level: (len(rows), rows.sum(axis=0), np.einsum(squares, rows, rows)) for level, rows in rows_of})
 
     @classmethod
     def mixed(cls, parts: Sequence[LevelSums], factors: Sequence[float]) -> LevelSums:
-        """Return sums in which the reports of each part count so many times. They have the levels of the parts."""
+        """Return sums in which the reports of each part are multiplied by a factor. Levels stay those of the parts."""
         numbered = {(*level, n): sums for n, part in enumerate(parts) for level, sums in part._sums.items()}
         return cls(numbered, tuple(factors))
 
@@ -189,12 +188,12 @@ class LevelSums:
         return LevelSums(both)
 
     def only(self, first: int) -> LevelSums:
-        """Return the sums of levels that begin with this number: reports of another kind may hold other things."""
+        """Return the sums of levels that begin with this number, such as reports of one kind."""
         return LevelSums({level: sums for level, sums in self._sums.items() if level[0] == first}, self._factors)
 
     @property
     def levels(self) -> IntArray:
-        """The levels, a row each, in order."""
+        """The sorted levels, one per row."""
         levels = np.array(sorted(self._sums), np.int64)
         return levels[:, :-1] if self._factors else levels
 
@@ -205,14 +204,14 @@ class LevelSums:
 
     @property
     def mixture(self) -> FloatArray:
-        """By how much the reports of each level count beside their weights: 1 where nothing is mixed."""
+        """The factor of each level's reports, apart from their weights; 1 if nothing is mixed."""
         if not self._factors:
             return np.ones(len(self._sums))
         return np.array([self._factors[level[-1]] for level in sorted(self._sums)])
 
     @property
     def voters(self) -> int:
-        """The number of reports; where they are mixed, of how many a mean would vary as much."""
+        """The number of reports, or the effective number of a mixture."""
         counted = self.counts @ self.mixture
         return max(round(float(counted**2 / (self.counts @ self.mixture**2))), 1)
 
@@ -222,22 +221,22 @@ class LevelSums:
         return np.array([self._sums[level][0] for level in sorted(self._sums)], np.int64)
 
     def weights(self, variances: FloatArray, equal_votes: bool) -> FloatArray:
-        """Return how much a report of each level counts, given its variance (``influence``)."""
+        """Return the weight of a report of each level, given its variance (``influence``)."""
         each = influence(np.repeat(variances, self.counts), equal_votes)
         return np.asarray(each[np.cumsum(self.counts) - 1] * self.mixture)
 
     def mean(self, weights: FloatArray, scales: FloatArray | float = 1.0) -> FloatArray:
-        """Return the weighted mean of all reports, those of a level multiplied by its scale."""
+        """Return the weighted mean of all reports, after multiplying those of each level by its scale."""
         totals = np.array([self._sums[level][1] for level in sorted(self._sums)])
         return np.asarray((weights * scales) @ totals)
 
     def squares(self, weights: FloatArray) -> FloatArray:
-        """Return the sum over all reports of the outer product of what they hold, weighted."""
+        """Return the weighted sum of the outer products of all reports with themselves."""
         squares = np.array([self._sums[level][2] for level in sorted(self._sums)])
         return np.asarray(np.tensordot(weights**2, squares, axes=1))
 
     def spread(self, weights: FloatArray, scales: FloatArray | float = 1.0) -> Spread:
-        """Estimate the covariance of that mean from the reports' spread around it (``spread_of``, from sums)."""
+        """Estimate the covariance of ``mean`` from the reports' spread around it (``spread_of``, from sums)."""
         mean = self.mean(weights, scales)
         voters = int(self.counts.sum())
         covariance = np.zeros((len(mean), len(mean)))
@@ -251,12 +250,12 @@ class LevelSums:
 
 
 def all_sums(reports: Iterable[R | LevelSums], sums: Callable[[R], LevelSums]) -> LevelSums:
-    """Add up everybody's reports, of which some may be summed already."""
+    """Sum all reports, some of which may be summed already."""
     return reduce(operator.add, (r if isinstance(r, LevelSums) else sums(r) for r in reports), LevelSums())
 
 
 def unsummed(reports: Iterable[R | LevelSums]) -> list[R]:
-    """Return everybody's reports, for what takes all of them at once."""
+    """Return all reports, for a computation that needs each of them."""
     kept: list[R] = []
     for report in reports:
         if isinstance(report, LevelSums):
@@ -266,11 +265,11 @@ def unsummed(reports: Iterable[R | LevelSums]) -> list[R]:
 
 
 def within_reach(values: IntArray, largest: IntArray, sensitivity: int, epsilons: Epsilons, terms: int) -> BoolArray:
-    """Tell for each report (row) whether an honest device could have made its numbers.
+    """Return for each report (row) whether an honest device could have made its numbers.
 
     ``largest`` bounds each voter's exact numbers. The noise is Laplace (``terms`` = 1) or a coordinate of cube noise,
-    whose radius is a sum of ``terms`` = m + 1 exponentials; such a sum exceeds x with a probability of at most
-    (e x / terms)^terms e^-x, in units of sensitivity / epsilon (Chernoff), which is solved for x.
+    whose radius is a sum of ``terms`` = m + 1 exponentials. In units of sensitivity / epsilon, such a sum exceeds x
+    with probability at most (e x / terms)^terms e^-x (Chernoff); this is solved for x.
     """
     x = float(terms)
     for _ in range(100):
@@ -281,19 +280,19 @@ def within_reach(values: IntArray, largest: IntArray, sensitivity: int, epsilons
 
 @dataclass(frozen=True)
 class Winsorisation:
-    """Numbers of which the lowest and the highest were pulled in, for a mean that few liars can move."""
+    """Winsorised numbers, for a mean that few liars can move."""
 
     values: FloatArray
     pseudo_values: FloatArray
-    """Numbers with the spread of that mean: one beyond an end moves the end itself, by share / density there.
+    """Numbers whose spread gives the variance of that mean: one beyond an end moves the end itself, by share / density.
 
-    (The influence function of a Winsorised mean, Huber 1981, section 3.3.) The density is told from the distance
-    between the quantiles of half the share and of one and a half.
+    (The influence function of a Winsorised mean, Huber 1981, section 3.3.) The density is estimated from the distance
+    between the quantiles at 0.5 and at 1.5 times the share.
     """
 
 
 def winsorised(estimates: FloatArray, weights: FloatArray, reported: BoolArray, share: float) -> Winsorisation:
-    """Pull the lowest and highest ``share`` (by weight) of the reported numbers of each coordinate in."""
+    """Winsorise the lowest and highest ``share`` (by weight) of the reported numbers of each coordinate."""
     values, pseudo_values = estimates.copy(), estimates.copy()
     for k in range(estimates.shape[1]):
         rows = np.flatnonzero(reported[:, k])

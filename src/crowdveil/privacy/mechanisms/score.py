@@ -47,42 +47,42 @@ from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
 SQUARES_IN_TWENTY, PRODUCTS_IN_TWENTY = 2, 1
-"""Of twenty reports about a file, so many are about the squares and the products of its dilemmas' contrasts."""
+"""Reports in twenty about a file that cover the squares and the products of its dilemmas' contrasts."""
 _UNHEARD = 1e6
-"""Variance of a mean score, which is at most 1, along an axis that nobody reported."""
+"""Variance assigned to a mean score, which is at most 1, along an axis that nobody reported."""
 
 
 @dataclass(frozen=True)
 class ScoreReports:
-    """Reports of devices: which coordinates they tell (chosen at random), their noisy sums, and public counts.
+    """Reports of devices: randomly chosen coordinates, the noisy sums there, and public counts.
 
-    A column an axis; then, where the study's generator did not draw the dilemmas, a column for each of their moments.
+    There is one column per axis and, if the study's generator did not draw the dilemmas, one per moment of these.
     """
 
     epsilons: Epsilons
     counts: IntArray
-    """The number of each voter's records: the same for record-neighbours, so not secret here."""
+    """Number of each voter's records. It is the same in record-neighbours, so it is not secret here."""
     reported: BoolArray
     values: IntArray
 
     def rows(self) -> IntArray:
-        """Lay out all that leaves, bit for bit, a row a voter: public columns, a mask of the values, the values."""
+        """Return all that leaves the devices, one row per voter: public columns, a mask of the values, the values."""
         return np.column_stack([self.epsilons.micro, self.counts, self.reported.astype(np.int64), self.values])
 
 
 class Coordinates:
-    """The wire format of ``ScoreReports``: which coordinates, and the noisy scores there."""
+    """The wire format of ``ScoreReports``: the coordinates, and the noisy scores there."""
 
     fields = frozenset({"records", "coordinates", "values"})
 
     def write(self, reports: ScoreReports) -> Iterable[dict[str, Any]]:
-        """Return what each voter reports."""
+        """Return the fields of each voter's report."""
         for count, reported, values in zip(reports.counts.tolist(), reports.reported, reports.values, strict=True):
             coordinates = np.flatnonzero(reported)
             yield {"records": count, "coordinates": coordinates.tolist(), "values": values[coordinates].tolist()}
 
     def check(self, body: Mapping[str, Any], study: Study) -> None:
-        """Refuse coordinates that the study's design does not have, and another number of values or records."""
+        """Refuse coordinates that the study's design does not have, and a wrong number of values or records."""
         check_integers("coordinates", body["coordinates"], None, public_design(study).directions - 1, least=0)
         if any(a >= b for a, b in pairwise(body["coordinates"])):
             raise Refusal(Reason.MALFORMED, "coordinates must increase")
@@ -91,7 +91,7 @@ class Coordinates:
             raise Refusal(Reason.WRONG_SIZE, f"a ballot of this study has {study.drawing.dilemmas} records")
 
     def read(self, bodies: Sequence[Mapping[str, Any]], study: Study) -> ScoreReports:
-        """Gather the scores, with zeros where nothing is reported."""
+        """Gather the scores into arrays, with zeros for coordinates that are not reported."""
         reported = np.zeros((len(bodies), public_design(study).directions), bool)
         values = np.zeros(reported.shape, np.int64)
         for row, body in enumerate(bodies):
@@ -102,23 +102,23 @@ class Coordinates:
 
 
 class ScoreRelease:
-    """Noise on some coordinates of each voter's summed score.
+    """Cube noise on some coordinates of each voter's summed score.
 
-    Theorem. Let a voter choose m coordinates without looking at her answers and report her integer scores there with
+    Theorem. Let a voter choose m coordinates independently of her answers and report her integer scores there with
     noise of density proportional to exp(-epsilon |x|_max / (2 RECORD_CLIP)) on Z^m. The report is
     epsilon-differentially private for RLDP, and so for ALDP.
 
-    Proof. Whatever the choice, replacing one record moves each of the m coordinates by at most 2 RECORD_CLIP; the rest
-    is Theorem 1 of ``cube_noise``. The choice itself is independent of the answers. To turn a choice over is to
-    replace its record by the opposite one.
+    Proof. For any choice of coordinates, replacing one record moves each of them by at most 2 RECORD_CLIP; the rest is
+    Theorem 1 of ``cube_noise``. The choice of coordinates is independent of the answers. Changing a voter's choice in a
+    dilemma replaces its record by the opposite one.
 
-    Reporting m of k coordinates, scaled by k / m, is unbiased. It lets the noise grow with m instead of k, at the price
-    of hearing less: the best m has a closed form (``coordinates_to_report``).
+    Reporting m of k coordinates, scaled by k / m, is unbiased. The noise then grows with m instead of k, but fewer
+    coordinates are observed; the best m has a closed form (``coordinates_to_report``).
 
-    Where the study's generator did not draw the dilemmas (a file), three reports in twenty are about the dilemmas: m of
-    their mean squares along the axes, or of their products (``tilted_design``), each record's moment being a whole
-    number within the same clip. Which reports are is drawn without looking, so the theorem holds for these coordinates
-    as for the others.
+    If the study's generator did not draw the dilemmas (a file), three reports in twenty are about the dilemmas: m of
+    their squares along the axes, or of their products (``tilted_design``). Each record's moment is an integer within
+    the same clip. Which reports these are is drawn independently of the records, so the theorem covers these
+    coordinates, too.
     """
 
     name = "score"
@@ -142,7 +142,7 @@ class ScoreRelease:
         return int(coordinates_to_report(record_axes(study), counts, Epsilons.same(epsilon, 1))[0])
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ScoreReports:
-        """Score each voter, choose the coordinates, add the noise."""
+        """Score each voter, choose the coordinates and add the noise."""
         axes = record_axes(settings.study)
         blocks = _blocks(axes, settings)
         exact = record_scores(ballots)
@@ -165,7 +165,7 @@ class ScoreRelease:
         return ScoreReports(epsilons, ballots.counts, reported, values)
 
     def acceptable(self, reports: ScoreReports, settings: Settings) -> BoolArray:
-        """Refuse a wrong number of coordinates, and scores further out than noise reaches."""
+        """Refuse a wrong number of coordinates, and scores beyond the reach of the noise."""
         axes = record_axes(settings.study)
         largest = reports.counts * RECORD_CLIP
         known = np.zeros(len(reports.counts), bool)
@@ -178,11 +178,11 @@ class ScoreRelease:
         return np.asarray(known & near & (reports.reported | (reports.values == 0)).all(axis=1))
 
     def condense(self, reports: ScoreReports, settings: Settings) -> ScoreReports | LevelSums:
-        """Add the reports up, unless the most extreme of all are to be pulled in."""
+        """Sum the reports, unless they are to be Winsorised."""
         return reports if settings.robust else _sums(reports, record_axes(settings.study))
 
     def aggregate(self, reports: Iterable[ScoreReports | LevelSums], settings: Settings) -> Estimate:
-        """Take the mean score of a record along each axis, and find the preference that explains them."""
+        """Compute the mean score of a record along each axis, and fit the preference to these means."""
         axes = record_axes(settings.study)
         batches = list(reports)
         design = axes.design
@@ -222,7 +222,7 @@ class ScoreRelease:
         )
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> Spread:
-        """Return the spread around the estimate of an indifferent crowd that answers every dilemma of a ballot."""
+        """Return the noise of the estimate for an indifferent crowd that answers every dilemma of a ballot."""
         axes = record_axes(settings.study)
         design = axes.design
         counts = np.full(len(epsilons), settings.study.drawing.dilemmas)
@@ -236,22 +236,22 @@ class ScoreRelease:
 
 _CHOICES, _DILEMMAS = 0, 1
 _SUBJECTS = np.repeat([0, 1, 2], [20 - SQUARES_IN_TWENTY - PRODUCTS_IN_TWENTY, SQUARES_IN_TWENTY, PRODUCTS_IN_TWENTY])
-"""What each of twenty reports is about: choices, the squares of dilemmas, or their products."""
+"""Subject of each of twenty reports: choices, the squares of dilemmas, or their products."""
 
 
 def _blocks(axes: RecordAxes, settings: Settings) -> list[IntArray]:
-    """Return the columns that a report chooses its coordinates from, for each thing that it may be about."""
+    """Return the columns that a report chooses its coordinates from, for each subject."""
     k = axes.design.directions
     choices = np.arange(k)
     if settings.drawn:
         return [choices]
     squares, products = np.split(np.arange(k, k + moment_count(k)), [k])
-    # A study of one axis, or of very many, has no products: its reports about them are about the squares.
+    # A study of one axis, or of very many, has no products: those reports are about the squares, too.
     return [choices, squares, products if len(products) else squares]
 
 
 def _sums(reports: ScoreReports, axes: RecordAxes) -> LevelSums:
-    """Add up the numbers and the largest that they could be, by what they are about, by how many, and by epsilon."""
+    """Sum the values and their bounds by subject, number of coordinates, number of records and epsilon."""
     k = axes.design.directions
     of_dilemmas = reports.reported[:, k:].any(axis=1)
     total = LevelSums()
@@ -268,7 +268,7 @@ def _sums(reports: ScoreReports, axes: RecordAxes) -> LevelSums:
 
 
 def _dilemmas(sums: LevelSums, felt: LevelSums, settings: Settings, axes: RecordAxes) -> TiltedDesign:
-    """Tilt the study's design toward what was told of the dilemmas; where nothing was, the prior remains."""
+    """Tilt the study's design toward the reports about dilemmas; without any, the prior remains."""
     columns = moment_count(axes.design.directions)
     if not len(sums.counts):
         return tilted(axes.design, np.zeros(columns), np.eye(columns) * _UNHEARD)
@@ -282,9 +282,9 @@ class _RecordMeans:
 
     scores: FloatArray
     noise: FloatArray
-    """Over the noise and the draw of the axes that a voter reports, for these voters."""
+    """Covariance due to the noise and to the random choice of axes, for these voters."""
     sampling: FloatArray
-    """Over the draw of voters."""
+    """Covariance due to the sampling of voters."""
     freedom: int
 
 
@@ -295,15 +295,16 @@ def _record_means(
     axes: RecordAxes,
     variance: float | None = None,
 ) -> _RecordMeans:
-    """Divide what was reported in each of k columns by the number of records that it is about.
+    """Divide the reported sum in each of k columns by the number of records that it covers.
 
-    Every record counts the same: a voter of n records who reports m columns is heard in one with a probability that
-    goes as m, and what she says there counts 1 / m times. Epsilons count by what they make a ballot worth.
+    Every record weighs the same: a voter who reports m columns reports any one with probability proportional to m, and
+    her values get the weight 1 / m. Epsilons are weighted by the precision that they give a ballot.
 
-    The spread of the reports, as the mean feels them, has three causes: the noise, whose variance is known; voters who
-    differ; and that along an axis only some voters are heard, which for a share f of them is the part 1 - f of what
-    voters differ by. Where the reports are too few or too noisy to show that voters differ, they are taken to differ as
-    much as a model says: in their choices, and in what they were asked by chance only, a record having this variance.
+    The spread of the reports (of ``felt``, their influence on the mean) has three causes: the noise, whose variance is
+    known; differences between voters; and the sampling of voters along an axis, which for a share f of them adds the
+    fraction 1 - f of the variance between voters. If the reports are too few or too noisy to estimate how voters
+    differ, a model gives a lower bound: ``expected_square`` for choices, and for dilemmas independent records of this
+    ``variance``.
     """
     _, sizes, counts, micro = sums.levels.T
     usual = np.full(len(counts), round(float(sums.counts @ counts / sums.counts.sum())))
@@ -316,12 +317,12 @@ def _record_means(
     about = np.where(heard, spoken_for, 1.0)
     scores = np.where(heard, total / about, 0.0)
     residual = np.hstack([np.eye(k), -np.diag(scores)])
-    # The mean is taken from the reports themselves: one of them tells nothing of the spread.
+    # The mean is estimated from the same reports, which costs one degree of freedom.
     scale = np.sqrt(times / np.maximum(times - 1, 1)) / about
     spread = residual @ felt.squares(weights) @ residual.T * np.outer(scale, scale)
 
     def of_each_report(variance: FloatArray) -> FloatArray:
-        """Carry a variance of each level's reports, in units of the clip, to the means."""
+        """Propagate a variance of each level's reports, in units of the clip, to the means."""
         carried = sums.mean(weights**2 * variance * RECORD_CLIP / counts)[k:] / about**2
         return np.diag(np.where(heard, carried, _UNHEARD))
 
@@ -334,7 +335,7 @@ def _record_means(
 
 
 def _pulled_in(batches: list[ScoreReports], settings: Settings, axes: RecordAxes) -> tuple[ScoreReports, ScoreReports]:
-    """Return everybody's reports, with the most extreme mean scores along each axis pulled in; and as they are felt."""
+    """Return all reports with Winsorised mean scores along each axis, and the same with pseudo-values."""
     epsilons = Epsilons.joined(batch.epsilons for batch in batches)
     counts, reported, values = (
         np.concatenate([getattr(batch, name) for batch in batches]) for name in ("counts", "reported", "values")
@@ -349,11 +350,11 @@ def _pulled_in(batches: list[ScoreReports], settings: Settings, axes: RecordAxes
 
 
 def coordinates_to_report(axes: RecordAxes, counts: IntArray, epsilons: Epsilons, most: int | None = None) -> IntArray:
-    """Return the best number m of coordinates for voters with n records, out of so many (or of all axes).
+    """Return the best number m of coordinates, up to ``most`` (default: all axes), for voters with n records.
 
     The variance of a mean score from one report is (k / m)(K (m + 1)(m + 2) + S) / n^2, where K = (2 / epsilon)^2 / 3
-    and S is the mean square of a voter's score. Of m real, it is least at sqrt(2 + S / K); of the whole numbers next to
-    it, the better one is taken.
+    and S is the mean square of a voter's score. Over real m it is least at sqrt(2 + S / K); the better of the two
+    neighbouring integers is returned.
     """
     spread = expected_square(axes, counts.astype(np.float64)) * 3 * (epsilons.micro / 2e6) ** 2
     most = axes.design.directions if most is None else most
@@ -364,11 +365,11 @@ def coordinates_to_report(axes: RecordAxes, counts: IntArray, epsilons: Epsilons
 
 
 def tells_more_than_choices(axes: RecordAxes, records: int, epsilons: Epsilons) -> bool:
-    """Whether scores tell more of voters with n records each than their n choices after randomised response.
+    """Whether scores are more informative than randomised response on all n choices of each voter.
 
-    What n choices tell is as exact as a mean score of variance 1 / (n tanh(epsilon / 2)^2), on the scale on which a
-    record's unclipped score has variance 1. Voters differ from each other by as much either way. With personal
-    epsilons, what a crowd tells is the sum of what its voters do.
+    n choices are as precise as a mean score of variance 1 / (n tanh(epsilon / 2)^2), on the scale on which a record's
+    unclipped score has variance 1. The variance between voters is the same in both cases. With personal epsilons, the
+    information of a crowd is the sum over its voters.
     """
     levels, voters = np.unique(epsilons.micro, return_counts=True)
     counts = np.full(len(levels), records)

@@ -1,12 +1,13 @@
-"""How Fisher scoring spends a budget: how many steps, how they share epsilon, where scores are clipped, what is bought.
+"""The budget plan of Fisher scoring: the number of steps, their shares of epsilon, the clips, and what is released.
 
-All of it depends on public numbers only: the study, the number of units (voters or records), and epsilon. What counts
-is how loud a crowd is against the noise: units times epsilon, for each direction that is looked along.
+The plan depends on public numbers only: the study, the number of units (voters or records), and epsilon. It is driven
+by the signal-to-noise ratio, called loudness here: units times epsilon, per direction measured.
 
-The thresholds were chosen on crowds that are simulated from the public Moral Machine study (preferences from the prior,
-voters who disagree little and much, ballots of several lengths, dilemmas of the generator and others), so that stated
-probabilities lose least: tests/statistics/constants.py. The public Moral Machine file was looked at between rounds of
-that, and decided where the simulation hardly did (docs/best-accuracy.md): it is no independent test of them.
+The thresholds minimise the loss of stated probabilities on crowds simulated from the public Moral Machine study
+(preferences from the prior, voters who disagree little and much, ballots of several lengths, dilemmas of the generator
+and others): tests/statistics/constants.py. Between rounds of tuning we looked at the public Moral Machine file, which
+decided where the simulation was nearly indifferent (docs/best-accuracy.md). So that file is not an independent test of
+them.
 """
 
 from __future__ import annotations
@@ -23,76 +24,77 @@ from crowdveil.privacy.mechanisms.scores import cube_variance
 from crowdveil.study.study import Study
 
 _LENGTHS = 10
-"""From so loud on, the mean of one over the length of ballots is worth its noise."""
+"""Loudness from which the mean of one over the length of ballots is worth its noise."""
 _VOTERS_LOUD, _RECORDS_LOUD = 40, 120
-"""From so loud on, a second step is worth a part of epsilon. The mean of a ballot scatters like a third of a record."""
+"""Loudness from which a second step is worth a share of epsilon. A ballot's mean has a third of a record's scatter."""
 _KNOWN_LOUD = 300
-"""The same for records, where it would correct what the first clip does and nothing else: dilemmas are known, and no
-direction is looked along that factors leave out.
+"""The same for records if a second step would only correct the bias of the first clip: the dilemmas are known, and the
+directions that factors leave out are not measured.
 
-Two looks with 0.3 and 0.7 of epsilon, each believed as far as its noise allows, have 1 / (0.3^2 + 0.7^2) = 1.7 times
-the variance of one look. That falls with the square of loudness, and what a clip does stays; simulated crowds of three
-studies (docs/best-accuracy.md) have one step and two alike between 250 and 330."""
+Two measurements with 0.3 and 0.7 of epsilon, weighted by their precision, have 1 / (0.3^2 + 0.7^2) = 1.7 times the
+variance of one. The variance falls with the square of loudness, and the bias of a clip does not fall. On simulated
+crowds of three studies (docs/best-accuracy.md) one step and two break even between 250 and 330."""
 _FIRST_SHARE = 0.3
-"""What the first of two steps has of epsilon."""
+"""Share of epsilon for the first of two steps."""
 _SQUARES = 100
-"""From so loud on, the mean squares along the axes are worth a part of the first step's epsilon."""
+"""Loudness from which the mean squares along the axes are worth a share of the first step's epsilon."""
 _SQUARES_SHARE = 0.4
-"""That part."""
+"""Share of the first step's epsilon for the mean squares."""
 _REST = 50
-"""From so many units times epsilon for each of all directions on, a second step looks along those left out by factors.
+"""Units times epsilon, per direction that varies, from which a second step also measures those that factors leave out.
 
-That costs a little of what probabilities tell, and lets dilemmas be decided in which these directions differ."""
+That makes probabilities slightly less accurate, and allows decisions on dilemmas that differ in these directions."""
 _REST_SHARE = 0.3
-"""What it has of the second step's epsilon."""
+"""Share of the second step's epsilon for these directions."""
 _VOTERS_NOISE, _RECORDS_NOISE = 0.22, 0.03
-"""Means are clipped as far out as keeps their noise at this part of what a preference is, a priori: those of voters,
-times the part of their variance that is disagreement. How large that is, is a guess; so the longer ballots are, the
-less of their means should be clipped. For ballots of 13 records it comes to a twentieth."""
+"""Target noise of the means relative to the prior size of a preference; it sets the clip. For voters it is multiplied
+by the share of their variance that is disagreement. That share is a guess, so the means of longer ballots should be
+clipped less. For ballots of 13 records the product is a twentieth."""
 _NEAREST_CLIP, _FURTHEST_CLIP = 0.35, 3.0
-"""But not nearer, in deviations of a unit over a whole ballot, nor further, in those of a record."""
+"""Minimum clip, in standard deviations of a unit over a whole ballot, and maximum clip, in those of a record."""
 _LAST_CLIP = 1.0
-"""Nor further, in deviations of a voter over a whole ballot, if no second step follows: the mean of voters who scatter
-like a normal law, clipped at one deviation, tells (2 Phi(1) - 1)^2 / E min(z^2, 1) = 0.90 of what it tells unclipped,
-so further out there is little but noise. A second step is better begun where no model of voters matters."""
+"""Maximum clip, in standard deviations of a voter over a whole ballot, if no second step follows. The mean of normally
+distributed voters, clipped at one standard deviation, has (2 Phi(1) - 1)^2 / E min(z^2, 1) = 0.90 of the information of
+the unclipped mean, so a wider clip adds little but noise. A second step had better start where no model of voters
+matters."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a budget is spent. Public."""
+    """The allocation of a budget. Public. The epsilons add up to the whole."""
 
     first: Epsilon
-    """Buys the means along the axes; all of these add up to the whole."""
+    """Spent on the means along the axes."""
     squares: Epsilon | None
-    """Buys the mean squares along the axes, to correct the public design."""
+    """Spent on the mean squares along the axes, which correct the public design."""
     second: Epsilon | None
-    """Buys the scores of a second step, along the axes of factors."""
+    """Spent on the scores of a second step, along the axes of factors."""
     rest: Epsilon | None
-    """Buys the scores of the second step in the directions that factors leave out."""
+    """Spent on the scores of the second step in the directions that factors leave out."""
     by_voter: bool
-    """Whether voters are the units, or records."""
+    """Whether the units are voters rather than records."""
     lengths: bool
-    """Whether the first step looks at one over a ballot's length, too, which tells how loud voters are."""
+    """Whether the first step also measures one over a ballot's length, which determines the scatter of voters."""
     spread: bool
-    """Whether the second step looks at the scatter of scores, too, to tell the sampling error."""
+    """Whether the second step also measures the scatter of scores, to estimate the sampling error."""
     first_noise: float
     """Standard deviation of the noise on the means, in units of their clip."""
 
     @property
     def epsilons(self) -> tuple[Epsilon, ...]:
-        """Whatever is bought, in the order in which noise is drawn."""
+        """The epsilons spent, in the order in which noise is drawn."""
         return tuple(part for part in (self.first, self.squares, self.second, self.rest) if part is not None)
 
     @property
     def steps(self) -> int:
-        """How many steps there are."""
+        """The number of steps."""
         return 1 if self.second is None else 2
 
     def first_clip(self, study: Study) -> float:
-        """Return where the first step clips means along the mixed axes, in units of an axis.
+        """Return the clip of the first step's means along the mixed axes, in units of an axis.
 
-        Unclipped, the means need no model of how much voters scatter. Clipped at a third of their deviation, they tell
-        nearly as much as signs would.
+        Unclipped, the means need no model of how voters scatter. Clipped at a third of their standard deviation, they
+        carry nearly the same information as their signs.
         """
         unit, share, furthest = 1.0, _RECORDS_NOISE, _FURTHEST_CLIP
         if self.by_voter:
@@ -104,7 +106,7 @@ class Plan:
 
     @classmethod
     def of(cls, design: Design, units: int, epsilon: Epsilon, *, by_voter: bool, design_known: bool) -> Plan:
-        """Choose by how loud the crowd is."""
+        """Choose a plan by loudness."""
         directions = design.directions
         left_out = design.rest.shape[1]
         loudness = units * epsilon.value / directions
@@ -131,7 +133,7 @@ class Plan:
 
 
 def _split(epsilon: Epsilon, share: float) -> tuple[Epsilon, Epsilon | None]:
-    """Return what is left of an epsilon and the share taken off, if neither is less than any may be."""
+    """Split a share off an epsilon; return (epsilon, None) if either part would be below the smallest epsilon."""
     taken = int(epsilon.micro * share)
     if min(taken, epsilon.micro - taken) < LEAST_MICRO:
         return epsilon, None
@@ -139,9 +141,9 @@ def _split(epsilon: Epsilon, share: float) -> tuple[Epsilon, Epsilon | None]:
 
 
 def _worth_the_spread(directions: int, units: int, epsilon: float) -> bool:
-    """Whether bars get narrower by one more noisy number, against a public bound on the sampling variance.
+    """Whether releasing the scatter makes error bars narrower than a public bound on the sampling variance does.
 
-    That is taken as twice what the variance is, and a unit's score as clipped where its noise is balanced.
+    The bound is taken as twice the variance, and the clip of a unit's score as the one that balances noise and bias.
     """
     noise = [cube_variance(2 / (units * epsilon), 1.0, dimension) for dimension in (directions, directions + 1)]
     prior = prior_deviation(directions)

@@ -1,12 +1,11 @@
-"""Sums of bounded scores, in integers: what Fisher scoring releases, and how far one record or one voter can move it.
+"""Integer sums of bounded scores, to which Fisher scoring adds noise, and their sensitivity.
 
-A unit (a voter, or a record) adds to each coordinate of a sum an integer of at most SCORE_STEPS in size. So replacing a
-unit moves each coordinate by at most 2 SCORE_STEPS: the sensitivity in the max norm, which is what noise on the cube
-(``noise.cube``) needs. The bound is kept in integers and depends on nothing else: not on where the axes come from, not
-on a float's last digit.
+A unit (a voter, or a record) adds to each coordinate of a sum an integer of at most SCORE_STEPS in absolute value. So
+replacing a unit moves each coordinate by at most 2 SCORE_STEPS: the sensitivity in the max norm, as cube noise
+(``noise.cube``) requires. The bound is enforced in integers, whatever the axes are and however floats are rounded.
 
-Products are added up feature by feature, so that a score has the same bits on every machine and whichever other records
-there are. (Those of a matrix product, which adds in an order of its own, have not.)
+Products are summed feature by feature, so that a score has the same bits on every machine and in every batch. (A matrix
+product, whose order of summation varies, does not guarantee that.)
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from crowdveil.estimation.scoring_step import Step
 SCORE_STEPS = 2**20
 SENSITIVITY = 2 * SCORE_STEPS
 SQUARE_REACH = 4.0
-"""Squares along an axis are kept within so many times their public mean, 1."""
+"""Clip of the squares along an axis, in units of their public mean, 1."""
 
 
 def first_sums(mixed: FloatArray, clip: float, by_voter: bool, lengths: bool, ballots: Ballots) -> IntArray:
-    """Add up what the first step looks at: for a preference of zero, means along the mixed axes.
+    """Sum the scores of the first step, at a preference of zero, along the mixed axes and in units of the clip.
 
-    Of a voter her mean, of a record itself, in units of the clip; and if asked, of a voter one over the number of her
-    records, which tells how much means scatter.
+    A voter adds the mean over her records; a record adds itself. With ``lengths``, a voter also adds one over the
+    number of her records, which determines the scatter of the means.
     """
     k = mixed.shape[1]
     total = np.zeros(k + 1, np.int64)
@@ -40,19 +39,19 @@ def first_sums(mixed: FloatArray, clip: float, by_voter: bool, lengths: bool, ba
 
 
 def square_sums(basis: FloatArray, by_voter: bool, ballots: Ballots) -> IntArray:
-    """Add up the mean square along each axis, of a voter her mean over records, of a record itself."""
+    """Sum the squares along each axis: of a voter the mean over her records, of a record its own."""
     total = np.zeros(basis.shape[1], np.int64)
     _add_squares(ballots.differences, ballots.offsets, np.ascontiguousarray(basis), by_voter, total)
     return total
 
 
 def step_sums(mixed: FloatArray, step: Step, by_voter: bool, spread: bool, ballots: Ballots) -> IntArray:
-    """Add up the scores at a step's start, in units of its clips, and a number that tells their scatter, if asked.
+    """Sum the scores at a step's start, in units of its clips, and with ``spread`` a measure of their scatter.
 
-    That is, by voter, the mean over the axes of factors of the squares of her clipped mean scores. By record, the mean
-    over these axes of the square of the sum of her n clipped scores, over 2 n: replacing a record moves the sum by at
-    most 2 of n, the square by at most n^2 - (n - 2)^2 = 4 (n - 1), and so this by less than 2 (by at most 1/2 if n is
-    1).
+    By voter, that measure is the mean over the axes of factors of the squares of her clipped mean scores. By record, it
+    is the mean over these axes of the square of the sum of a voter's n clipped scores, divided by 2 n. Replacing a
+    record moves that sum, which is at most n, by at most 2, and its square by at most n^2 - (n - 2)^2 = 4 (n - 1). So
+    the measure moves by less than 2 (by at most 1/2 if n is 1).
     """
     total = np.zeros(len(step.clips) + 1, np.int64)
     squared = len(step.clips) - step.sample.left_out if spread else 0
@@ -63,7 +62,7 @@ def step_sums(mixed: FloatArray, step: Step, by_voter: bool, spread: bool, ballo
 
 @numba.njit(cache=True, nogil=True)
 def _steps(value: float) -> int:
-    """Return a number as steps, kept within [-1, 1] whatever came in; what is not a number, too."""
+    """Clip a number to [-1, 1] and return it in steps. NaN becomes -1."""
     if value >= 1.0:
         return SCORE_STEPS
     if value > -1.0:
@@ -73,18 +72,18 @@ def _steps(value: float) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def _look(differences: Any, j: int, basis: Any, along: Any) -> None:
-    """Write record j along the axes."""
+    """Write the scores of record j along the axes into ``along``."""
     along[:] = 0.0
     for f in range(basis.shape[0]):
         value = float(differences[j, f])
-        if value != 0.0:  # most are
+        if value != 0.0:  # most are zero
             for a in range(basis.shape[1]):
                 along[a] += value * basis[f, a]
 
 
 @numba.njit(cache=True, nogil=True)
 def _add_first(differences: Any, offsets: Any, basis: Any, clip: float, by_voter: bool, total: Any) -> None:
-    """Add up means, then one over the length of ballots."""
+    """Sum the means, then one over the length of ballots."""
     k = basis.shape[1]
     along = np.empty(k)
     means = np.empty(k)

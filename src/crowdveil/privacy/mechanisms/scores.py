@@ -1,9 +1,9 @@
-"""Scores on integers: what the score mechanisms release, and how far one record or one voter can move it.
+"""Integer scores, which the score mechanisms release with noise, and their sensitivity.
 
-A record's score along each axis (``record_axes``) is a sum of products of integers, kept within
-[-RECORD_CLIP, RECORD_CLIP]. So whatever a record says, replacing it moves each coordinate of a sum of scores by at most
-2 RECORD_CLIP: the sensitivity in the max norm, which is what noise on the cube (``noise.cube``) needs. Nothing of this
-depends on how the axes were found.
+A record's score along each axis (``record_axes``) is a sum of products of integers, clipped to
+[-RECORD_CLIP, RECORD_CLIP]. So replacing any record by any other moves each coordinate of a sum of scores by at most
+2 RECORD_CLIP: the sensitivity in the max norm, as cube noise (``noise.cube``) requires. This does not depend on how the
+axes were computed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ T = TypeVar("T", float, FloatArray)
 RECORD_CLIP = round(CLIP * GRID)
 RECORD_SENSITIVITY = 2 * RECORD_CLIP
 LARGEST_SCORE = 2**40
-"""Beyond any score of a dilemma of a study: sums of whole ballots stay within 64 bits, and a browser's 53."""
+"""More than any score of a study's dilemma. Sums over whole ballots fit into 64 bits, and into a browser's 53."""
 
 DISAGREEMENT = 0.15
-"""Assumed distance between voters' own mean scores, where a mechanism is tuned. It affects accuracy only."""
+"""Assumed standard deviation of voters' own mean scores, used to tune a mechanism. It affects accuracy only."""
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """What a device needs to know to score its voter's records. Privacy does not rest on it."""
+    """The parameters that a device needs to score its voter's records. Privacy does not depend on them."""
 
     axes: IntArray
     units: FloatArray
@@ -41,19 +41,19 @@ class Scoring:
 
 
 def record_scores(ballots: Ballots) -> IntArray:
-    """Sum the integer scores of each voter's records on the axes of records, each kept within the clip."""
+    """Sum the integer scores of each voter's records on the axes of records, each clipped."""
     return _voter_sums(ballots, record_axes(ballots.study).axes, RECORD_CLIP)
 
 
 def record_moments(ballots: Ballots, rows: IntArray) -> IntArray:
-    """Sum the moments of the dilemmas (``tilted_design``) of some voters, each a whole number within the clip.
+    """Sum the moments of the dilemmas (``tilted_design``) of some voters, each an integer within the clip.
 
-    The others have zeros. A moment is the same whichever side was chosen.
+    All other rows are zero. A moment does not depend on which side was chosen.
     """
     design = public_design(ballots.study)
     result = np.zeros((ballots.voters, moment_count(design.directions)), np.int64)
     of_these = ballots.take(rows)
-    # Not a matrix product, whose last digit depends on what else it multiplies.
+    # Not a matrix product, whose rounding may depend on the other rows.
     along = np.einsum("jf,fk->jk", of_these.differences.astype(np.float64), design.basis)
     whole = np.rint(np.nan_to_num(moments(along)) * RECORD_CLIP).astype(np.int64)
     kept = np.clip(whole, -RECORD_CLIP, RECORD_CLIP)
@@ -63,7 +63,7 @@ def record_moments(ballots: Ballots, rows: IntArray) -> IntArray:
 
 
 def voter_scores(ballots: Ballots, clip: int = LARGEST_SCORE) -> IntArray:
-    """Sum the integer scores of each voter's records along the rotated axes, each kept within [-clip, clip]."""
+    """Sum the integer scores of each voter's records along the rotated axes, each clipped to [-clip, clip]."""
     return _voter_sums(ballots, public_design(ballots.study).rotated.axes, clip)
 
 
@@ -76,9 +76,9 @@ def _voter_sums(ballots: Ballots, axes: IntArray, clip: int) -> IntArray:
 
 @numba.njit(cache=True, nogil=True)
 def _add_scores(differences: Any, offsets: Any, units: Any, axes: Any, clip: Any, result: Any) -> None:
-    """Add up the scores of the records offsets[i]:offsets[i + 1] in row i.
+    """Sum the scores of the records offsets[i]:offsets[i + 1] into row i.
 
-    Numbers are floats that hold integers: exact below 2^53, which no dilemma of a study comes near, and added up
+    Numbers are floats that hold integers. They are exact below 2^53, far above any dilemma of a study, and summed
     feature by feature, so that even beyond it they have the same bits on every machine.
     """
     along = np.empty(axes.shape[1])
@@ -87,11 +87,11 @@ def _add_scores(differences: Any, offsets: Any, units: Any, axes: Any, clip: Any
             along[:] = 0.0
             for k in range(axes.shape[0]):
                 value = np.floor(float(differences[j, k]) * units[k] + 0.5)
-                if value != 0.0:  # most are
+                if value != 0.0:  # most are zero
                     for a in range(axes.shape[1]):
                         along[a] += value * axes[k, a]
             for a in range(axes.shape[1]):
-                # Kept within the clip whatever came in; what is not a number, too.
+                # The clip holds for any input, including NaN.
                 if along[a] >= clip:
                     result[i, a] += clip
                 elif along[a] > -clip:
@@ -101,13 +101,13 @@ def _add_scores(differences: Any, offsets: Any, units: Any, axes: Any, clip: Any
 
 
 def cube_variance(sensitivity: T, epsilon: float, dimension: T | int) -> T:
-    """Variance of one coordinate of noise with density proportional to exp(-epsilon |x|_max / sensitivity).
+    """Return the variance of a coordinate of noise with density proportional to exp(-epsilon |x|_max / sensitivity).
 
-    The radius is Gamma(d + 1) of scale s / epsilon and the coordinates are uniform within it: E R^2 / 3.
+    It is E R^2 / 3: the radius R is Gamma(d + 1) with scale s / epsilon, and the coordinates are uniform within it.
     """
     return (sensitivity / epsilon) ** 2 * (dimension + 1) * (dimension + 2) / 3
 
 
 def expected_square(axes: RecordAxes, records: T) -> T:
-    """Model the mean square of a voter's summed score: records of mean square v, from voters who disagree."""
+    """Return the modelled mean square of a voter's summed score, given voters who differ by DISAGREEMENT."""
     return records * axes.size + (records * DISAGREEMENT) ** 2

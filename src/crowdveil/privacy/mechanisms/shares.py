@@ -1,21 +1,21 @@
-"""One more number beside a preference: a share of a crowd, from a part of the budget or from bits of devices.
+"""A share of a crowd, released beside a preference: from a part of the budget, or from bits of devices.
 
-It is the share of choices in which neither side was chosen, or of voters who answered alike. Centrally, each unit (a
-voter, or a record) adds a whole number of steps from 0 to ``STEPS`` to a sum.
+It is the share of choices in which neither side was chosen, or of voters who answered consistently. Centrally, each
+unit (a voter, or a record) adds an integer number of steps from 0 to ``STEPS`` to a sum.
 
 Theorem. The sum with noise of density proportional to exp(-epsilon |x| / STEPS) on the integers is epsilon-
 differentially private. Proof. Replacing a unit moves the sum by at most STEPS: Theorem 1 of ``cube_noise``, in one
 dimension. A voter's number is her own share of indifferent choices in steps, rounded down, however many records she
-has; a record's number is 0 or STEPS, and so is that of a voter who answered alike or did not. The number of units is
-the same in neighbours.
+has. A record's number is 0 or STEPS, and so is that of a voter who did or did not answer consistently. The number of
+units is the same in neighbours.
 
-On a device, a record is drawn without looking at the choices, and a bit says whether neither side was chosen in it.
+On a device, a record is drawn independently of the choices, and a bit says whether neither side was chosen in it.
 
-Theorem. The bit, turned over with probability 1 / (1 + e^epsilon), is epsilon-differentially private for all that the
-voter answered together. Proof. Take any two ballots. Whatever the probability p that the bit was +1 before it may be
-turned over (over the draw of the record), it is +1 afterwards with probability (p e^epsilon + 1 - p) / (1 + e^epsilon),
-which lies between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon); and so for -1. So the probabilities under the
-two ballots differ by a factor of e^epsilon at most.
+Theorem. The bit, flipped with probability 1 / (1 + e^epsilon), is epsilon-differentially private for all of the voter's
+answers together. Proof. Take any two ballots. If the bit is +1 with probability p before the flip (over the draw of the
+record), it is +1 afterwards with probability (p e^epsilon + 1 - p) / (1 + e^epsilon). For any p this lies between
+1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon), and so does the probability of -1. So the probabilities under the
+two ballots differ by a factor of at most e^epsilon.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from crowdveil.privacy.noise.source import Noise
 
 STEPS = 2**20
 FLIP = Odds(0, 1, 1, 1)
-"""Turned over with probability 1 / (1 + e^epsilon)."""
+"""Odds of a flip: probability 1 / (1 + e^epsilon)."""
 
 
 @dataclass(frozen=True)
 class NoisyShare:
-    """A share as it may be published, and the standard deviation of its error."""
+    """A publishable share, and the standard deviation of its error."""
 
     value: float
     deviation: float
     concentration: float = 0.0
-    """Of bits, the sum of their squared weights: the variance is in truth smaller, by (2 s - 1)^2 / 4 of this."""
+    """Sum of the squared weights of bits. The actual variance is smaller, by (2 s - 1)^2 / 4 times this."""
 
 
 def split_budget(loss: Epsilon, one_in: int, between: str) -> tuple[Epsilon, Epsilon]:
-    """Return what is left of a central budget, and one part in so many."""
+    """Split one part in ``one_in`` off a central budget; return the remainder and the part."""
     part = loss.micro // one_in
     if part < LEAST_MICRO:
         raise CrowdveilError(
@@ -62,28 +62,28 @@ def split_budget(loss: Epsilon, one_in: int, between: str) -> tuple[Epsilon, Eps
 
 
 class ShareQuestion(Protocol):
-    """What the share is of."""
+    """The quantity whose share is released."""
 
     @property
     def by_voter(self) -> bool:
-        """Whether voters are the units, or records."""
+        """Whether the units are voters rather than records."""
 
     def split(self, loss: Epsilon) -> tuple[Epsilon, Epsilon]:
         """Split a central budget into the parts for the mechanism and for the share."""
 
     def tally(self, ballots: Ballots) -> IntArray:
-        """Add up the units, in steps."""
+        """Sum the units' numbers, in steps."""
 
     def rest(self, source: BallotSource) -> BallotSource:
-        """Return what the mechanism sees."""
+        """Return the ballots as the mechanism sees them."""
 
     def told(self, estimate: Estimate, settings: Settings, share: NoisyShare, voters: int, spent: Epsilon) -> Estimate:
-        """Put what the share tells beside the estimate."""
+        """Return the estimate with what follows from the share added."""
 
 
 @dataclass(frozen=True)
 class _Measured(Measurement):
-    """What the mechanism measures, and the sum of units."""
+    """The mechanism's measurement, and the sum over units."""
 
     units_total: int = 0
     inner: Measurement | None = None
@@ -92,10 +92,10 @@ class _Measured(Measurement):
 class WithSideShare:
     """A central mechanism, with a part of its epsilon spent on a share.
 
-    Theorem. Where the mechanism is epsilon-differentially private for any epsilon, and what it sees of neighbours is
-    the same or neighbours, this is epsilon-differentially private too, for the same unit.
+    Theorem. If the mechanism is epsilon-differentially private for every epsilon, and its inputs for neighbours are
+    equal or neighbours, this is epsilon-differentially private, too, for the same unit.
 
-    Proof. What the mechanism releases with epsilon - epsilon_s is private for what it sees; the share is
+    Proof. The mechanism's release is (epsilon - epsilon_s)-differentially private; the share is
     epsilon_s-differentially private (above). Losses add up, and what is computed from the two is post-processing.
     """
 
@@ -107,7 +107,7 @@ class WithSideShare:
         self._question = question
 
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
-        """Measure what the mechanism sees, and add up the units."""
+        """Measure for the mechanism, and sum the units' numbers."""
         inner = self._inner.measure(self._question.rest(source), settings, self._question.split(loss)[0])
         counted = measured(source, self._question.tally)
         return _Measured(inner.total, counted.voters, counted.records, units_total=int(counted.total[0]), inner=inner)
@@ -122,40 +122,40 @@ class WithSideShare:
         return self._question.told(estimate, settings, share, measurement.voters, spent)
 
     def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
-        """Return the noise of the mechanism with the part of the budget that is left for it."""
+        """Return the noise of the mechanism with its part of the budget."""
         return self._inner.expected_noise(settings, voters, self._question.split(loss)[0])
 
 
 def indifferent_by_voter(ballots: Ballots) -> IntArray:
-    """Add up the voters' own shares of indifferent choices, in steps."""
+    """Sum the voters' own shares of indifferent choices, in steps."""
     each = np.add.reduceat(ballots.choices == 0, ballots.offsets[:-1], dtype=np.int64)
     return np.array([int((each * STEPS // ballots.counts).sum())], np.int64)
 
 
 def indifferent_by_record(ballots: Ballots) -> IntArray:
-    """Add up the records in which neither side was chosen, in steps."""
+    """Count the records in which neither side was chosen, in steps."""
     return np.array([STEPS * int(np.count_nonzero(ballots.choices == 0))], np.int64)
 
 
 def noisy_totals(total: int, epsilon: Epsilon, noise: Noise, times: int = 1) -> IntArray:
-    """Add noise to a sum of steps, so many times anew: the only place where it enters."""
+    """Add noise to a sum of steps, ``times`` times independently. The only place where noise enters."""
     return total + noise.cube(STEPS, Epsilons.same(epsilon, times), 1)[:, 0]
 
 
 def noisy_share(total: int, units: int, voters: int, epsilon: Epsilon, noise: Noise) -> NoisyShare:
-    """Add the noise, and divide. Over the draw of voters, a mean of their shares varies by at most s (1 - s) / N."""
+    """Add noise and divide. The sampling variance of a mean of voters' shares is at most s (1 - s) / N."""
     share = int(noisy_totals(total, epsilon, noise)[0]) / (STEPS * units)
     return NoisyShare(share, float(np.sqrt(2 / (units * epsilon.value) ** 2 + _sampling(share, voters))))
 
 
 def _sampling(share: float, voters: int) -> float:
-    """Return a bound of the variance over the draw of voters, with a share that is kept away from its ends."""
+    """Return a bound on the sampling variance, with the share kept away from 0 and 1."""
     kept = (min(max(share, 0.0), 1.0) * voters + 2) / (voters + 4)
     return kept * (1 - kept) / voters
 
 
 def indifference_bits(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArray:
-    """Draw a record of each voter, and say whether neither side was chosen in it: the only place where noise enters."""
+    """Draw a record of each voter, and report whether neither side was chosen in it. The only place of noise."""
     drawn = np.empty(ballots.voters, np.int64)
     for count in np.unique(ballots.counts).tolist():
         rows = np.flatnonzero(ballots.counts == count)
@@ -167,13 +167,13 @@ def indifference_bits(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> Int
 
 @dataclass(frozen=True)
 class BitSums:
-    """Bits of voters added up: for each epsilon, in millionths, how many there are and their sum."""
+    """Sums of voters' bits: for each epsilon, in millionths, their number and their sum."""
 
     sums: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, epsilons: Epsilons, bits: IntArray) -> BitSums:
-        """Add up some."""
+        """Sum bits by epsilon."""
         levels, place = np.unique(epsilons.micro, return_inverse=True)
         counts, totals = np.bincount(place), np.bincount(place, bits)
         return cls({m: (c, int(t)) for m, c, t in zip(levels.tolist(), counts.tolist(), totals.tolist(), strict=True)})
@@ -191,10 +191,10 @@ class BitSums:
         return sum(count for count, _ in self.sums.values())
 
     def share(self, equal_votes: bool) -> NoisyShare:
-        """Correct for the flips. A bit counts by what its epsilon makes it worth.
+        """Return the share, corrected for the flips, with bits weighted by the precision that their epsilon allows.
 
-        b / tanh(epsilon / 2) has the mean 2 s - 1 and a variance of at most 1 / tanh(epsilon / 2)^2, over the coins and
-        the draws of the record and of the voter.
+        b / tanh(epsilon / 2) has mean 2 s - 1 and variance at most 1 / tanh(epsilon / 2)^2, over the flip and the draws
+        of the record and of the voter.
         """
         levels = sorted(self.sums)
         counts, totals = np.array([self.sums[level] for level in levels], np.float64).T

@@ -1,8 +1,8 @@
-"""A bit about something else, which a part of the devices says in place of the mechanism's report.
+"""A bit about a side question, which some devices report in place of the mechanism's report.
 
-Theorem. Where the mechanism's reports and the bits are each epsilon-differentially private, reports of both kinds are.
+Theorem. If the mechanism's reports and the bits are each epsilon-differentially private, so are reports of either kind.
 
-Proof. Which kind a report is of is drawn without looking at the answers, so it has the same law for neighbours. Given
+Proof. The kind of a report is drawn independently of the answers, so it has the same distribution for neighbours. Given
 the kind, the report is epsilon-differentially private.
 """
 
@@ -36,34 +36,34 @@ class SideQuestion(Protocol):
 
     @property
     def topic(self) -> str:
-        """What it is about, in a word."""
+        """The topic of the question, in one word."""
 
     @property
     def one_in(self) -> int:
-        """One report in so many is a bit about it."""
+        """One report in this many is a bit about the question."""
 
     def bits(self, ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArray:
-        """Say a private bit, +1 or -1, of each voter."""
+        """Return a private bit, +1 or -1, for each voter."""
 
     def rest(self, ballots: Ballots, noise: Noise) -> Ballots:
-        """Return what the mechanism sees of the others."""
+        """Return the ballots of the other voters, as the mechanism sees them."""
 
     def told(self, estimate: Estimate, settings: Settings, share: NoisyShare) -> Estimate:
-        """Put what the bits tell beside the estimate."""
+        """Return the estimate with the answer to the question added."""
 
 
 @dataclass(frozen=True)
 class SideReports:
-    """Reports of devices, of which some are a bit about something else and the others the mechanism's."""
+    """Reports of devices: some are bits about a side question, the others are the mechanism's."""
 
     epsilons: Epsilons
     bits: IntArray
-    """+1 or -1 in a report that is a bit, 0 in the others."""
+    """+1 or -1 for a report that is a bit, 0 for the others."""
     inner: Any
-    """The others, in the voters' order; None if there are none."""
+    """The mechanism's reports, in the voters' order; None if there are none."""
 
     def rows(self) -> IntArray:
-        """Lay out all that leaves, a row a voter: the epsilon, whether it is a bit, the bit, the rest."""
+        """Return all that leaves the devices, one row per voter: the epsilon, whether a bit, the bit, the rest."""
         about = self.bits != 0
         inner = np.zeros((len(about), 0), np.int64) if self.inner is None else self.inner.rows()
         rest = np.zeros((len(about), inner.shape[1]), np.int64)
@@ -73,7 +73,7 @@ class SideReports:
 
 @dataclass(frozen=True)
 class SideWire:
-    """The wire format: ``preference`` has what the mechanism reports, or the field of the bit a bit; one is null."""
+    """The wire format: ``preference`` holds the mechanism's report, or the question's field a bit; one is null."""
 
     inner: WireFormat[Any]
     field: str
@@ -84,13 +84,13 @@ class SideWire:
         return frozenset({"preference", self.field})
 
     def write(self, reports: SideReports) -> Iterable[dict[str, Any]]:
-        """Return what each voter reports."""
+        """Return the fields of each voter's report."""
         others = iter(() if reports.inner is None else self.inner.write(reports.inner))
         for bit in reports.bits.tolist():
             yield {"preference": None if bit else next(others), self.field: bit or None}
 
     def check(self, body: Mapping[str, Any], study: Study) -> None:
-        """Refuse both or none, another bit, and what is no report of the mechanism."""
+        """Refuse reports with both fields or none, an invalid bit, or an invalid report of the mechanism."""
         given, bit = body["preference"], body[self.field]
         if (given is None) == (bit is None):
             raise Refusal(Reason.MALFORMED, f"a report has either preference or {self.field}; the other is null")
@@ -116,7 +116,7 @@ class _Condensed:
 
 
 class WithSideBits:
-    """A distributed mechanism, in place of which a part of the reports is a bit. The proof stands above."""
+    """A distributed mechanism with some of its reports replaced by bits. The module docstring has the proof."""
 
     def __init__(self, inner: DistributedMechanism[Any], question: SideQuestion) -> None:
         self.name, self.title, self.words = inner.name, inner.title, inner.words
@@ -127,15 +127,15 @@ class WithSideBits:
         self._question = question
 
     def scoring(self, study: Study) -> Scoring | None:
-        """Return what the mechanism needs."""
+        """Return the mechanism's scoring."""
         return self.inner.scoring(study)
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int | None:
-        """Return the size of a report of the mechanism."""
+        """Return the size of the mechanism's reports."""
         return self.inner.report_size(study, epsilon)
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> SideReports:
-        """Draw what each report is about; then say the bit, or let the mechanism report."""
+        """Draw the kind of each report, then report the bit or let the mechanism report."""
         about = noise.uniform(self._question.one_in, ballots.voters, 1)[:, 0] == 0
         bits = np.zeros(ballots.voters, np.int64)
         inner = None
@@ -148,14 +148,14 @@ class WithSideBits:
         return SideReports(epsilons, bits, inner)
 
     def acceptable(self, reports: SideReports, settings: Settings) -> BoolArray:
-        """Refuse what the mechanism refuses, and what is not a bit."""
+        """Refuse what the mechanism refuses, and invalid bits."""
         good = np.abs(reports.bits) <= 1
         if reports.inner is not None:
             good[reports.bits == 0] &= self.inner.acceptable(reports.inner, settings)
         return np.asarray(good)
 
     def condense(self, reports: SideReports, settings: Settings) -> Any:
-        """Add up the bits, and condense the rest as the mechanism does."""
+        """Sum the bits, and condense the rest as the mechanism does."""
         about = np.flatnonzero(reports.bits)
         inner = None if reports.inner is None else self.inner.condense(reports.inner, settings)
         return _Condensed(BitSums.of(reports.epsilons[about], reports.bits[about]), inner)
@@ -169,12 +169,12 @@ class WithSideBits:
         if not inner:
             raise CrowdveilError(f"all reports so far are about {topic}, and none about the preference: wait")
         estimate = self.inner.aggregate(inner, settings)
-        # Without a bit, nothing is known of the share but that it is one.
+        # Without any bits, all that is known of the share is that it lies in [0, 1].
         share = bits.share(settings.equal_votes) if bits.voters else NoisyShare(0.5, 1.0)
         facts = {**estimate.facts, f"reports_about_{topic}": bits.voters}
         return self._question.told(replace(estimate, facts=facts), settings, share)
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> NoiseDistribution | None:
-        """Return the noise of the mechanism from those voters who report by it."""
+        """Return the noise of the mechanism, given the voters who report by it."""
         speaking = np.flatnonzero(np.arange(len(epsilons)) % self._question.one_in != 0)
         return self.inner.expected_noise(settings, epsilons[speaking] if len(speaking) else epsilons)

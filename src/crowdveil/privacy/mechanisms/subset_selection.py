@@ -20,7 +20,7 @@ from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
 FLIP = Odds(0, 1, 1, 1)
-"""Turned over with probability 1 / (1 + e^epsilon)."""
+"""Odds of a flip: probability 1 / (1 + e^epsilon)."""
 
 
 class SubsetSelection:
@@ -54,7 +54,7 @@ class SubsetSelection:
     tosses_coins = False
 
     def scoring(self, study: Study) -> None:
-        """Nothing is scored."""
+        """Return None: nothing is scored."""
         return
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int:
@@ -66,7 +66,7 @@ class SubsetSelection:
         return self.perturb(fit_voters(ballots, settings.norm_bound).values, settings, epsilons, noise)
 
     def perturb(self, preferences: FloatArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
-        """Make reports of preferences that are fitted already, a row a voter: round to a corner, draw the signs."""
+        """Make reports from fitted preferences (one row per voter): round to a corner and draw the signs."""
         d = settings.study.dimension
         steps = to_steps(preferences, settings.norm_bound)
         corner, sign = _corners(steps, noise)
@@ -79,17 +79,17 @@ class SubsetSelection:
         return Reports(epsilons, signs)
 
     def acceptable(self, reports: Reports, settings: Settings) -> BoolArray:
-        """Refuse what is not k signs and zeros."""
+        """Accept reports with exactly k signs and zeros elsewhere."""
         sizes = _subset_sizes(settings.study.dimension, reports.epsilons)
         values = reports.values
         return np.asarray((np.abs(values) <= 1).all(axis=1) & (np.abs(values).sum(axis=1) == sizes))
 
     def condense(self, reports: Reports, settings: Settings) -> LevelSums:
-        """Add the reports up."""
+        """Sum the reports."""
         return _sums(reports)
 
     def aggregate(self, reports: Iterable[Reports | LevelSums], settings: Settings) -> Estimate:
-        """Average the unbiased estimates, each by what its epsilon makes it worth."""
+        """Average the unbiased estimates, weighted by the precision that their epsilons allow."""
         d = settings.study.dimension
         bound = settings.norm_bound
         sums = all_sums(reports, _sums)
@@ -137,7 +137,7 @@ def _error(dimension: int, size: int, epsilon: float) -> float:
 
 
 def _gain(dimension: int, epsilon: float) -> float:
-    """(1 + r a) / (r a): what makes a report unbiased."""
+    """Return (1 + r a) / (r a), the factor that makes a report unbiased."""
     return 1 + 2 * dimension / (subset_size(dimension, epsilon) * math.expm1(epsilon))
 
 

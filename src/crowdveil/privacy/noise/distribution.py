@@ -1,10 +1,10 @@
 """The known distribution of the noise in a release: what error bars and certainty are computed from.
 
 Six kinds exist. ``LaplaceSum``: each coordinate of the parameter carries an independent sum of Laplace variables
-of known scales. ``Gaussian``: each coordinate carries an independent normal variable of known deviation.
-``CubeNoise``: noise on the cube, carried through a linear map; ``CubeSum``: several of them. ``Coins``: the mean of
-many coin tosses, carried through a linear map. ``Spread``: a covariance matrix, estimated from reports that are private
-already. None depends on an exact record, so all may be published.
+of known scales. ``Gaussian``: each coordinate carries an independent normal variable of known standard deviation.
+``CubeNoise``: a linear map of cube noise; ``CubeSum``: a sum of several. ``Coins``: a linear map of means of coin
+tosses. ``Spread``: a covariance matrix, estimated from reports that are already private. None depends on an exact
+record, so all may be published.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from crowdveil.arrays import FloatArray
 
 ROUNDING = 1e-12
-"""A coordinate of a direction below this part of the largest is the rounding of whoever computed the direction."""
+"""Size below which a coordinate of a direction is rounding error, relative to the largest."""
 
 
 class NoiseDistribution(Protocol):
@@ -159,7 +159,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class CubeNoise:
-    """Noise on the cube carried through a linear map: ``gain`` times a vector with density exp(-|x|_max / scale).
+    """A linear map of cube noise: ``gain`` times a vector with density proportional to exp(-|x|_max / scale).
 
     The vector is R U with U uniform on [-1, 1]^k and R independent of it, Gamma(k + 1) of the given scale.
     """
@@ -174,12 +174,12 @@ class CubeNoise:
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """The linear map, a row a feature."""
+        """The linear map, one row per feature."""
         return np.array(self.gain)
 
     @classmethod
     def of(cls, scale: float, matrix: FloatArray) -> CubeNoise:
-        """Return it for a linear map, a row a feature."""
+        """Return the noise for a linear map with one row per feature."""
         return cls(scale, tuple(map(tuple, matrix.tolist())))
 
     def deviation(self, direction: FloatArray) -> float:
@@ -190,7 +190,7 @@ class CubeNoise:
     def characteristic(self, direction: FloatArray, points: FloatArray) -> FloatArray:
         """Return E cos(t R Y) at each t, the characteristic function along a direction.
 
-        Given R it is the product of sin(w_j R t) / (w_j R t). The mean over R is by Gauss and Laguerre's rule.
+        Given R it is the product of sin(w_j R t) / (w_j R t). The mean over R uses Gauss-Laguerre quadrature.
         """
         weights = np.abs(self.matrix.T @ direction) * self.scale
         used, shape = weights[weights > ROUNDING * np.max(weights, initial=0.0)], len(weights)
@@ -252,7 +252,7 @@ class CubeNoise:
 
 @dataclass(frozen=True)
 class CubeSum:
-    """The sum of one or several independent noises on cubes, each carried through a linear map of its own."""
+    """The sum of independent cube noises, each with a linear map of its own."""
 
     parts: tuple[CubeNoise, ...]
 
@@ -269,7 +269,7 @@ class CubeSum:
         return np.asarray(sum(m @ m.T * ((k + 1) * (k + 2) / 3) for m, k in maps), np.float64)
 
     def stretched(self, factor: float) -> CubeSum:
-        """Return the law of so many times this."""
+        """Return the distribution of this noise multiplied by a factor."""
         return CubeSum(tuple(CubeNoise.of(part.scale, part.matrix * factor) for part in self.parts))
 
     def below(self, direction: FloatArray, margin: float) -> float:
@@ -279,8 +279,8 @@ class CubeSum:
     def _along(self, direction: FloatArray) -> Callable[[float], float]:
         """Return the distribution function of the noise along a direction.
 
-        By Gil-Pelaez from the product of the parts' characteristic functions, with the trapezoidal rule: of step h it
-        is off by at most the probability of the noise exceeding 2 pi / h - |margin|, that is 30 deviations.
+        Invert the product of the parts' characteristic functions (Gil-Pelaez) by the trapezoidal rule. With step h, the
+        error is at most the probability that the noise exceeds 2 pi / h - |margin|, that is 30 standard deviations.
         """
         if len(self.parts) == 1:
             return self.parts[0].along(direction)
@@ -320,16 +320,16 @@ class CubeSum:
 
 
 _FURTHEST = 20.0
-"""Beyond so many deviations nothing of a sum of cubes is computed."""
+"""Standard deviations beyond which the distribution of a sum of cubes is not computed."""
 _POINT_STEP = 2 * math.pi / (30.0 + _FURTHEST)
 _POINTS = 96
-"""The characteristic function is cut off at 12 over a deviation."""
+"""Number of points; the characteristic function is truncated at 12 over a standard deviation."""
 _RADII = 48
 
 
 @lru_cache(maxsize=64)
 def _radii(dimension: int) -> tuple[FloatArray, FloatArray]:
-    """Return points and masses of Gauss and Laguerre's rule for a radius of the law Gamma(dimension + 1)."""
+    """Return the nodes and weights of Gauss-Laguerre quadrature for a Gamma(dimension + 1) radius."""
     points, masses = np.polynomial.laguerre.laggauss(_RADII)
     logs = np.log(masses) + dimension * np.log(points) - math.lgamma(dimension + 1)
     kept = logs > _NEGLIGIBLE
@@ -342,7 +342,7 @@ _MOST_TERMS_OF_ERLANG = 500
 
 
 def _erlang_below(shape: int, values: FloatArray) -> FloatArray:
-    """Return P(R < v) for R with the Gamma law of a whole shape and scale 1: 1 - sum of e^-v v^j / j! for j < shape."""
+    """Return P(R < v) for a Gamma variable R of integer shape and scale 1: 1 - sum of e^-v v^j / j! for j < shape."""
     if shape > _MOST_TERMS_OF_ERLANG:
         from scipy.special import gammainc
 
@@ -358,7 +358,7 @@ def _erlang_below(shape: int, values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class _NormalBars:
-    """A law of which the covariance is known, or bounded: how far it reaches is told by the normal law."""
+    """A distribution with a known or bounded covariance, whose error bars use the normal approximation."""
 
     covariance: tuple[tuple[float, ...], ...]
 
@@ -368,15 +368,15 @@ class _NormalBars:
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """The variance V along every direction: u' V u."""
+        """The covariance V: the variance along u is u' V u."""
         return np.array(self.covariance)
 
     def half_widths(self, confidence: float) -> FloatArray:
-        """Return how far each coordinate reaches with probability ``confidence``, by the normal law."""
+        """Return the half-width of each coordinate's interval at ``confidence``, by the normal approximation."""
         return _normal_half_widths(self.matrix, confidence)
 
     def half_width(self, direction: FloatArray, confidence: float) -> float:
-        """Return how far it reaches along ``direction`` with probability ``confidence``, by the normal law."""
+        """Return the half-width of the interval along ``direction`` at ``confidence``, by the normal approximation."""
         return float(_normal_half_widths(np.atleast_2d(direction @ self.matrix @ direction), confidence)[0])
 
     def as_dict(self) -> dict[str, Any]:
@@ -390,21 +390,21 @@ class _NormalBars:
 
 @dataclass(frozen=True)
 class Coins(_NormalBars):
-    """A linear map of sums of independent coin tosses, of which at most the variances are known.
+    """A linear map of sums of independent coin tosses, with known upper bounds on the variances.
 
     A coin that shows +s or -s, whatever its odds, has a centred moment generating function of at most
-    exp(s^2 t^2 / 2) (Hoeffding 1963). So a sum of independent ones, along any direction, exceeds x with a probability
-    of at most exp(-x^2 / 2 V), where V adds up the s^2: for every number of coins. Bars take the normal law of variance
-    V, which many coins come near; the true variance is not larger.
+    exp(s^2 t^2 / 2) (Hoeffding 1963). So a sum of any number of independent ones, along any direction, exceeds x with
+    probability at most exp(-x^2 / 2 V), where V is the sum of the s^2. Error bars use the normal distribution of
+    variance V, which many coins approach; the true variance is not larger.
     """
 
     kind = "coins"
     description = "the mean of many coin tosses (error bars by the normal law; certainty by Hoeffding's inequality)"
 
     def below(self, direction: FloatArray, margin: float) -> float:
-        """Return a probability that P(noise along ``direction`` < ``margin``) is at least, for margins above 0.
+        """Return a lower bound on P(noise along ``direction`` < ``margin``), for margins above 0.
 
-        Near 0, where the inequality says nothing, a half stands for that.
+        Near 0, where the inequality is vacuous, return one half.
         """
         variance = max(float(direction @ self.matrix @ direction), 0.0)
         if variance == 0 or margin == 0:
@@ -440,7 +440,7 @@ def _normal_half_widths(covariance: FloatArray, confidence: float) -> FloatArray
 
 
 def _reach(below: Callable[[float], float], deviation: float, confidence: float) -> float:
-    """Return where a symmetric law of this deviation leaves (1 - confidence) / 2 above: never beyond 40 deviations."""
+    """Return the upper (1 - confidence) / 2 quantile of a symmetric distribution, up to 40 standard deviations."""
     from scipy.optimize import brentq  # here, and not above: a decision needs no error bar
 
     if deviation == 0:

@@ -198,7 +198,7 @@ class GaussianNoise(Protocol):
         ...
 
     def gaussian(self, sensitivity: int, rho: Fraction, columns: int) -> IntArray:
-        """Return so many independent integers of the law that makes vectors of this l2 sensitivity rho-zCDP."""
+        """Return ``columns`` independent integers with the distribution that makes this l2 sensitivity rho-zCDP."""
         ...
 
 

@@ -147,7 +147,7 @@ class Repeated:
 
     @property
     def rho_each(self) -> Amount:
-        """The largest charge that fits into the budget so many times."""
+        """The largest charge that fits into the budget once per release."""
         return Amount(math.floor(self.rho * MICROS_PER_UNIT) // self.releases)
 
     def as_dict(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class Repeated:
 
 
 def repeated(releases: int, epsilon: float, delta: float, voters: int, features: int, norm_bound: float) -> Repeated:
-    """Compare pure composition (Laplace noise) and zCDP (Gaussian noise) for so many releases of one crowd's mean."""
+    """Compare pure composition (Laplace noise) and zCDP (Gaussian noise) for repeated releases of a crowd's mean."""
     for what, count in (("releases", releases), ("voters", voters), ("features", features)):
         if not operator.index(count) >= 1:
             raise CrowdveilError(f"the number of {what} must be 1 or more, got {count}")

@@ -1,18 +1,18 @@
-"""A release foretold: how far its bars will reach, what it will predict and decide, from public numbers only.
+"""Forecast a release from public numbers only: its error bars, its predictive accuracy, the dilemmas it decides.
 
-A crowd of a given **agreement** is imagined: the share of choices that its preference gamma predicts if it is known
-exactly. Along the k axes of the study's public design gamma is N(0, tau^2), which makes the margins of dilemmas as
-large as that agreement asks for. Then everything follows in closed form, or by averages over the study's own dilemmas:
+We assume a crowd of a given **agreement**: the share of choices that its preference gamma would predict if it were
+known exactly. Along the k axes of the study's public design gamma is N(0, tau^2), with tau such that the margins of
+dilemmas imply that agreement. The rest follows in closed form, or by averages over the study's own dilemmas:
 
-- The error of a release is that of the recommended mechanism (its ``expected_noise``, and how voters differ), which is
-  stated for an indifferent crowd; a crowd that agrees more tells less by each answer, and the error grows.
-- The released preference m is gamma and its error e, shrunk: m = W (gamma + e), W = P (P + V)^-1 with the prior P of
-  ``estimation.prior`` and V the covariance of e. For a dilemma x, m . x and the inclination gamma . x + z of somebody
-  who answers it (z standard normal) are jointly normal with a correlation r: they agree with probability
+- The error of a release is that of the recommended mechanism (its ``expected_noise``, and how voters differ), which
+  holds for an indifferent crowd. If a crowd agrees more, each answer carries less information, and the error grows.
+- The released preference m is a shrunken estimate of gamma with error e: m = W (gamma + e), W = P (P + V)^-1 with the
+  prior P of ``estimation.prior`` and V the covariance of e. For a dilemma x, m . x and the latent utility gamma . x + z
+  of a respondent (z standard normal) are jointly normal with correlation r, so their signs agree with probability
   1/2 + arcsin(r) / pi (Sheppard 1899).
-- A dilemma is decided where the estimated margin, less what the model may be off by, exceeds the quantile of the noise.
+- A dilemma is decided if the estimated margin, minus the bound on model error, exceeds the quantile of the noise.
 
-It is a forecast for a typical crowd, not a promise for yours.
+This is a forecast for a typical crowd, not a promise for yours.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ from crowdveil.privacy.noise.distribution import Coins, CubeSum, Spread
 from crowdveil.study.study import Study
 
 AGREEMENT = 0.75
-"""What is imagined where nothing is said: about what people agree on in the Moral Machine's dilemmas."""
+"""Default agreement: about that of people in the Moral Machine's dilemmas."""
 _LOOKED_AT = 4000
-"""Dilemmas of the public sample that averages are taken over."""
+"""Dilemmas of the public sample used for averages."""
 _CROWD = 1000
-"""Reports for which a distributed mechanism is asked: its variance goes with one over their number."""
+"""Number of reports at which a distributed mechanism's noise is evaluated; its variance is inversely proportional."""
 _DOUBTS = {"score": 0.03, "randomised-response": 0.02, "one-bit": 0.2}
-"""The doubt of mechanisms of reports along an axis, in terms of the preference there, about: in simulated polls of 500
-to 5,000 voters at epsilon 1 and 10. The study's generator draws a poll's dilemmas; a file's are less well known."""
+"""Approximate doubt of distributed mechanisms along an axis, relative to the preference there, in simulated polls of
+500 to 5,000 voters at epsilon 1 and 10. The study's generator draws a poll's dilemmas; a file's are less well known."""
 _FIRST_DOUBT = 0.1
-"""How far a first step's guess may be off, relatively: what clips and dilemmas do to it, about."""
+"""Approximate relative error of a first step's guess, due to clipping and to the dilemmas."""
 _BAR = 0.95
 _SEED = 20_190_607
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a release with these numbers will be like, for a typical crowd."""
+    """The expected quality of a release with these numbers, for a typical crowd."""
 
     study: str
     paradigm: str
@@ -77,15 +77,15 @@ class Forecast:
     agreement: float
     certainty: float
     bars: dict[str, float | None]
-    """How far the preference along each factor may be off, with 95 %; None where nothing will be known of it."""
+    """95 % error bar of the preference along each factor; None if it will not be known."""
     predicted: float
-    """Share of other people's choices that the release predicts; the agreement is the most."""
+    """Share of other people's choices that the release predicts; at most the agreement."""
     decided: float
-    """Share of the study's dilemmas that are decided as the crowd would, with the certainty asked for."""
+    """Share of the study's dilemmas that are decided as the crowd would, with the required certainty."""
 
     @property
     def widest(self) -> float:
-        """The widest bar of a factor; infinite where one is not known."""
+        """The widest bar of any factor; infinite if one is not known."""
         return max(math.inf if bar is None else bar for bar in self.bars.values())
 
     def as_dict(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def forecast(
     agreement: float = AGREEMENT,
     certainty: float = 0.9,
 ) -> Forecast:
-    """Foretell a release by the recommended mechanism."""
+    """Forecast a release by the recommended mechanism."""
     name = recommended(paradigm, study, Epsilons.same(epsilon, min(voters, _CROWD)))
     crowd = _typical(study, agreement)
     errors = _errors(name, study, voters, records, epsilon).for_crowd(crowd)
@@ -150,9 +150,9 @@ class _Typical:
 
     @cached_property
     def information(self) -> float:
-        """What an answer of this crowd tells of gamma, in terms of an indifferent one's.
+        """The information of an answer about gamma, relative to an indifferent crowd.
 
-        Of margins t it is the mean of phi^2 / (Phi (1 - Phi)), over its value 2 / pi at t = 0.
+        It is the mean of phi^2 / (Phi (1 - Phi)) over margins t, divided by its value 2 / pi at t = 0.
         """
         squares = np.square(self.along).sum(axis=1)
         nodes, weights = np.polynomial.hermite_e.hermegauss(31)
@@ -163,7 +163,7 @@ class _Typical:
 
 @lru_cache(maxsize=32)
 def _typical(study: Study, agreement: float) -> _Typical:
-    """Find the deviation at which the preference, known exactly, predicts this share of choices."""
+    """Find the standard deviation at which the preference, if known exactly, predicts this share of choices."""
     design = public_design(study)
     lengths = np.linalg.norm(_Typical(design, 1.0).along, axis=1)
     lengths = lengths[lengths > 0]
@@ -181,30 +181,30 @@ class _Errors:
     noise: FloatArray
     sampling: FloatArray
     doubt: float
-    """A bound on what the model may be off by along an axis, in terms of the estimate there."""
+    """Bound on the model error along an axis, relative to the estimate there."""
     rest_known: bool
-    """Whether the directions that factors leave out are looked at, too."""
+    """Whether the directions that factors leave out are measured, too."""
     first_look: float | None = None
-    """Variance along each axis of what an earlier step told already, apart from its size."""
+    """Variance along each axis of an earlier step's estimate, its size aside."""
     step_doubt: float = 0.0
-    """A bound on the length of an error of any direction, in terms of how far the last step goes."""
+    """Bound on the length of an error of any direction, relative to the length of the last step."""
     turn: float = 0.0
-    """The same in terms of the length of the preference."""
+    """The same, relative to the length of the preference."""
     size: float = 0.0
-    """A bound on what the size may be off by, relatively."""
+    """Bound on the relative error of the size."""
     hoeffding: bool = False
-    """Whether certainty is taken from Hoeffding's inequality, and not from the law of the noise."""
+    """Whether certainty comes from Hoeffding's inequality rather than from the distribution of the noise."""
     records: int | None = None
-    """Those that the crowd's own rest depends on (``unknown_along``)."""
+    """Number of records that the crowd's own rest depends on (``unknown_along``)."""
 
     def for_crowd(self, crowd: _Typical) -> _Errors:
-        """Return the errors for a crowd that tells less by each answer than an indifferent one."""
+        """Return the errors for a crowd whose answers carry less information than an indifferent one's."""
         grown = 1 / crowd.information
         first_look = None if self.first_look is None else self.first_look * grown
         return replace(self, noise=self.noise * grown, sampling=self.sampling * grown, first_look=first_look)
 
     def of_all_steps(self, crowd: _Typical) -> FloatArray:
-        """Return the covariance of the error along the factors' axes, given what every step told."""
+        """Return the covariance of the error along the factors' axes, given all steps."""
         k = crowd.design.directions
         last = self.noise[:k, :k] + self.sampling[:k, :k]
         if self.first_look is None:
@@ -213,20 +213,20 @@ class _Errors:
         return np.asarray(np.linalg.inv(np.linalg.inv(last) + earlier * np.eye(k)), np.float64)
 
     def doubts(self, crowd: _Typical) -> FloatArray:
-        """Return the mean bound along every axis: a part of the preference there, which is about normal."""
+        """Return the expected bound along every axis: a fraction of the preference there, which is about normal."""
         k, left_out = crowd.design.directions, crowd.design.rest.shape[1]
         sizes = np.repeat([crowd.deviation, rest_deviation(left_out)], [k, left_out])
         return np.asarray(self.doubt * math.sqrt(2 / math.pi) * np.sqrt(np.diag(self.noise) + sizes**2), np.float64)
 
     def turned(self, crowd: _Typical) -> float:
-        """Return the usual bound on the length of an error of any direction."""
+        """Return the typical bound on the length of an error of any direction."""
         k, left_out = crowd.design.directions, crowd.design.rest.shape[1]
         way = (self.first_look or 0.0) + (_FIRST_DOUBT * crowd.deviation) ** 2
         rest = left_out * rest_deviation(left_out) ** 2 if self.rest_known else 0.0
         return self.turn * crowd.deviation * math.sqrt(k) + self.step_doubt * math.sqrt(k * way + rest)
 
     def reach(self, certainty: float) -> float:
-        """Return how many deviations of the noise a margin needs for this certainty."""
+        """Return the margin that this certainty requires, in standard deviations of the noise."""
         return math.sqrt(-2 * math.log(1 - certainty)) if self.hoeffding else NormalDist().inv_cdf(certainty)
 
 
@@ -276,7 +276,7 @@ def _errors(name: str, study: Study, voters: int, records: int, epsilon: Epsilon
 
 
 def _report_ratio(name: str, study: Study, records: int, usual: int, epsilon: Epsilon) -> float:
-    """Return how much larger the variance is than with whole ballots, where voters give another number of records."""
+    """Return the ratio of the variance for this number of records per voter to that for whole ballots."""
     if name == "score":
         axes = record_axes(study)
 
@@ -290,7 +290,7 @@ def _report_ratio(name: str, study: Study, records: int, usual: int, epsilon: Ep
 
 
 def _kept(clip: float, records: int) -> float:
-    """Return how the mean of voters' clipped scores follows the mean score, if it is normal."""
+    """Return the slope of the mean clipped score in the mean score, if scores are normal."""
     return math.erf(clip / math.sqrt(2) / voter_clip(records))
 
 
@@ -347,13 +347,13 @@ def _along_axes(covariance: FloatArray, design: Design) -> FloatArray:
 
 
 def _among_all(covariance: FloatArray, design: Design) -> FloatArray:
-    """Return a covariance along the axes of factors as one along every axis."""
+    """Extend a covariance along the axes of factors to every axis."""
     left_out = design.rest.shape[1]
     return np.pad(covariance, (0, left_out))
 
 
 def _bars(study: Study, crowd: _Typical, errors: _Errors) -> dict[str, float | None]:
-    """Return the expected bar of each factor, or None where it is as wide as what is possible."""
+    """Return the expected bar of each factor, or None if it spans all possible values."""
     k, basis = crowd.design.directions, crowd.design.basis
     unknown = unknown_along(
         crowd.design,
@@ -390,7 +390,7 @@ def _predicted(crowd: _Typical, errors: _Errors) -> float:
 
 
 def _decided(crowd: _Typical, errors: _Errors, certainty: float) -> float:
-    """Return the share of dilemmas that are decided as the crowd would, each by the release of another crowd."""
+    """Return the share of dilemmas that are decided as the crowd would, with a new crowd for each dilemma."""
     rng = np.random.default_rng(_SEED)
     k = crowd.design.directions
     noise = errors.noise[:k, :k]

@@ -1,6 +1,6 @@
-"""A release or a poll planned: foretold from public numbers, or the number found that it needs to be good enough.
+"""Plan a release or a poll: forecast it from public numbers, or find the least number that reaches a goal.
 
-Of a poll through a relay: which local epsilon and which batches keep a promise, and what they predict.
+For a poll through a relay, find the local epsilon and the batches that keep a promise, and forecast their accuracy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crowdveil.study.bundled import find_study
 from crowdveil.study.study import Study
 
 TYPICAL = 0.5
-"""The typical dilemma is decided where half of the study's dilemmas are."""
+"""Default share of the study's dilemmas to decide: half, so that the typical dilemma is decided."""
 _MOST_VOTERS = 10**8
 _MOST_RECORDS = 1000
 _LARGEST_EPSILON = 20.0
@@ -31,7 +31,7 @@ _SMALLEST_EPSILON = 0.001
 
 @dataclass(frozen=True)
 class Goal:
-    """When a release is good enough: all that is asked for holds."""
+    """The required quality of a release: all given conditions must hold."""
 
     predicted: float | None = None
     bar: float | None = None
@@ -39,7 +39,7 @@ class Goal:
 
     @property
     def given(self) -> bool:
-        """Whether anything is asked for."""
+        """Whether any condition is given."""
         return (self.predicted, self.bar, self.decided) != (None, None, None)
 
     def check(self, agreement: float) -> None:
@@ -54,7 +54,7 @@ class Goal:
             raise CrowdveilError(f"the share of dilemmas decided must be between 0 and 1, got {self.decided:g}")
 
     def reached(self, foretold: Forecast) -> bool:
-        """Whether a release would do."""
+        """Whether a forecast meets the goal."""
         return (
             (self.predicted is None or foretold.predicted >= self.predicted)
             and (self.bar is None or foretold.widest <= self.bar)
@@ -75,7 +75,7 @@ def plan(
     bar: float | None = None,
     decided: float | None = None,
 ) -> Forecast:
-    """Foretell a release by the recommended mechanism, before there is any data.
+    """Forecast a release by the recommended mechanism, before there is any data.
 
     Leave out ``voters`` or ``epsilon``, and the smallest that reaches the goal is found; with both of them and a goal,
     the number of ``records`` of each voter is (otherwise it is the study's number of dilemmas). The goal is a share of
@@ -135,8 +135,8 @@ def _least_epsilon(foretell: Callable[[Epsilon], Forecast], goal: Goal) -> Forec
 def _least(name: str, foretell: Callable[[int], Forecast], low: int, high: int, goal: Goal) -> Forecast:
     """Find the least number that reaches the goal.
 
-    Climb by thirds, then halve the last interval: a release with more of anything is better, but for small steps back
-    where a mechanism begins to look at more.
+    Climb by thirds, then bisect the last interval. More of anything makes a release better, except for small setbacks
+    where a mechanism begins to measure more.
     """
     failed = low - 1
     number = low
@@ -237,7 +237,7 @@ def largest_promise(study: Study, batch: int, epsilon: float, delta: float, hone
 
 
 def relayed_bits(study: Study, local: Epsilon) -> int:
-    """Return how many bits a report has at this epsilon."""
+    """Return the number of bits in a report at this epsilon."""
     return DISTRIBUTED[MECHANISM].report_size(study, local) or 1
 
 
