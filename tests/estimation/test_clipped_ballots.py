@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from crowdveil.estimation import clipped_ballots
 from crowdveil.estimation.ballot_fit import fit_ballots, fit_whole
 from crowdveil.estimation.clipped_ballots import ClippedBallots, told_length
 from crowdveil.estimation.design import public_design
@@ -67,6 +68,13 @@ def test_a_correction_brings_the_model_nearer_to_voters_who_answer_five_dilemmas
     corrected, _ = ballots.near(2 * COMMON, told(5), [0.6]).shown(*at)
     missed, left = np.linalg.norm(seen - ballots.shown(*at)[0]), np.linalg.norm(seen - corrected)
     assert left < 0.7 * missed
+
+
+def test_an_axis_that_no_ballot_of_a_small_sample_differs_along_leaves_finite_means(monkeypatch):
+    monkeypatch.setattr(clipped_ballots, "_LONG_BALLOTS", 1)
+    ballots = ClippedBallots(STUDY, CLIP)
+    assert np.linalg.matrix_rank(ballots._by(5, 1e-3 * np.eye(9), 0.3), tol=1e-4) < 9
+    assert np.abs(ballots.shown_by(4 * np.eye(9), told(5), 0.3)).max() <= 1
 
 
 def test_an_indifferent_crowd_needs_no_correction(ballots):

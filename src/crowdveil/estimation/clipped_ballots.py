@@ -54,6 +54,8 @@ _SHORT_WAYS, _LONG_BALLOTS = 6400, 150
 """Sample sizes for many crowds at once: short ballots times the ways of answering them, and long ballots."""
 _VOTERS = 20_000
 """Simulated voters: their mean is known to less than a hundredth of the clip."""
+_RARE = 0.05
+"""Directions whose slope in the small sample is below this share of the largest are not inverted."""
 _SMALL = 1e-3
 """Preference along one axis, for finite-difference slopes."""
 _LEAST_VARIANCE = 1e-12
@@ -129,11 +131,14 @@ class ClippedBallots:
         return (self._few_by if n <= FEW else self._many_by)(n, crowds, tau)
 
     def _correction(self, n: int, tau: float) -> FloatArray:
-        """Return the map of preferences that makes the small sample agree with the full one on small preferences."""
+        """Return the map of preferences that makes the small sample agree with the full one on small preferences.
+
+        An axis along which hardly any ballot of the small sample differs is expressed by the others.
+        """
         if (n, tau) not in self._corrections:
             of_few = self._by(n, _SMALL * np.eye(self.directions), tau) / _SMALL
             of_all = self._of_length(n, np.zeros(self.directions), tau)[1].T
-            self._corrections[n, tau] = np.asarray(np.linalg.solve(of_few.T, of_all.T).T, np.float64)
+            self._corrections[n, tau] = np.asarray(of_all @ np.linalg.pinv(of_few, _RARE), np.float64)
         return self._corrections[n, tau]
 
     def near(self, common: FloatArray, told: float, taus: Sequence[float]) -> CorrectedBallots:
