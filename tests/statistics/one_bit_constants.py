@@ -28,7 +28,7 @@ from itertools import product
 from unittest import mock
 
 import numpy as np
-from populations import Population
+from populations import Population, probit_of
 from scipy.special import ndtr
 
 from crowdveil.estimation import likely_crowds
@@ -174,17 +174,6 @@ def slope_of_stated(margin: float, sizes: Sequence[float], draws: int) -> float:
             stated.append(x @ found.mean / np.sqrt(spread))
             shares.append(ndtr(x @ pooled_probit(ballots.dilemmas, common, tau)[0]))
     return float(probit_of(np.concatenate(stated)[:, None], np.concatenate(shares))[0])
-
-
-def probit_of(x: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return the probit regression of shares on x, without an intercept, by Newton's method."""
-    found = np.zeros(x.shape[1])
-    for _ in range(30):
-        t = x @ found
-        chance, density = ndtr(t), np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
-        weight = density / np.maximum(chance * (1 - chance), 1e-12)
-        found += np.linalg.solve((x * (weight * density)[:, None]).T @ x, x.T @ (weight * (shares - chance)))
-    return found
 
 
 def print_margins(draws: int = 60) -> None:

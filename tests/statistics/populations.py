@@ -73,6 +73,17 @@ def epsilon_or_mixture(text: str) -> Epsilon | Mixture:
     return levels[0] if len(levels) == 1 else Mixture(levels)
 
 
+def probit_of(x: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Return the probit regression of shares on x, without an intercept, by Newton's method."""
+    found = np.zeros(x.shape[1])
+    for _ in range(30):
+        t = x @ found
+        chance, density = ndtr(t), np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
+        weight = density / np.maximum(chance * (1 - chance), 1e-12)
+        found += np.linalg.solve((x * (weight * density)[:, None]).T @ x, x.T @ (weight * (shares - chance)))
+    return found
+
+
 @dataclass(frozen=True)
 class Population:
     """Voters whose preferences are N(gamma, spread^2) along each axis of the study's design."""
@@ -100,13 +111,7 @@ class Population:
         x = dilemmas @ public_design(self.study).basis
         margins = x @ self.gamma + self.rest_margins(dilemmas)
         shares = ndtr(margins / np.sqrt(1 + self.spread**2 * (x**2).sum(axis=1)))
-        value = np.zeros_like(self.gamma)
-        for _ in range(20):
-            t = x @ value
-            chance, density = ndtr(t), np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
-            weight = density / np.maximum(chance * (1 - chance), 1e-12)
-            value += np.linalg.solve((x * (weight * density)[:, None]).T @ x, x.T @ (weight * (shares - chance)))
-        return value
+        return probit_of(x, shares)
 
     def crowd(self, voters: int, records: int, rng: np.random.Generator) -> Ballots:
         """Draw voters, each with so many dilemmas of a session and choices of her own."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from populations import probit_of
 from scipy.special import ndtr, xlogy
 
 from crowdveil.ballots.ballots import Ballots
@@ -79,13 +80,7 @@ class VariedPopulation:
         """The pooled probit along the axes of the factors, over the population's own dilemmas."""
         dilemmas = self.dilemmas(100_000, np.random.default_rng(2))
         x, shares = dilemmas @ public_design(self.study).basis, self.shares(dilemmas)
-        value = np.zeros(x.shape[1])
-        for _ in range(25):
-            t = x @ value
-            chance, density = ndtr(t), np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
-            weight = density / np.maximum(chance * (1 - chance), 1e-12)
-            value += np.linalg.solve((x * (weight * density)[:, None]).T @ x, x.T @ (weight * (shares - chance)))
-        return value
+        return probit_of(x, shares)
 
     def loss(self, release: Release) -> float:
         """Return what a release's probabilities lose against the true shares: their divergence, in thousandths."""
