@@ -1,13 +1,13 @@
 """A crowd guides an AI's decisions in ethical dilemmas, and no voter is exposed.
 
-The public names stand once, in ``__init__.pyi`` beside this file, where editors and type checkers read them too. They
-are documented, and change only with notice in CHANGELOG.md. Nothing inside the package imports from this page.
+The file ``__init__.pyi`` lists every public name once, and editors and type checkers read it too. Public names are
+documented and change only with notice in CHANGELOG.md. Nothing inside the package imports from this module.
 
 >>> import crowdveil as cv
 >>> cv.load_study("kidney").dimension
 5
 
-A name is loaded when it is first used: a program that only decides loads nothing that could read an answer.
+Each name is loaded on first use: a program that only decides loads nothing that could read an answer.
 """
 
 import ast

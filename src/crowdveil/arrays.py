@@ -1,4 +1,4 @@
-"""The types of numpy arrays, each under one name."""
+"""Types of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ WordArray = NDArray[np.uint64]
 ByteArray = NDArray[np.uint8]
 BoolArray = NDArray[np.bool_]
 ValueArray = NDArray[np.int8] | NDArray[np.float64]
-"""Values of features and their differences: int8 where the study has small whole numbers only, else float64."""
+"""Values of features, or their differences: int8 if the study has only small whole numbers, else float64."""

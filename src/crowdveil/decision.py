@@ -1,6 +1,6 @@
-"""decide(release, dilemma): what the crowd would choose, how many would agree, and how sure that is.
+"""decide(release, dilemma): what the crowd would choose, how many would agree, and how certain that is.
 
-A decision reads a release and nothing else; no ballot, preference or report can be passed in.
+A decision reads only a release; no ballot, preference or report can be passed in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from crowdveil.study.study import COIN, Dilemma
 
 DEFAULT_CERTAINTY = 0.9
 FEWEST_FREEDOM = 10
-"""Where the law of what is not known was estimated from fewer reports, no certainty is stated."""
+"""Degrees of freedom of the error estimate below which no certainty is stated."""
 
 Alternatives: TypeAlias = Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, float]]
 """A dilemma as plain data."""
@@ -31,7 +31,7 @@ Alternatives: TypeAlias = Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str
 
 @dataclass(frozen=True)
 class RankedAlternative:
-    """One alternative, its place in the ranking decided by its score beta . x."""
+    """One alternative, ranked by its score beta . x."""
 
     name: str
     score: float
@@ -42,17 +42,17 @@ class RankedAlternative:
 class Decision:
     """The choice that the crowd would make.
 
-    ``certainty`` is about the crowd itself: whatever it prefers, a different choice with a certainty of at least c
-    comes out with probability at most 1 - c, over the noise and the devices' coins. ``population_certainty`` is about
-    the people whom the crowd was drawn from.
+    ``certainty`` is about the crowd itself: whatever the crowd prefers, a wrong choice has a certainty of c or more
+    with probability at most 1 - c, over the noise and the devices' coins. ``population_certainty`` is about the
+    population from which the crowd was drawn.
     """
 
     ranking: tuple[RankedAlternative, ...]
     probability: float | None
-    """For two alternatives: the share of voters who choose the first-ranked, given all that is not known."""
+    """For two alternatives: the predictive share of voters who choose the first-ranked one."""
     certainty: float
     population_certainty: float | None
-    """None for the paper's society, which tells nothing of a population."""
+    """None for the paper's society, which says nothing about a population."""
     threshold: float
     reason: str
     epsilon: float
@@ -60,20 +60,20 @@ class Decision:
     delta: float = 0.0
     """0 for a purely private release."""
     indifferent: float | None = None
-    """For two alternatives of a study that allows it: the share of voters who would toss a coin."""
+    """For two alternatives, in a study that allows this answer: the share of voters who would toss a coin."""
     coin: bool = False
-    """Whether more voters would toss a coin than choose either alternative: the certainty is then about this."""
+    """Whether more voters would toss a coin than choose either alternative. The certainty is then about this answer."""
 
     @property
     def choice(self) -> str | None:
-        """The name of the chosen alternative, or "toss a coin", or None where it is too close to call."""
+        """The name of the chosen alternative, "toss a coin", or None if it is too close to call."""
         if self.certainty < self.threshold:
             return None
         return COIN if self.coin else self.ranking[0].name
 
     @property
     def probabilities(self) -> dict[str, float] | None:
-        """The shares of voters who choose either alternative and who would toss a coin; None without that answer."""
+        """The shares who choose each alternative and who would toss a coin; None if the study has no such answer."""
         if self.indifferent is None or self.probability is None:
             return None
         first, second = (one.name for one in self.ranking)
@@ -82,24 +82,24 @@ class Decision:
 
     @property
     def sentences(self) -> list[str]:
-        """The probability and the certainties, each with what it is."""
+        """The probability and the certainties, each with its meaning."""
         said = f"Certainty: {certainty_text(self.certainty)} ({self.threshold:.0%} was asked for), "
         if self.population_certainty is None:
             return [f"{said}that privacy noise did not change the choice of this society."]
         told = [
             f"{said}that {self._claim}. Noise, and all that clipping and the model may be off by, are counted in.",
             f"Population certainty: {certainty_text(self.population_certainty)}, that the people whom these voters "
-            "were drawn from do, if they were drawn by chance.",
+            "were drawn from do, if they were drawn at random.",
         ]
         if self.probability is None:
             return told
         first, second = self.ranking
         if self.probabilities is not None:
             shares = ", ".join(f"{share:.0%} “{name}”" for name, share in self.probabilities.items())
-            return [f"Probabilities: {shares}, the shares of voters who would answer so, as far as it is known.", *told]
+            return [f"Probabilities: {shares}, the shares of voters who would answer so, as far as is known.", *told]
         return [
             f"Probability: {self.probability:.0%}, the share of voters who would choose “{first.name}” over "
-            f"“{second.name}”, as far as it is known.",
+            f"“{second.name}”, as far as is known.",
             *told,
         ]
 
@@ -131,7 +131,7 @@ class Decision:
         return "the crowd would toss a coin" if self.coin else f"the crowd chooses {self.choice}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the decision in plain words."""
+        """Return the decision as plain data."""
         return {
             "choice": self.choice,
             "too_close_to_call": self.choice is None,
@@ -151,25 +151,27 @@ class Decision:
 
 
 def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float = DEFAULT_CERTAINTY) -> Decision:
-    """Rank the alternatives by beta . x and tell how sure the choice is.
+    """Rank the alternatives by beta . x and compute how certain the choice is.
 
     A dilemma is a list of two or more alternatives, each given by its features (``[{"girl": 1}, {"dog": 2}]``, then
     called A and B) or with a name (``{"name": "stay", "features": {"girl": 1}}``), or a mapping of names to features.
 
     Theorem. For a fixed crowd and dilemma, the probability of a wrong choice with a certainty of c or more is at most
-    1 - c. Proof. Let s be the crowd's margin of the choice over another alternative, t the unshrunk estimate of it and
-    R the noise along their difference, so that t = s + R + b, where |b| is at most B: doubt, and the directions that
-    factors leave out (``Unknown.bias_bound``; the assumptions stand there). The certainty is c = P(R < t - B). R is
-    symmetric and does not depend on s, so if in truth s < 0, then R > t - B, which has probability 1 - c at most; that
-    is so, too, where the size of the preference is off, t = g s + R + b with any g > 0. Where
-    the unshrunk estimate contradicts the ranking there is no certainty. With more than two alternatives, the chances of
-    error against each of the others are added up (union bound). Of a paper's society, B is 0 and s the noiseless one.
+    1 - c.
 
-    Where the study allows a third answer, a dilemma of two alternatives has three: the choice is the one that most
-    voters would give, be it "toss a coin". That is so between the margins -m and m at which a side is chosen as often
-    as neither (``Indifference.even_margin``), so in place of 0 the margin is compared with m, and with both ends for a
-    coin; what is not known of the threshold adds to the noise. People were asked about two at a time, so of three or
-    more alternatives the first is chosen as if everybody had to.
+    Proof. Let s be the crowd's margin of the choice over another alternative, t its unshrunk estimate, and R the noise
+    along their difference. Then t = s + R + b, where |b| is at most B: the bound on doubt and on the directions that no
+    factor covers (``Unknown.bias_bound``, which states the assumptions). The certainty is c = P(R < t - B). R is
+    symmetric and does not depend on s. So if s < 0 in truth, then R > t - B, which has probability at most 1 - c. The
+    same holds if the size of the preference is wrong, that is if t = g s + R + b with any g > 0. If the unshrunk
+    estimate contradicts the ranking, the certainty is 0. With more than two alternatives, the probabilities of error
+    against each of the others are added (union bound). For a paper's society, B is 0 and s is the margin without noise.
+
+    If the study allows a third answer, a dilemma of two alternatives has three possible answers. The choice is the one
+    that most voters would give, which may be "toss a coin". This is the case between the margins -m and m at which a
+    side is chosen as often as neither (``Indifference.even_margin``). So the margin is compared with m instead of 0,
+    and with both ends for a coin; uncertainty about the threshold adds to the noise. People were asked about two
+    alternatives at a time, so among three or more, the first is chosen as if everybody had to choose.
     """
     check_release(release)
     if not (isinstance(certainty, int | float) and 0.5 <= certainty < 1):
@@ -216,7 +218,7 @@ def _ranking(
 def _of_three(
     release: Release, dilemma: Dilemma, order: Sequence[int], scores: FloatArray, side: FloatArray, asked: float
 ) -> Decision:
-    """Decide among two alternatives and a coin: what most voters would answer."""
+    """Decide between two alternatives and a coin: what most voters would answer."""
     assert release.indifference is not None
     shares = three_shares(release, side)
     coin = shares[2] > max(shares[:2])
@@ -251,7 +253,7 @@ def three_shares(release: Release, difference: FloatArray) -> tuple[float, float
 
 
 def _third_certainties(release: Release, difference: FloatArray, *, coin: bool) -> tuple[float, float]:
-    """Return how sure the commonest of three answers is, of the crowd and of the people whom it was drawn from."""
+    """Return the certainty of the most common of three answers, for the crowd and for its population."""
     third = release.indifference
     unknown = release.unknown
     assert third is not None
@@ -273,25 +275,25 @@ def _third_certainties(release: Release, difference: FloatArray, *, coin: bool) 
 
 
 def _less_sure(release: Release, difference: FloatArray, margin: float, deviation: float) -> float:
-    """Return P(noise < margin) with an independent error of some deviation added to the noise."""
+    """Return P(noise < margin) with an independent error of this standard deviation added to the noise."""
     certainty = release.noise.below(difference, margin)
     if certainty <= 0.5 or deviation == 0:
         return certainty
-    # The noise alone reaches the margin at so many deviations; another error adds to its variance.
+    # Express the noise as a normal deviation that gives the same certainty; the other error adds to its variance.
     noise = margin / NormalDist().inv_cdf(min(certainty, 1 - 1e-12))
     return min(certainty, NormalDist().cdf(margin / math.hypot(noise, deviation)))
 
 
 def certainty_text(certainty: float) -> str:
-    """Write a certainty in per cent; only what is certain to the last digit shown is called more than 99.9%."""
+    """Format a certainty in per cent; anything above 99.9 % reads "more than 99.9%"."""
     return "more than 99.9%" if certainty > 0.999 else f"{certainty:.1%}"
 
 
 def stated_margins(release: Release, differences: NDArray[Any]) -> Any:
     """Return m for each difference of two alternatives (rows, in model units): Phi(m) prefer the first of the two.
 
-    That share is the probability that a decision states. Of a paper's society it is the margin itself, and no decision
-    states it: nothing was done to make it true.
+    That share is the probability that a decision states. For a paper's society, m is the margin itself, and no decision
+    states a probability: nothing was done to make it true.
     """
     if release.unknown is None:
         return differences @ release.parameter
@@ -299,7 +301,7 @@ def stated_margins(release: Release, differences: NDArray[Any]) -> Any:
 
 
 def crowd_certainty(release: Release, difference: FloatArray) -> float:
-    """Return how sure it is that the crowd prefers x to z, given x - z."""
+    """Return the certainty that the crowd prefers x to z, given x - z."""
     unknown = release.unknown
     if unknown is None:
         return release.noise.below(difference, float(difference @ release.parameter))
@@ -310,7 +312,7 @@ def crowd_certainty(release: Release, difference: FloatArray) -> float:
 
 
 def population_certainty(release: Release, difference: FloatArray) -> float:
-    """Return how sure it is that the people whom the crowd was drawn from prefer x to z: sampling counts, too."""
+    """Return the certainty that the crowd's population prefers x to z: the sampling of voters counts, too."""
     assert release.unknown is not None
     certainty = crowd_certainty(release, difference)
     if certainty <= 0.5:

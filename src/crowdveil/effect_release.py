@@ -1,7 +1,7 @@
 """Effects that may be published: how often each side was preferred, factor by factor and group by group.
 
-A file of effects is JSON like a release of preferences, with a checksum of its own kind. It decides nothing: an effect
-is an average over the pairs that were shown, and a dilemma is one pair.
+A file of effects is JSON like a release of preferences, with its own format and a checksum. Nothing can be decided from
+it: an effect is an average over the pairs that were shown, and a dilemma is a single pair.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ TABLES = (".csv", ".parquet")
 
 @dataclass(frozen=True)
 class Effect:
-    """The share who preferred the side with more of a factor, less the share who preferred the other: from -1 to 1."""
+    """The share who preferred the side with more of a factor, minus the share who preferred the other: from -1 to 1."""
 
     factor: str
     contrast: str
-    """The pairs that it is read from, in words."""
+    """The pairs that the effect is computed from, in words."""
     estimate: float
     standard_error: float | None
-    """None where nothing is known."""
+    """None if nothing is known."""
     low: float
     high: float
     pairs: float
-    """How many pairs there were, by a noisy count where that is protected; weighted pairs where voters have weights."""
+    """Number of pairs: a noisy count if it is protected, and a weighted one if voters have weights."""
     known: bool
-    """False where the pairs cannot be told from none: the interval is the whole range."""
+    """False if the number of pairs cannot be distinguished from zero: the interval is then the whole range."""
 
     def __str__(self) -> str:
         return f"{self.estimate:+.3f} [{self.low:+.3f}, {self.high:+.3f}]" if self.known else "not known"
@@ -50,18 +50,18 @@ class Effect:
 
 @dataclass(frozen=True)
 class GroupEffects:
-    """The effects of a group of voters, one for each factor of the study."""
+    """The effects in a group of voters, one for each factor of the study."""
 
     label: str
-    """The level of the question that they are grouped by; empty for a whole crowd."""
+    """The answer that defines the group; empty for a whole crowd."""
     voters: float | None
-    """How many they are, by a noisy count where that is protected; None where it is not known."""
+    """Number of voters: a noisy count if it is protected, None if it is not known."""
     effects: tuple[Effect, ...]
 
 
 @dataclass(frozen=True)
 class GroupDifference:
-    """The effect in one group less that in another."""
+    """The effect in one group minus that in another."""
 
     factor: str
     group: str
@@ -70,7 +70,7 @@ class GroupDifference:
     low: float
     high: float
     told_apart: bool
-    """Whether it can be told from noise and chance, all differences considered together (Benjamini and Hochberg)."""
+    """Whether it is significant among all differences considered together (Benjamini and Hochberg)."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Effects:
 
     study: Study
     question: str | None
-    """What voters are grouped by."""
+    """The question by which voters are grouped."""
     groups: tuple[GroupEffects, ...]
     differences: tuple[GroupDifference, ...] = ()
 
@@ -88,7 +88,7 @@ class Effects:
         return next(factor for factor in self.study.factors if factor.name == name)
 
     def effect(self, factor: str, group: str = "") -> Effect:
-        """Find the effect of a factor, in a group if there are groups."""
+        """Find the effect of a factor, in a group if there are any."""
         for one in self.groups:
             for effect in one.effects:
                 if (one.label, effect.factor) == (group, factor):
@@ -97,7 +97,7 @@ class Effects:
         raise CrowdveilError(f"there is no effect of {factor!r} in the group {group!r}: the groups are {groups}")
 
     def verdicts(self) -> list[tuple[Factor, str]]:
-        """Tell of each factor whether the groups differ, agree on the side, or neither can be told."""
+        """Return, for each factor, whether the groups differ, agree on the side, or neither is clear."""
         return [(factor, self._verdict(factor)) for factor in self.study.factors] if len(self.groups) > 1 else []
 
     def _verdict(self, factor: Factor) -> str:
@@ -115,7 +115,7 @@ class Effects:
         return "no difference can be told"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return them as plain data."""
+        """Return the effects as plain data."""
         return {
             "question": self.question,
             "groups": [
@@ -127,7 +127,7 @@ class Effects:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], study: Study) -> Effects:
-        """Read them from a file, and check that they are about the study."""
+        """Read effects from plain data, and check that they fit the study."""
         groups = tuple(
             GroupEffects(str(one["label"]), _number_or_none(one["voters"]), tuple(map(_effect, one["effects"])))
             for one in data["groups"]
@@ -143,7 +143,7 @@ class Effects:
         return cls(study, question, groups, differences)
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a tidy table: a row for each group and factor, the level being the pole that a plus prefers."""
+        """Return a tidy table: one row per group and factor. A positive effect prefers the pole named in "level"."""
         import polars as pl
 
         rows = [
@@ -175,7 +175,7 @@ class Effects:
 
     def picture(self, path: str | PathLike[str]) -> None:
         """Draw the effects between their two poles, the largest at the top, to a .png or .svg file."""
-        from crowdveil.pages.effects_page import draw_effects  # a room above; the contract names this exception
+        from crowdveil.pages.effects_page import draw_effects  # a layer above; the contract lists this exception
 
         path = path_of(path, "the picture")
         check_picture(path)
@@ -198,7 +198,7 @@ class Effects:
 
 @dataclass(frozen=True)
 class EffectsRelease(Publication):
-    """Effects with the promise that they were made under."""
+    """Effects with their guarantee."""
 
     effects: Effects
     guarantee: Guarantee
@@ -209,7 +209,7 @@ class EffectsRelease(Publication):
     """False for floating-point noise, which is for experiments and protects nobody."""
     facts: Mapping[str, Any]
     ledger: Mapping[str, Any] | None
-    """The ledger's id and entry that it was charged to."""
+    """The id of the ledger that was charged, and the entry."""
     version: str
     on_save: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
@@ -219,7 +219,7 @@ class EffectsRelease(Publication):
         return self.effects.study
 
     def content(self) -> dict[str, Any]:
-        """Return what the file says beside its promise."""
+        """Return the content of the file apart from the guarantee."""
         return {
             "format": EFFECTS_FORMAT,
             "study": self.study.as_dict(),
@@ -228,7 +228,7 @@ class EffectsRelease(Publication):
         }
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a tidy table: a row for each group and factor."""
+        """Return a tidy table: one row per group and factor."""
         return self.effects.to_polars()
 
     def picture(self, path: str | PathLike[str]) -> None:
@@ -236,8 +236,8 @@ class EffectsRelease(Publication):
         self.effects.picture(path)
 
     def page(self, path: str | PathLike[str]) -> None:
-        """Write a page about the effects for people."""
-        from crowdveil.pages.effects_page import effects_page  # a room above; the contract names this exception
+        """Write a readable page about the effects."""
+        from crowdveil.pages.effects_page import effects_page  # a layer above; the contract lists this exception
 
         write_text(path_of(path), effects_page(self))
 
@@ -255,7 +255,7 @@ class EffectsRelease(Publication):
 
 
 def holds_effects(path: Path) -> bool:
-    """Tell whether a file holds effects, and not a release of preferences."""
+    """Whether a file holds effects, rather than a release of preferences."""
     try:
         data = read_json(path)
     except CrowdveilError:
@@ -264,7 +264,7 @@ def holds_effects(path: Path) -> bool:
 
 
 def read_effects(path: str | PathLike[str], *, allow_experiment: bool = False) -> EffectsRelease:
-    """Read a file of effects and check it; one made with floating-point noise must be allowed by name."""
+    """Read and check a file of effects; one made with floating-point noise must be allowed explicitly."""
     path = path_of(path, "the file of effects")
     try:
         return effects_from_dict(read_json(path), allow_experiment=allow_experiment)
@@ -273,7 +273,7 @@ def read_effects(path: str | PathLike[str], *, allow_experiment: bool = False) -
 
 
 def effects_from_dict(data: Any, *, allow_experiment: bool = False) -> EffectsRelease:
-    """Check the plain data of a file of effects and return it as one."""
+    """Check the plain data of a file of effects and build the release."""
     checked_content(data, EFFECTS_FORMAT)
     try:
         study = study_of(data)
@@ -294,7 +294,7 @@ def effects_from_dict(data: Any, *, allow_experiment: bool = False) -> EffectsRe
 
 
 def check_table(path: Path) -> None:
-    """Refuse a table that could not be written there, or whose kind is not known."""
+    """Refuse a table that could not be written there, or of an unknown type."""
     if path.suffix not in TABLES:
         raise CrowdveilError(f"the table {path} must end in {' or '.join(TABLES)}")
     check_writable(path)

@@ -1,4 +1,4 @@
-"""Mistakes that a user can mend: the one exception and its kinds, arguments as people give them, missing extras."""
+"""Mistakes that a user can fix: one exception and its subclasses, checks of arguments, and missing extras."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 
 
 class CrowdveilError(Exception):
-    """Something the user can fix: the message says what was given, what is allowed and what to do.
+    """A mistake that the user can fix: the message says what was given, what is allowed and what to do.
 
     A bug inside crowdveil raises any other exception, so that the two are never confused.
     """
 
 
 class BudgetExceeded(CrowdveilError):
-    """A release was refused because the privacy budget of its data does not cover it."""
+    """The privacy budget of the data does not cover a release, which was therefore refused."""
 
     def __init__(self, message: str, requested: Decimal, remaining: Decimal) -> None:
-        # All three go into ``args``, so that the refusal survives the trip between two processes.
+        # All three go into ``args``, so that the exception can be pickled between processes.
         super().__init__(message, requested, remaining)
         self.message = message
         self.requested = requested
@@ -30,20 +30,20 @@ class BudgetExceeded(CrowdveilError):
 
     @property
     def missing(self) -> Decimal:
-        """By how much the request exceeds what remains."""
+        """The amount by which the request exceeds the remaining budget."""
         return self.requested - self.remaining
 
 
 class ImpossibleEstimate(CrowdveilError):
-    """The estimate that was asked for does not exist for this data."""
+    """The requested estimate does not exist for this data."""
 
 
 class OutOfReach(CrowdveilError):
-    """No number of what was to be found reaches the goal of a plan."""
+    """No value of the planned quantity reaches the goal."""
 
 
 class Reason(StrEnum):
-    """Reasons to refuse something sent or asked for, in the same words on a device, in the API and for the host."""
+    """Reasons to refuse a submission or a request, identical on a device, in the API and for the host."""
 
     MISSING_BALLOT = "missing-ballot"
     BAD_BALLOT = "bad-ballot"
@@ -81,7 +81,7 @@ class Reason(StrEnum):
 
 
 class Refusal(CrowdveilError):
-    """Something was refused: a reason from the fixed list, and words for the person who can mend it."""
+    """A refused submission or request: a reason from the fixed list, and a message for the person who can fix it."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(reason, message)
@@ -99,13 +99,13 @@ def check_type(given: object, expected: type, what: str, remedy: str) -> None:
 
 
 def check_whole(given: object, what: str, least: int) -> None:
-    """Refuse what is not a whole number, or too small."""
+    """Refuse anything but a whole number that is large enough."""
     if not hasattr(given, "__index__") or isinstance(given, bool) or not given.__index__() >= least:
         raise CrowdveilError(f"{what} is {given!r:.80}: give a whole number from {least} up")
 
 
 def path_of(given: object, what: str = "the path") -> Path:
-    """Return a path that was given as text or as a Path."""
+    """Return the path that was given as a string or a Path."""
     if not isinstance(given, str | PathLike):
         raise CrowdveilError(f"{what} is {given!r:.80}: give a path, as text or as a Path")
     return Path(given)
@@ -130,11 +130,11 @@ EXTRAS = {
     "tomli_w": "server",
     "uvicorn": "server",
 }
-"""Top-level module -> the extra that brings it."""
+"""Top-level module -> the extra that installs it."""
 
 
 def missing_extra(error: ModuleNotFoundError) -> CrowdveilError:
-    """Name the extra that brings a module; a module that no extra brings is a bug, and raised again."""
+    """Name the extra that installs a module. A module that no extra installs is a bug: its error is raised again."""
     module = (error.name or "").partition(".")[0]
     if module not in EXTRAS:
         raise error

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic file writes: a file appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PICTURES = (".png", ".svg")
 
 
 def check_writable(path: Path) -> None:
-    """Refuse early what could not be written later."""
+    """Refuse, before any work is done, a path that could not be written."""
     if path.is_dir():
         raise CrowdveilError(f"cannot write {path}: it is a directory")
     if not path.parent.is_dir():
@@ -25,7 +25,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a picture that could not be written there, or whose kind is not known."""
+    """Refuse a picture that could not be written there, or of an unknown type."""
     if path.suffix not in PICTURES:
         raise CrowdveilError(f"the picture {path} must end in {' or '.join(PICTURES)}")
     check_writable(path)
@@ -33,9 +33,9 @@ def check_picture(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary neighbour of ``path`` to write to; rename it over ``path`` when the block succeeds.
+    """Yield a temporary file beside ``path`` to write to; rename it to ``path`` when the block succeeds.
 
-    The bytes are on disk before the name is, so a kill or power cut leaves the old file, the new one or none.
+    The bytes are on disk before the rename, so a kill or a power cut leaves the old file, the new one or none.
     """
     check_writable(path)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.unfinished")
@@ -52,7 +52,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def put_in_place(finished: Path, path: Path) -> None:
-    """Give a file that is on disk already its name, on the same file system."""
+    """Rename a file that is already on disk, within the same file system."""
     try:
         finished.replace(path)
         _flush(path.parent)
@@ -61,7 +61,7 @@ def put_in_place(finished: Path, path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder of files, if it is there."""
+    """Remove a file or a folder, if it exists."""
     if path.is_dir():
         shutil.rmtree(path)
     else:

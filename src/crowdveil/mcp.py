@@ -1,7 +1,7 @@
 """A Model Context Protocol server, so that an AI agent can ask the crowd.
 
-It offers three tools: what the study is about, a decision, and the list of releases. They read releases and nothing
-else; asking costs no privacy.
+It offers three tools: a description of the study, a decision, and the list of releases. They read only releases, so
+asking costs no privacy.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ T = TypeVar("T")
 INSTRUCTIONS = (
     "These tools tell what a crowd of voters would choose in an ethical dilemma, from a release of their preferences "
     "under differential privacy. Call describe_study first: it lists the features in which alternatives are described. "
-    "Then call decide_dilemma with two or more alternatives. Where there are several polls, list_releases tells them, "
-    "and the poll must be named. When it is too close to call, too much is not known for the crowd's margin: do not "
+    "Then call decide_dilemma with two or more alternatives. Where there are several polls, list_releases lists them, "
+    "and the poll must be named. When it is too close to call, too much is unknown for the crowd's margin: do not "
     "present the first of the ranking as the crowd's choice. Some studies let voters treat both alternatives equally: "
     "there, probabilities has three shares, and the choice may be to toss a coin. The probability is the share of "
-    "voters who agree, the certainty is about the voters' choice as a whole, and the population certainty about the "
-    "people whom they were drawn from."
+    "voters who agree. The certainty is about the voters' choice as a whole, and the population certainty is about the "
+    "people from whom they were drawn."
 )
 
 PollName = Annotated[
@@ -56,10 +56,10 @@ class Releases(Protocol):
     """A source of releases: a website's client, or a file."""
 
     def releases(self, poll: str | None = None) -> list[dict[str, Any]]:
-        """List what there is, newest first."""
+        """List the releases, newest first."""
 
     def release(self, id: str = CURRENT, *, poll: str | None = None) -> Release:
-        """Get one by its id, the ``current`` or the ``latest``."""
+        """Return a release by its id, or the ``current`` or ``latest`` one."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class OneRelease:
     only: Release
 
     def releases(self, poll: str | None = None) -> list[dict[str, Any]]:
-        """List the one."""
+        """List the one release."""
         return [summarise_release(self.only)]
 
     def release(self, id: str = CURRENT, *, poll: str | None = None) -> Release:
-        """Return the one, if it is meant."""
+        """Return the one release; refuse any other id, and every poll."""
         if poll is not None:
             raise CrowdveilError(f"there is no poll {poll!r} here, only one release: leave the poll out")
         if id not in (CURRENT, LATEST, self.only.digest):
@@ -82,9 +82,9 @@ class OneRelease:
 
 
 def mcp_server(source: Releases, usual_poll: str | None = None) -> MCPServer:
-    """Make the server; ``run()`` then speaks over standard input and output.
+    """Return the server; its ``run()`` communicates over standard input and output.
 
-    ``usual_poll`` is asked where the agent names none.
+    ``usual_poll`` is the poll to ask if the agent names none.
     """
     server = MCPServer(
         "crowdveil", title="Ask the crowd", instructions=INSTRUCTIONS, version=VERSION, log_level="WARNING"
@@ -107,7 +107,7 @@ def mcp_server(source: Releases, usual_poll: str | None = None) -> MCPServer:
     ) -> dict[str, Any]:
         """Decide which alternative the crowd would choose, with ranking, probability, certainty and privacy guarantee.
 
-        ``choice`` is null where it is too close to call, and "toss a coin" where most voters would treat both equally;
+        ``choice`` is null if it is too close to call, and "toss a coin" if most voters would treat both equally;
         ``reason`` says why.
         """
         return _told(_decide, _told(source.release, release, poll=poll or usual_poll), alternatives, certainty)
@@ -121,7 +121,7 @@ def mcp_server(source: Releases, usual_poll: str | None = None) -> MCPServer:
 
 
 def _told(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do some work; a mistake that the agent can mend is told to it in words."""
+    """Call a function; report a mistake that the agent can correct as a ``ToolError``, in words."""
     try:
         return work(*args, **kwargs)
     except CrowdveilError as error:
@@ -146,7 +146,7 @@ def _describe(release: Release) -> dict[str, Any]:
 
 
 def _attribute(attribute: Feature | Category) -> dict[str, Any]:
-    """Tell which values an attribute of an alternative may have."""
+    """Describe the values that an attribute of an alternative may have."""
     told = {"name": attribute.name, "meaning": attribute.label}
     if isinstance(attribute, Category):
         return {**told, "one_of": list(attribute.levels)}

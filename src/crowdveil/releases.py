@@ -1,7 +1,7 @@
-"""Releases that may be published: a parameter with its guarantee, which is the only thing that decisions may read.
+"""Releases that may be published: a parameter with its guarantee. Decisions read nothing else.
 
-A published file is JSON that a person can read and that needs nothing beside it. One that was edited by hand or cut
-short is refused. (The checksum catches accidents; it is no signature.)
+A published file is self-contained JSON that a person can read. A file that was edited by hand or truncated is refused.
+(The checksum catches accidents; it is not a signature.)
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 
 EFFECTS_FORMAT = "crowdveil effects 1"
-"""Of a file of effects (``effect_release``), which decides nothing."""
+"""Format of a file of effects (``effect_release``), from which nothing can be decided."""
 
 
 class Publication(ABC):
-    """Numbers that may be published, with the promise that they were made under."""
+    """Numbers that may be published, with their guarantee."""
 
     guarantee: Guarantee
     mechanism: str
@@ -51,14 +51,14 @@ class Publication(ABC):
     """False for floating-point noise, which is for experiments and protects nobody."""
     facts: Mapping[str, Any]
     ledger: Mapping[str, Any] | None
-    """The ledger's id and entry that it was charged to."""
+    """The id of the ledger that was charged, and the entry."""
     version: str
     on_save: Callable[[str], None] | None
-    """Told the digest once the file is durably in place: the ledger that was charged notes the delivery."""
+    """Called with the digest once the file is durable, so that the ledger records the delivery."""
 
     @abstractmethod
     def content(self) -> dict[str, Any]:
-        """Return what the file says beside its promise: format, study and numbers."""
+        """Return the content of the file apart from the guarantee: format, study and numbers."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plain data of the file, checksum included."""
@@ -76,7 +76,7 @@ class Publication(ABC):
 
     @property
     def digest(self) -> str:
-        """The checksum: names this file and no other."""
+        """The checksum, which identifies this file."""
         return str(self.as_dict()["checksum"])
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -87,7 +87,7 @@ class Publication(ABC):
 
 
 def check_exact(published: Publication, allow_experiment: bool) -> None:
-    """Refuse what protects nobody, unless it is allowed by name."""
+    """Refuse a release that protects nobody, unless it is allowed explicitly."""
     if not published.exact and not allow_experiment:
         raise CrowdveilError(
             "it was made with floating-point noise, which protects nobody: it is for experiments only "
@@ -96,7 +96,7 @@ def check_exact(published: Publication, allow_experiment: bool) -> None:
 
 
 def study_of(data: Mapping[str, Any]) -> Study:
-    """Return the study in the plain data of a file, and refuse one that is not the one that the file names."""
+    """Return the study in the plain data of a file, and refuse it if its fingerprint is not the one stated there."""
     study = Study.from_dict(data["study"])
     if study.fingerprint != data["study_fingerprint"]:
         raise CrowdveilError("the study in it does not have the fingerprint that the file names")
@@ -104,7 +104,7 @@ def study_of(data: Mapping[str, Any]) -> Study:
 
 
 def read_json(path: Path) -> Any:
-    """Read the plain data of a file that was published."""
+    """Read the plain data of a published file."""
     if path.is_dir():
         raise CrowdveilError("it is a directory, not a release file")
     try:
@@ -116,7 +116,7 @@ def read_json(path: Path) -> Any:
 
 
 def checked_content(data: Any, expected: str) -> None:
-    """Refuse plain data of another format, or that was changed since it was made."""
+    """Refuse plain data of another format, or data that were changed after they were written."""
     found = data.get("format") if isinstance(data, dict) else type(data).__name__
     if found != expected and found == EFFECTS_FORMAT:
         raise CrowdveilError(
@@ -136,7 +136,7 @@ def checked_content(data: Any, expected: str) -> None:
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """Return what a published file is known by; it catches accidents, and is no signature."""
+    """Return the checksum of a published file's content. It catches accidents; it is not a signature."""
     return hashlib.sha256(canonical_json(content).encode(errors="surrogatepass")).hexdigest()
 
 
@@ -145,7 +145,7 @@ FORMAT = "crowdveil release 2"
 
 @dataclass(frozen=True)
 class Release(Publication):
-    """A crowd's preference that may be published: parameter, guarantee, and all that is not known of it."""
+    """A crowd's preference that may be published: parameter, guarantee and uncertainty."""
 
     study: Study
     parameter: FloatArray
@@ -158,36 +158,36 @@ class Release(Publication):
     """False for floating-point noise, which is for experiments and protects nobody."""
     facts: Mapping[str, Any]
     ledger: Mapping[str, Any] | None
-    """The ledger's id and entry that this release was charged to."""
+    """The id of the ledger that was charged, and the entry."""
     version: str
     unknown: Unknown | None = None
-    """What beside the noise is not known of the crowd's preference; None for the paper's society."""
+    """The uncertainty of the crowd's preference besides the noise; None for the paper's society."""
     indifference: Indifference | None = None
     """The crowd's threshold, in a study that allows a third answer."""
     reliability: Reliability | None = None
-    """The share of people who answer alike, in a study that asks one dilemma twice."""
+    """The share of people who answer the same way twice, in a study that repeats one dilemma."""
     on_save: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
-    """Told the digest once the release is durably in place: the ledger that was charged notes the delivery."""
+    """Called with the digest once the release is durable, so that the ledger records the delivery."""
 
     @cached_property
     def relayed(self) -> RelayedPromise | None:
-        """The promise beyond the guarantee where the reports came through a relay."""
+        """The additional promise, if the reports came through a relay."""
         said = self.facts.get("relayed")
         return None if said is None else RelayedPromise.from_dict(said)
 
     @cached_property
     def error_bars(self) -> FloatArray:
-        """The most by which each coordinate is off the crowd's (of a society: the noiseless one), with 95 %."""
+        """The largest error of each coordinate at 95 % confidence (for a society: the error from noise alone)."""
         if self.unknown is None:
             return np.broadcast_to(np.asarray(self.noise.half_widths(ERROR_BAR)), self.parameter.shape)
         return _reach_from(self.parameter, self.intervals)
 
     @cached_property
     def intervals(self) -> FloatArray:
-        """The ends of a 95 % interval for each coordinate, a row a feature.
+        """The ends of a 95 % interval for each coordinate, one row per feature.
 
-        Of a crowd's preference it covers noise, sampling, doubt and the directions left out, and lies around the
-        unshrunk estimate: so it holds whatever the crowd is like, and need not lie evenly around the parameter.
+        For a crowd's preference, it covers noise, sampling, doubt and the directions left out, and is centred on the
+        unshrunk estimate. So it holds whatever the crowd is like, and need not be symmetric around the parameter.
         """
         if self.unknown is None:
             return np.stack([self.parameter - self.error_bars, self.parameter + self.error_bars], axis=1)
@@ -195,9 +195,9 @@ class Release(Publication):
 
     @cached_property
     def factor_values(self) -> FloatArray:
-        """The parameter along the study's factors: theta, where A theta is nearest to the parameter.
+        """The parameter along the study's factors: the theta for which A theta is nearest to the parameter.
 
-        Of a preference that was measured in other directions, too, it is that of the factors alone.
+        If the preference was also measured in other directions, theta is that of the factors alone.
         """
         return self._factor_directions @ self.parameter
 
@@ -208,7 +208,7 @@ class Release(Publication):
 
     @cached_property
     def factor_intervals(self) -> FloatArray:
-        """The ends of a 95 % interval for the crowd's preference along each factor, a row a factor."""
+        """The ends of a 95 % interval for the crowd's preference along each factor, one row per factor."""
         if self.unknown is None:
             widths = np.array([self.noise.half_width(row, ERROR_BAR) for row in self._factor_directions])
             return np.stack([self.factor_values - widths, self.factor_values + widths], axis=1)
@@ -216,19 +216,19 @@ class Release(Publication):
 
     @cached_property
     def factor_bars(self) -> FloatArray:
-        """The most by which the preference along each factor may differ from the crowd's, with 95 %."""
+        """The largest error of the preference along each factor at 95 % confidence."""
         return _reach_from(self.factor_values, self.factor_intervals)
 
     @property
     def known(self) -> BoolArray:
-        """The factors of which anything is known: the interval of the others is the whole range."""
+        """Whether anything is known about each factor: if not, its interval is the whole range."""
         if self.unknown is None:
             return np.ones(len(self.factor_values), bool)
         ranges = np.array([self.unknown.whole_range(row) for row in self._factor_directions])
         return np.asarray(self.factor_intervals[:, 1] - self.factor_intervals[:, 0] < 2 * ranges)
 
     def content(self) -> dict[str, Any]:
-        """Return what the file says beside its promise."""
+        """Return the content of the file apart from the guarantee."""
         return {
             "format": FORMAT,
             "study": self.study.as_dict(),
@@ -253,13 +253,13 @@ class Release(Publication):
         }
 
     def page(self, path: str | PathLike[str]) -> None:
-        """Write a page about the release for people: what the crowd prefers, and what is promised to the voters."""
-        from crowdveil.pages.release_page import release_page  # a room above; the contract names this exception
+        """Write a readable page about the release: what the crowd prefers, and what voters are promised."""
+        from crowdveil.pages.release_page import release_page  # a layer above; the contract lists this exception
 
         write_text(path_of(path), release_page([self]))
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a row for each feature: the crowd's weight on it, its error bar, and the ends of its 95 % interval."""
+        """Return one row per feature: the crowd's weight on it, its error bar, and the ends of its 95 % interval."""
         import polars as pl
 
         return pl.DataFrame(
@@ -274,7 +274,7 @@ class Release(Publication):
         )
 
     def factors_to_polars(self) -> pl.DataFrame:
-        """Return a row for each factor: its poles, the crowd's weight from the one to the other, the 95 % interval."""
+        """Return one row per factor: its poles, the crowd's weight from one to the other, and the 95 % interval."""
         import polars as pl
 
         return pl.DataFrame(
@@ -291,7 +291,7 @@ class Release(Publication):
         )
 
     def to_pandas(self) -> Any:
-        """Return ``to_polars`` as a table of pandas, if that is installed."""
+        """Return ``to_polars`` as a pandas table, if pandas is installed."""
         try:
             return self.to_polars().to_pandas()
         except ModuleNotFoundError:
@@ -321,7 +321,7 @@ class Release(Publication):
 
     @property
     def bars_cover(self) -> str:
-        """The causes that error bars and intervals cover, in words."""
+        """The sources of error that error bars and intervals cover, in words."""
         return "noise alone" if self.unknown is None else "noise, sampling and what the model may be off by"
 
     def __repr__(self) -> str:
@@ -363,12 +363,12 @@ class Release(Publication):
 
 
 def check_release(given: object) -> None:
-    """Refuse what is no release, such as the path of one."""
+    """Refuse anything that is not a release, such as the path of one."""
     check_type(given, Release, "the release", "read it first, with read_release(path)")
 
 
 def read_release(path: str | PathLike[str], *, allow_experiment: bool = False) -> Release:
-    """Read a release file and check it; one made with floating-point noise must be allowed by name."""
+    """Read and check a release file; one made with floating-point noise must be allowed explicitly."""
     path = path_of(path, "the release file")
     try:
         return release_from_dict(read_json(path), allow_experiment=allow_experiment)
@@ -377,7 +377,7 @@ def read_release(path: str | PathLike[str], *, allow_experiment: bool = False) -
 
 
 def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
-    """Check the plain data of a release and return it as one."""
+    """Check the plain data of a release and build it."""
     checked_content(data, FORMAT)
     try:
         study = study_of(data)
@@ -408,17 +408,17 @@ def release_from_dict(data: Any, *, allow_experiment: bool = False) -> Release:
 
 
 def _check_relayed(release: Release) -> None:
-    """Compute the promise of a relay's batches again, and refuse one that is not about this release."""
+    """Recompute the promise of a relay's batches, and refuse one that is not about this release."""
     try:
         promise, guarantee = release.relayed, release.guarantee
     except (KeyError, TypeError, ValueError) as error:
-        raise CrowdveilError(f"what it says of its relay cannot be read: {type(error).__name__} {error}") from None
+        raise CrowdveilError(f"what it says about its relay cannot be read: {type(error).__name__} {error}") from None
     if promise is not None and (promise.local, sum(promise.batches)) != (guarantee.epsilon, guarantee.voters):
         raise CrowdveilError("its relay's batches are not those of its voters: do not rely on it")
 
 
 def _reach_from(values: FloatArray, intervals: FloatArray) -> FloatArray:
-    """Return how far the further end of each interval is from a value."""
+    """Return the distance from each value to the farther end of its interval."""
     return np.maximum(np.abs(intervals[:, 0] - values), np.abs(intervals[:, 1] - values))
 
 

@@ -1,7 +1,7 @@
-"""A simulated crowd that votes through the real API: for demonstrations, and to see what a server bears.
+"""A simulated crowd that votes through the real API, for demonstrations and for load tests of a server.
 
-Nobody in it exists. Each voter draws a preference around the study's lean, asks the server for dilemmas, answers them
-by the paper's model, and sends what a real voter's device would send, with real noise.
+Each simulated voter draws a preference around the study's lean, asks the server for dilemmas, answers them by the
+paper's model, and sends what a real voter's device would send, with real noise.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from crowdveil.study.study import Dilemma
 
 _LINK = re.compile(r"[#&]ballot=([A-Za-z0-9_-]+)")
 SPREAD = 0.3
-"""How far a simulated voter's preference is from the study's lean, a standard deviation in each feature."""
+"""Standard deviation, in each feature, of a simulated voter's preference around the study's lean."""
 
 
 @dataclass(frozen=True)
 class Turnout:
-    """The votes of a simulated crowd, and their fate."""
+    """The numbers of a simulated crowd's votes that the server stored and refused."""
 
     poll: str
     stored: int
     levels: Mapping[str, int]
-    """How many stored votes chose which level of privacy."""
+    """The number of stored votes at each level of privacy."""
     refused: Mapping[str, int]
-    """How many votes were refused, by the server's reason."""
+    """The number of refused votes for each reason of the server's."""
     seconds: float
 
     @property
     def rate(self) -> float:
-        """Stored votes a second."""
+        """Stored votes per second."""
         return self.stored / self.seconds if self.seconds > 0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the turnout as plain data."""
         return {
             "poll": self.poll,
             "stored": self.stored,
@@ -60,14 +60,14 @@ class Turnout:
 
 @dataclass(frozen=True)
 class SimulatedVoter:
-    """Somebody who does not exist: a preference, and the chance in answering by it."""
+    """A simulated person in a poll, whose preference and answers are drawn at random."""
 
     poll: Poll
     rng: np.random.Generator
     spread: float = SPREAD
 
     def chooser(self) -> Callable[[Dilemma], str]:
-        """Draw a preference beta ~ N(lean, spread^2 I); left is chosen with probability Phi(beta . (left - right))."""
+        """Draw a preference beta ~ N(lean, spread^2 I). It chooses left with probability Phi(beta . (left - right))."""
         study = self.poll.study
         preference = self.rng.normal([feature.lean for feature in study.features], self.spread)
 
@@ -99,13 +99,13 @@ class SimulatedVoter:
 
 
 def find_poll(client: Client, wanted: str | None) -> Poll:
-    """Return the poll of this name, or the website's only open one."""
+    """Return the poll with this name, or the website's only open poll."""
     if wanted is not None:
         return client.poll(wanted)
     open_polls = [listed.id for listed in client.polls() if listed.state is State.OPEN]
     if len(open_polls) != 1:
         found = ", ".join(open_polls) or "none"
-        raise CrowdveilError(f"say which poll the crowd should vote in with --poll; open are: {found}")
+        raise CrowdveilError(f"say which poll the crowd should vote in with --poll; the open polls are: {found}")
     return client.poll(open_polls[0])
 
 
@@ -122,8 +122,9 @@ def send_crowd(
 ) -> Turnout:
     """Let simulated voters vote, ``connections`` at a time.
 
-    ``level`` is everybody's level of privacy, or None: each chooses one at random. ``tokens`` are those of the voters'
-    links where the poll has links. ``seed`` repeats preferences and chances; the dilemmas and the noise are always new.
+    ``level`` is everybody's level of privacy; if None, each voter chooses one at random. ``tokens`` are those of the
+    voters' links if the poll has links. The same ``seed`` gives the same preferences and random choices; the dilemmas
+    and the noise are always new.
     """
     if not (voters >= 1 and connections >= 1):
         raise CrowdveilError(f"a crowd needs at least one voter and one connection, got {voters} and {connections}")
@@ -149,7 +150,7 @@ def send_crowd(
 
     begun = time.monotonic()
     first, *others = np.random.SeedSequence(seed).spawn(voters)
-    # One votes alone: what is computed once for a study is then there for all, and not computed by each at once.
+    # One votes alone first, so that what is computed once per study is ready for the others.
     outcomes = Counter([one(0, first)])
     with ThreadPoolExecutor(connections) as pool:
         outcomes.update(pool.map(one, range(1, voters), others))
@@ -164,7 +165,7 @@ def _turnout(poll: Poll, outcomes: Mapping[tuple[str, str], int], seconds: float
 
 
 def tokens_of_links(lines: Iterable[str]) -> list[str]:
-    """Read the tokens out of the host's file of links, one link or row a line."""
+    """Read the tokens from the host's file of links, which has one link or row per line."""
     found = [token[1] for line in lines if (token := _LINK.search(line))]
     if not found:
         raise CrowdveilError("there is no voter's link in the file: each ends in ballot=...")

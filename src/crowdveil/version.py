@@ -1,4 +1,4 @@
-"""The version of crowdveil, as it stands in release files."""
+"""The version of crowdveil, as recorded in release files."""
 
 from importlib.metadata import version
 

@@ -1,1 +1,1 @@
-"""Attacks on our own promises: what somebody who sees what leaves can really learn, measured and not believed."""
+"""Attacks on our own promises, which measure what somebody who sees the outputs can learn."""

@@ -1,7 +1,7 @@
-"""Single answers on trial: what voters say of themselves, "neither", and the second answer to a dilemma asked twice.
+"""Trials of single answers: about the voter herself, "neither", and the second answer to a dilemma asked twice.
 
-They leave as an option drawn by coin tosses, as a bit in place of a report, as one answer among three, or as the noisy
-count or share of a crowd.
+An answer leaves the device as an option drawn by coin tosses, as a bit instead of a report, or as one answer among
+three; or it leaves the server in the noisy count or share of a crowd.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ class AboutYouPromise(PureEpsilon):
         return reported[:, None]
 
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
-        """Return none: how often each option is reported says everything, and is learned."""
+        """Return none: the frequencies of the options are all there is, and they are learned."""
         return []
 
 
 @dataclass(frozen=True)
 class SeveralPromise(PureEpsilon):
-    """A voter's ticks at several options: only the first of them, or all others."""
+    """A voter's ticks at several options: only the first one, or all the others."""
 
     options: int
     noise: Noise
     careless: bool = False
-    """Whether the device draws its option among those that were ticked, as it must not."""
+    """Whether the device draws its option among the ticked ones, which it must not."""
 
     name = AboutYou.name
     paradigm = ""
@@ -82,13 +82,13 @@ class SeveralPromise(PureEpsilon):
         return np.column_stack([asked * 2 + said])
 
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
-        """Return none: how often each report comes says everything, and is learned."""
+        """Return none: the frequencies of the reports are all there is, and they are learned."""
         return []
 
 
 @dataclass(frozen=True)
 class SideAnswerPromise(PureEpsilon):
-    """Two ballots of one voter that differ in such an answer."""
+    """Two ballots of one voter that differ in a single answer."""
 
     name: str
     paradigm: str
@@ -97,28 +97,28 @@ class SideAnswerPromise(PureEpsilon):
     settings: Settings
     noise: Noise
     ballot: Callable[[Study, bool], Ballots]
-    """The one ballot, or the other."""
+    """Returns one ballot or the other."""
     report: Callable[[Ballots, SideAnswerPromise, int], Rows]
-    """What leaves of a ballot, so many times."""
+    """Returns this many outputs for a ballot, one per row."""
 
     def sample(self, left: bool, draws: int) -> Rows:
         """Report again and again."""
         return self.report(self.ballot(self.settings.study, left), self, draws)
 
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
-        """Return the size of what leaves: the larger, the more it speaks for the one. Single answers are learned."""
+        """Return the size of the output: the larger it is, the likelier is one side. Single answers are learned."""
         return [lambda rows: rows[:, 0].astype(np.float64)]
 
 
 def neither_or_a_side(study: Study, neither: bool) -> Ballots:
-    """Return a ballot of which all answers are neither, or one side."""
+    """Return a ballot whose answers are all "neither", or all one side."""
     records = study.drawing.dilemmas
     choices = np.full(records, 0 if neither else 1, np.int8)
     return Ballots(study, np.array([0, records]), _shown(study), choices)
 
 
 def alike_or_not(study: Study, alike: bool) -> Ballots:
-    """Return a ballot whose voter answered alike, or did not."""
+    """Return a ballot whose voter gave the same answer twice, or did not."""
     records = study.drawing.dilemmas
     told = np.array([1 if alike else -1], np.int8)
     return Ballots(study, np.array([0, records]), _shown(study), np.ones(records, np.int8), alike=told)
@@ -129,7 +129,7 @@ def _shown(study: Study) -> FloatArray:
 
 
 def indifference_bit(ballots: Ballots, promise: SideAnswerPromise, draws: int) -> Rows:
-    """Say whether neither side was chosen in one of the records."""
+    """Report whether neither side was chosen in one of the records."""
     epsilons = Epsilons.same(promise.epsilon, draws)
     return indifference_bits(_copies(ballots, draws), epsilons, promise.noise).reshape(-1, 1)
 
@@ -144,28 +144,28 @@ def answer_among_three(ballots: Ballots, promise: SideAnswerPromise, draws: int)
 
 
 def indifferent_share(ballots: Ballots, promise: SideAnswerPromise, draws: int) -> Rows:
-    """Release the share of a crowd whose others are decided, in steps."""
+    """Release the share of indifferent voters in a crowd in which all others chose a side, in steps."""
     total = int(indifferent_by_voter(ballots)[0])
     return noisy_totals(total, promise.epsilon, promise.noise, draws).reshape(-1, 1)
 
 
 def alike_bit(ballots: Ballots, promise: SideAnswerPromise, draws: int) -> Rows:
-    """Say whether the voter answered alike."""
+    """Report whether the voter gave the same answer twice."""
     return alike_bits(_copies(ballots, draws), Epsilons.same(promise.epsilon, draws), promise.noise).reshape(-1, 1)
 
 
 def alike_count(ballots: Ballots, promise: SideAnswerPromise, draws: int) -> Rows:
-    """Release how many of a crowd answered alike, of which the others did not, in steps."""
+    """Release how many voters gave the same answer twice, in a crowd in which no other did, in steps."""
     return noisy_totals(int(answered_alike(ballots)[0]), promise.epsilon, promise.noise, draws).reshape(-1, 1)
 
 
 def report_on_a_repeat(ballots: Ballots, promise: SideAnswerPromise, draws: int) -> Rows:
-    """Report by randomised response, or say the bit: whether it is one, and which, is looked at."""
+    """Report by randomised response, or report the bit; the rows show whether it is the bit, and its value."""
     return _side_rows(distributed_reliability(RandomisedResponse()), ballots, promise, draws)
 
 
 def bit_where_answers_differ(ballots: Ballots, promise: SideAnswerPromise, draws: int) -> Rows:
-    """Make a mistake on purpose: whoever did not answer alike says the bit more often."""
+    """Make a mistake on purpose: a voter whose two answers differ reports the bit more often."""
     rows = _side_rows(distributed_reliability(RandomisedResponse()), ballots, promise, draws)
     other = _side_rows(distributed_reliability(RandomisedResponse()), ballots, promise, draws)
     return np.where((rows[:, :1] == 0) & (answered_alike(ballots)[0] == 0), other, rows)

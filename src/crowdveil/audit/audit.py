@@ -23,11 +23,11 @@ from crowdveil.privacy.mechanisms.registry import ALL
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
 
 FEWEST_DRAWS = 20_000
-"""With fewer, a mistake that takes a factor of sqrt 2 off the noise might be missed."""
+"""With fewer, a mistake that reduces the noise by a factor of sqrt 2 might be missed."""
 MOST_DRAWS = 1_000_000
 MOST_SLOW_DRAWS = 50_000
 MOST_FOR_MISTAKES = Epsilon("1")
-"""Mistakes are made at an epsilon of at most this: a few 10,000 outputs cannot prove an epsilon above 7 or so."""
+"""Largest epsilon at which mistakes are tried: a few 10,000 outputs cannot prove an epsilon above about 7."""
 Task = Callable[[], Iterable[Trial | LawTest]]
 FORMATS = ("svg", "png", "pdf")
 _LEAST, _MOST = 0.1, 40.0
@@ -36,14 +36,14 @@ _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
 
 @dataclass(frozen=True)
 class Order:
-    """The mechanisms to audit, and how hard to try."""
+    """The mechanisms to audit, and the effort."""
 
     epsilon: Epsilon
     draws: int
-    """Outputs of each side; as many again serve to choose the event."""
+    """Outputs of each side; as many again are used to choose the event."""
     effort: Effort
     mechanism: str | None = None
-    """None: all of them, and the noise itself."""
+    """None for all mechanisms and the noise itself."""
 
     def __post_init__(self) -> None:
         if not FEWEST_DRAWS <= self.draws <= MOST_DRAWS:
@@ -53,19 +53,19 @@ class Order:
 
     @classmethod
     def thorough(cls, epsilon: Epsilon, draws: int | None = None, mechanism: str | None = None) -> Order:
-        """Try hard: a few minutes."""
+        """Search thoroughly: a few minutes."""
         return cls(epsilon, 200_000 if draws is None else draws, Effort(restarts=12, rounds=600), mechanism)
 
     @classmethod
     def quick(cls, epsilon: Epsilon, draws: int | None = None, mechanism: str | None = None) -> Order:
-        """Try as hard as half a minute allows."""
+        """Search for about half a minute."""
         return cls(epsilon, FEWEST_DRAWS if draws is None else draws, Effort(restarts=3, rounds=150), mechanism)
 
     @property
     def slow_draws(self) -> int:
-        """Outputs of each side where they are drawn one at a time, by OpenDP.
+        """Outputs of each side if OpenDP draws them one at a time.
 
-        Of 20,000 draws these are 10,000: enough for the attack to prove that Gaussian noise has half the deviation,
+        For 20,000 draws these are 10,000: enough for the attack to prove that Gaussian noise has half the deviation,
         unless luck is six standard deviations against it.
         """
         return min(self.draws // 2, MOST_SLOW_DRAWS)
@@ -73,7 +73,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Audit:
-    """All trials, and what came of them."""
+    """All trials and their results."""
 
     order: Order
     trials: tuple[Trial, ...]
@@ -81,12 +81,12 @@ class Audit:
 
     @property
     def promises(self) -> tuple[Trial, ...]:
-        """The trials of what we promise."""
+        """The trials of our promises."""
         return tuple(trial for trial in self.trials if trial.bug is None)
 
     @property
     def bugs(self) -> tuple[Trial, ...]:
-        """The trials of mistakes made on purpose."""
+        """The trials of deliberate mistakes."""
         return tuple(trial for trial in self.trials if trial.bug is not None)
 
     @property
@@ -95,7 +95,7 @@ class Audit:
         return all(trial.as_it_should_be for trial in self.trials) and all(test.passed for test in self.laws)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the audit as plain data."""
         return {
             "clean": self.clean,
             "epsilon": self.order.epsilon.value,
@@ -109,7 +109,7 @@ class Audit:
 
 
 def tasks(order: Order) -> list[Task]:
-    """List what there is to do, in the order in which it is shown."""
+    """List the tasks, in the order in which their results are shown."""
     targets = promises(order.epsilon) + mistakes(min(order.epsilon, MOST_FOR_MISTAKES))
     todo = [_trial(target, order) for target in targets if order.mechanism in (None, target.mechanism)]
     if order.mechanism is None:
@@ -119,7 +119,7 @@ def tasks(order: Order) -> list[Task]:
 
 
 def audit(order: Order, tell: Callable[[int], None] = lambda done: None) -> Audit:
-    """Do everything; ``tell`` is called after every task."""
+    """Run all tasks; ``tell`` is called after each."""
     results = list[Trial | LawTest]()
     for task in tasks(order):
         results.extend(task())
@@ -134,20 +134,20 @@ def _trial(target: Target, order: Order) -> Task:
 
 
 def check_format(path: Path) -> None:
-    """Refuse a picture that nothing here can draw."""
+    """Refuse a picture format that cannot be drawn."""
     if path.suffix.lower().lstrip(".") not in FORMATS:
         raise CrowdveilError(f"cannot draw {path}: its name must end in {', '.join('.' + f for f in FORMATS)}")
 
 
 def save_picture(done: Audit, path: Path) -> None:
-    """Draw an audit and write it, whole or not at all."""
+    """Draw an audit and write the picture, whole or not at all."""
     check_format(path)
     with replacing(path) as unfinished:
         draw(done).savefig(unfinished, format=path.suffix.lower().lstrip("."), facecolor=PAPER)
 
 
 def draw(done: Audit) -> Figure:
-    """Draw each mechanism with its mistakes below it: the proved lower bound as a multiple of what is promised."""
+    """Draw each mechanism with its mistakes below it: the proved lower bound as a multiple of the promise."""
     rows = list(_grouped(done.trials))
     width = 10.0
     height = 1.35 + 0.29 * len(rows)

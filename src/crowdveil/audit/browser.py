@@ -17,7 +17,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.submission import TOKEN_HEADER, ToldStep
 
 NAMES = (
-    "chromium-headless-shell",  # has no windows to draw: half the work
+    "chromium-headless-shell",  # draws no windows, which halves the work
     "chromium",
     "chromium-browser",
     "google-chrome",
@@ -38,11 +38,11 @@ INSTRUCTION = (
     "(Debian: apt-get install chromium-headless-shell), or run `playwright install chromium`"
 )
 STILL = '<!doctype html><link rel="icon" href="data:,">'
-"""A page on which nothing runs."""
+"""A page that runs no code."""
 TELLING = {f'{{"step":"{step}"}}': step for step in ToldStep}
-"""The only bodies by which a page may tell of a step."""
+"""The only request bodies with which a page may report a step."""
 PATIENCE = 60_000
-"""Milliseconds until something on a page counts as missing."""
+"""Milliseconds after which something on a page counts as missing."""
 
 
 def find_browser(playwright: Playwright) -> str | None:
@@ -54,7 +54,7 @@ def find_browser(playwright: Playwright) -> str | None:
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """Start a browser without a window, for as long as it is needed."""
+    """Run a headless browser for the duration of the block."""
     with sync_playwright() as playwright:
         found = find_browser(playwright)
         if found is None:
@@ -67,7 +67,7 @@ def open_browser() -> Iterator[Browser]:
 
 
 class Visitor:
-    """A page of a browser, used as a voter uses it, and a note of all that it sends and complains about."""
+    """A browser page, used as a voter uses it, with a record of everything that it sends and of its errors."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -89,7 +89,7 @@ class Visitor:
         self._wait_until_shown()
 
     def leave(self) -> None:
-        """Leave for a page of the site where nothing runs, and have this browser forget the visit."""
+        """Leave for a page of the site that runs no code, and clear everything that the browser stored."""
         for page in self.page.context.pages:
             if page is not self.page:
                 page.close()
@@ -106,7 +106,7 @@ class Visitor:
 
     @property
     def words(self) -> str:
-        """All that the page says now."""
+        """The text that the page shows now."""
         return self.page.locator("main").inner_text()
 
     @property
@@ -115,13 +115,13 @@ class Visitor:
         return self.page.locator("#agree").count() > 0
 
     def memory(self) -> dict[str, Any]:
-        """Return what the browser remembers of the ballot."""
+        """Return what the browser stores about the ballot."""
         memory = self.memory_or_none()
         assert memory is not None, "the browser remembers no ballot"
         return memory
 
     def memory_or_none(self) -> dict[str, Any] | None:
-        """Return what the browser remembers of the ballot, if it has one."""
+        """Return what the browser stores about the ballot, if it has one."""
         stored = self.page.evaluate(
             "Object.keys(localStorage).filter(k => k.startsWith('crowdveil:ballot:')).map(k => localStorage.getItem(k))"
         )
@@ -129,7 +129,7 @@ class Visitor:
         return dict(json.loads(stored[0])["value"]) if stored else None
 
     def agree(self) -> None:
-        """Give consent, having unfolded what the host says, and start; pass the practice if it comes next."""
+        """Unfold the host's text, give consent and start; pass the practice dilemma if it comes next."""
         host = self.page.locator(".from-host:not([open]) > summary")
         if host.count():
             host.click()
@@ -144,11 +144,11 @@ class Visitor:
             self.press_primary()
 
     def press_primary(self) -> None:
-        """Go on."""
+        """Press the primary button."""
         self.page.locator("main button.primary").click()
 
     def answer_all(self) -> tuple[list[Any], list[Literal["left", "right"]]]:
-        """Answer all dilemmas that are left, by the arrow keys; return what was shown and what was chosen."""
+        """Answer all remaining dilemmas with the arrow keys; return the dilemmas shown and the sides chosen."""
         memory = self.memory()
         sides: Sequence[Literal["left", "right"]] = ("right", "left", "left")
         chosen = [sides[place % 3] for place in range(len(memory["dilemmas"]))]
@@ -159,7 +159,7 @@ class Visitor:
         return memory["dilemmas"], chosen
 
     def shown_body(self) -> str:
-        """Return the text that the page shows as what will be sent."""
+        """Return the text that the page says it will send."""
         return self.page.locator(".sent pre").text_content() or ""
 
     def done(self) -> str:
@@ -171,11 +171,11 @@ class Visitor:
         return number
 
     def sent(self, method: str = "PUT") -> list[Request]:
-        """Return the requests of a method, in order."""
+        """Return the requests with this method, in order."""
         return [request for request in self.requests if request.method == method]
 
     def told(self) -> list[ToldStep | None]:
-        """Return the steps that the page has told the server of, in order; None where it told anything else."""
+        """Return the steps that the page reported to the server, in order; None for any other report."""
         return [_told(request) for request in self.sent("POST")]
 
 

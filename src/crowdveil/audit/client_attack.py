@@ -1,7 +1,8 @@
-"""A lying server before the Python client: the page's lies (``page_attack``), told to a program that votes.
+"""A lying server against the Python client: the lies told to the page (``page_attack``), told to a program that votes.
 
-No lie may get a choice out of it. A promise that changes after it was agreed to changes nothing, and an answer that got
-lost gets the same bytes again. Clients that lack one of their checks must be caught taking a lie.
+No lie may get a choice out of the client. A promise that changes after the voter agreed to it must change nothing. If
+an answer is lost, the same bytes must be sent again. Clients that lack one of their checks must be caught accepting a
+lie.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ from crowdveil.protocol.submission import SIDES
 from crowdveil.study.study import Alternative, Dilemma, Study
 
 PATIENCE = 60
-"""Seconds until an answer counts as lost."""
+"""Seconds after which an answer counts as lost."""
 POLL = "algorithm-2"
-"""Whose promise is changed on the way."""
+"""The poll whose promise is changed after the voter agreed to it."""
 
 
 class Network(httpx.HTTPTransport):
-    """The way to the server, on which an answer may get lost, and a note of all that was sent."""
+    """The connection to the server, which may lose an answer, with a record of everything that was sent."""
 
     def __init__(self) -> None:
-        super().__init__(verify=False)  # The server is on this machine: there are no certificates to load.
+        super().__init__(verify=False)  # The server runs on this machine, so there are no certificates to load.
         self.sent = list[httpx.Request]()
         self.loses_next = False
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Deliver a request; what is not a question is noted."""
+        """Deliver a request, and record it unless it is a GET."""
         answer = super().handle_request(request)
         if request.method != "GET":
             self.sent.append(request)
@@ -65,7 +66,7 @@ class Network(httpx.HTTPTransport):
 
 @dataclass
 class Voter:
-    """Somebody who votes by the client, and how often they were asked."""
+    """A voter who uses the client, and how often she was asked."""
 
     client: Client
     network: Network
@@ -78,27 +79,27 @@ class Voter:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing was asked of them, and nothing sent."""
+        """Whether the voter was asked nothing and sent nothing."""
         return self.asked == 0 and not self.network.sent
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A lying server, and the program that it lies to."""
+    """A lying server, and the client that it lies to."""
 
     server: LyingServer
     client: type[Client] = Client
 
     @contextmanager
     def voter(self) -> Iterator[Voter]:
-        """Let somebody vote who has never been here."""
+        """Yield a voter who has never been here."""
         network = Network()
         http = httpx.Client(transport=network, timeout=PATIENCE)
         with self.client(self.server.address, http=http, first_pause=0.001) as client:
             yield Voter(client, network)
 
     def refuses(self, poll: str) -> bool:
-        """Whether a poll, as the server tells it now, is refused before anything is asked or sent."""
+        """Whether a poll, as the server describes it now, is refused before anything is asked or sent."""
         with self.voter() as voter:
             try:
                 voter.client.vote(voter.client.poll(poll), voter.choose)
@@ -108,11 +109,11 @@ class Stage:
 
 
 Case = Callable[[Stage], str | None]
-"""Tells what was found, or None."""
+"""Returns a finding, or None."""
 
 
 def honest(stage: Stage) -> str | None:
-    """Take part in honest polls: otherwise the refusals of lies would show nothing."""
+    """Take part in honest polls: otherwise the refusals of lies would prove nothing."""
     for poll in POLLS:
         with stage.voter() as voter:
             try:
@@ -125,11 +126,11 @@ def honest(stage: Stage) -> str | None:
 
 
 def changed_promise(what: str, stage: Stage) -> str | None:
-    """Change the promise after a poll was agreed to: what is sent keeps the old one."""
+    """Change the promise after the voter agreed to it: the submission must keep the old one."""
     with stage.voter() as voter:
         agreed = voter.client.poll(POLL)
         stage.server.describe(POLL, CHANGED_PROMISES[what])
-        with suppress(CrowdveilError):  # The server may refuse a report that it did not ask for; it has seen it then.
+        with suppress(CrowdveilError):  # The server may refuse a report that it did not ask for, but it has seen it.
             voter.client.vote(agreed, voter.choose)
     if len(voter.network.sent) != 1:
         return f"{len(voter.network.sent)} submissions were sent"
@@ -143,7 +144,7 @@ def changed_promise(what: str, stage: Stage) -> str | None:
 
 
 def lost_answer(stage: Stage) -> str | None:
-    """Lose the answer to a report: the same bytes are sent again, under the same token."""
+    """Lose the answer to a report: the same bytes must be sent again, with the same token."""
     with stage.voter() as voter:
         poll = voter.client.poll(POLL)
         voter.network.loses_next = True
@@ -163,12 +164,12 @@ CASES: dict[str, Case] = {
 
 
 class Credulous(Client, ABC):
-    """Takes a part of a poll's description on trust: it is put right before it is checked."""
+    """A client that trusts a part of a poll's description: it corrects the part before it is checked."""
 
     @staticmethod
     @abstractmethod
     def put_right(told: Description) -> None:
-        """Put something right in a description."""
+        """Correct a part of a description."""
 
     def _get(self, path: str) -> Any:
         told = super()._get(path)
@@ -178,16 +179,16 @@ class Credulous(Client, ABC):
 
 
 class AnyUnit(Credulous):
-    """Believes any unit."""
+    """A client that believes any unit."""
 
     @staticmethod
     def put_right(told: Description) -> None:
-        """Promise what the paradigm does."""
+        """Promise the unit of the paradigm."""
         told["unit"] = paradigm(told["paradigm"]).unit.value
 
 
 class AnyFingerprint(Credulous):
-    """Believes any fingerprint."""
+    """A client that believes any fingerprint."""
 
     @staticmethod
     def put_right(told: Description) -> None:
@@ -196,34 +197,34 @@ class AnyFingerprint(Credulous):
 
 
 class AnyEpsilon(Credulous):
-    """Takes any epsilon."""
+    """A client that accepts any epsilon."""
 
     @staticmethod
     def put_right(told: Description) -> None:
-        """Read one that is too large as the largest."""
+        """Replace an epsilon that is too large by the largest."""
         for level in told["levels"]:
             level["epsilon_micro"] = min(level["epsilon_micro"], GREATEST.micro)
 
 
 class UncheckedSession(Client):
-    """Shows whatever dilemmas a server draws: a mistake made on purpose."""
+    """A client that shows whatever dilemmas a server draws: a deliberate mistake."""
 
     def session(self, poll: Poll) -> list[Dilemma]:
-        """Read without a check."""
+        """Read the dilemmas without checking them."""
         drawn = self._get(f"/api/polls/{poll.name}/session")["dilemmas"]
         return [Dilemma(tuple(Alternative(side, tuple(pair[side])) for side in SIDES)) for pair in drawn]
 
 
 class LatestPromise(Client):
-    """Goes by what the server says last, not by what was agreed to: a mistake made on purpose."""
+    """A client that follows the server's latest description, not the one agreed to: a deliberate mistake."""
 
     def vote(self, poll: Poll, choose: Choose, *given: Any, **named: Any) -> VoterReceipt:
-        """Ask for the poll again."""
+        """Fetch the poll again, and vote in it."""
         return super().vote(self.poll(poll.name), choose, *given, **named)
 
 
 class FreshNoise(Client):
-    """Makes a second report when it sends again: a mistake made on purpose."""
+    """A client that makes a second report when it sends again: a deliberate mistake."""
 
     def vote(self, poll: Poll, choose: Choose, *given: Any, **named: Any) -> VoterReceipt:
         """Vote twice."""
@@ -233,7 +234,7 @@ class FreshNoise(Client):
 
 @dataclass(frozen=True)
 class Sabotage:
-    """A client with a mistake in it, and the case that should notice it."""
+    """A client with a mistake, and the case that should reveal it."""
 
     mistake: str
     client: type[Client]
@@ -258,12 +259,12 @@ def open_server() -> Iterator[LyingServer]:
 
 
 def lies_against_client(server: LyingServer, sabotage: Sabotage | None = None) -> Iterator[str | None]:
-    """Try all cases on the client as it is, or on one with a mistake in it the case that should notice."""
+    """Try all cases on the client as it is, or the case that should reveal the mistake on a sabotaged one."""
     stage = Stage(server) if sabotage is None else Stage(server, sabotage.client)
     for name in CASES if sabotage is None else (sabotage.noticed_by,):
         yield try_case(stage, name, CASES[name])
 
 
 def client_attacks(server: LyingServer) -> tuple[Attack, ...]:
-    """List the attack on the client, and on copies with a mistake in them."""
+    """List the attacks on the client and on copies with a mistake."""
     return attacks(CLIENT, lambda sabotage: lies_against_client(server, sabotage), SABOTAGES)

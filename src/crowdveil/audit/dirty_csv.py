@@ -1,7 +1,7 @@
-"""Dirty files of the Moral Machine, and a reader of them that shares no code with the import.
+"""Dirty files in the Moral Machine's layout, and a reader of them that shares no code with the import.
 
-The reader says the rules of the import plainly: Python's csv module, and a loop over rows. Both must find the same
-voters, the same records and the same rows to refuse.
+The reader states the rules of the import plainly, with Python's csv module and a loop over rows. Both must find the
+same voters, the same records and the same rows to refuse.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Row = tuple[str, str, int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a file: the refused rows by number, and every voter's records, sorted."""
+    """The result of an import: the refused rows by number, and every voter's records, sorted."""
 
     refused: Mapping[int, Refusal]
     records: Mapping[str, list[list[int]]]
 
 
 def column(feature: str) -> str:
-    """Return the column of a feature, as the public files call it."""
+    """Return the column of a feature, as the public files name it."""
     return "CrossingSignal" if feature == "legality" else "".join(w.capitalize() for w in feature.split("_"))
 
 
@@ -53,7 +53,7 @@ def import_file(path: Path) -> Outcome:
 
 
 def outcome_of(imported: ImportResult) -> Outcome:
-    """Return what an import gave and refused."""
+    """Return what an import accepted and refused."""
     ballots = imported.ballots
     split = np.split(ballots.differences, ballots.offsets[1:-1]) if ballots.voters else []
     records = {name: sorted(v.tolist()) for name, v in zip(ballots.voter_names(), split, strict=True)}
@@ -67,20 +67,20 @@ def import_plainly(path: Path) -> Outcome:
 
 
 def import_line_by_line(path: Path) -> Outcome:
-    """Read a file as if every line break ended a row: a mistake made on purpose."""
+    """Read a file as if every line break ended a row: a deliberate mistake."""
     lines = path.read_bytes().decode("utf-8-sig").splitlines()
     return apply_rules(next(csv.reader([line])) for line in lines if line)
 
 
 def import_in_silence(path: Path) -> Outcome:
-    """Leave out what is refused and not tell: a mistake made on purpose."""
+    """Leave out refused rows without reporting them: a deliberate mistake."""
     return Outcome({}, import_plainly(path).records)
 
 
 def plain_rows(text: str, longest: int = 1 << 23) -> Iterator[list[str] | None]:
-    """Read a text with the csv module; None is a row that ends inside a quoted cell.
+    """Read a text with the csv module; None stands for a row that ends inside a quoted cell.
 
-    A row of several lines that has not as many cells as the header, or is too long, is its first line only.
+    If a row of several lines does not have as many cells as the header, or is too long, only its first line is the row.
     """
     lines = re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
     at, columns = 0, 0
@@ -100,7 +100,7 @@ def plain_rows(text: str, longest: int = 1 << 23) -> Iterator[list[str] | None]:
 
 
 def apply_rules(rows: Iterable[list[str] | None]) -> Outcome:
-    """Judge the rows after the header, and pair those that are left."""
+    """Judge the rows after the header, and pair the remaining ones."""
     header, *body = rows
     columns = header or []
     refused: dict[int, Refusal] = {}
@@ -125,7 +125,7 @@ def _size(row: str) -> int:
 
 
 def _is_open(row: str) -> bool:
-    """Tell whether a text ends in a quoted cell: quotes in other cells mean nothing, two in a quoted one are one."""
+    """Whether a text ends inside a quoted cell: quotes in other cells mean nothing, two in a quoted cell are one."""
     rest = row
     while rest:
         cell = re.match(r'"(?:[^"]|"")*("?)' if rest.startswith('"') else r"()", rest)
@@ -214,7 +214,7 @@ _VOTERS = ("ann", "bob", "cy,d", 'e"f', "gü", "two\nlines", "-1000956146_324982
 
 
 def dirty_file(random: Random, dilemmas: int = 20) -> bytes:
-    """Write a file as people might: whole but oddly written for the most part, and here and there wrong."""
+    """Write a file as people might: mostly complete but oddly formatted, and wrong in some places."""
     rows = [row for number in range(dilemmas) for row in _dilemma(random, f"d{number}")]
     for row in random.sample(rows, random.randint(0, 4)):
         row[random.choice(COLUMNS)] = random.choice(_CELLS)
@@ -225,7 +225,7 @@ def dirty_file(random: Random, dilemmas: int = 20) -> bytes:
         random.shuffle(rows)
     end = random.choice(["\n", "\r\n"])
     text = io.StringIO()
-    # Python's "unix" quotes every cell, "excel" those that need it.
+    # Python's "unix" dialect quotes every cell, "excel" only those that need it.
     writer = csv.DictWriter(text, COLUMNS, dialect=random.choice(["excel", "unix"]), lineterminator=end)
     writer.writeheader()
     for row in rows:
@@ -236,7 +236,7 @@ def dirty_file(random: Random, dilemmas: int = 20) -> bytes:
 
 
 def _dilemma(random: Random, name: str) -> list[dict[str, str]]:
-    """Write both rows of a dilemma."""
+    """Make both rows of a dilemma."""
     voter = random.choice(_VOTERS)
     remark = random.choice(_REMARKS)
     first = random.randint(0, 1)

@@ -1,6 +1,6 @@
-"""Effects and secret groups on trial: voters who change their group, and records that change their type of scenario.
+"""Trials of effects and secret groups: voters who change their group, and records that change their scenario type.
 
-The mechanism measures both crowds; the noisy sums, from which everything that is released follows, are what is drawn
+The mechanism measures both crowds. Everything that is released follows from the noisy sums, so these are drawn
 thousands of times.
 """
 
@@ -38,7 +38,7 @@ _GROUPING = Grouping("team", ("one", "other"))
 _STUDY = synthetic_study(2, 4)
 _SETTINGS = Settings(_STUDY, _STUDY.norm_bound)
 _COUNTED = 30.0
-"""What noisy counts say of either group: any number, as what follows is private given it."""
+"""Noisy count of either group. Any number will do, because the rest is private given this count."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class EffectsPromise(PureEpsilon):
         return {Unit.VOTER: "vlcp", Unit.RECORD: "rlcp", Unit.CHOICE: "alcp"}[self.mechanism.unit]
 
     def with_sensitivity(self, steps: int) -> EffectsPromise:
-        """Make a mistake: noise for sums that move by no more than this."""
+        """Make a mistake: noise for sums that move by at most this much."""
         blocks = tuple(replace(block, sensitivity=steps) for block in self.mechanism.blocks)
         return replace(self, mechanism=replace(self.mechanism, blocks=blocks))
 
@@ -74,7 +74,7 @@ class EffectsPromise(PureEpsilon):
         return [lambda rows: self._surprise(rows - theirs) - self._surprise(rows - ours)]
 
     def same_release(self) -> bool:
-        """Release both with noise that makes the noisy sums equal: all else must be equal, too."""
+        """Release both with noise that makes the noisy sums equal: everything else must be equal, too."""
         measured = [self.mechanism.measure(one, self.settings, self.epsilon) for one in (self.left, self.right)]
         ours, theirs = (self.mechanism.public_part(one) for one in measured)
         if not np.array_equal(ours, theirs):
@@ -94,7 +94,7 @@ class EffectsPromise(PureEpsilon):
         return self.mechanism.measure(ballots, self.settings, self.epsilon).total
 
     def _surprise(self, noise: IntArray) -> FloatArray:
-        """Return minus the logarithm of the density of noise (rows), up to a constant."""
+        """Return the negative logarithm of the density of the noise (rows), up to a constant."""
         by_group = np.abs(noise).reshape(len(noise), self.mechanism.groups, -1)
         total = np.zeros(len(noise))
         start = 0
@@ -106,9 +106,9 @@ class EffectsPromise(PureEpsilon):
 
 
 def crowd_counts(unit: Unit, study: Study, epsilon: Epsilon, grouping: Grouping | None = None) -> EffectCounts:
-    """Return the mechanism as it would be used with many voters: with all that it may buy.
+    """Return the mechanism as it would be used with many voters, with everything that its budget can buy.
 
-    Pairs of a scenario of their own are rare, so that nearly all of epsilon is spent on them.
+    Pairs with a scenario of their own are rare, so nearly all of epsilon is spent on them.
     """
     apart = tuple(factor.scenario in _SCENARIOS for factor in study.factors)
     many = np.where(apart, 1e3, 1e6)
@@ -116,7 +116,7 @@ def crowd_counts(unit: Unit, study: Study, epsilon: Epsilon, grouping: Grouping 
 
 
 def moves_group(epsilon: Epsilon) -> EffectsPromise:
-    """A voter who always prefers more in one group, or one who always prefers less in the other."""
+    """A voter who always prefers more, in one group, or one who always prefers less, in the other."""
     study = synthetic_study(_FEATURES, _DILEMMAS)
 
     def crowd(sign: float, group: int) -> Ballots:
@@ -136,7 +136,7 @@ def moves_group(epsilon: Epsilon) -> EffectsPromise:
 
 
 def moves_scenario(epsilon: Epsilon) -> EffectsPromise:
-    """A record about gender, or one about species in its place."""
+    """A record about gender, or one about species instead."""
     study = load_study("moral-machine")
     sides = {
         "Gender": ({"woman": 2, "legality": 1, "barrier": 1}, {"man": 2, "legality": -1, "intervention": 1}),
@@ -162,7 +162,7 @@ def moves_scenario(epsilon: Epsilon) -> EffectsPromise:
 
 
 def _crowd(left: bool, others: bool) -> Ballots:
-    """Return a voter who is loud in one group, or loud the other way in the other, and perhaps one more in each."""
+    """Return a voter with extreme scores in one group, or opposite ones in the other, and perhaps one more in each."""
     records = np.full((1, 2), 9.0 if left else -9.0)
     codes = [0 if left else 1]
     if others:
@@ -180,7 +180,7 @@ def _measured(epsilon: Epsilon, left: bool) -> list[Measurement]:
 
 @lru_cache(maxsize=8)
 def _requests(epsilon: Epsilon, left: bool) -> list[NoiseRequest]:
-    """Make a whole release without noise, and return the noise that each group's first step asks for."""
+    """Make a whole release without noise, and return the noise that the first step of each group requests."""
     found = []
     for measured in _measured(epsilon, left):
         silent = SilentNoise()
@@ -191,7 +191,7 @@ def _requests(epsilon: Epsilon, left: bool) -> list[NoiseRequest]:
 
 @dataclass(frozen=True)
 class GroupScoresPromise(PureEpsilon):
-    """The noisy counts of two groups, and the noisy sums of their first step, of two crowds."""
+    """The noisy counts of two groups and the noisy sums of their first step, for two crowds."""
 
     noise: Noise
     counts_hidden: bool = True
@@ -202,7 +202,7 @@ class GroupScoresPromise(PureEpsilon):
     neighbours = "a voter who leaves one group and enters the other: counts and sums of both move by all that they can"
 
     def sample(self, left: bool, draws: int) -> Rows:
-        """Draw what leaves of one of the two crowds again and again."""
+        """Draw the outputs for one of the two crowds again and again."""
         exact, made = self._exact(left), GroupScores(_GROUPING)
         counted = made.draw(self.noise, split(self.epsilon)[0], draws)
         drawn = [request.draw(self.noise, draws) for request in _requests(self.epsilon, left)]
@@ -214,7 +214,7 @@ class GroupScoresPromise(PureEpsilon):
         return [lambda rows: self._surprise(rows - theirs) - self._surprise(rows - ours)]
 
     def same_release(self) -> bool:
-        """Check that both crowds ask for the same noise in each group."""
+        """Check that both crowds request the same noise in each group."""
         return _requests(self.epsilon, True) == _requests(self.epsilon, False)
 
     def _exact(self, left: bool) -> IntArray:
@@ -222,7 +222,7 @@ class GroupScoresPromise(PureEpsilon):
         return np.concatenate([counts, *(measured.total for measured in _measured(self.epsilon, left))])
 
     def _surprise(self, noise: IntArray) -> FloatArray:
-        """Return minus the logarithm of the density of noise (rows), up to a constant."""
+        """Return the negative logarithm of the density of the noise (rows), up to a constant."""
         counts, *sums = np.split(np.abs(noise), [2, 2 + (noise.shape[1] - 2) // 2], axis=1)
         of_counts, of_scores = split(self.epsilon)
         request = _requests(self.epsilon, True)[0]
@@ -234,11 +234,11 @@ class GroupScoresPromise(PureEpsilon):
 
 @dataclass(frozen=True)
 class GroupBitsPromise(PureEpsilon):
-    """The report of a voter of one group, and of one of the other."""
+    """The report of a voter in one group, and of a voter in the other."""
 
     noise: Noise
     report: Callable[[Ballots, Epsilons, Noise], IntArray]
-    """What leaves, a row a voter."""
+    """Returns the outputs, one row per voter."""
 
     name = GroupBits.name
     paradigm = "vldp"
@@ -251,7 +251,7 @@ class GroupBitsPromise(PureEpsilon):
         return self.report(copies, Epsilons.same(self.epsilon, draws), self.noise)
 
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
-        """Return the answer itself: how often each is reported says everything, and is learned."""
+        """Return the answer itself: the frequencies of the answers are all there is, and they are learned."""
         return [lambda rows: rows.sum(axis=1).astype(np.float64)]
 
 
@@ -262,7 +262,7 @@ def report_hidden(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArra
 
 
 def report_group_as_it_is(ballots: Ballots, epsilons: Epsilons, noise: Noise) -> IntArray:
-    """Make a mistake: only the bit goes through coin tosses, and the group is sent beside it."""
+    """Make a mistake: only the bit is randomised, and the group is sent as it is."""
     said = report_hidden(ballots, epsilons, noise)
     return np.column_stack([said, ballots.about["team"].codes.astype(np.int64)])
 

@@ -1,13 +1,12 @@
-"""The samplers against the exact laws that the proofs are about, cell by cell; and the holes in floating-point noise.
+"""Tests of the samplers against the exact laws in the proofs, cell by cell; and the holes in floating-point noise.
 
 Expected frequencies come from closed forms: P(x) = (1 - q) / (1 + q) q^|x| for Laplace, the counts of integer points on
-the cube's shells, the odds' own fraction. A test fails when its p-value is below ``FALSE_ALARM``.
+the cube's shells, the odds' own fraction. A test fails if its p-value is below ``FALSE_ALARM``.
 
-A textbook Laplace sample is a function of 53 random bits, so it has at most 2^53 values (Mironov 2012); added to 0 they
-land on other doubles than added to 1. Whoever sees a double that only one of the two could have given knows the data
-for certain, whatever epsilon was claimed. The same attacks, on the numbers that Algorithm 1 releases, find nothing:
-every multiple of the grid's step can come from everybody. That is why everything that leaves here is an integer on a
-public grid.
+A textbook Laplace sample is a function of 53 random bits, so it has at most 2^53 values (Mironov 2012). Added to 0,
+they give other doubles than added to 1. Whoever sees a double that only one of the two could have given knows the data
+for certain, whatever epsilon was claimed. The same attacks on the numbers that Algorithm 1 releases find nothing: every
+multiple of the grid's step is possible for everybody. That is why every output here is an integer on a public grid.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from crowdveil.privacy.noise.experimental_noise import Kind, NoiseRequest
 from crowdveil.privacy.noise.source import Noise
 
 _FEWEST = 50.0
-"""Cells that expect fewer draws than this are counted together, so that the chi-square law is a good one."""
+"""Expected draws below which cells are merged, so that the chi-square approximation is good."""
 _AT_EPSILON = Epsilon(1)
 _NEARBY = 2
 _BITS = 2.0**-53
@@ -40,7 +39,7 @@ _LEAST_EXPONENT = -20
 
 @dataclass(frozen=True)
 class LawTest:
-    """A sampler compared with its law."""
+    """The result of comparing a sampler with its law."""
 
     sampler: str
     law: str
@@ -49,11 +48,11 @@ class LawTest:
 
     @property
     def passed(self) -> bool:
-        """Whether the draws look like the law."""
+        """Whether the draws are consistent with the law."""
         return self.p_value >= FALSE_ALARM
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the result as plain data."""
         return {
             "sampler": self.sampler,
             "law": self.law,
@@ -64,7 +63,7 @@ class LawTest:
 
 
 def all_kinds(noise: Noise, sampler: str, draws: int) -> Iterator[LawTest]:
-    """Test every kind of noise of a source."""
+    """Test every kind of noise from a source."""
     tests: list[tuple[str, Callable[[Noise, int], float]]] = [
         ("Laplace, every value", laplace_values),
         ("Laplace at the grid's scale", lambda source, n: laplace_fit(_on_grid(Kind.LAPLACE).draw(source, n), STEPS)),
@@ -81,13 +80,13 @@ def all_kinds(noise: Noise, sampler: str, draws: int) -> Iterator[LawTest]:
 
 
 def laplace_only(noise: Noise, sampler: str, draws: int) -> Iterator[LawTest]:
-    """Test the one kind that a source has of its own."""
+    """Test the one kind of noise that a source implements itself."""
     yield LawTest(sampler, "Laplace, every value", draws, laplace_values(noise, draws))
     yield LawTest(sampler, "Laplace, neighbouring draws", draws, laplace_pairs(noise, draws))
 
 
 def fit_of(request: NoiseRequest, noise: IntArray) -> float:
-    """Return the p-value of noise at a large scale, a row a draw, against the law that was asked for."""
+    """Return the p-value of noise at a large scale, one draw per row, under the requested law."""
     scale = request.sensitivity / request.epsilon.value
     return laplace_fit(noise, scale) if request.kind is Kind.LAPLACE else cube_fit(noise, scale)
 
@@ -102,18 +101,18 @@ def laplace_fit(noise: IntArray, scale: float) -> float:
 def cube_fit(noise: IntArray, scale: float) -> float:
     """Kolmogorov's test of the largest magnitude in each row.
 
-    At a large scale its law is Gamma(d): the shell of radius r has about 2d (2r)^(d-1) points. What this leaves out is
-    of the order of 1 / scale, far below what any number of draws could see.
+    At a large scale its law is Gamma(d): the shell of radius r has about 2d (2r)^(d-1) points. The error of this
+    approximation is of the order of 1 / scale, far below what any number of draws could detect.
     """
     radius = np.abs(noise).max(axis=1).astype(np.float64)
     return _kolmogorov(gammainc(noise.shape[1], (radius + 0.5) / scale))
 
 
 def gaussian_fit(noise: IntArray, deviation: float) -> float:
-    """Kolmogorov's test of Gaussian noise at a large scale, of all coordinates, which are independent.
+    """Kolmogorov's test of Gaussian noise at a large scale, over all coordinates, which are independent.
 
-    At such a scale the discrete law differs from the continuous one, with half a step for the rounding, by far less
-    than any number of draws could see.
+    At such a scale the discrete law, with half a step for the rounding, differs from the continuous one by far less
+    than any number of draws could detect.
     """
     return _kolmogorov(ndtr((noise + 0.5) / deviation))
 
@@ -132,7 +131,7 @@ def laplace_last_bits(noise: Noise, draws: int) -> float:
 
 
 def laplace_pairs(noise: Noise, draws: int) -> float:
-    """Count what four neighbours, two columns of two rows, say together: minus, zero or plus each."""
+    """Count the joint signs (minus, zero or plus) of four neighbours, in two columns of two rows."""
     q = math.exp(-1 / 3)
     zero = (1 - q) / (1 + q)
     share = {-1: (1 - zero) / 2, 0: zero, 1: (1 - zero) / 2}
@@ -146,7 +145,7 @@ def cube_points(noise: Noise, draws: int) -> float:
     """Count every point of the plane under cube noise of scale 2."""
     q = math.exp(-1 / 2)
     side = 24
-    # There are 8 r points at radius r, so that all weights add up to 1 + 8 q / (1 - q)^2.
+    # There are 8 r points at radius r, so the weights add up to 1 + 8 q / (1 - q)^2.
     whole = 1 + 8 * q / (1 - q) ** 2
     drawn = noise.cube(2, Epsilons.same(_AT_EPSILON, draws), 2)
     inside = np.abs(drawn).max(axis=1) <= side
@@ -157,7 +156,7 @@ def cube_points(noise: Noise, draws: int) -> float:
 
 
 def coins_in_threes(noise: Noise, draws: int) -> float:
-    """Count what three tosses in a row show, at the odds of a randomised response."""
+    """Count the outcomes of three tosses in a row, at the odds of randomised response."""
     up = 1 / (1 + math.e)
     keys = noise.tosses(Odds(0, 1, 1, 1), Epsilons.same(_AT_EPSILON, draws), 3) @ np.array([4, 2, 1])
     return _chi_square(keys, {key: up ** (n := key.bit_count()) * (1 - up) ** (3 - n) for key in range(8)})
@@ -182,7 +181,7 @@ def _on_grid(kind: Kind) -> NoiseRequest:
 
 
 def _chi_square(drawn: IntArray, law: dict[int, float]) -> float:
-    """Return the p-value of Pearson's test; values that are rare, or not in the law's list, make one cell together."""
+    """Return the p-value of Pearson's test; values that are rare, or not listed in the law, form one cell."""
     cells = {value: share * len(drawn) for value, share in law.items() if share * len(drawn) >= _FEWEST}
     values, counts = np.unique(drawn, return_counts=True)
     seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
@@ -204,7 +203,7 @@ def _kolmogorov(ranks: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class LastBits(PureEpsilon):
-    """0 against 1 by the doubles that come out: from our grid, or (a mistake) from numpy's Laplace sampler."""
+    """0 against 1, by the doubles of the output: from our grid, or (a mistake) from NumPy's Laplace sampler."""
 
     on_the_grid: bool
 
@@ -226,26 +225,26 @@ class LastBits(PureEpsilon):
         return textbook_noise(centre, self.epsilon.value, draws)
 
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
-        """Look for doubles that one side cannot give, and at the grain of all."""
+        """Look for doubles that one side cannot produce, and at the granularity of all."""
         return [holes(0.0, self.epsilon.value), holes(1.0, self.epsilon.value), grain_score(train)]
 
 
 def textbook_noise(centre: float, epsilon: float, draws: int) -> Rows:
-    """Laplace noise as everybody would write it: numpy's, around 0 or 1, of scale 1 / epsilon."""
+    """Laplace noise as in a textbook: NumPy's, around 0 or 1, of scale 1 / epsilon."""
     return np.random.default_rng().laplace(centre, 1 / epsilon, (draws, 1))
 
 
 def grid_noise(centre: float, epsilon: Epsilon, draws: int, noise: Noise) -> Rows:
-    """The same on the grid, with 1 counted as STEPS steps, and turned into doubles as a release does it."""
+    """The same on the grid, where 1 is STEPS steps, converted to doubles as in a release."""
     exact = round(centre * STEPS)
     return from_steps(exact + noise.laplace(STEPS, Epsilons.same(epsilon, draws), 1), 1.0)
 
 
 def holes(centre: float, epsilon: float) -> Score:
-    """Score 1 for a double that numpy's sampler cannot give around this centre.
+    """Score 1 for a double that NumPy's sampler cannot produce around this centre.
 
     The sampler returns centre + log(2u) / epsilon or centre - log(2 - 2u) / epsilon, where u is a multiple of 2^-53. So
-    the few u that might have given an output are computed back and tried.
+    the score inverts an output to the few possible values of u, and tries them.
     """
     scale = 1 / epsilon
 
@@ -263,22 +262,22 @@ def _reachable(y: float, centre: float, scale: float) -> bool:
         u = k * _BITS
         if not 0 < u < 1:
             continue
-        # As in numpy, operation by operation.
+        # The same floating-point operations as in NumPy.
         if (centre + scale * math.log(u + u) if u < 0.5 else centre - scale * math.log(2.0 - u - u)) == y:
             return True
     return False
 
 
 def grain_score(train: tuple[Rows, Rows]) -> Score:
-    """Learn how often each grain is seen on either side."""
+    """Learn how often each granularity occurs on either side."""
     learned = frequencies((grain(train[0]), grain(train[1])))
     return lambda rows: learned(grain(rows))
 
 
 def grain(rows: Rows) -> Rows:
-    """Describe doubles by their grain: sign, exponent, and how many of the last bits are zero.
+    """Describe doubles by their granularity: sign, exponent, and the number of trailing zero bits.
 
-    This knows nothing of any sampler. Frequencies of it are learned.
+    This uses no knowledge of any sampler. Its frequencies are learned.
     """
     mantissas, exponents = np.frexp(rows[:, 0])
     whole = np.abs(mantissas * 2.0**53).astype(np.int64)

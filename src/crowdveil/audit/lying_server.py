@@ -1,4 +1,4 @@
-"""The real service on this machine, its answers changed on their way out, and the lies that a server could tell."""
+"""The real service on this machine with its answers altered, and the lies that a server could tell."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from crowdveil.study.plain_data import canonical_json
 from crowdveil.study.study import Study
 
 Description = dict[str, Any]
-"""A poll's, as the service tells it."""
+"""A poll's description, as the service sends it."""
 Change = Callable[[Description], object]
 """Changes a poll's description in place."""
 Dilemmas = list[dict[str, Any]]
 
 LEVEL = {"levels": {"balanced": "1"}}
 DILEMMAS = 5
-"""A session is this short, so that the attack is, too."""
+"""Length of a session, kept short so that the attack is fast."""
 POLLS: dict[str, dict[str, Any]] = {
     "score": {"paradigm": "rldp", "mechanism": "score", **LEVEL},
     "algorithm-3": {"paradigm": "rldp", "mechanism": "algorithm-3", **LEVEL},
@@ -54,7 +54,7 @@ class LyingServer:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self.address = ""
-        """Where it listens, as soon as it does."""
+        """The address it listens at, once it does."""
         self._lies = dict[str, Callable[[bytes], bytes]]()
         self._damage = dict[str, Callable[[bytes], bytes]]()
 
@@ -69,36 +69,36 @@ class LyingServer:
         self._lies[f"/api/polls/{poll}"] = lie
 
     def draw(self, poll: str, change: Callable[[Dilemmas], Dilemmas]) -> None:
-        """Show other dilemmas than were drawn."""
+        """Send other dilemmas than those that were drawn."""
         self._lies[f"/api/polls/{poll}/session"] = lambda told: json.dumps(
             {"dilemmas": change(json.loads(told)["dilemmas"])}
         ).encode()
 
     def damage(self, module: str, right: str, wrong: str) -> None:
-        """Serve one of the page's modules with a mistake in it, until it is repaired."""
+        """Serve one of the page's modules with a mistake, until it is repaired."""
         text = (WEB / module).read_text(encoding="utf-8")
         if text.count(right) != 1:
-            raise LookupError(f"{module} has {text.count(right)} times {right!r}: the mistake cannot be made")
+            raise LookupError(f"{module} has {right!r} {text.count(right)} times: the mistake cannot be made")
         spoiled = text.replace(right, wrong).encode()
         addresses = (f"/web/{module}", voters_page().address(module))
         self._damage = {address: lambda _: spoiled for address in addresses}
 
     def repair(self) -> None:
-        """Serve the page as it is."""
+        """Serve the page unchanged."""
         self._damage.clear()
 
     def tell_the_truth(self) -> None:
-        """Lie no more."""
+        """Stop lying."""
         self._lies.clear()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as the service does, but for what is to be changed."""
+        """Answer as the service does, except for the changes."""
         changes = {**self._lies, **self._damage} if scope["type"] == "http" else {}
         change = changes.get(scope.get("path", ""))
 
         async def uncached(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(raw=message["headers"])["Cache-Control"] = "no-store"  # What is damaged is repaired.
+                MutableHeaders(raw=message["headers"])["Cache-Control"] = "no-store"  # Damage is repaired later.
             await send(message)
 
         if change is None:
@@ -128,7 +128,7 @@ class LyingServer:
 
 @contextmanager
 def lying_server(folder: Path) -> Iterator[LyingServer]:
-    """Run the service with a poll of every kind, on a free port of this machine."""
+    """Run the service with polls of every kind, on a free port of this machine."""
     with open_store(f"sqlite:///{folder / 'crowdveil.sqlite'}") as store:
         for name, given in POLLS.items():
             study = load_study(given.get("study", "moral-machine")).as_dict()
@@ -145,15 +145,15 @@ def _unit(name: str) -> Change:
 
 
 def _as_study(described: Description, **changes: object) -> None:
-    """Put another study into a poll's description, with the fingerprint that belongs to it."""
+    """Put another study into a poll's description, with its correct fingerprint."""
     study = Study.from_dict({**described["study"], **changes})
     described.update(study=study.as_dict(), study_fingerprint=study.fingerprint)
 
 
 def _in_study(change: Change) -> tuple[str, Change]:
-    """Change a study as no study can be, and give the fingerprint that it would have.
+    """Change a study into an invalid one, with the fingerprint that it would have.
 
-    The kidney study's factors are its features: its fingerprint does not name them.
+    The kidney study's factors are its features, so its fingerprint does not include them.
     """
 
     def changed(described: Description) -> None:
@@ -169,7 +169,7 @@ def _in_weights(**weights: float) -> tuple[str, Change]:
 
 
 def _asking(attention: dict[str, Any] | None = None, **changes: Any) -> Change:
-    """Ask a question about the voter, changed so."""
+    """Ask a question about the voter, with these changes."""
     options = [{"id": id, "text": {"en": id}} for id in ("a", "b")]
     question = {"id": "q", "kind": "single", "text": {"en": "?"}, "required": False, "options": options}
     question |= {"low": None, "high": None, "step": 1, "ends": None, "expected": None, **changes}
@@ -213,7 +213,7 @@ UNTRUE_POLLS: dict[str, tuple[str, Change]] = {
     "a check that voters are not told of": ("algorithm-2", _asking(expected="a")),
     "a million dilemmas": ("kidney", lambda poll: _as_study(poll, drawing={"method": "gaussian", "dilemmas": 10**6})),
 }
-"""Descriptions of polls that do not hold together: which poll, and what is changed in it."""
+"""Inconsistent descriptions of polls: which poll, and the change to it."""
 
 
 def _turned(dilemma: dict[str, Any]) -> dict[str, Any]:
@@ -238,7 +238,7 @@ UNTRUE_SESSIONS: dict[str, tuple[str, Callable[[Dilemmas], Dilemmas]]] = {
     "a value that is none": ("algorithm-2", lambda d: _with_value(d, None)),
     "an alternative of another study": ("algorithm-2", lambda d: [{"left": [0], "right": [1]}] * len(d)),
 }
-"""Dilemmas that are not those of the study: of which poll, and what is changed in them."""
+"""Dilemmas that are not the study's: which poll, and the change to its dilemmas."""
 
 CHANGED_PROMISES: dict[str, Change] = {
     "place": lambda poll: poll.update(place="central", unit="record"),
@@ -248,7 +248,7 @@ CHANGED_PROMISES: dict[str, Change] = {
     "study": lambda poll: _as_study(poll, question="Whom would you rather hit?"),
     "consent": lambda poll: poll.update(consent={"en": "We sell what you choose."}),
 }
-"""What a server may change of the poll ``algorithm-2`` after a voter has agreed to it."""
+"""Changes that a server may make to the poll ``algorithm-2`` after a voter agreed to it."""
 
 
 class Stage(Protocol):
@@ -259,14 +259,14 @@ class Stage(Protocol):
         """The server."""
 
     def refuses(self, poll: str) -> bool:
-        """Whether a poll, as the server tells it now, is refused."""
+        """Whether a poll, as the server describes it now, is refused."""
 
 
 S = TypeVar("S", bound=Stage)
 
 
 def untrue_poll(lie: str, stage: Stage) -> str | None:
-    """Describe a poll that does not hold together."""
+    """Describe a poll inconsistently."""
     poll, change = UNTRUE_POLLS[lie]
     stage.server.describe(poll, change)
     return None if stage.refuses(poll) else "the poll is accepted"
@@ -283,11 +283,11 @@ LIES: dict[str, Callable[[Stage], str | None]] = {
     **{lie: partial(untrue_poll, lie) for lie in UNTRUE_POLLS},
     **{lie: partial(untrue_session, lie) for lie in UNTRUE_SESSIONS},
 }
-"""Cases that whoever asks a server must refuse: each tells what was found, or None."""
+"""Cases that any client of a server must refuse: each returns a finding, or None."""
 
 
 def try_case(stage: S, name: str, case: Callable[[S], str | None]) -> str | None:
-    """Try one case, and let the server tell the truth again; return what was found."""
+    """Try one case, and let the server tell the truth again; return the finding, if any."""
     try:
         found = case(stage)
     finally:

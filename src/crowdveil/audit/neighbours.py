@@ -1,4 +1,4 @@
-"""The worst neighbours we can find: random restarts and hill climbing over what one voter may have chosen."""
+"""Search for the worst neighbours: random restarts and hill climbing over what one voter may have chosen."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Effort:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Two voters, of whom one may stand in for the other, and how they were found."""
+    """Two voters, one of whom may replace the other, and how they were found."""
 
     left: FloatArray
     right: FloatArray
     how: str
     reach: Fraction | None = None
-    """Their distance, as a share of what the noise covers: 1 is the worst that a promise allows."""
+    """Their distance, as a share of what the noise covers: 1 is the most that a promise allows."""
 
 
 @lru_cache(maxsize=64)
 def worst_neighbours(setup: Setup, effort: Effort) -> Neighbours:
-    """Search for the neighbours whose exact integers lie furthest apart, in the norm of the mechanism's theorem."""
+    """Search for the neighbours whose exact integers are furthest apart, in the norm of the mechanism's theorem."""
     rng = np.random.default_rng(_SEED)
     best = max((_climb(setup, rng, effort.rounds) for _ in range(effort.restarts)), key=lambda one: one.wish)
     left, right = best.pair.sides
@@ -48,9 +48,9 @@ def worst_neighbours(setup: Setup, effort: Effort) -> Neighbours:
 
 
 def on_two_axes(setup: Setup, effort: Effort) -> Neighbours:
-    """Set the left one of the worst neighbours against itself with the features renamed in a circle.
+    """Pair the left one of the worst neighbours with itself, its features shifted by one.
 
-    Where the worst neighbours are opposite corners of the l1 ball, these are corners on two axes, just as far apart.
+    If the worst neighbours are opposite corners of the l1 ball, these are corners on two axes, equally far apart.
     """
     left = worst_neighbours(setup, effort).left
     right = np.roll(left, 1, axis=1)
@@ -64,7 +64,7 @@ def _reach(setup: Setup, left: FloatArray, difference: IntArray) -> Fraction:
 
 @dataclass(frozen=True)
 class _Pair:
-    """The records that differ (all of a voter, or one), and those that do not."""
+    """The records that differ (all records of a voter, or one), and those that are shared."""
 
     ours: FloatArray
     theirs: FloatArray
@@ -84,7 +84,7 @@ class _Candidate:
 
 
 def _climb(setup: Setup, rng: np.random.Generator, rounds: int) -> _Candidate:
-    """Start anywhere, change something at random, keep what brings the sides no nearer."""
+    """Start at random, make random changes, and keep those that do not bring the sides closer."""
     best = _measure(setup, _start(setup, rng))
     for _ in range(rounds):
         candidate = _measure(setup, _step(best.pair, setup, rng), best)
@@ -94,9 +94,9 @@ def _climb(setup: Setup, rng: np.random.Generator, rounds: int) -> _Candidate:
 
 
 def _measure(setup: Setup, pair: _Pair, before: _Candidate | None = None) -> _Candidate:
-    """Measure a pair. Among pairs equally far apart, wish for one that an attack on this noise sees best.
+    """Measure a pair. Among pairs equally far apart, prefer one that an attack on this noise detects best.
 
-    Against Laplace noise that is a difference in few coordinates, against the cube's in many.
+    For Laplace noise that is a difference in few coordinates; for noise on the cube, in many.
     """
     left, right = pair.sides
     known = before if before is not None and pair.shared is before.pair.shared else None
@@ -111,7 +111,7 @@ def _measure(setup: Setup, pair: _Pair, before: _Candidate | None = None) -> _Ca
 
 @lru_cache(maxsize=64)
 def _claim(setup: Setup) -> tuple[Kind, int]:
-    """Return what the noise covers: it may depend on what is public, which is the same for all pairs."""
+    """Return the distance that the noise covers. It may depend on public data, which are the same for all pairs."""
     return claimed_distance(setup, np.ones((1, setup.settings.study.dimension)))
 
 
@@ -139,7 +139,7 @@ def _step(pair: _Pair, setup: Setup, rng: np.random.Generator) -> _Pair:
 
 
 def turned(records: FloatArray) -> FloatArray:
-    """Turn choices over: Z - X instead of X - Z. (Not -(X - Z), where a zero would keep a sign.)"""
+    """Flip choices: Z - X instead of X - Z. (Not -(X - Z), in which a zero would keep a sign.)"""
     return 0.0 - records
 
 

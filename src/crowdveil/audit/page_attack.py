@@ -1,8 +1,8 @@
-"""A lying server before the voter's page in a real browser: no lie may get a choice, or a second report, out of it.
+"""A lying server against the voter's page in a real browser: no lie may get a choice, or a second report, out of it.
 
-Single lies are put to the page's own border: its modules ask the server over the network, and must refuse what it says.
-Whole visits show that what is refused is not shown either, and that a promise which changes on the way gets nothing.
-Pages that lack one of their checks must be caught taking a lie.
+Single lies test the page's own checks: its modules ask the server over the network and must refuse its answers. Whole
+visits show that refused polls and dilemmas are not displayed either, and that a changed promise gets nothing. Pages
+that lack one of their checks must be caught accepting a lie.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ BORDER = """async (name) => {
     return error.message;
   }
 }"""
-"""What the page's own modules say against a poll and its dilemmas; null if nothing."""
+"""Script that returns the objection of the page's own modules to a poll and its dilemmas; null if there is none."""
 FORGET = (
     "Object.keys(localStorage).filter(key => key.startsWith('crowdveil:ballot:'))"
     ".forEach(key => localStorage.removeItem(key))"
 )
 STILL = "/web/icon.svg"
-"""A file of the site in which nothing runs."""
+"""A file of the site that runs no code."""
 PHONE: ViewportSize = {"width": 360, "height": 640}
 POLL = "algorithm-2"
-"""Whose promise is changed on the way."""
+"""The poll whose promise is changed during a visit."""
 NOT_TAKEN = "does not hold together"
 CHANGED = "This poll has changed since you began."
 CHANGED_SINCE = "the poll has changed since"
@@ -59,12 +59,12 @@ CHANGED_SINCE = "the poll has changed since"
 
 @dataclass
 class Stage:
-    """A lying server, and browsers for those whom it lies to."""
+    """A lying server, and browsers for the visitors to whom it lies."""
 
     server: LyingServer
     browser: Browser
     _visitors: dict[str, Visitor] = field(default_factory=dict)
-    """By their language: a browser that has forgotten all is faster than a new one."""
+    """By language: it is faster to clear a browser than to start a new one."""
     _border: Page | None = None
 
     def visit(self, poll: str, locale: str = "en-GB") -> Visitor:
@@ -83,7 +83,7 @@ class Stage:
         return f"{self.server.address}/p/{poll}/"
 
     def refusal_of(self, poll: str) -> str | None:
-        """Return what the page's own modules say against a poll as the server tells it now."""
+        """Return the objection of the page's own modules to a poll as the server describes it now."""
         if self._border is None:
             self._border = self.browser.new_page()
             self.load_modules()
@@ -91,16 +91,16 @@ class Stage:
         return None if refusal is None else str(refusal)
 
     def refuses(self, poll: str) -> bool:
-        """Whether the page's own modules refuse a poll as the server tells it now."""
+        """Whether the page's own modules refuse a poll as the server describes it now."""
         return self.refusal_of(poll) is not None
 
     def load_modules(self) -> None:
-        """Have the page's modules loaded anew."""
+        """Reload the page's modules."""
         if self._border is not None:
             self._border.goto(f"{self.server.address}{STILL}")
 
     def close(self) -> None:
-        """Take all browsers away."""
+        """Close all browser pages."""
         for visitor in self._visitors.values():
             visitor.page.context.close()
         if self._border is not None:
@@ -108,17 +108,17 @@ class Stage:
 
 
 Case = Callable[[Stage], str | None]
-"""Tells what was found, or None."""
+"""Returns a finding, or None."""
 
 
 def honest(stage: Stage) -> str | None:
-    """Take an honest server at its word: otherwise the refusals of lies would show nothing."""
+    """Accept an honest server: otherwise the refusals of lies would prove nothing."""
     refusals = {poll: stage.refusal_of(poll) for poll in POLLS}
     return next((f"the honest poll {poll} is refused: {told}" for poll, told in refusals.items() if told), None)
 
 
 def untrue_poll_shown(lie: str, stage: Stage) -> str | None:
-    """Open a poll that does not hold together: the page says so, asks for nothing and sends nothing."""
+    """Open an inconsistent poll: the page must say so, ask for nothing and send nothing."""
     poll, change = UNTRUE_POLLS[lie]
     stage.server.describe(poll, change)
     visitor = stage.visit(poll)
@@ -128,7 +128,7 @@ def untrue_poll_shown(lie: str, stage: Stage) -> str | None:
 
 
 def untrue_session_shown(lie: str, stage: Stage) -> str | None:
-    """Begin a session whose dilemmas are not the study's: the page shows none of them and remembers none."""
+    """Begin a session with dilemmas that are not the study's: the page must neither show nor store any of them."""
     poll, change = UNTRUE_SESSIONS[lie]
     stage.server.draw(poll, change)
     visitor = stage.visit(poll)
@@ -144,7 +144,7 @@ def untrue_session_shown(lie: str, stage: Stage) -> str | None:
 
 
 def changed_on_the_way(stage: Stage) -> str | None:
-    """Change the promise when everything is ready to be sent: nothing chosen before is kept or sent."""
+    """Change the promise when everything is ready to be sent: no earlier choice may be kept or sent."""
     visitor = to_review(stage.visit(POLL))
     for what, change in CHANGED_PROMISES.items():
         stage.server.describe(POLL, change)
@@ -162,7 +162,7 @@ def changed_on_the_way(stage: Stage) -> str | None:
 
 
 def changed_after_sending(stage: Stage) -> str | None:
-    """Change the promise when a report has arrived: the page stops, and can still withdraw it."""
+    """Change the promise after a report has arrived: the page must stop, and still be able to withdraw it."""
     visitor = to_review(stage.visit(POLL))
     visitor.press_primary()
     report = visitor.done()
@@ -178,7 +178,7 @@ def changed_after_sending(stage: Stage) -> str | None:
 
 
 def changed_while_sending(stage: Stage) -> str | None:
-    """Lose the connection, then change the promise: what may have arrived is neither made again nor sent again."""
+    """Lose the connection, then change the promise: the report may have arrived, and must not be remade or resent."""
     visitor = to_review(stage.visit(POLL))
     body = visitor.shown_body()
     visitor.page.route("**/report", lambda route: route.abort())
@@ -187,7 +187,7 @@ def changed_while_sending(stage: Stage) -> str | None:
     stage.server.describe(POLL, CHANGED_PROMISES["place"])
     tried = len(visitor.sent())
     visitor.page.unroute("**/report")
-    visitor.complaints.clear()  # The browser reports the lost connection itself.
+    visitor.complaints.clear()  # The browser itself reports the lost connection.
     visitor.reload()
     if CHANGED_SINCE not in visitor.words:
         return "the page does not stop"
@@ -197,7 +197,7 @@ def changed_while_sending(stage: Stage) -> str | None:
 
 
 def under_another_name(stage: Stage) -> str | None:
-    """Ask for the same study's report in other polls: there is none, and another study's poll is still open."""
+    """Ask for a report on the same study in other polls: it must be refused. A poll of another study stays open."""
     visitor = to_review(stage.visit(POLL))
     visitor.press_primary()
     report = visitor.done()
@@ -212,7 +212,7 @@ def under_another_name(stage: Stage) -> str | None:
 
 
 def forgotten_ballot(stage: Stage) -> str | None:
-    """Ask again where the ballot itself is gone: the device still knows that it has taken part."""
+    """Ask again after the ballot itself was deleted: the device must still know that it has taken part."""
     visitor = to_review(stage.visit(POLL))
     visitor.press_primary()
     visitor.done()
@@ -224,7 +224,7 @@ def forgotten_ballot(stage: Stage) -> str | None:
 
 
 def tagged_study(stage: Stage) -> str | None:
-    """Compare the fingerprint in a report with that of the study that was shown: it is no mark of the server's."""
+    """Compare the fingerprint in a report with that of the study shown: the server must not be able to mark it."""
     visitor = to_review(stage.visit("kidney"))
     described = visitor.page.request.get(f"{stage.server.address}/api/polls/kidney").json()
     own = Study.from_dict(described["study"]).fingerprint
@@ -234,7 +234,7 @@ def tagged_study(stage: Stage) -> str | None:
 
 
 def to_review(visitor: Visitor) -> Visitor:
-    """Get to where everything is ready to be sent."""
+    """Go to the screen on which everything is ready to be sent."""
     visitor.agree()
     visitor.page.locator(".dilemma").wait_for()
     visitor.answer_all()
@@ -243,7 +243,7 @@ def to_review(visitor: Visitor) -> Visitor:
 
 
 def _sent_or_complained(visitor: Visitor, expected: int) -> str | None:
-    """Tell if something else was sent than it should be, or if the page complains."""
+    """Return a finding if the number of reports sent is wrong, or if the page logs an error."""
     if len(visitor.sent()) != expected:
         return f"{len(visitor.sent())} reports were sent in place of {expected}"
     if None in visitor.told():
@@ -280,7 +280,7 @@ CASES = {**BORDERS, **VISITS}
 
 @dataclass(frozen=True)
 class Sabotage:
-    """A mistake made on purpose in one of the page's modules, and the case that should notice it."""
+    """A deliberate mistake in one of the page's modules, and the case that should reveal it."""
 
     mistake: str
     module: str
@@ -409,7 +409,7 @@ def open_stage() -> Iterator[Stage]:
 
 
 def lies_against_page(stage: Stage, sabotage: Sabotage | None = None) -> Iterator[str | None]:
-    """Try all cases on the page as it is, or on one with a mistake in it the case that should notice."""
+    """Try all cases on the page as it is, or the case that should reveal the mistake on a sabotaged one."""
     if sabotage is not None:
         stage.server.damage(sabotage.module, sabotage.right, sabotage.wrong)
     stage.load_modules()
@@ -422,5 +422,5 @@ def lies_against_page(stage: Stage, sabotage: Sabotage | None = None) -> Iterato
 
 
 def page_attacks(stage: Stage) -> tuple[Attack, ...]:
-    """List the attack on the page, and on copies with a mistake in them."""
+    """List the attacks on the page and on copies with a mistake."""
     return attacks(PAGE, lambda sabotage: lies_against_page(stage, sabotage), SABOTAGES)

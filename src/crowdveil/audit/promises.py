@@ -1,8 +1,8 @@
-"""Promises on trial, each with its two neighbours: pure and Gaussian noise, reports that are shuffled or go by a relay.
+"""Promises on trial, each with two neighbours: pure and Gaussian noise, and reports that are shuffled or relayed.
 
-The reports behind a relay are those of the mechanism, written and padded by the protocol and put into the order that
-the relay draws; what host and relay see is put on trial each by itself. Encryption is left out: what it hides is its
-own theorem, and what it does not hide, the length, is what is looked at.
+Relayed reports are those of the mechanism, written and padded by the protocol and put in the order that the relay
+draws. The views of the host and of the relay are tried separately. Encryption is left out: what it hides is covered by
+its own theorem, and the one thing that it does not hide, the length, is tested here.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from crowdveil.protocol.report import write_reports
 from crowdveil.study.plain_data import canonical_json
 
 GAUSSIAN_DELTAS = (0.001, 0.01, 0.05)
-"""Where on the curve: large deltas, since an event that is rarer than delta proves nothing."""
+"""Points on the curve. Deltas are large because an event that is rarer than delta proves nothing."""
 SHUFFLED_DELTAS = (0.01, 0.05, 0.1)
 _ROWS_FOR_THE_LAW = 20_000
 _REPORTS_AT_ONCE = 1_000_000
 NOTHING = 1e-6
-"""The epsilon of a promise to tell nothing, as far as an audit tells it from none."""
+"""Epsilon of a promise to reveal nothing: an audit cannot distinguish it from 0."""
 Order = Callable[[Sequence[Any]], Sequence[Any]]
 Write = Callable[[Mapping[str, Any]], bytes]
 _WRITTEN_AT_ONCE = 200_000
@@ -63,7 +63,7 @@ class PurePromise:
 
     @property
     def remark(self) -> str:
-        """The special way in which it is used here, if it is."""
+        """How the mechanism is used here, if in a special way."""
         return self.setup.remark
 
     @property
@@ -78,7 +78,7 @@ class PurePromise:
 
     @property
     def neighbours(self) -> str:
-        """The way in which the neighbours were found."""
+        """How the neighbours were found."""
         return self.pair.how
 
     @property
@@ -87,20 +87,20 @@ class PurePromise:
         return self.pair.reach
 
     def sample(self, left: bool, draws: int) -> Rows:
-        """Use the mechanism for one of the two voters again and again."""
+        """Run the mechanism for one of the two voters again and again."""
         return self.setup.sample(self.pair.left if left else self.pair.right, draws, self.noise)
 
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
-        """Return the likelihood ratios of the known laws of noise.
+        """Return the likelihood ratios for the known laws of noise.
 
-        Noise of the other kind than was asked for is one of the mistakes that an attack should see through.
+        Noise of another kind than was requested is one of the mistakes that an attack should detect.
         """
         if self._request is None:
             return []
         return [likelihood(self.setup, kind, self.pair.left, self.pair.right) for kind in Kind]
 
     def noise_p_value(self, rows: Rows) -> float | None:
-        """Compare the noise that left with what was asked for: in as many columns, and of that law."""
+        """Compare the noise in the outputs with what was requested: its number of columns and its law."""
         if self._request is None:
             return None
         said, mask = self.setup.noisy(rows[:_ROWS_FOR_THE_LAW])
@@ -121,13 +121,13 @@ class PurePromise:
 class GaussianPromise:
     """The Gaussian mean on a crowd of three: rho-zCDP, attacked through the (epsilon, delta) that follow from its rho.
 
-    It adds its noise to the same sum as Algorithm 1, so the worst neighbours are those that are found for that one.
+    It adds its noise to the same sum as Algorithm 1, so the worst neighbours are the same.
     """
 
     crowd: Central
     """Algorithm 1 on that crowd."""
     pair: Neighbours
-    """The worst neighbours for it."""
+    """The worst neighbours for Algorithm 1."""
     rho: Fraction
     noise: GaussianNoise
     mechanism: GaussianMean = field(default_factory=GaussianMean)
@@ -141,7 +141,7 @@ class GaussianPromise:
 
     @property
     def remark(self) -> str:
-        """The promise that the curve follows from."""
+        """The rho from which the curve follows."""
         return f"rho = {float(self.rho):.3g}"
 
     @property
@@ -156,22 +156,22 @@ class GaussianPromise:
 
     @property
     def reach(self) -> float:
-        """The l2 distance of the sums as a share of the sensitivity that the noise was asked to cover."""
+        """The l2 distance of the sums, as a share of the sensitivity that the noise was requested to cover."""
         return math.hypot(*(self._sum(True) - self._sum(False)).tolist()) / self._request.sensitivity
 
     def sample(self, left: bool, draws: int) -> Rows:
-        """Draw noisy sums, with the noise that the release asks for."""
+        """Draw noisy sums, with the noise that the release requests."""
         asked = self._request
         drawn = self.noise.gaussian(asked.sensitivity, asked.rho, draws * asked.columns)
         return self._sum(left) + drawn.reshape(draws, asked.columns)
 
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
-        """Return the likelihood ratio of two Gaussian laws of one shape: how far along the line between them."""
+        """Return the likelihood ratio of two Gaussian laws of one shape: the position along the line between them."""
         along = (self._sum(True) - self._sum(False)).astype(np.float64)
         return [lambda rows: np.asarray(rows @ along, np.float64)]
 
     def noise_p_value(self, rows: Rows) -> float:
-        """Compare the noise with the law that was asked for."""
+        """Compare the noise with the requested law."""
         variance = gaussian_variance(self._request.sensitivity, self._request.rho)
         return gaussian_fit(rows - self._sum(True), math.sqrt(variance))
 
@@ -201,10 +201,10 @@ class GaussianPromise:
 
 @dataclass(frozen=True)
 class ShuffledPromise(AllInRows):
-    """Reports of signed subset selection that somebody shuffles before anybody else sees them.
+    """Reports of signed subset selection that are shuffled before anybody sees them.
 
-    A small crowd, since in a large one no attack sees anything. All of it is known but one voter, who holds this corner
-    of the ball or that. What leaves a shuffler is how often each report was sent, which is what the attack sees. The
+    The crowd is small, since in a large one no attack sees anything. All voters are known except one, who holds one of
+    two corners of the ball. A shuffler reveals how often each report was sent, which is what the attack sees. The
     promise is the computed bound.
     """
 
@@ -213,13 +213,13 @@ class ShuffledPromise(AllInRows):
     """The promise of each report by itself."""
     voters: int
     others: tuple[int, int]
-    """The corner (feature, sign) that everybody else holds. The one in question holds (0, 1) or (0, -1)."""
+    """The corner (feature, sign) that all other voters hold. The voter in question holds (0, 1) or (0, -1)."""
     claimed_voters: int | None = None
-    """A mistake: the bound of a crowd of another size."""
+    """A mistake: the bound for a crowd of another size."""
     forget_delta: bool = False
-    """A mistake: the bound is taken for a pure epsilon."""
+    """A mistake: the bound is taken as a pure epsilon."""
     shuffle: bool = True
-    """Without it, a mistake: the reports are passed on in the order of their voters."""
+    """If False, a mistake: the reports are passed on in the order of their voters."""
 
     name = SubsetSelection.name
     paradigm = "vldp"
@@ -233,13 +233,13 @@ class ShuffledPromise(AllInRows):
 
     @property
     def promised(self) -> Sequence[Point]:
-        """The computed bound, at some deltas."""
+        """The computed bound, at several deltas."""
         voters = self.voters if self.claimed_voters is None else self.claimed_voters
         bounds = [(amplified_epsilon(self.local.value, voters, delta), delta) for delta in SHUFFLED_DELTAS]
         return [Point(epsilon, 0.0 if self.forget_delta else delta) for epsilon, delta in bounds if epsilon > 0]
 
     def sample(self, left: bool, draws: int) -> Rows:
-        """Let the crowd report again and again, and count the reports (or keep the first voter's, if not shuffled)."""
+        """Let the crowd report repeatedly, and count the reports (or keep the first voter's, if not shuffled)."""
         at_once = max(1, _REPORTS_AT_ONCE // self.voters)
         sizes = [min(at_once, draws - start) for start in range(0, draws, at_once)]
         return np.concatenate([self._crowds(left, size) for size in sizes])
@@ -247,7 +247,7 @@ class ShuffledPromise(AllInRows):
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
         """Return the likelihood ratio of two shuffled crowds.
 
-        With P the law of the report in question and Q that of all others, the shuffled reports r_1, ..., r_N are
+        Let P be the law of the report in question and Q that of all others. Then the shuffled reports r_1, ..., r_N are
         sum_i P(r_i) / Q(r_i) / N times as likely as if everybody's law were Q.
         """
         if not self.shuffle:
@@ -279,23 +279,23 @@ class ShuffledPromise(AllInRows):
 
 
 def _codes(reports: IntArray) -> IntArray:
-    """Number reports of signs and zeros."""
+    """Number the reports of signs and zeros."""
     return np.asarray((reports + 1) @ 3 ** np.arange(reports.shape[1]))
 
 
 def keep_order(reports: Sequence[Any]) -> Sequence[Any]:
-    """Hand reports over in the order in which they came: a mistake."""
+    """Return reports in the order of arrival: a mistake."""
     return reports
 
 
 def without_padding(report: Mapping[str, Any]) -> bytes:
-    """Write a report as long as it happens to be: a mistake."""
+    """Write a report without padding its length: a mistake."""
     return canonical_json(report).encode()
 
 
 @dataclass(frozen=True)
 class _Crowd(AllInRows):
-    """Voters who all answer against everything, but for the first, who may answer for everything."""
+    """Voters who all answer against everything, except the first, who may answer for everything."""
 
     settings: Settings
     local: Epsilon
@@ -305,7 +305,7 @@ class _Crowd(AllInRows):
     neighbours = "one voter loud on one side or the other, all others on one"
 
     def _codes(self, left: bool, crowds: int, voters: int) -> IntArray:
-        """Let crowds report, and number what each voter says: a row a crowd, a column a voter."""
+        """Let crowds report, and number what each voter reports: one row per crowd, one column per voter."""
         study = self.settings.study
         loud = -np.ones((crowds, voters, study.drawing.dilemmas, study.dimension))
         loud[:, 0] *= -1 if left else 1
@@ -326,19 +326,19 @@ class _Crowd(AllInRows):
         return write_reports(OneBit.name, self.settings.study, epsilons, reports)[0]
 
     def _chances(self) -> FloatArray:
-        """Return how much likelier each numbered report is of the first voter on the left than of the others."""
+        """Return how much likelier each numbered report is from the first voter on the left than from the others."""
         up = math.exp(self.local.value)
-        of_axis = [1 / up, up, 1.0, 1.0]  # a direction bit -1 or +1; a length bit says nothing of which side
+        of_axis = [1 / up, up, 1.0, 1.0]  # a direction bit -1 or +1; a length bit does not depend on the side
         return np.tile(of_axis, self.settings.study.dimension)
 
 
 @dataclass(frozen=True)
 class HostsView(_Crowd):
-    """A batch as its host sees it, in the order in which it came."""
+    """A batch as its host sees it, in the order in which it arrived."""
 
     voters: int
     claimed_voters: int
-    """The size of a batch that the bound is for."""
+    """The size of the batch for which the bound holds."""
     order: Order = shuffled
 
     @property
@@ -348,7 +348,7 @@ class HostsView(_Crowd):
 
     @property
     def promised(self) -> Sequence[Point]:
-        """The bound for one-bit reports, at some deltas."""
+        """The bound for one-bit reports, at several deltas."""
         bounds = [
             (amplified_epsilon(self.local.value, self.claimed_voters, delta, one_bit=True), delta)
             for delta in SHUFFLED_DELTAS
@@ -356,14 +356,14 @@ class HostsView(_Crowd):
         return [Point(epsilon, delta) for epsilon, delta in bounds if epsilon > 0]
 
     def sample(self, left: bool, draws: int) -> Rows:
-        """Hand batch after batch over."""
+        """Deliver batch after batch."""
         at_once = max(1, _WRITTEN_AT_ONCE // self.voters)
         sizes = [min(at_once, draws - start) for start in range(0, draws, at_once)]
         batches = (batch for size in sizes for batch in self._codes(left, size, self.voters).tolist())
         return np.array([self.order(batch) for batch in batches], np.int64)
 
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
-        """Return the likelihood ratios of a batch in no order, and of a batch whose first report is the voter's."""
+        """Return the likelihood ratios of an unordered batch, and of a batch whose first report is the voter's."""
         chances = self._chances()
         return [lambda rows: chances[rows].mean(axis=1), lambda rows: np.asarray(chances[rows[:, 0]])]
 
@@ -378,11 +378,11 @@ class RelaysView(_Crowd):
 
     @property
     def promised(self) -> Sequence[Point]:
-        """The promise that it tells nothing."""
+        """The promise to reveal nothing."""
         return [Point(NOTHING)]
 
     def sample(self, left: bool, draws: int) -> Rows:
-        """Write the first voter's report again and again, and look how long it is."""
+        """Write the first voter's report again and again, and measure its length."""
         codes = self._codes(left, draws, 1)[:, 0]
         lengths = {code: len(self.write(self._report(code))) for code in np.unique(codes).tolist()}
         return np.array([[lengths[code]] for code in codes.tolist()], np.int64)

@@ -1,6 +1,6 @@
-"""Mistakes made on purpose, in copies of our own parts: an audit that misses one of them is worth nothing.
+"""Deliberate mistakes in copies of our own parts: an audit that misses one of them is worth nothing.
 
-Most are a noise source that does not quite do what it was asked for, under an untouched mechanism.
+Most are a noise source that does not quite do what was requested, under an unchanged mechanism.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from crowdveil.privacy.noise.source import Noise
 
 
 class TooLittleNoise(BulkNoise):
-    """The scale is too small by a factor: 2 (one side of the ball forgotten), sqrt 2 (a wrong norm)."""
+    """Noise whose scale is too small by a factor: 2 (one side of the ball forgotten), sqrt 2 (a wrong norm)."""
 
     def __init__(self, factor: float) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class TooLittleNoise(BulkNoise):
 
 
 class NoisePerCoordinate(BulkNoise):
-    """Each coordinate gets Laplace noise for how far it can move by itself, as if the others did not move too."""
+    """Laplace noise on each coordinate for its own sensitivity, as if the other coordinates did not move too."""
 
     def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Draw independent coordinates."""
@@ -51,7 +51,7 @@ class NoisePerCoordinate(BulkNoise):
 
 
 class OneDrawForTwo(BulkNoise):
-    """The first two coordinates share one draw."""
+    """Noise whose first two coordinates share one draw."""
 
     def laplace(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Draw, and use the first column twice."""
@@ -61,7 +61,7 @@ class OneDrawForTwo(BulkNoise):
 
 
 class TooNarrow(OpenDPGaussian):
-    """Gaussian noise of half the standard deviation that was asked for."""
+    """Gaussian noise with half the requested standard deviation."""
 
     def gaussian(self, sensitivity: int, rho: Fraction, columns: int) -> IntArray:
         """Draw for four times the rho."""
@@ -69,19 +69,19 @@ class TooNarrow(OpenDPGaussian):
 
 
 class WrongOdds(BulkNoise):
-    """One kind of coin is tossed with other odds."""
+    """Noise in which one kind of coin is tossed with other odds."""
 
     def __init__(self, right: Odds, wrong: Odds) -> None:
         super().__init__()
         self._right, self._wrong = right, wrong
 
     def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
-        """Toss, with the wrong odds where the right ones were asked for."""
+        """Toss with the wrong odds if the right ones were requested."""
         return super().tosses(self._wrong if odds == self._right else odds, epsilons, columns)
 
 
 class WholeBudgetForEach(BulkNoise):
-    """Every one of two choices is turned over as if it were the only one."""
+    """Noise in which each of two choices is flipped as if it were the only one."""
 
     def tosses(self, odds: Odds, epsilons: Epsilons, columns: int) -> BoolArray:
         """Toss with twice the epsilon."""
@@ -89,7 +89,7 @@ class WholeBudgetForEach(BulkNoise):
 
 
 class WholeBudgetForEachStep(BulkNoise):
-    """Every one of two steps spends what both have together."""
+    """Noise in which each of two steps spends the budget of both."""
 
     def cube(self, sensitivity: int, epsilons: Epsilons, columns: int) -> IntArray:
         """Draw with twice the epsilon."""
@@ -108,10 +108,10 @@ class SeededOnce:
 
 
 class SignedZeros(RandomisedResponse):
-    """The dilemma that a report names is the record or its negative, whose zeros are -0.0: so they tell the choice."""
+    """Randomised response that reports the record or its negative as the dilemma: a zero's sign reveals the choice."""
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> ChoiceReports:
-        """Report as usual, and let the zeros keep their sign."""
+        """Report as usual, but let zeros keep their sign."""
         honest = super().report(ballots, settings, epsilons, noise)
         choices = oriented(ballots)[1]
         zeros = np.copysign(0.0, choices)[:, None]
@@ -119,10 +119,10 @@ class SignedZeros(RandomisedResponse):
 
 
 class LoudestAxis(OneBit):
-    """The axis is not drawn: a device takes the one along which its voter is loudest."""
+    """One-bit reports whose axis is not drawn: a device takes the axis with its voter's largest score."""
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> BitReports:
-        """Report as usual, and move the bit to the loudest axis."""
+        """Report as usual, but move the bit to the axis with the largest score."""
         honest = super().report(ballots, settings, epsilons, noise)
         loudest = np.abs(voter_scores(ballots)).argmax(axis=1)
         bits = np.where(np.arange(honest.bits.shape[1]) == loudest[:, None], honest.bits.sum(axis=1)[:, None], 0)
@@ -130,10 +130,10 @@ class LoudestAxis(OneBit):
 
 
 class UnclippedVoterScore(VoterScore):
-    """The sum of voters' scores, none of them clipped."""
+    """The sum of voters' scores without clipping."""
 
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
-        """Add up, and forget to clip: along the axes, a voter adds all of her records."""
+        """Sum without clipping: along the axes, a voter adds all of her records."""
         honest = super().measure(source, settings, loss)
         unclipped = PooledScore().measure(source, settings, loss)
         axes = public_design(settings.study).directions

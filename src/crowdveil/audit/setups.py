@@ -1,10 +1,9 @@
 """The set-up of an attack: a mechanism at an epsilon, used for one voter (alone or in a small crowd) again and again.
 
 Everything goes through the mechanism's own code. A distributed mechanism makes reports for thousands of copies of the
-voter. A central one measures the crowd; its release is then known to be a function of the noisy sum alone
-(``same_release`` checks that, bit for bit), so the noisy sum, from which everything else follows, is what is drawn
-thousands of times: with the noise that the release asked for. To see the sum is more than to see the release, so an
-attack that fails here fails there.
+voter. A central one measures the crowd. Its release is a function of the noisy sum alone, which ``same_release`` checks
+bit for bit. So only the noisy sum is drawn thousands of times, with the noise that the release requested. The sum
+reveals more than the release does, so an attack that fails here also fails there.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ _OTHERS = 2
 _COPIES_AT_ONCE = 50_000
 _COPIES_TO_SEE_ALL = 64
 _START = 1.5
-"""The size of the preference that a later step starts from, along the last axis: who chooses against it surprises."""
+"""Preference, along the last axis, from which a later step starts: a voter who chooses against it has a large score."""
 _SCATTER = 0.25
 _DEVIATIONS = 2.0
 _DILEMMAS = 2_000
 
 
 class Setup(Protocol):
-    """A mechanism with its settings, and one voter's records left open."""
+    """A mechanism with its settings, for any records of one voter."""
 
     def __hash__(self) -> int:
-        """Searches are remembered by their setup."""
+        """Return the hash by which searches are cached."""
 
     @property
     def name(self) -> str:
@@ -61,7 +60,7 @@ class Setup(Protocol):
 
     @property
     def remark(self) -> str:
-        """The special way in which it is used here, if it is."""
+        """How the mechanism is used here, if in a special way."""
 
     @property
     def paradigm(self) -> Paradigm:
@@ -69,23 +68,23 @@ class Setup(Protocol):
 
     @property
     def settings(self) -> Settings:
-        """The public choices."""
+        """The public settings."""
 
     @property
     def epsilon(self) -> Epsilon:
         """The promise."""
 
     def request(self, records: FloatArray) -> NoiseRequest | None:
-        """Return the additive noise that is asked for with these records; None if there is none."""
+        """Return the additive noise that is requested for these records; None if there is none."""
 
     def exact(self, records: FloatArray) -> IntArray:
-        """Return what neighbours are told apart by: the integers to which noise is added, in general."""
+        """Return what distinguishes neighbours: usually the integers to which noise is added."""
 
     def sample(self, records: FloatArray, draws: int, noise: Noise) -> Rows:
-        """Use it again and again; each row is everything that leaves at once."""
+        """Run the mechanism again and again; each row is everything that is output at once."""
 
     def noisy(self, rows: Rows) -> tuple[IntArray, IntArray]:
-        """Of these rows, return the noisy integers and a mask (1 where there is noise, 0 where nothing is said)."""
+        """Return the noisy integers in these rows and a mask (1 where there is noise, 0 where nothing is reported)."""
 
     def same_release(self, left: FloatArray, right: FloatArray) -> bool:
         """Check that neighbours with equal noisy integers lead to equal releases, bit for bit."""
@@ -93,7 +92,7 @@ class Setup(Protocol):
 
 @dataclass(frozen=True)
 class Central:
-    """A central mechanism on a crowd of three, of whom one is in question."""
+    """A central mechanism on a crowd of three, one of whom is attacked."""
 
     mechanism: CentralMechanism[Any, Any]
     paradigm: Paradigm
@@ -107,7 +106,7 @@ class Central:
         return self.mechanism.name
 
     def request(self, records: FloatArray) -> NoiseRequest:
-        """Return the noise that the release asks for."""
+        """Return the noise that the release requests."""
         silent = SilentNoise()
         self._release(self._measure(records), silent)
         (request,) = silent.requests
@@ -122,7 +121,7 @@ class Central:
         return self.exact(records) + self.request(records).draw(noise, draws)
 
     def noisy(self, rows: Rows) -> tuple[IntArray, IntArray]:
-        """Return all of it: every number is noisy."""
+        """Return everything: every number is noisy."""
         return rows, np.ones_like(rows)
 
     def same_release(self, left: FloatArray, right: FloatArray) -> bool:
@@ -138,7 +137,7 @@ class Central:
         return same_estimate(one, other)
 
     def with_voter(self, records: FloatArray) -> Ballots:
-        """Return the crowd in which the one in question has these records."""
+        """Return the crowd in which the attacked voter has these records."""
         study = self.settings.study
         others = np.random.default_rng(0).normal(0.0, 1.0, (_OTHERS * study.drawing.dilemmas, study.dimension))
         offsets = np.cumsum([0, len(records)] + [study.drawing.dilemmas] * _OTHERS)
@@ -152,7 +151,7 @@ class Central:
 
 
 class Reporter(Protocol):
-    """What a voter's device runs."""
+    """The mechanism that a voter's device runs."""
 
     @property
     def name(self) -> str:
@@ -171,7 +170,7 @@ class Distributed:
     settings: Settings
     epsilon: Epsilon
     hidden: Callable[[Ballots, Settings], IntArray] | None = None
-    """The integers that the report hides, a row a voter, for a mechanism that adds no noise to it."""
+    """The integers that the report hides, one row per voter, for a mechanism that adds no noise to them."""
     remark: str = ""
 
     @property
@@ -180,7 +179,7 @@ class Distributed:
         return self.mechanism.name
 
     def request(self, records: FloatArray) -> NoiseRequest | None:
-        """Return the noise that the device asks for."""
+        """Return the noise that the device requests."""
         silent = SilentNoise()
         self._report(records, 1, silent)
         return silent.requests[0] if silent.requests else None
@@ -190,7 +189,7 @@ class Distributed:
         if self.hidden is not None:
             return np.asarray(self.hidden(_copies(records, 1, self.settings), self.settings)[0])
         said, mask = self.noisy(self._report(records, 1, SilentNoise()))
-        if not mask.all():  # each report tells some of them only
+        if not mask.all():  # each report contains only some of them
             said, mask = self.noisy(self._report(records, _COPIES_TO_SEE_ALL, SilentNoise()))
         return np.asarray(said[mask.argmax(axis=0), np.arange(said.shape[1])])
 
@@ -200,12 +199,12 @@ class Distributed:
         return np.concatenate([self._report(records, size, noise) for size in sizes])
 
     def noisy(self, rows: Rows) -> tuple[IntArray, IntArray]:
-        """Split the rows as the reports lay them out."""
+        """Split the rows into their parts."""
         half = (rows.shape[1] - PUBLIC_COLUMNS) // 2
         return rows[:, PUBLIC_COLUMNS + half :], rows[:, PUBLIC_COLUMNS : PUBLIC_COLUMNS + half]
 
     def same_release(self, left: FloatArray, right: FloatArray) -> bool:
-        """Check that both ask for the same noise. For the rest, the rows hold all that leaves."""
+        """Check that both request the same noise. Otherwise, the rows contain everything that leaves the device."""
         return self.request(left) == self.request(right)
 
     def _report(self, records: FloatArray, copies: int, noise: Noise) -> Rows:
@@ -220,7 +219,7 @@ S = TypeVar("S", Central, Distributed)
 
 @dataclass(frozen=True)
 class _Within(Generic[S]):
-    """A mechanism that is used in a special way; all else is as it is by itself."""
+    """A mechanism that is used in a special way; everything else is unchanged."""
 
     inner: S
 
@@ -236,7 +235,7 @@ class _Within(Generic[S]):
 
     @property
     def settings(self) -> Settings:
-        """The public choices."""
+        """The public settings."""
         return self.inner.settings
 
     @property
@@ -247,10 +246,10 @@ class _Within(Generic[S]):
 
 @dataclass(frozen=True)
 class Forked(_Within[Distributed]):
-    """Two worker processes, forked from one, whose noise must have nothing in common.
+    """Two worker processes, forked from one, whose noise must be independent.
 
-    One makes the voter's report, the other that of somebody whose records are known. Whoever knows the records behind
-    a report knows its noise. If the voter's report had the same noise, it could be taken off again.
+    One makes the voter's report, the other that of somebody whose records are known. Whoever knows the records behind a
+    report knows its noise. If the voter's report had the same noise, it could be subtracted.
     """
 
     known: tuple[tuple[float, ...], ...]
@@ -259,7 +258,7 @@ class Forked(_Within[Distributed]):
     remark = "in forked workers"
 
     def request(self, records: FloatArray) -> NoiseRequest | None:
-        """Return the noise that the voter's worker asks for."""
+        """Return the noise that the voter's worker requests."""
         return self.inner.request(records)
 
     def exact(self, records: FloatArray) -> IntArray:
@@ -272,20 +271,20 @@ class Forked(_Within[Distributed]):
         return np.concatenate(_in_children(workers), axis=1)
 
     def noisy(self, rows: Rows) -> tuple[IntArray, IntArray]:
-        """Take the second half apart: the voter's own report."""
+        """Split the second half: the voter's own report."""
         return self.inner.noisy(rows[:, rows.shape[1] // 2 :])
 
     def same_release(self, left: FloatArray, right: FloatArray) -> bool:
-        """Check what the voter's worker does."""
+        """Check the voter's worker."""
         return self.inner.same_release(left, right)
 
 
 @dataclass(frozen=True)
 class LaterStep(_Within[Central]):
-    """A later step of Fisher scoring: its sum of scores at a preference that is fixed, with its noise.
+    """A later step of Fisher scoring: its sum of scores at a fixed preference, with its noise.
 
-    Where a step looks depends on what earlier ones released, which an attacker knows. So each step has to keep its
-    share of epsilon at every start; here at one where scores go as far as they can.
+    The starting point of a step depends on earlier releases, which an attacker knows. So each step has to keep its
+    share of epsilon at every starting point; here it starts where scores are as large as possible.
     """
 
     by_voter: bool
@@ -307,21 +306,21 @@ class LaterStep(_Within[Central]):
         return self.exact(records) + self.request(records).draw(noise, draws)
 
     def noisy(self, rows: Rows) -> tuple[IntArray, IntArray]:
-        """Return all of it: every number is noisy."""
+        """Return everything: every number is noisy."""
         return self.inner.noisy(rows)
 
     def same_release(self, left: FloatArray, right: FloatArray) -> bool:
-        """Check that both ask for the same noise: the rows hold all that leaves of a step."""
+        """Check that both request the same noise: the rows contain all outputs of a step."""
         return self.request(left) == self.request(right)
 
 
 def can_fork() -> bool:
-    """Whether this system forks processes at all."""
+    """Whether this system can fork processes."""
     return "fork" in multiprocessing.get_all_start_methods()
 
 
 def same_estimate(one: Estimate, other: Estimate) -> bool:
-    """Compare all that a release publishes of an estimate, bit for bit."""
+    """Compare everything that a release publishes of an estimate, bit for bit."""
     return (
         one.parameter.tobytes() == other.parameter.tobytes()
         and one.noise.as_dict() == other.noise.as_dict()
@@ -331,7 +330,7 @@ def same_estimate(one: Estimate, other: Estimate) -> bool:
 
 
 def claimed_distance(setup: Setup, records: FloatArray) -> tuple[Kind, int]:
-    """Return how far apart neighbours may be for the promise to hold, and in which norm."""
+    """Return the largest distance of neighbours for which the promise holds, and its norm."""
     request = setup.request(records)
     return (request.kind, request.sensitivity) if request is not None else (Kind.LAPLACE, sum_of_preferences())
 
@@ -339,8 +338,8 @@ def claimed_distance(setup: Setup, records: FloatArray) -> tuple[Kind, int]:
 def likelihood(setup: Setup, kind: Kind, left: FloatArray, right: FloatArray) -> Score:
     """The best score against additive noise of this kind: how much nearer an output is to left than to right.
 
-    The logarithm of the ratio of the two likelihoods is this times epsilon / sensitivity. It is kept in integers: for
-    many outputs (half of them, at best) it is as large as it can be, and such an atom must not be spread by rounding.
+    The log-likelihood ratio is this times epsilon / sensitivity. The score is kept in integers: for many outputs (half
+    of them, at best) it takes its largest possible value, and rounding must not split such an atom.
     """
     ours, theirs = setup.exact(left), setup.exact(right)
 

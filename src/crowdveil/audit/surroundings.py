@@ -1,9 +1,9 @@
-"""Attacks on what surrounds the mechanisms: whom a ledger charges for a release, and what an import makes of a file.
+"""Attacks on what surrounds the mechanisms: whom a ledger charges for a release, and how an import reads a file.
 
-An attack is a series of random cases from a seed. Each is judged by something that shares no code with what is judged:
-a dictionary of what every person has lost, and a plain reader of CSV (``dirty_csv``). What they find is a fact, so that
-there are no false alarms. Parts with a mistake made on purpose must be caught. A lying server is put before the Python
-client (``client_attack``) and before the voter's page in a browser (``page_attack``).
+An attack is a series of random cases from a seed. Each is judged by an oracle that shares no code with what is judged:
+a dictionary of what every person has lost, and a plain reader of CSV (``dirty_csv``). Its findings are facts, so there
+are no false alarms. Parts with a deliberate mistake must be caught. A lying server attacks the Python client
+(``client_attack``) and the voter's page in a browser (``page_attack``).
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ from crowdveil.study.bundled import load_study
 
 PEOPLE = ("ann", "bob", "cleo", "dan", "eve", "fay")
 BUDGET = 10
-"""What nobody may lose more than, in tenths."""
+"""The most that anybody may lose, in tenths."""
 HISTORIES, STEPS = 40, 15
 FILES = 100
 MOST_FINDINGS = 5
-"""An attack ends when it has found so much."""
+"""Number of findings after which an attack ends."""
 
 
 @dataclass(frozen=True)
 class SurroundingsTest:
-    """What came of one attack."""
+    """The result of one attack."""
 
     attack: str
     mistake: str | None
-    """Made on purpose in what was attacked; None for our own parts."""
+    """The deliberate mistake in what was attacked; None for our own parts."""
     cases: int
     findings: tuple[str, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found, or, of a mistake, something."""
+        """Whether nothing was found, or, for a mistake, something was."""
         return bool(self.findings) == (self.mistake is not None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the result as plain data."""
         return {
             "attack": self.attack,
             "mistake": self.mistake,
@@ -77,27 +77,27 @@ class SurroundingsTest:
 
 @dataclass(frozen=True)
 class Handover:
-    """A crowd as it is handed in for a release, and the truth about it."""
+    """A crowd as it is submitted for a release, and the truth about it."""
 
     manner: str
     source: Callable[[], BallotSource]
     people: tuple[str, ...]
-    """Whose ballots they are, one name a ballot."""
+    """The owners of the ballots, one name per ballot."""
     hidden: bool = False
-    """Whether nobody can know from it who they are."""
+    """Whether the ballots do not reveal who these people are."""
     forbidden: bool = False
-    """Whether it must be refused, whatever was spent."""
+    """Whether the crowd must be refused, whatever was spent."""
     keyless: bool = False
-    """Whether the ledger's key is away meanwhile."""
+    """Whether the ledger's key is missing meanwhile."""
 
     @property
     def suspects(self) -> tuple[str, ...]:
-        """Who may be in it, for all that a ledger can know."""
+        """The people who may be in the crowd, as far as a ledger can know."""
         return PEOPLE if self.hidden or self.keyless else self.people
 
 
 class FingerprintLedger:
-    """A ledger that goes by the bytes of a file: a mistake made on purpose."""
+    """A ledger that identifies crowds by the bytes of a file: a deliberate mistake."""
 
     delta = None
 
@@ -105,13 +105,13 @@ class FingerprintLedger:
         self._ledger = ledger
 
     def charge(self, charge: Charge) -> PostedCharge:
-        """Charge a crowd that nobody else is in, as long as no byte changes."""
+        """Charge a crowd that overlaps with no other, as long as no byte changes."""
         digest = blake2b(charge.dataset.encode(), digest_size=16).digest()
         return self._ledger.charge(replace(charge, crowd=Crowd(charge.crowd.study, charge.crowd.voters, digest)))
 
 
 class ForgetfulLedger(FingerprintLedger):
-    """A ledger that takes crowds without names for people it has never met: a mistake made on purpose."""
+    """A ledger that takes crowds without names for people it has never met: a deliberate mistake."""
 
     def charge(self, charge: Charge) -> PostedCharge:
         """Charge named crowds as they are."""
@@ -119,7 +119,7 @@ class ForgetfulLedger(FingerprintLedger):
 
 
 def open_by_position(folder: Path) -> BallotSource:
-    """Open a folder and take every ballot for another voter's: a mistake made on purpose."""
+    """Open a folder as if every ballot came from a different voter: a deliberate mistake."""
     shards = [read_ballots(path) for path in sorted(folder.glob("*.parquet"))]
     joined = join_batches(shards[0].study, [replace(shard, names=None) for shard in shards])
     return replace(joined, names=pa.array([str(position) for position in range(joined.voters)]))
@@ -134,16 +134,16 @@ def crowds_against_ledger(
     wrap: Callable[[Ledger], ChargeableLedger] = lambda ledger: ledger,
     open_folder: Callable[[Path], BallotSource] = open_ballots,
 ) -> Case:
-    """Ask for releases about crowds of a few people, in ever other disguises, and keep account of what each lost.
+    """Request releases about crowds of a few people, in various disguises, and track what each person lost.
 
-    ``lost`` is what a person really lost. ``charged`` is what a ledger must take for granted: whoever hands in a crowd
-    without names may hand in anybody. More lost than the budget is a finding, and so is a refusal without a reason.
+    ``lost`` is what a person really lost. ``charged`` is what a ledger must assume: a crowd without names may contain
+    anybody. It is a finding if somebody loses more than the budget, or if a release is refused without a reason.
     """
     for history in range(HISTORIES):
         random = Random(f"{seed} {history}")
         with TemporaryDirectory() as folder:
             ledger = Ledger.create(Path(folder) / "ledger", BUDGET / 10)
-            # All are known in the first study: who is only there without a name, nobody can recognise in another one.
+            # Everybody has a name in the first study: nobody could recognise an unnamed voter in another study.
             charged_release(_ballots(random, PEOPLE), Request(paradigm("vlcp"), Epsilon(1 / 10)), ledger)
             lost = Counter(PEOPLE)
             charged = Counter(PEOPLE)
@@ -173,7 +173,7 @@ def crowds_against_ledger(
                 if most > BUDGET:
                     yield f"{where}: {name} has lost {most / 10} of {BUDGET / 10}"
                     break
-                yield f"{where}: released, and must not be" if crowd.forbidden else None
+                yield f"{where}: released, but must not be" if crowd.forbidden else None
 
 
 def dirty_files_against_import(seed: int, read: Callable[[Path], Outcome] = import_file) -> Case:
@@ -194,14 +194,14 @@ def dirty_files_against_import(seed: int, read: Callable[[Path], Outcome] = impo
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack on one of our parts, or on a copy with a mistake in it."""
+    """An attack on one of our parts, or on a copy with a mistake."""
 
     name: str
     mistake: str | None
     cases: Callable[[int], Case]
 
     def run(self, seed: int) -> SurroundingsTest:
-        """Try case after case, until enough is found; of a mistake, one finding is enough."""
+        """Try case after case until there are enough findings; for a mistake, one is enough."""
         cases = 0
         findings = list[str]()
         enough = MOST_FINDINGS if self.mistake is None else 1
@@ -232,7 +232,7 @@ ATTACKS = (
 
 
 class Sabotage(Protocol):
-    """A copy of one of our parts with a mistake in it."""
+    """A copy of one of our parts with a mistake."""
 
     @property
     def mistake(self) -> str:
@@ -243,7 +243,7 @@ M = TypeVar("M", bound=Sabotage)
 
 
 def attacks(name: str, cases: Callable[[M | None], Case], sabotages: Sequence[M]) -> tuple[Attack, ...]:
-    """List an attack on one of our parts as it is, and on copies with a mistake in them."""
+    """List the attacks on one of our parts as it is, and on copies with a mistake."""
 
     def attack(sabotage: M | None) -> Attack:
         return Attack(name, None if sabotage is None else sabotage.mistake, lambda seed: cases(sabotage))
@@ -260,7 +260,7 @@ PAGE = "a lying server before the page"
 def surroundings(
     seed: int, attacks: Sequence[Attack], tell: Callable[[int], None] = lambda done: None
 ) -> tuple[SurroundingsTest, ...]:
-    """Do some attacks; ``tell`` is called after every one."""
+    """Run these attacks; ``tell`` is called after each."""
     tests = list[SurroundingsTest]()
     for attack in attacks:
         tests.append(attack.run(seed))
@@ -269,7 +269,7 @@ def surroundings(
 
 
 def _ballots(random: Random, names: Sequence[str], study_name: str = "synthetic-2") -> Ballots:
-    """Make up the records of people: always others, as in a later wave."""
+    """Make up records for these people: different ones each time, as in a later wave."""
     study = load_study(study_name)
     whose = [name for name in names for _ in range(random.randint(1, 2))]
     left, right = ([[random.uniform(-1, 1) for _ in study.features] for _ in whose] for _ in range(2))
@@ -277,7 +277,7 @@ def _ballots(random: Random, names: Sequence[str], study_name: str = "synthetic-
 
 
 def _handover(random: Random, folder: Path, open_folder: Callable[[Path], BallotSource]) -> Handover:
-    """Choose some people, and a manner of handing in their ballots."""
+    """Choose some people, and a way to submit their ballots."""
     people = tuple(random.sample(PEOPLE, random.randint(2, len(PEOPLE))))
     ballots = _ballots(random, people)
 
@@ -290,7 +290,7 @@ def _handover(random: Random, folder: Path, open_folder: Callable[[Path], Ballot
     def in_memory(given: Ballots) -> Callable[[], BallotSource]:
         return lambda: given
 
-    # All but the first manner must make no difference to the budget, or be refused.
+    # Every manner but the first must leave the budget unaffected, or be refused.
     manners: tuple[Callable[[], Handover], ...] = (
         lambda: Handover("as they are", in_memory(ballots), people),
         lambda: Handover(
@@ -331,7 +331,7 @@ def _handover(random: Random, folder: Path, open_folder: Callable[[Path], Ballot
 
 @contextmanager
 def _key_away(ledger: Path, away: bool) -> Iterator[None]:
-    """Keep a ledger's key somewhere else for a while."""
+    """Move a ledger's key elsewhere during the block."""
     key = key_path(ledger)
     hidden = key.with_suffix(".away")
     if away:
@@ -344,7 +344,7 @@ def _key_away(ledger: Path, away: bool) -> Iterator[None]:
 
 
 def _difference(found: Outcome, expected: Outcome) -> str:
-    """Tell in a few words where two readers disagree."""
+    """Describe in a few words where two readers disagree."""
 
     def told(outcome: Outcome) -> str:
         records = sum(map(len, outcome.records.values()))

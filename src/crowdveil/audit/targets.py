@@ -1,4 +1,4 @@
-"""Everything that is put on trial: each mechanism, and each mistake beside the mechanism it would break."""
+"""Everything that is put on trial: each mechanism, and each mistake beside the mechanism that it would break."""
 
 from __future__ import annotations
 
@@ -82,43 +82,43 @@ from crowdveil.privacy.zcdp import rho_of
 from crowdveil.study.bundled import synthetic_study
 
 SOME_SIGNS = Epsilon("1.6")
-"""At which subset selection keeps 2 of 4 signs; at smaller epsilons it sends all of them."""
+"""Epsilon at which subset selection keeps 2 of 4 signs; at smaller epsilons it sends all of them."""
 TWO_CHOICES = Epsilon("4")
-"""At which the voter-level randomised response splits its epsilon between two choices, and one-bit between two bits."""
+"""Epsilon that voter-level randomised response splits between two choices, and one-bit between two bits."""
 LITTLE = Epsilon("0.1")
-"""At which the wrong flip probability e^-epsilon gives choices away: it turns nearly all of them over."""
+"""Epsilon at which the wrong flip probability e^-epsilon reveals choices: it flips nearly all of them."""
 GAUSSIAN_DELTA = 0.01
-"""At which the Gaussian mean's rho promises the epsilon that is audited."""
+"""Delta at which the Gaussian mean's rho promises the audited epsilon."""
 SHUFFLED = Epsilon("1")
-"""Of each shuffled report of one sign."""
+"""Epsilon of each shuffled report of one sign."""
 SHUFFLED_SIGNS = Epsilon("2")
-"""Of each shuffled report of one sign out of two features."""
+"""Epsilon of each shuffled report of one sign out of two features."""
 SHUFFLED_VOTERS = 10
 RELAYED_VOTERS = 20
-"""In a batch: so few that an attack sees nearly all that the bound allows."""
+"""Voters in a batch: so few that an attack sees nearly all that the bound allows."""
 OPTIONS = 3
 
 _DILEMMAS = 4
 _SIGNS = 4
 _KNOWN_VOTER = ((1.0, 1.0, 0.0),)
 _RECORDS = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 1.0], [2.0, 1.0, 0.0]])
-"""Dilemmas whose alternatives agree in a feature: such a zero must not tell which side was chosen."""
+"""Dilemmas whose alternatives agree in a feature: such a zero must not reveal which side was chosen."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A subject that is made when its trial begins, and the mistake in it, if there is one."""
+    """A subject that is created when its trial begins, and the mistake in it, if any."""
 
     mechanism: str
     subject: Callable[[Effort], Subject]
-    """Given how hard to look for neighbours."""
+    """Takes the effort of the search for neighbours."""
     bug: str | None = None
     slow: bool = False
-    """Its outputs are drawn one at a time, or put into order so: fewer of them have to do."""
+    """Whether outputs are drawn or put in order one at a time, so that there are fewer of them."""
 
 
 def promises(epsilon: Epsilon) -> list[Target]:
-    """List all mechanisms at this epsilon, and some once more where they do something different at another one."""
+    """List all mechanisms at this epsilon, and some again at an epsilon at which they work differently."""
     return [
         _pure(Central(Algorithm1(), paradigm("vlcp"), _small(3), epsilon)),
         _pure(Central(VoterScore(), paradigm("vlcp"), _small(3), epsilon)),
@@ -164,7 +164,7 @@ def promises(epsilon: Epsilon) -> list[Target]:
 
 
 def mistakes(epsilon: Epsilon) -> list[Target]:
-    """List mistakes that must be caught, at this epsilon or where they do harm."""
+    """List the mistakes that must be caught, at this epsilon or at one where they do harm."""
     algorithm_1 = Central(Algorithm1(), paradigm("vlcp"), _small(3), epsilon)
     voter_score = Central(VoterScore(), paradigm("vlcp"), _small(3), epsilon)
     pooled_score = Central(PooledScore(), paradigm("rlcp"), _small(3), epsilon)

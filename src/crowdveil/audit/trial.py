@@ -1,15 +1,15 @@
-"""One promise put on trial: four ways to break it, and a verdict.
+"""A promise on trial: four ways to break it, and a verdict.
 
-A promise is a curve: for every delta an epsilon with P(E | left) <= e^epsilon P(E | right) + delta for all events E and
-all neighbours left and right. A pure promise is a single point, at delta 0. An attack may choose its point on the
+A promise is a curve: for every delta, an epsilon with P(E | left) <= e^epsilon P(E | right) + delta for all events E
+and all neighbours left and right. A pure promise is a single point, at delta 0. An attack may choose its point on the
 curve; the promise is broken if at any of them more than its epsilon is proved.
 
-The attack learns from one sample which event gives a side away, and counts it on a fresh one. A sample is a matrix with
-a row for each independent output, which holds everything that leaves, as numbers. An attacker orders the rows by a
-score and bets on one side from some threshold on. Scores that use the known law of the noise come with what is
-attacked; the ones here are learned from the outputs alone. An event that was seen more often on one side than the other
-refutes every epsilon below ln(p / p'), where p is at least and p' at most what the counts allow (Clopper and Pearson
-1934, exact for any count).
+The attack learns from one sample which event distinguishes the sides, and counts it on a fresh one. A sample is a
+matrix with one row per independent output, which contains everything that is output, as numbers. An attacker orders the
+rows by a score and bets on one side from some threshold on. The attacked subject supplies scores that use the known law
+of the noise; the scores here are learned from the outputs alone. An event that was seen more often on one side than on
+the other refutes every epsilon below ln(p / p'), where p is at least and p' at most what the counts allow (Clopper and
+Pearson 1934, exact for any count).
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ Score = Callable[[Rows], FloatArray]
 SHOWN = 1e-3
 """Bounds are shown at 99.9 %: each is too high with at most this probability."""
 JUDGED = 1e-8
-"""A promise is called broken only by a bound that is too high with at most this probability, so that a whole audit
-of some forty trials raises a false alarm less than once in a million audits."""
+"""Probability that the bound behind the verdict "broken" is too high.
+
+It is so small that a whole audit of some forty trials raises a false alarm less than once in a million audits.
+"""
 FALSE_ALARM = 1e-9
-"""Of one test of noise against its law. All of an audit together stay far below one in a million."""
+"""False alarm rate of one test of noise against its law. All of an audit together stay far below one in a million."""
 TIGHT = 0.85
-"""A bound of at least this share of the promise leaves hardly any noise that could be saved."""
+"""Share of the promise that, if proved, leaves hardly any noise to be saved."""
 _THRESHOLDS = 256
 _ROWS_TO_LOOK_AT = 4096
 _LEAST_REPEATS = 10
@@ -63,16 +65,16 @@ class Event:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Lower bounds of epsilon that an attack proves."""
+    """Lower bounds on epsilon that an attack proves."""
 
     shown: float
     """At 99.9 %."""
     judged: float
-    """So surely that a verdict may rest on it."""
+    """At a confidence high enough for a verdict."""
 
 
 def attack(train: tuple[Rows, Rows], fresh: tuple[Rows, Rows], scores: Sequence[Score], delta: float = 0.0) -> Evidence:
-    """Choose the event by the first pair of samples (left, right), count it on the second one."""
+    """Choose the event on the first pair of samples (left, right), and count it on the second pair."""
     event = choose_event(train, [*scores, *learned_scores(train)], delta)
     left, right = event.hits(fresh[0]), event.hits(fresh[1])
     more, less = np.array([left, right] if event.on_the_left else [right, left])[:, None]
@@ -83,7 +85,7 @@ def attack(train: tuple[Rows, Rows], fresh: tuple[Rows, Rows], scores: Sequence[
 def choose_event(train: tuple[Rows, Rows], scores: Sequence[Score], delta: float = 0.0) -> Event:
     """Return the event that would prove the largest epsilon on this sample.
 
-    It is chosen by the sure bound, under which a rare event has to be very lucky to look better than it is.
+    It is chosen by the high-confidence bound, so that a rare event must be very lucky to look better than it is.
     """
     draws = len(train[0])
     candidates = list[tuple[float, Event]]()
@@ -91,7 +93,7 @@ def choose_event(train: tuple[Rows, Rows], scores: Sequence[Score], delta: float
         left, right = (np.sort(score(rows)) for rows in train)
         pooled = np.unique(np.concatenate([left, right]))
         if len(pooled) > _THRESHOLDS:
-            # Thresholds are values that occurred, so that an atom of the law is not split.
+            # Thresholds are values that occurred, so that they do not split an atom of the law.
             both = np.concatenate([left, right])
             at = np.linspace(0.001, 0.999, _THRESHOLDS)
             pooled = np.unique(np.quantile(both, at, method="lower"))
@@ -107,10 +109,10 @@ def choose_event(train: tuple[Rows, Rows], scores: Sequence[Score], delta: float
 
 
 def least_epsilon(hits: IntArray, others: IntArray, draws: int, miss: float, delta: float = 0.0) -> FloatArray:
-    """Return lower bounds of epsilon from how often events were seen on one side and on the other.
+    """Return lower bounds on epsilon from how often events were seen on one side and on the other.
 
-    Each is too high with a probability of at most ``miss``, half of it spent on either count. A promise with a delta
-    allows P(E | left) <= e^epsilon P(E | right) + delta, so delta is taken off first.
+    Each is too high with a probability of at most ``miss``, half of it spent on each count. A promise with a delta
+    allows P(E | left) <= e^epsilon P(E | right) + delta, so delta is subtracted first.
     """
     with np.errstate(divide="ignore"):
         more = np.maximum(at_least(hits, draws, miss / 2) - delta, 0.0)
@@ -119,26 +121,26 @@ def least_epsilon(hits: IntArray, others: IntArray, draws: int, miss: float, del
 
 
 def at_least(hits: IntArray, draws: int, miss: float) -> FloatArray:
-    """Return a lower bound of the probability of an event that was seen ``hits`` times."""
+    """Return a lower bound on the probability of an event that was seen ``hits`` times."""
     return np.where(hits == 0, 0.0, betaincinv(np.maximum(hits, 1), draws - hits + 1, miss))
 
 
 def at_most(hits: IntArray, draws: int, miss: float) -> FloatArray:
-    """Return an upper bound of the probability of an event that was seen ``hits`` times."""
+    """Return an upper bound on the probability of an event that was seen ``hits`` times."""
     return np.where(hits == draws, 1.0, betainccinv(hits + 1, np.maximum(draws - hits, 1), miss))
 
 
 def learned_scores(train: tuple[Rows, Rows]) -> list[Score]:
-    """Learn from outputs alone: the best linear score and, where outputs repeat, how often each was seen."""
+    """Learn from outputs alone: the best linear score and, if outputs repeat, how often each was seen."""
     some = train[0][:_ROWS_TO_LOOK_AT]
     repeats = len(some) / len(np.unique(some, axis=0))
     return [discriminant(train)] + ([frequencies(train)] if repeats >= _LEAST_REPEATS else [])
 
 
 def discriminant(train: tuple[Rows, Rows]) -> Score:
-    """Fisher's linear discriminant: the direction in which the sides lie furthest apart for their spread.
+    """Fisher's linear discriminant: the direction in which the sides are furthest apart relative to their spread.
 
-    Where a combination of outputs carries no noise at all, this is the direction it finds.
+    If a combination of outputs carries no noise at all, this is the direction it finds.
     """
     left, right = (np.asarray(rows, np.float64) for rows in train)
     varies = np.flatnonzero(np.ptp(np.concatenate([left, right]), axis=0))
@@ -159,7 +161,7 @@ def frequencies(train: tuple[Rows, Rows]) -> Score:
 
 
 def _as_bytes(rows: Rows) -> list[Any]:
-    """Return each row as the bytes that hold its numbers."""
+    """Return the bytes of the numbers in each row."""
     whole = np.ascontiguousarray(rows)
     return whole.view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1]))).ravel().tolist()
 
@@ -173,7 +175,7 @@ class Point:
 
 
 class Subject(Protocol):
-    """Something that makes a promise, with the two neighbours that it is tried on: left and right."""
+    """Something that makes a promise, with the two neighbours on which it is tried: left and right."""
 
     @property
     def name(self) -> str:
@@ -181,39 +183,39 @@ class Subject(Protocol):
 
     @property
     def remark(self) -> str:
-        """The special way in which it is tried here, if it is."""
+        """How the mechanism is tried here, if in a special way."""
 
     @property
     def paradigm(self) -> str:
-        """Who is promised what; nothing where it is none of the paradigms."""
+        """Who is promised what; empty if it is none of the paradigms."""
 
     @property
     def promised(self) -> Sequence[Point]:
-        """Points of the promised curve, those that are attacked."""
+        """The points of the promised curve that are attacked."""
 
     @property
     def neighbours(self) -> str:
-        """The way in which the neighbours were found."""
+        """How the neighbours were found."""
 
     @property
     def reach(self) -> Fraction | float | None:
-        """Their distance, as a share of what the noise covers; None where no noise is added."""
+        """Their distance, as a share of what the noise covers; None if no noise is added."""
 
     def sample(self, left: bool, draws: int) -> Rows:
-        """Make the outputs of one side again and again; each row is everything that leaves at once."""
+        """Make the outputs of one side again and again; each row is everything that is output at once."""
 
     def scores(self, train: tuple[Rows, Rows]) -> Sequence[Score]:
-        """Return scores that know more than the outputs: the laws of both sides, or where to look."""
+        """Return scores that use more than the outputs: the laws of both sides, or where to look."""
 
     def noise_p_value(self, rows: Rows) -> float | None:
-        """Test rows of the left side against the law of the noise; None where no noise is added."""
+        """Test rows of the left side against the law of the noise; None if no noise is added."""
 
     def same_release(self) -> bool:
-        """Check that a release depends on nothing but what the rows hold."""
+        """Check that a release depends only on what the rows contain."""
 
 
 class AllInRows:
-    """A subject of which all that leaves is in the rows, and whose noise, if there is any, is tested elsewhere."""
+    """A subject whose outputs are all in the rows, and whose noise, if any, is tested elsewhere."""
 
     reach: Fraction | float | None = None
 
@@ -222,13 +224,13 @@ class AllInRows:
         return None
 
     def same_release(self) -> bool:
-        """Return True: nothing else leaves."""
+        """Return True: there are no other outputs."""
         return True
 
 
 @dataclass(frozen=True)
 class PureEpsilon(AllInRows):
-    """Such a subject that promises a pure epsilon."""
+    """Such a subject with a promise of pure epsilon."""
 
     epsilon: Epsilon
 
@@ -272,11 +274,11 @@ class Trial:
     noise_p_value: float | None
     flaws: tuple[Flaw, ...]
     bug: str | None = None
-    """The mistake that was made on purpose, if any: then a flaw must be found."""
+    """The deliberate mistake, if any: then a flaw must be found."""
 
     @property
     def verdict(self) -> Verdict:
-        """Its outcome in a word."""
+        """The outcome in one word."""
         if self.bug is not None:
             return Verdict.CAUGHT if self.flaws else Verdict.MISSED
         if self.flaws:
@@ -285,7 +287,7 @@ class Trial:
 
     @property
     def promised(self) -> str:
-        """The promise in short: an epsilon, with its delta if it has one."""
+        """The promise in brief: an epsilon, with its delta if it has one."""
         epsilon, delta = self.claimed.epsilon, self.claimed.delta
         return f"{epsilon:.3g}, delta {delta:g}" if delta else f"{epsilon:g}"
 
@@ -295,7 +297,7 @@ class Trial:
         return self.verdict not in (Verdict.VIOLATED, Verdict.MISSED)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the trial as plain data."""
         return {
             "mechanism": self.name,
             "remark": self.remark,
@@ -313,7 +315,7 @@ class Trial:
 
 
 def put_on_trial(subject: Subject, draws: int, bug: str | None = None) -> Trial:
-    """Attack every promised point, and show the one at which the attack comes nearest to the promise."""
+    """Attack every promised point, and report the one at which the attack comes nearest to the promise."""
     train, fresh = ((subject.sample(True, draws), subject.sample(False, draws)) for _ in ("train", "fresh"))
     scores = subject.scores(train)
     attacked = [(point, attack(train, fresh, scores, point.delta)) for point in subject.promised]

@@ -1,8 +1,8 @@
-"""Everyone's records as columns: the dilemmas that were shown, what was chosen, and where each voter's records begin.
+"""Everyone's records as columns: the dilemmas shown, the choices, and where each voter's records begin.
 
-A dilemma is first minus second, and the choice is +1 for the first, -1 for the second and 0 for neither. What the
-mathematics reads is their product, chosen minus other (the paper's V = X - Z, Eq. 6). A crowd is never a list of
-objects: a million voters are a few arrays here, or a file that is read in batches (``file``).
+A dilemma is first minus second, and the choice is +1 for the first, -1 for the second and 0 for neither. Estimates use
+their product, chosen minus other (the paper's V = X - Z, Eq. 6). A crowd is never a list of objects: a million voters
+are a few arrays here, or a file that is read in batches (``file``).
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ FEWEST_TO_DOUBT = 20
 class Ballots:
     """A crowd's records in memory.
 
-    ``dilemmas`` has a row a record (int8 where the study's values fit, else float64, in model units) and ``choices``
-    a number; the records of voter i are those from ``offsets[i]`` to ``offsets[i + 1]``. Every voter has at least one.
+    ``dilemmas`` has one row per record (int8 if the study's values fit, else float64, in model units) and ``choices``
+    one number. The records of voter i are those from ``offsets[i]`` to ``offsets[i + 1]``. Every voter has at least
+    one.
     """
 
     study: Study
@@ -57,19 +58,19 @@ class Ballots:
     dilemmas: ValueArray
     choices: SmallIntArray
     names: pa.Array | None = None
-    """The voters' names, or digests of them (``with_digests``); None where the source had none."""
+    """The voters' names, or digests of them (``with_digests``); None if the source had none."""
     scenarios: Categories | None = None
-    """Each record's type of scenario."""
+    """Each record's scenario type."""
     about: Mapping[str, Categories] = field(default_factory=dict)
-    """The voters' own words about themselves, by question."""
+    """The voters' answers about themselves, by question."""
     origin: Mapping[str, Any] = field(default_factory=dict)
     """The source of the records, in its own words."""
     selection: str | None = None
-    """What the voters were selected by, if that may depend on their records or on what they said of themselves."""
+    """How the voters were selected, if that may depend on their records or on their answers about themselves."""
     alike: SmallIntArray | None = None
-    """Where the study asks one dilemma twice: 1 for a voter who answered it alike, -1 for one who did not.
+    """If the study asks one dilemma twice: 1 for a voter who gave the same answer, -1 for one who did not.
 
-    A repeat is no record: nothing but the reliability of a crowd is read from it.
+    A repeat is not a record: only the reliability of a crowd is computed from it.
     """
 
     def __post_init__(self) -> None:
@@ -109,9 +110,9 @@ class Ballots:
     def from_differences(
         cls, study: Study, offsets: IntArray, differences: ValueArray, names: pa.Array | None = None
     ) -> Ballots:
-        """Make ballots of which it is not known which side was shown first: the chosen one counts as the first.
+        """Make ballots for which it is not known which side was shown first: the chosen one counts as the first.
 
-        Nor is it known who answered alike: the study is taken without its repeat.
+        It is not known either who gave the same answer twice, so the study is taken without its repeat.
         """
         study = replace(study, repeat=False) if study.repeat else study
         return cls(study, offsets, differences, np.broadcast_to(np.int8(1), len(differences)), names)
@@ -130,14 +131,15 @@ class Ballots:
         about: Mapping[str, Sequence[str | None]] | None = None,
         levels: Mapping[str, Sequence[str]] | None = None,
     ) -> Ballots:
-        """Make ballots from a row a record: whose it is, the two alternatives, and which was chosen.
+        """Make ballots from one row per record: the voter, the two alternatives, and the choice.
 
-        ``left`` and ``right`` hold the features' own values in the study's order. ``choice`` is 1 or True for the
+        ``left`` and ``right`` contain the features' own values in the study's order. ``choice`` is 1 or True for the
         left alternative, -1 or False for the right, 0 for neither. ``repeat`` is True in the row of each voter's second
-        answer to a dilemma, where the study asks one twice; such a row is no record. ``about`` repeats in each row what
-        the voter said.
-        ``levels`` are the public answers to such a question. Where they are not given, those that occur are taken for
-        public: that somebody gave a rare one shows in the list of groups.
+        answer to a dilemma, if the study asks one twice; such a row is not a record. ``about`` contains the voter's
+        answers, repeated in each row.
+
+        ``levels`` are the public answers to such a question. If they are not given, those that occur are taken as
+        public: the list of groups then reveals that somebody gave a rare answer.
 
         >>> from crowdveil.study.bundled import load_study
         >>> study = load_study("synthetic-2")
@@ -200,10 +202,10 @@ class Ballots:
 
     @cached_property
     def differences(self) -> ValueArray:
-        """Chosen minus other, a row a record: all that the mathematics sees.
+        """Chosen minus other, one row per record: all that estimates use.
 
-        A record in which neither was chosen has no such row. Whether leaving it out is right, only the user can say
-        (``decided``): it tells how many records or voters there are, which every promise takes for public.
+        A record in which neither was chosen has no such row. Only the user can say whether it is right to leave it out
+        (``decided``): it shows in the number of records or voters, which every promise treats as public.
         """
         neither = self.records - int(np.count_nonzero(self.choices))
         if neither:
@@ -221,7 +223,7 @@ class Ballots:
         return np.where(self.choices[:, None] > 0, self.dilemmas, 0.0 - self.dilemmas)
 
     def voter_names(self, before: int = 0) -> list[str]:
-        """Return the voters' names or digests; where the source had none, their positions after ``before`` others."""
+        """Return the voters' names or digests; if the source had none, their positions after ``before`` others."""
         if self.names is None:
             return [str(before + i + 1) for i in range(self.voters)]
         if self.names.type == DIGEST:
@@ -229,11 +231,11 @@ class Ballots:
         return cast(list[str], self.names.to_pylist())
 
     def with_digests(self) -> Ballots:
-        """Return the same ballots with a digest in place of each name: enough to tell whether two voters are one."""
+        """Return the same ballots with digests instead of names: enough to tell whether two voters are the same."""
         return self if self.names is None else replace(self, names=as_digests(self.names))
 
     def decided(self) -> Ballots:
-        """Return the ballots without the records in which neither was chosen, and without voters who have no other."""
+        """Return the ballots without records in which neither was chosen, and without voters who have no others."""
         kept = self.choices != 0
         if kept.all():
             return self
@@ -252,7 +254,7 @@ class Ballots:
         stop = max(start, stop)
         records = slice(int(self.offsets[start]), int(self.offsets[stop]))
         cut = self._select(self.offsets[start : stop + 1] - records.start, records, slice(start, stop))
-        if "differences" in self.__dict__:  # computed once for all batches of all passes
+        if "differences" in self.__dict__:  # computed once for all batches and all passes
             cut.__dict__["differences"] = self.differences[records]
         return cut
 
@@ -274,8 +276,8 @@ class Ballots:
     def filter(self, keep: BoolArray | Callable[[Ballots], BoolArray], label: str = "a filter") -> Ballots:
         """Return the ballots of the voters for whom the mask is true: ``ballots.filter(lambda b: b.counts >= 5)``.
 
-        Who is kept may depend on what a release has to protect. So a release of them is refused unless it declares
-        the label public, and then it says that belonging to this group is not protected.
+        Who is kept may depend on what a release has to protect. So a release of them is refused unless it declares the
+        label public; it then says that membership in this group is not protected.
         """
         mask = np.asarray(keep(self) if callable(keep) else keep)
         if mask.dtype != np.bool_ or mask.shape != (self.voters,):
@@ -285,7 +287,7 @@ class Ballots:
         return self.take(np.flatnonzero(mask), label)
 
     def split(self, share: float, seed: int) -> tuple[Ballots, Ballots]:
-        """Split the voters at random: this share of them, rounded, and the others, both in the order they had."""
+        """Split the voters at random: this share of them, rounded, and the others, both in their original order."""
         if not (isinstance(share, int | float) and 0 <= share <= 1):
             raise CrowdveilError(f"a share is a number from 0 to 1, got {share!r:.80}")
         check_whole(seed, "the seed", 0)
@@ -294,7 +296,7 @@ class Ballots:
         return self._take(np.sort(order[:cut])), self._take(np.sort(order[cut:]))
 
     def batches(self) -> Iterator[Ballots]:
-        """Walk the crowd in batches of bounded size."""
+        """Yield the crowd in batches of bounded size."""
         start = 0
         most = BYTES_PER_BATCH // max(1, self.study.dimension * self.dilemmas.itemsize)
         while start < self.voters:
@@ -304,7 +306,7 @@ class Ballots:
             start = stop
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a table with a row a record: the voter, the dilemma (first minus second), the choice, and the rest."""
+        """Return a table with one row per record: voter, dilemma (first minus second), choice, and the rest."""
         import polars as pl
 
         whose = np.repeat(np.arange(self.voters), self.counts)
@@ -319,7 +321,7 @@ class Ballots:
         return pl.DataFrame(columns, schema_overrides={"voter": pl.String})
 
     def to_pandas(self) -> Any:
-        """Return ``to_polars`` as a table of pandas, if that is installed."""
+        """Return ``to_polars`` as a pandas table, if pandas is installed."""
         try:
             return self.to_polars().to_pandas()
         except ModuleNotFoundError:
@@ -357,7 +359,7 @@ class Ballots:
 
 
 class BallotSource(Protocol):
-    """A crowd that can be walked in batches: in memory, or in a file of any size."""
+    """A crowd that can be read in batches: in memory, or in a file of any size."""
 
     @property
     def study(self) -> Study:
@@ -368,11 +370,11 @@ class BallotSource(Protocol):
         """The number of voters N."""
 
     def batches(self) -> Iterator[Ballots]:
-        """Walk the crowd in batches of bounded size, always in the same order."""
+        """Yield the crowd in batches of bounded size, always in the same order."""
 
 
 def check_source(source: object) -> None:
-    """Refuse what is no crowd, such as the path of one."""
+    """Refuse anything that is not a crowd, such as the path of one."""
     if not all(hasattr(source, needed) for needed in ("study", "voters", "batches")):
         raise CrowdveilError(
             f"the ballots are {source!r:.80}: read them first, with read_ballots, read_moral_machine or read_table"
@@ -380,7 +382,7 @@ def check_source(source: object) -> None:
 
 
 def names_of(source: BallotSource) -> list[str]:
-    """Return the names or digests of all voters; where the source had none, their positions from 1."""
+    """Return the names or digests of all voters; if the source had none, their positions from 1."""
     names: list[str] = []
     for batch in source.batches():
         names += batch.voter_names(before=len(names))
@@ -394,7 +396,7 @@ def concatenate(study: Study, batches: Sequence[Ballots]) -> Ballots:
 
 
 def join_batches(study: Study, batches: Sequence[Ballots]) -> Ballots:
-    """Join batches of which it is known that nobody is in two of them."""
+    """Join batches of which it is known that nobody is in two."""
     if not batches:
         raise CrowdveilError(f"there are no voters in these ballots of the study {study.name}")
     first = batches[0]
@@ -420,24 +422,24 @@ def join_batches(study: Study, batches: Sequence[Ballots]) -> Ballots:
 
 @dataclass(frozen=True)
 class Census:
-    """A crowd, counted, and a name for exactly its records."""
+    """The counts of a crowd, and a fingerprint of exactly its records."""
 
     voters: int
     records: int
     fewest_records: int
     most_records: int
     most_answers: int
-    """Of one voter: her records, and her answer to a dilemma that was asked twice."""
+    """Most answers of one voter: her records, and her second answer to a repeated dilemma."""
     fingerprint: str
     """SHA-256 of the study and of every difference in order, the same however the crowd is cut into batches."""
     digests: bytes | None = field(default=None, repr=False)
-    """A digest of each voter's name, 16 bytes each; None where not all voters have names."""
+    """A digest of each voter's name, 16 bytes each; None if not all voters have names."""
     selection: str | None = None
-    """What the voters were selected by (``Ballots.filter``)."""
+    """How the voters were selected (``Ballots.filter``)."""
 
 
 def census(source: BallotSource) -> Census:
-    """Walk the crowd once and count it."""
+    """Read the crowd once and count it."""
     counts, records = hashlib.sha256(), hashlib.sha256()
     each: list[IntArray] = []
     digests: list[bytes | None] = []
@@ -468,7 +470,7 @@ def census(source: BallotSource) -> Census:
 
 
 def _completed(ballots: Ballots) -> Ballots:
-    """Put the first side where neither was chosen, in a study that allows this: for a name, any side will do."""
+    """Replace "neither" by the first side, in a study that allows it: for a fingerprint, any side will do."""
     if ballots.study.indifference is None or ballots.choices.all():
         return ballots
     return replace(ballots, choices=np.where(ballots.choices == 0, np.int8(1), ballots.choices))
@@ -477,7 +479,7 @@ def _completed(ballots: Ballots) -> Ballots:
 def check_one_record_each(study: Study, voters: int, records: int, confirmed: bool) -> None:
     """Refuse a crowd in which nearly every voter has one record of many dilemmas, unless that is confirmed.
 
-    The column that names voters may number rows: what is promised to a voter would then protect one record.
+    The column that names voters may number rows instead: a promise to a voter would then protect only one record.
     """
     doubtful = study.drawing.dilemmas > 1 and voters >= FEWEST_TO_DOUBT and 10 * records <= 11 * voters
     if doubtful and not confirmed:

@@ -1,4 +1,4 @@
-"""The columns of ballots: what voters said of themselves, their names, and records as people hold them, checked."""
+"""The columns of ballots: voters' answers about themselves, their names, and checks of records in plain arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """A column of categories: entry i is ``labels[codes[i]]``, or unknown where the code is -1."""
+    """A column of categories: entry i is ``labels[codes[i]]``, or unknown if the code is -1."""
 
     labels: tuple[str, ...]
     codes: NDArray[np.int16]
@@ -68,7 +68,7 @@ class Categories:
 
 
 DIGEST = pa.binary(16)
-"""The type of a digest that stands for a voter's name."""
+"""The type of a digest that replaces a voter's name."""
 
 
 def as_digests(names: pa.Array) -> pa.Array:
@@ -79,7 +79,7 @@ def as_digests(names: pa.Array) -> pa.Array:
 
 
 def digest_bytes(names: pa.Array) -> bytes:
-    """Return the digests of names, 16 bytes each, as one string of bytes."""
+    """Return the digests of names, 16 bytes each, concatenated."""
     digests = as_digests(names)
     start = digests.offset * DIGEST.byte_width
     return bytes(digests.buffers()[1][start : start + len(digests) * DIGEST.byte_width])
@@ -92,7 +92,7 @@ def names_from_digests(digests: bytes) -> pa.ChunkedArray:
 
 
 def join_names(names: Sequence[pa.Array | None]) -> pa.ChunkedArray | None:
-    """Join the names of batches, as digests where some have only those; None where no batch has names."""
+    """Join the names of batches, as digests if some have only those; None if no batch has names."""
     known = [each for each in names if each is not None]
     if not known:
         return None
@@ -103,7 +103,7 @@ def join_names(names: Sequence[pa.Array | None]) -> pa.ChunkedArray | None:
 
 
 def check_distinct(names: pa.ChunkedArray | None, where: str) -> None:
-    """Refuse a crowd in which a voter occurs twice: what is promised for one ballot would not hold for two."""
+    """Refuse a crowd in which a voter occurs twice: the promise for one ballot would not hold for two."""
     if names is None or len(names.unique()) == len(names):
         return
     whole = names.combine_chunks().dictionary_encode().indices.to_numpy()
@@ -116,7 +116,7 @@ def check_distinct(names: pa.ChunkedArray | None, where: str) -> None:
 
 
 def smallest_type(study: Study) -> type[np.int8] | type[np.float64]:
-    """Return int8 where every possible difference of the study is a small whole number, else float64."""
+    """Return int8 if every possible difference of the study is a small whole number, else float64."""
     whole = all(
         f.unit == 1 and f.reach <= 127 and all(float(v).is_integer() for v in (f.low, f.high, *f.levels))
         for f in study.features
@@ -127,14 +127,14 @@ def smallest_type(study: Study) -> type[np.int8] | type[np.float64]:
 def dilemmas_between(study: Study, left: ValueArray, right: ValueArray) -> ValueArray:
     """Subtract the right alternatives from the left ones, in model units, in the smallest type that holds them."""
     dilemmas = np.subtract(left, right) / study.units
-    # Where every drawn difference is a small whole number, others may still have been given.
+    # Even if every drawn difference is a small whole number, the given ones may not be.
     if smallest_type(study) is np.int8 and (dilemmas == np.rint(dilemmas)).all():
         return dilemmas.astype(np.int8)
     return dilemmas
 
 
 def check_alternatives(study: Study, side: str, given: Any, records: int) -> ValueArray:
-    """Check one side's values against the study's public bounds: a row a record, a column a feature."""
+    """Check one side's values against the study's public bounds: one row per record, one column per feature."""
     try:
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -188,11 +188,11 @@ def check_voters(given: Sequence[object]) -> list[str]:
 def answered_alike(
     offsets: IntArray, left: ValueArray, right: ValueArray, choices: SmallIntArray, repeat: BoolArray
 ) -> SmallIntArray:
-    """Compare each voter's second answer to a dilemma with the first: 1 if they are alike, -1 if not.
+    """Compare each voter's second answer to a dilemma with the first: 1 if they are the same, -1 if not.
 
     The rows of voter i are those from ``offsets[i]`` to ``offsets[i + 1]``, and ``repeat`` marks second answers. A
-    repeat may be mirrored or not. 0 where a voter has none, or more than one, or one of a dilemma that she has not
-    answered besides.
+    repeat may be mirrored or not. The result is 0 if a voter has no second answer, more than one, or one to a dilemma
+    that she has not answered otherwise.
     """
     voters = len(offsets) - 1
     counts = np.diff(offsets)
@@ -203,7 +203,7 @@ def answered_alike(
     mirrored = (left == right[again]).all(axis=1) & (right == left[again]).all(axis=1)
     same = (left == left[again]).all(axis=1) & (right == right[again]).all(axis=1)
     found = np.flatnonzero((mirrored | same) & ~repeat)[::-1]
-    first[whose[found]] = found  # of several, the first, which is written last
+    first[whose[found]] = found  # the first of several wins, because it is written last
     whole = (first >= 0) & (np.bincount(whose[repeat], minlength=voters) == 1)
     turned = np.where(mirrored[first], -choices[second], choices[second])
     return np.where(whole, np.where(choices[first] == turned, 1, -1), 0).astype(np.int8)

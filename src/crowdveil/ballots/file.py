@@ -1,9 +1,9 @@
-"""Ballots on disk: one Parquet file or a folder of them, a row a voter, of which one batch at a time is read.
+"""Ballots on disk: one Parquet file or a folder of them, with one row per voter, read one batch at a time.
 
 A voter's dilemmas are the bytes of an array of records x features (int8, or little-endian float64), the choices one
-int8 a record, the scenarios one int16 code a record; what voters said of themselves is a column of int16 codes for
-each question. Where the study asks one dilemma twice, ``alike`` is an int8 for each voter, 1 or -1. The study, the
-labels of all codes and the origin stand in the file's metadata.
+int8 per record, and the scenarios one int16 code per record. Voters' answers about themselves are a column of int16
+codes for each question. If the study asks one dilemma twice, ``alike`` is an int8 for each voter, 1 or -1. The study,
+the labels of all codes and the origin are in the file's metadata.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _MOST_BYTES_PER_CELL = 2**31 - 1
 _NUMBERS: dict[str, np.dtype[Any]] = {"int8": np.dtype(np.int8), "float64": np.dtype("<f8")}
 """The types in which dilemmas may be stored."""
 _ABOUT = "about "
-"""The beginning of the names of columns that tell what voters said of themselves."""
+"""Prefix of the columns with voters' answers about themselves."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """The part of the metadata that all files of one crowd share, and the origin of this one."""
+    """The metadata that all files of one crowd share, and the origin of this file."""
 
     study: Study
     numbers: str
@@ -47,7 +47,7 @@ class Header:
     about: Mapping[str, tuple[str, ...]]
     """The labels of each question's codes."""
     selection: str | None
-    """What the voters were selected by (``Ballots.filter``)."""
+    """How the voters were selected (``Ballots.filter``)."""
     origin: Mapping[str, Any] = field(compare=False)
 
     @classmethod
@@ -65,7 +65,7 @@ class Header:
     @classmethod
     @lru_cache(maxsize=16)
     def parse(cls, text: bytes) -> Header:
-        """Read the header of a file and check that its format is this one. Files of one crowd mostly share it."""
+        """Read the header of a file and check its format. Files of one crowd usually share it, so it is cached."""
         damaged = CrowdveilError("it has an unreadable header: the file is damaged")
         try:
             data = dict(json.loads(text))
@@ -89,7 +89,7 @@ class Header:
         return header
 
     def as_bytes(self) -> bytes:
-        """Write the header as JSON."""
+        """Return the header as JSON."""
         return json.dumps(
             {
                 "format": _FORMAT,
@@ -104,7 +104,7 @@ class Header:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that must be there, besides ``voter``, which may be missing."""
+        """The required columns, besides ``voter``, which may be missing."""
         scenarios = [] if self.scenarios is None else ["scenarios"]
         alike = ["alike"] if self.study.repeat else []
         return ["dilemmas", "choices", *scenarios, *alike, *(_ABOUT + question for question in self.about)]
@@ -118,10 +118,10 @@ class Shard:
     layout: pq.FileMetaData
     named: bool
     stamp: tuple[int, ...]
-    """Which file it was when it was opened (``_stamp``)."""
+    """Identifies the file as it was when it was opened (``_stamp``)."""
 
     def read(self, columns: list[str], group: int | None = None) -> pa.Table:
-        """Read some columns of one row group, or of all. Threads may read at the same time."""
+        """Read some columns of one row group, or of all. This is thread-safe."""
         try:
             with pq.ParquetFile(self.path, memory_map=True, metadata=self.layout) as file:
                 table = file.read(columns) if group is None else file.read_row_group(group, columns)
@@ -132,18 +132,18 @@ class Shard:
         return table
 
     def names(self) -> list[pa.Array | None]:
-        """Read the voters' names or digests, an array a row group; None where there are none."""
+        """Read the voters' names or digests, one array per row group; None if there are none."""
         return list(self.read(["voter"])["voter"].chunks) if self.named else [None]
 
     def _check_unchanged(self) -> None:
-        # What is charged for and what is measured are two passes: both must be over the same ballots.
+        # The charge and the measurement are two passes, which must read the same ballots.
         if _stamp(self.path) != self.stamp:
             raise CrowdveilError(f"{self.path} has changed since it was opened: open it again")
 
 
 @dataclass(frozen=True)
 class BallotFile:
-    """A crowd on disk, of which one batch (a row group) at a time is read."""
+    """A crowd on disk, read one batch (a row group) at a time."""
 
     path: Path
     header: Header = field(repr=False)
@@ -170,13 +170,13 @@ class BallotFile:
         return len(self._places)
 
     def batch(self, number: int) -> Ballots:
-        """Read one batch. Threads may read at the same time."""
+        """Read one batch. This is thread-safe."""
         shard, group = self._places[number]
         table = shard.read([*(["voter"] if shard.named else []), *self.header.columns], group)
         return _ballots(self.header, table)
 
     def voters_before(self, number: int) -> int:
-        """Return how many voters are in the batches before this one."""
+        """Return the number of voters in the batches before this one."""
         return int(self._before[number])
 
     def batches(self) -> Iterator[Ballots]:
@@ -199,7 +199,7 @@ class BallotFile:
         return np.cumsum([0] + [shard.layout.row_group(group).num_rows for shard, group in self._places])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is sent to another machine is where the ballots are, and what must be found there.
+        # Another machine receives the path of the ballots, and the size that it must find there.
         return _open_there, (self.path.resolve(), self._size)
 
     @property
@@ -279,7 +279,7 @@ def _open_shard(path: Path) -> tuple[Shard, Header]:
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """Tell a file from what may be written or moved to its place: by its size, its number and its time."""
+    """Distinguish a file from others that may replace it: by its size, its inode and its time."""
     try:
         found = path.stat()
     except OSError:
@@ -295,8 +295,8 @@ def write_ballots(
 ) -> int:
     """Write a crowd batch by batch and return the number of voters.
 
-    The file appears under its name only when it is complete. ``origin`` says where it came from; a function is asked
-    when all batches have come.
+    The file appears under its name only when it is complete. ``origin`` says where it came from; a function is called
+    after the last batch.
     """
     voters = 0
     writer = None
@@ -327,13 +327,13 @@ def write_ballots(
 
 
 def _compression(header: Header) -> dict[str, str]:
-    """Dilemmas are many bytes, in which repeats are found fast; codes are few values, which take a few bits each."""
+    """Choose the compression: fast for dilemmas, which are many bytes; dense for codes, which need only a few bits."""
     return {name: "lz4" if name == "dilemmas" else "zstd" for name in ["voter", *header.columns]}
 
 
 def _table(batch: Ballots) -> pa.Table:
     size = batch.dilemmas.size * batch.dilemmas.itemsize
-    if size > _MOST_BYTES_PER_CELL:  # batches are cut smaller than this, so it is one voter
+    if size > _MOST_BYTES_PER_CELL:  # batches are smaller than this, so it is a single voter
         raise CrowdveilError(
             f"voter {batch.voter_names()[0]} has {batch.records} records, {size / 1e9:.1f} GB: "
             "a ballot file holds at most 2 GB a voter"
@@ -379,7 +379,7 @@ def _ballots(header: Header, table: pa.Table) -> Ballots:
 
 
 def _uncut(column: pa.ChunkedArray) -> pa.Array:
-    # A column that is whole already would be copied.
+    # combine_chunks would copy even a column of a single chunk.
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
@@ -391,7 +391,7 @@ def _cells(ends: IntArray, values: NDArray[Any], numbers: np.dtype[Any]) -> pa.A
 
 
 def _values(column: pa.Array, numbers: np.dtype[Any], each: int) -> tuple[IntArray, NDArray[Any]]:
-    """Read cells of bytes: where each voter's values begin, and all of them, which come in groups of ``each``."""
+    """Read cells of bytes: where each voter's values begin, and all values, which come in groups of ``each``."""
     if column.null_count:
         raise CrowdveilError("some voters' records are blank (null): the ballot file is damaged")
     _, ends_buffer, data = column.buffers()

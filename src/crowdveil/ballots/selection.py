@@ -1,8 +1,8 @@
-"""Parts of ballot files and several put together: by voter, by group, or at random with a seed.
+"""Parts of ballot files, by voter, by group, or at random with a seed; and merged files.
 
-The account is of people, not of files: whatever is released about a part is charged to the same people. Who is in a
-part that was selected by what voters said or chose is itself something that a release must protect: such a part carries
-what it was selected by, and is released only where that is declared public. A part at random carries nothing.
+Ledgers account for people, not for files: any release about a part is charged to the same people. Membership in a part
+that was selected by what voters said or chose is itself something that a release must protect. So such a part records
+its selection, and is released only if that is declared public. A random part records nothing.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from crowdveil.ballots.file import BallotFile, open_ballots, write_ballots
 from crowdveil.errors import CrowdveilError
 
 Mask = Callable[[Ballots, int], BoolArray]
-"""Whom to keep of a batch, given how many voters come before it."""
+"""Returns whom to keep in a batch, given the number of voters before it."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A ballot file that was written, and how many voters are in it."""
+    """A ballot file that was written, and its number of voters."""
 
     path: Path
     voters: int
@@ -33,7 +33,7 @@ class Part:
 
 
 def filter_by_voter(source: BallotFile, names: Sequence[str], label: str, out: str | Path) -> Part:
-    """Keep the voters of these names."""
+    """Keep the voters with these names."""
     held = [array for shard in source.shards for array in shard.names()]
     if any(array is None for array in held):
         raise CrowdveilError(f"{source.path} has no voters' names: filter by group, or split at random")
@@ -67,7 +67,7 @@ def filter_by_group(source: BallotFile, question: str, levels: Sequence[str], ou
 
 
 def split_by_group(source: BallotFile, question: str, folder: str | Path) -> list[Part]:
-    """Write a ballot file for each level of a question; levels that nobody has get none."""
+    """Write a ballot file for each level of a question, except for levels that nobody has."""
     known, folder = levels_of(source, question), Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     held = np.zeros(len(known), np.int64)
@@ -84,7 +84,7 @@ def split_by_group(source: BallotFile, question: str, folder: str | Path) -> lis
 def split_at_random(
     source: BallotFile, share: float, seed: int, out: str | Path, rest: str | Path
 ) -> tuple[Part, Part]:
-    """Write a random part of the voters, and the others: the same as ``Ballots.split``."""
+    """Write a random part of the voters, and the others, exactly as ``Ballots.split`` does."""
     if not 0 < share < 1:
         raise CrowdveilError(f"a share is a number between 0 and 1, got {share}")
     if Path(out).resolve() == Path(rest).resolve():
@@ -98,7 +98,7 @@ def split_at_random(
 
 
 def merge(paths: Sequence[str | Path], out: str | Path) -> Part:
-    """Put several crowds of one study together; a voter who is in two of them is refused."""
+    """Merge several crowds of one study; a voter who is in two of them is refused."""
     files = [open_ballots(path) for path in paths]
     if len(files) < 2:
         raise CrowdveilError("give two ballot files or more to merge")

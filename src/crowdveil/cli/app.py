@@ -1,4 +1,4 @@
-"""The program ``crowdveil``: all commands, and the one place where a user's mistake becomes one line."""
+"""The program ``crowdveil``: all commands, and the one place that reports a user's mistake, in one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PanelledCommand(TyperCommand):
     """A command whose options are listed in panels."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """List arguments and options, those of one ``rich_help_panel`` together."""
+        """List arguments and options, grouped by ``rich_help_panel``."""
         panels: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             usual = f"{parameter.param_type_name.capitalize()}s"
@@ -34,7 +34,7 @@ class PanelledCommand(TyperCommand):
 
 
 class Command(NamedTuple):
-    """The place of a command, and the line that lists it. Its module is loaded when the command is used."""
+    """The panel and the line that list a command, and where it is defined. Its module is loaded when it is used."""
 
     panel: str
     module: str
@@ -42,7 +42,7 @@ class Command(NamedTuple):
     line: str
 
     def load(self, name: str) -> Any:
-        """Return what runs the command, or the group of commands."""
+        """Load the command, or the group of commands."""
         found = getattr(import_module(f"crowdveil.cli.{self.module}"), self.function)
         if not isinstance(found, typer.Typer):
             alone = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -74,14 +74,14 @@ COMMANDS = {
     "crowd": Command("Website", "client", "crowd", "Let simulated voters vote on a website."),
     "check-page": Command("Website", "client", "check_page", "Is a website's page the one that crowdveil ships?"),
     "audit": Command("Evidence", "audit", "audit", "Attack crowdveil's own promises."),
-    "evaluate": Command("Evidence", "evaluate", "evaluate", "Is what a release says true of people? Exact."),
-    "compare": Command("Evidence", "compare", "compare", "How accurate is which mechanism?"),
+    "evaluate": Command("Evidence", "evaluate", "evaluate", "Judge a release by people's choices. Exact."),
+    "compare": Command("Evidence", "compare", "compare", "How accurate is each mechanism?"),
     "reproduce": Command("Evidence", "reproduce", "reproducing", "Run the paper's evaluation again, claim by claim."),
 }
 
 
 class Program(TyperGroup):
-    """The group of all commands, which loads none of them before it is used."""
+    """The group of all commands; each is loaded when it is used."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -92,7 +92,7 @@ class Program(TyperGroup):
         return COMMANDS[cmd_name].load(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands, those that belong together in one panel."""
+        """List the commands, panel by panel."""
         for panel in dict.fromkeys(command.panel for command in COMMANDS.values()):
             with formatter.section(panel):
                 listed = ((name, command.line) for name, command in COMMANDS.items() if command.panel == panel)
@@ -128,7 +128,7 @@ def _crowdveil(
 
 
 def main(words: Sequence[str] | None = None) -> NoReturn:
-    """Run the program; a mistake of the user's ends in one line on stderr and exit code 2."""
+    """Run the program; a user's mistake prints one line on stderr and exits with code 2."""
     given = (sys.argv[1:] if words is None else list(words)) or ["--help"]
     try:
         code = app(given, prog_name="crowdveil", standalone_mode=False)

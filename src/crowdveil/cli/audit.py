@@ -22,7 +22,7 @@ NOT_CLEAN = 1
 def audit(
     epsilon: Annotated[str, typer.Option(help="The promise to attack.")] = "1",
     draws: Annotated[
-        int | None, typer.Option(help="Outputs of each side, from 20000: more prove more. Default: 200000.")
+        int | None, typer.Option(help="Outputs of each side, at least 20000: more prove more. Default: 200000.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Half a minute: fewer draws, a shorter search.")] = False,
     mechanism: Annotated[str | None, typer.Option(help="Audit one mechanism only.")] = None,
@@ -41,11 +41,11 @@ def audit(
 
     Every mechanism runs on the worst neighbours that a search finds; an event is chosen on one sample of outputs and
     counted on a fresh one. Mistakes made on purpose must be caught, and the noise must follow its law. Exit code 1 if a
-    promise is violated, a mistake missed or a law broken (a false alarm: less than once in a million runs).
+    promise is violated, a mistake is missed or a law is broken (a false alarm: less than once in a million runs).
 
-    With `--surroundings`, disguised crowds are brought before the ledger, dirty files before the import and a lying
-    server before the Python client (`pip install '.[server]'`) instead; with `--browser`, a lying server before the
-    voter's page in Chromium, too (`pip install '.[browser]'`).
+    With `--surroundings`, it attacks the ledger with disguised crowds, the import with dirty files and the Python
+    client with a lying server (`pip install '.[server]'`) instead; with `--browser`, it also attacks the voter's page
+    in Chromium with a lying server (`pip install '.[browser]'`).
 
     Example: `crowdveil audit --quick --plot audit.svg`
     """
@@ -101,7 +101,7 @@ def _attack_surroundings(seed: int, browser: bool, as_json: bool) -> None:
 
 
 def _client_attacks(stack: ExitStack) -> Sequence[Attack]:
-    """Start the lying server; what is missing for that is an error that says what to install."""
+    """Start the lying server; if a package is missing, the error says what to install."""
     try:
         from crowdveil.audit.client_attack import client_attacks, open_server
     except ModuleNotFoundError as error:
@@ -110,7 +110,7 @@ def _client_attacks(stack: ExitStack) -> Sequence[Attack]:
 
 
 def _page_attacks(stack: ExitStack) -> Sequence[Attack]:
-    """Start the lying server and the browser; what is missing for that is an error that says what to install."""
+    """Start the lying server and the browser; if a package is missing, the error says what to install."""
     try:
         from crowdveil.audit.page_attack import open_stage, page_attacks
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""crowdveil import and ballots: ballot files from files of another layout, parts of them, and several put together."""
+"""crowdveil import and ballots: import, filter, split and merge ballot files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AllowRefused = Annotated[
     float, typer.Option("--allow-refused", help="The share of rows that may be refused, from 0 to 1.")
 ]
 AboutPath = Annotated[
-    Path | None, typer.Option("--about", help="A table of what voters said of themselves (CSV, Parquet).")
+    Path | None, typer.Option("--about", help="A table of voters' answers about themselves (CSV, Parquet).")
 ]
 MOST_REFUSED = 0.05
 
@@ -41,7 +41,7 @@ def moral_machine(
     ] = None,
     refused: RefusedPath = None,
     shards: Annotated[
-        bool, typer.Option("--shards", help="Write a folder of ballot files. With --engine spark it is always one.")
+        bool, typer.Option("--shards", help="Write a folder of ballot files. --engine spark always does.")
     ] = False,
     allow_refused: AllowRefused = MOST_REFUSED,
     one_record_each: OneRecordEach = False,
@@ -49,12 +49,12 @@ def moral_machine(
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import the public layout of the Moral Machine. Two rows a dilemma; in bounded memory.
+    """Import a file in the public layout of the Moral Machine (two rows per dilemma), in bounded memory.
 
-    An import that was interrupted goes on when the same command is given again. With --about, ballots carry what voters
-    said of themselves; examples/moral-machine-about.toml is a mapping for it.
+    An interrupted import resumes when the same command is given again. With --about, ballots include voters' answers
+    about themselves; examples/moral-machine-about.toml is a mapping for it.
 
-    Example: `crowdveil import moral-machine SharedResponses.csv.gz --out mm.parquet --refused refused.csv`, or by a
+    Example: `crowdveil import moral-machine SharedResponses.csv.gz --out mm.parquet --refused refused.csv`, or on a
     cluster `crowdveil import moral-machine SharedResponses.csv --out mm --engine spark --master spark://host:7077`
     """
     from crowdveil.engines.engine import chosen_engine
@@ -91,17 +91,17 @@ def moral_machine(
                     one_record_each=one_record_each,
                 )
     except KeyboardInterrupt:
-        tell(f"crowdveil: {out_path} is not written. Give the same command again, and the import goes on.")
+        tell(f"crowdveil: {out_path} was not written. Give the same command again to resume the import.")
         raise
     _show_import(report, "moral-machine", out_path, refused, as_json)
 
 
 @importing.command("table")
 def table(
-    file: Annotated[Path, typer.Argument(help="A table of comparisons, one a row: CSV (also gzipped) or Parquet.")],
+    file: Annotated[Path, typer.Argument(help="A table of comparisons, one per row: CSV (also gzipped) or Parquet.")],
     out_path: OutPath,
     mapping: Annotated[Path | None, typer.Option(help="Which column means what (TOML).")] = None,
-    study: Annotated[str | None, typer.Option(help="The study, where no mapping names it.")] = None,
+    study: Annotated[str | None, typer.Option(help="The study, if no mapping names it.")] = None,
     about: AboutPath = None,
     refused: RefusedPath = None,
     allow_refused: AllowRefused = MOST_REFUSED,
@@ -112,7 +112,7 @@ def table(
 
     Its columns are `voter`, `chosen` (left or right) and, for each feature F, `left_F` and `right_F`.
 
-    Other column names need a mapping file, no code; examples/kidney-mapping.toml is one.
+    Other column names need a mapping file, but no code; examples/kidney-mapping.toml is one.
 
     Example: `crowdveil import table answers.csv --mapping mapping.toml --out answers.parquet`
     """
@@ -145,9 +145,7 @@ def _show_import(report: ImportReport, study: str, out_path: Path, refused: Path
     show({"ballots": str(out_path), "study": study, **report.as_dict()}, as_json, in_words)
 
 
-ballots = typer.Typer(
-    add_completion=False, rich_markup_mode=None, help="Parts of ballots: by voter, by group, at random; and merging."
-)
+ballots = typer.Typer(add_completion=False, rich_markup_mode=None, help="Filter, split and merge ballot files.")
 
 Out = Annotated[Path, typer.Option("--out", help="Where to write the ballots (Parquet).")]
 
@@ -158,16 +156,16 @@ def filter_(
     out_path: Out,
     voters: Annotated[Path | None, typer.Option(help="A file with a voter's name in each line.")] = None,
     group: Annotated[
-        list[str] | None, typer.Option(help="QUESTION=LEVEL, as in gender=women; more levels: give it again.")
+        list[str] | None, typer.Option(help="QUESTION=LEVEL, as in gender=women; repeat it for more levels.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep some voters: those in a list, or those who said something of themselves.
+    """Keep some voters: those in a list, or those who gave a certain answer about themselves.
 
     Example: `crowdveil ballots filter mm.parquet --group gender=women --out women.parquet`
 
-    Who is kept may tell what is to be protected. So what they were selected by stays with the ballots, and a release of
-    them is refused unless it declares that public (`release --public-selection`). A ledger charges the people who are
+    Who is kept may reveal what is to be protected. So the ballots record the selection, and a release of them is
+    refused unless it declares the selection public (`release --public-selection`). A ledger charges the people who are
     in both files for both.
     """
     from crowdveil.ballots.file import open_ballots
@@ -194,12 +192,12 @@ def split(
     by: Annotated[str | None, typer.Option(help="By a question about voters: a file for each group.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Split voters at random into two parts, or by what they said of themselves into groups.
+    """Split voters into two parts at random, or into groups by an answer about themselves.
 
     Example: `crowdveil ballots split mm.parquet --share 0.75 --seed 1 --out some.parquet --rest others.parquet`
 
-    A random part may be released like any crowd. Groups carry what they were selected by, as in `ballots filter`;
-    results by group that protect the group come from `crowdveil effects --by`.
+    A random part may be released like any crowd. Groups record how they were selected, as in `ballots filter`; results
+    by group that protect the group come from `crowdveil effects --by`.
     """
     from crowdveil.ballots.file import open_ballots
     from crowdveil.ballots.selection import split_at_random, split_by_group
@@ -221,7 +219,7 @@ def merge(
     out_path: Out,
     as_json: AsJson = False,
 ) -> None:
-    """Put crowds of one study together; a voter who is in two of them is refused.
+    """Merge crowds of one study; a voter who is in two of them is refused.
 
     Example: `crowdveil ballots merge spring.parquet autumn.parquet --out year.parquet`
     """
@@ -241,7 +239,7 @@ def _names(path: Path) -> list[str]:
 
 
 def _levels(given: Sequence[str]) -> tuple[str, list[str]]:
-    """Read QUESTION=LEVEL, once or more for one question."""
+    """Read QUESTION=LEVEL, given once or more for one question."""
     parts = [one.partition("=") for one in given]
     questions = {question for question, _, _ in parts}
     if len(questions) != 1 or not all(mark and level for _, mark, level in parts):

@@ -1,4 +1,4 @@
-"""crowdveil crowd, check-page and mcp: what asks a website from outside."""
+"""crowdveil crowd, check-page and mcp: commands that query a website, or a release, from outside."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def crowd(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let simulated voters vote on a running website, for demonstrations and load.
+    """Let simulated voters vote on a running website, for demonstrations and load tests.
 
     Example: `crowdveil crowd --url https://crowd.example --voters 1000`
 
-    Each voter's preference is drawn around the study's lean, and perturbed on this machine where the poll is
-    distributed. Do not let it vote in a poll that real people take part in: nobody can tell the two apart afterwards.
+    Each voter's preference is drawn around the study's lean, and perturbed on this machine if the poll is distributed.
+    Do not let it vote in a poll that real people take part in: nobody can tell the two apart afterwards.
     """
     import httpx
 
@@ -64,10 +64,10 @@ def check_page(
 
     Example: `crowdveil check-page --url https://crowd.example --poll moral-machine`
 
-    Both must be of the same version. Exit code 2 if anything differs. Of a poll with a relay, it prints the fingerprint
-    of the key that reports are sealed to: compare it with the one in the address that voters were given. A server may
-    still show another page to somebody else: let several people check, from several places, and look at the page's
-    source yourself.
+    Both must be of the same version. Exit code 2 if anything differs. For a poll with a relay, it prints the
+    fingerprint of the key that reports are sealed to: compare it with the one in the address that voters were given. A
+    server may still show another page to somebody else: let several people check, from several places, and look at the
+    page's source yourself.
     """
     import httpx
 
@@ -84,7 +84,7 @@ def check_page(
     def words() -> None:
         say(f"{len(found.same)} files, all as this crowdveil ships them.")
         if found.fingerprint is not None:
-            say(f"Reports are sealed to the key {found.fingerprint}: it must stand in the poll's address.")
+            say(f"Reports are sealed to the key {found.fingerprint}: the poll's address must contain it.")
 
     show(said, as_json, words)
 
@@ -93,7 +93,7 @@ def mcp(
     url: Annotated[str | None, typer.Option(help="Ask the releases of a website.")] = None,
     release: Annotated[Path | None, typer.Option(help="Ask one release file.")] = None,
     poll: Annotated[
-        str | None, typer.Option(help="The website's poll to ask, where the agent names none and there are several.")
+        str | None, typer.Option(help="The poll to ask if the agent names none and the website has several.")
     ] = None,
 ) -> None:
     """Offer the crowd's decisions to an AI agent as a Model Context Protocol tool, over standard input and output.

@@ -1,4 +1,4 @@
-"""crowdveil compare: which mechanism is how accurate, for a crowd of a given size or for a real file."""
+"""crowdveil compare: the accuracy of each mechanism, on crowds of a given size or on a real file."""
 
 from __future__ import annotations
 
@@ -59,26 +59,26 @@ def compare(
     """Compare the paper's mechanisms, the recommended ones and no privacy: accuracy per paradigm and epsilon.
 
     Synthetic crowds: accuracy is the share of 10,000 fresh Gaussian pairs on which the release and the social parameter
-    m, which the crowd was drawn from, choose the same side. A file: 75 % of its voters make the release, and predicted
+    m, from which the crowd was drawn, choose the same side. A file: 75 % of its voters make the release, and predicted
     is the share of the others' own choices that it predicts (ties count half). Ratio is to no privacy on the same
     crowds: the mean of the bounded fits (society) for synthetic crowds, one fit to all records (pooled) for a file. Low
     and high are its 95 % interval.
 
-    Probabilities, as a decision states them, are judged by the held-out choices, or by those of fresh voters drawn as
-    the synthetic crowd was. Brier is the mean squared distance from what was chosen (a coin: 0.25). Slope is that of a
-    probit regression of the choices on Phi^-1(stated): 1 is honest, below it the release is too sure. Stated - right is
-    the mean probability stated for the predicted side, less the share predicted. Covered is the share of the factors'
-    95 % intervals that hold the exact preference of the crowd itself.
+    Probabilities, as a decision states them, are judged by the held-out choices, or by those of fresh voters drawn in
+    the same way as the synthetic crowd. Brier is the mean squared distance from what was chosen (a coin: 0.25). Slope
+    is that of a probit regression of the choices on Phi^-1(stated): 1 is honest, and below 1 the release is
+    overconfident. Stated - right is the mean probability stated for the predicted side, minus the share predicted.
+    Covered is the share of the factors' 95 % intervals that contain the exact preference of the crowd itself.
 
     Squared error is the mean of |release - target|^2. The target is the mean of the bounded fits for algorithms 1 to 3
-    and subset selection; for the others the crowd's exact preference (where voters are protected every voter counts
-    once in it, elsewhere every choice).
+    and subset selection, and the crowd's exact preference for the others (every voter counts once in it if voters are
+    protected, and every choice otherwise).
 
-    Through a relay (--relay) everybody's report has the largest epsilon of its own with which all of them shuffled
-    together keep the epsilon asked for, with delta 1e-6 and 90 % of the reports honest.
+    Through a relay (--relay), every report has the largest epsilon of its own for which all reports, shuffled together,
+    keep the requested epsilon, with delta 1e-6 and 90 % of the reports honest.
 
-    The noise is seeded floating-point noise: nothing is released, no ledger is charged. What is printed about a file
-    is exact and protects nobody.
+    The noise is seeded floating-point noise: nothing is released, and no ledger is charged. Whatever is printed about a
+    file is exact and protects nobody.
 
     Example: `crowdveil compare --voters 50 --records 100 --features 10 --epsilon 0.1,0.3,1 --plot compare.svg`
     """

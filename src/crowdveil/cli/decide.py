@@ -1,4 +1,4 @@
-"""crowdveil decide and page: what a release says, to a program and to people."""
+"""crowdveil decide and page: decisions from a release, and a page that explains it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def decide(
 ) -> None:
     """Ask a release to decide a dilemma of two or more alternatives.
 
-    The probability is the share of voters who agree with the choice, the certainty how sure it is that the voters make
-    it on the whole, and the population certainty how sure it is of the people whom they were drawn from.
+    The probability is the share of voters who agree with the choice. The certainty is how certain it is that the voters
+    as a whole would make it, and the population certainty is the same for the people from whom they were drawn.
 
     Example: `crowdveil decide release.json '[{"girl": 1}, {"dog": 2, "intervention": 1}]'`, or with names `'{"stay":
     {"girl": 1}, "swerve": {"dog": 2}}'`. An example for any study: `crowdveil studies moral-machine --example`.
@@ -58,7 +58,7 @@ def page(
 
     Example: `crowdveil page release.json`
 
-    Several releases are shown side by side; of groups (`release --by`), what differs between them.
+    Several releases are shown side by side; for groups (`release --by`), the page also shows how they differ.
     """
     from crowdveil.effect_release import holds_effects, read_effects
     from crowdveil.files import write_text

@@ -1,4 +1,4 @@
-"""crowdveil demo: the whole way from choices to decisions, on a crowd that does not exist."""
+"""crowdveil demo: from choices to decisions, with a simulated crowd."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str,
 
     tell("2. Their society is released under each of the paper's four paradigms ...")
     book = folder / "study.ledger"
-    for old in folder.glob("study.ledger*"):  # nobody real stands behind a demo's budget
+    for old in folder.glob("study.ledger*"):  # a demo's budget protects no real people
         old.unlink()
     ledger = Ledger.create(book, 4 * max(1, round(epsilon.value)))
     released = {}

@@ -68,20 +68,21 @@ def effects(
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
-    """Release effects: of the pairs that differ in a factor, how often the side with more of it was preferred, less
-    how often the other was.
+    """Release effects: how often the side with more of a factor was preferred, minus how often the other was.
+
+    Only the pairs that differ in the factor count.
 
     Example: `crowdveil effects mm.parquet --paradigm rlcp --epsilon 1 --by gender --ledger study.ledger --out
     effects.json --table effects.csv`
 
-    Where the study designates a type of scenario as a factor's contrast, and the ballots know it, only its pairs count;
-    the table says which. Intervals cover noise and the draw of voters; where the pairs cannot be told from none, an
-    effect is not known.
+    If the study designates a type of scenario as a factor's contrast, and the ballots include the types, only pairs of
+    that type count; the table says which. Intervals cover noise and the sampling of voters. If the number of pairs
+    cannot be distinguished from zero, the effect is not known.
 
-    With --by, all groups get their effects from one noisy vector, and what differs between them is judged against noise
-    and chance. Where voters are protected, so is their group; where records or choices are, it is not.
+    With --by, all groups get their effects from one noisy vector, and the differences between them are tested against
+    noise and chance. If voters are protected, so are their groups; if records or choices are, groups are not.
 
-    Of a release of preferences (JSON), the effects that it implies are shown; nothing is spent.
+    For a release of preferences (JSON), the effects that it implies are shown; nothing is spent.
     """
     from crowdveil.effect_release import check_table
     from crowdveil.engines.engine import chosen_engine
@@ -154,7 +155,7 @@ def effects(
 def _show_implied(
     path: Path, given: Mapping[str, object], table: Path | None, picture: Path | None, as_json: bool
 ) -> None:
-    """Show what a release of preferences implies."""
+    """Show the effects that a release of preferences implies."""
     from crowdveil.publish.implied import implied_effects
     from crowdveil.releases import read_release
 
@@ -235,6 +236,6 @@ def _print_differences(found: Effects) -> None:
             found.factor(one.factor).title, names, f"{one.estimate:+.3f}", f"{one.low:+.3f} to {one.high:+.3f}", told
         )
     rows.print()
-    say("Told: from noise and chance, all differences judged together (at most 5 % of those told are none).")
+    say("Told: beyond noise and chance, all differences judged together (at most 5 % of those told are false).")
     for factor, verdict in found.verdicts():
         say(f"{factor.title}: {verdict}.")

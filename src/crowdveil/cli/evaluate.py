@@ -1,4 +1,4 @@
-"""crowdveil evaluate and align: a release beside the people of a ballot file, and AI models beside its crowd."""
+"""crowdveil evaluate and align: compare a release with the people of a ballot file, and AI models with its crowd."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 WALKS = 20
-"""About as often the ballots are read: Newton's method settles in so many steps, once in features, once in factors."""
+"""Approximate number of passes over the ballots: steps of Newton's method, once for features and once for factors."""
 
 
 def evaluate(
@@ -36,14 +36,14 @@ def evaluate(
 ) -> None:
     """Judge a release by what people chose. EXACT: for the holder of the ballots, and not for publishing.
 
-    Predicted is the share of choices that went to the side which the release prefers. The Brier score and the log loss
+    Predicted is the share of choices that went to the side that the release prefers. The Brier score and the log loss
     judge the probabilities that it states: a coin has 0.25 and 0.69, and less is better. The calibration slope compares
     what is stated with what is true: 1 is honest, above 1 is too timid, below 1 is too sure. Stated less right says the
-    same in percentage points: above 0 is too sure. In brackets stand 95 % intervals over voters.
+    same in percentage points: above 0 is too sure. The brackets contain 95 % intervals over voters.
 
-    The limit is what can be reached without privacy: the exact preference of these same ballots, fitted to them and so
-    a little too good. Coverage asks whether the release's 95 % error bars contain that exact preference. By factor,
-    only pairs that differ in the factor are judged.
+    The limit is what can be reached without privacy: the exact preference of these same ballots, which was fitted to
+    them and is therefore a little too good. Coverage asks whether the release's 95 % error bars contain that exact
+    preference. By factor, only pairs that differ in the factor are judged.
 
     Judge by people who are not in the release, if you can: those who are in it are easier to predict.
 
@@ -138,7 +138,7 @@ def align(
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model's name.", rich_help_panel=ASKING)] = None,
     transcript: Annotated[
-        Path | None, typer.Option(help="Keep every answer here; go on from what is there.", rich_help_panel=ASKING)
+        Path | None, typer.Option(help="Save every answer here, and resume from what is there.", rich_help_panel=ASKING)
     ] = None,
     number: Annotated[
         int, typer.Option(help="How many dilemmas to ask, each in both orders.", rich_help_panel=ASKING)
@@ -159,17 +159,17 @@ def align(
     """Compare what AI models chose with what the crowd of a release chooses. Nothing private is read or spent.
 
     Agreement is the share of a model's answers that are the crowd's choice: of all, of those where the crowd is sure,
-    and of the others. One person is the yardstick, for people do not all agree with their own crowd. People is the
-    share of people who would choose as the model did, and models are ranked by it. In brackets stand 95 % intervals;
-    they cover the draw of the dilemmas and what the release does not know.
+    and of the others. One person is the yardstick, because people do not all agree with their own crowd. People is the
+    share of people who would choose as the model did, and models are ranked by it. The brackets contain 95 % intervals,
+    which cover the draw of the dilemmas and the uncertainty of the release.
 
     A file of answers is a table with the columns `model`, `chosen` (left, right or refused) and, for each feature F,
     `left_F` and `right_F`; or JSON lines like `{"model": "m", "dilemma": [{"girl": 1}, {"dog": 2}], "choice": "A"}`; or
     a column for each model beside `ResponseID` and `Intervention`, with --dilemmas.
 
-    With --ask or --ask-command, dilemmas that the study draws are put to a model in words, each with either side first.
-    Every answer is kept in the transcript at once, the model's words with it; the same command goes on after a failure.
-    The transcript can be given as --answers later.
+    With --ask or --ask-command, dilemmas that the study draws are put to a model in words, twice each, with either side
+    first. Every answer is saved to the transcript immediately, with the model's words; after a failure, the same
+    command resumes. The transcript can be given as --answers later.
 
     Example: `crowdveil align mm.json --ask http://localhost:11434/v1 --model llama3 --transcript llama3.jsonl`, or
     `crowdveil align mm.json --answers models.csv --dilemmas SharedResponses.csv --picture align.svg`

@@ -1,4 +1,4 @@
-"""crowdveil describe and fit: what a ballot file says exactly. Nothing here protects anybody."""
+"""crowdveil describe and fit: exact numbers about a ballot file. Nothing here protects anybody."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ if TYPE_CHECKING:
     from crowdveil.study.study import Study
 
 WALKS = 20
-"""About as often the ballots are read: Newton's method settles in so many steps, for both weightings together."""
+"""Approximate number of passes over the ballots: steps of Newton's method, for both weightings together."""
 FAR = 1.25
-"""A factor whose mean square is off by more than this ratio is named."""
+"""Ratio of mean squares above which a factor is reported."""
 
 
 def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
     """Describe a ballot file: who answered what, and what they preferred. Exact, so not for publishing.
 
-    By factor and by feature: in how many pairs the two sides differ, and by how much (mean square), each beside what
-    the study's own generator draws; and how often the chosen side had more. Where a file differs from the generator, a
-    mechanism that takes its dilemmas for the generator's is off.
+    By factor and by feature: in how many pairs the two sides differ, and by how much (mean square), each next to the
+    same number for dilemmas from the study's own generator; and how often the chosen side had more. If a file differs
+    from the generator, a mechanism that assumes the generator's dilemmas is off.
 
-    Then the crowd's preference, exactly: Phi(preference x difference) of people choose the side with more. It is fitted
-    twice, once with every voter counted once and once with every choice, for those who answered more count more then.
+    Then the crowd's exact preference: Phi(preference x difference) of people choose the side with more. It is fitted
+    twice: once with every voter counted once, and once with every choice counted once, so that those who answered more
+    count more.
 
     Example: `crowdveil describe mm.parquet`
     """
@@ -113,7 +114,7 @@ def _print_variation(kind: str, rows: Sequence[Variation]) -> None:
 
 
 def _print_furthest(rows: Sequence[Variation]) -> None:
-    """Name the factor that varies least as the study's generator would have it."""
+    """Name the factor whose variation differs most from the study's generator, if it differs much."""
 
     def distance(row: Variation) -> float:
         small, large = sorted((row.mean_square, row.drawn_mean_square))

@@ -1,4 +1,4 @@
-"""Inputs that commands on ballots share: options, and ballots that are opened, or imported first."""
+"""Options and inputs that are shared by the commands on ballots."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OneRecordEach = Annotated[
 ]
 PublicSelection = Annotated[
     str | None,
-    typer.Option(metavar="LABEL", help="What these voters were selected by, if everybody may know who is among them."),
+    typer.Option(metavar="LABEL", help="How these voters were selected, if everybody may know who is among them."),
 ]
 ChargedLedger = Annotated[Path | None, typer.Option(help="The ledger to charge (`crowdveil ledger create`).")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show cost and expected error, spend nothing.")]
@@ -52,7 +52,7 @@ _STEPS = {True: "reading", False: "putting voters together"}
 
 @contextmanager
 def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None = None) -> Iterator[BatchedBallots]:
-    """Open a ballot file and show how far a command that walks it ``walks`` times has come; all cores by default."""
+    """Open a ballot file, with a progress bar for a command that reads it ``walks`` times; all cores by default."""
     from crowdveil.ballots.file import open_ballots
     from crowdveil.engines.batches import BatchedBallots
     from crowdveil.engines.engine import LocalEngine
@@ -64,7 +64,7 @@ def watched_ballots(path: Path, task: str, walks: int = 1, engine: Engine | None
 
 @contextmanager
 def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engine) -> Iterator[Path]:
-    """Import first, if that is what was given; the ballots are gone afterwards, unless they are to be kept."""
+    """Import the file first if it holds answers; delete the ballots afterwards, unless they are to be kept."""
     from crowdveil.engines.engine import LocalEngine
     from crowdveil.files import remove
     from crowdveil.sources.moral_machine.importing import holds_answers, import_moral_machine
@@ -72,7 +72,7 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
 
     if not holds_answers(given):
         if keep is not None:
-            raise CrowdveilError(f"--keep-ballots is for a file of choices to import: {given} is none")
+            raise CrowdveilError(f"--keep-ballots is for a file of choices to import, which {given} is not")
         yield given
         return
     with ExitStack() as rest:
@@ -83,7 +83,7 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
             rest.callback(remove, ballots)
         else:
             ballots = Path(rest.enter_context(tempfile.TemporaryDirectory())) / "ballots"
-        # Whether voters with one record each are people is asked when a promise is made to them.
+        # Whether voters with one record each are people is asked when the release is made.
         with import_progress() as advance:
             if isinstance(engine, LocalEngine):
                 report = import_moral_machine(given, ballots, tell=advance, one_record_each=True)
@@ -98,7 +98,7 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
 
 @contextmanager
 def import_progress() -> Iterator[Callable[[Progress], None]]:
-    """Show how far an import has come: bytes, rows a second and the time left, then shards of the crowd."""
+    """Show the progress of an import: bytes, rows per second and the time left, then shards of the crowd."""
     if not sys.stderr.isatty():
         yield lambda progress: None
         return
@@ -120,7 +120,7 @@ def import_progress() -> Iterator[Callable[[Progress], None]]:
 
         def advance(progress: Progress) -> None:
             nonlocal before
-            before = progress.rows if before < 0 else before  # what an interrupted import had read already
+            before = progress.rows if before < 0 else before  # rows that an interrupted import had already read
             rate = (progress.rows - before) / max(time.monotonic() - begun, 1e-9)
             size = f"{progress.done / 1e9:.2f} of {progress.total / 1e9:.2f} GB"
             bar.update(

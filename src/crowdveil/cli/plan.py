@@ -37,12 +37,12 @@ def plan(
     paradigm: Annotated[
         list[str] | None, typer.Option(help="Who is protected from whom; may be repeated. Default: all six.")
     ] = None,
-    voters: Annotated[int | None, typer.Option(help="Number of voters. Left out: found.")] = None,
+    voters: Annotated[int | None, typer.Option(help="Number of voters. If left out, it is found.")] = None,
     records: Annotated[
         int | None,
         typer.Option(help="Records of each voter: dilemmas with a choice. Default: the study's number of dilemmas."),
     ] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Privacy parameter. Left out: found.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Privacy parameter. If left out, it is found.")] = None,
     agreement: Annotated[
         float, typer.Option(help="Share of choices that the crowd's preference, known exactly, would predict.")
     ] = 0.75,
@@ -54,15 +54,15 @@ def plan(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Foretell a release before there is any data, or find what it takes.
+    """Forecast a release before there is any data, or find what it takes to reach a goal.
 
-    Give voters and epsilon, and read how far the error bars will reach, which share of people's choices the release
-    will predict, and how many of the study's dilemmas it will decide. Leave out voters or epsilon, and the least that
-    reaches your goal is found; give both and a goal, and the records that each voter has to give are found.
+    Give voters and epsilon to see how wide the error bars will be, what share of people's choices the release will
+    predict, and how many of the study's dilemmas it will decide. Leave out voters or epsilon to find the smallest value
+    that reaches your goal; give both and a goal to find the number of records that each voter has to give.
 
-    What is foretold is typical for crowds of the agreement that you expect (0.5: nobody agrees with anybody; 0.75:
-    about what people agree on in the Moral Machine's dilemmas), for the mechanism that `release` would take. It is
-    computed from the study, which is public, and from the numbers you give.
+    Forecasts are typical for crowds of the agreement that you expect (0.5: nobody agrees with anybody; 0.75: about what
+    people agree on in the Moral Machine's dilemmas), and for the mechanism that `release` would use. They are computed
+    from the study, which is public, and from the numbers you give.
 
     Example, "how good will it be?": `crowdveil plan --study moral-machine --voters 2000 --epsilon 1`
 
@@ -173,7 +173,7 @@ def shuffle(
 @planning.command()
 def relay(
     voters: Annotated[int, typer.Option(help="Number of voters expected.")],
-    epsilon: Annotated[float, typer.Option(help="Epsilon wished for, against whoever sees the reports.")],
+    epsilon: Annotated[float, typer.Option(help="Desired epsilon against whoever sees the reports.")],
     delta: Delta = 1e-6,
     honest: Annotated[float, typer.Option(help="Share of reports in a batch that nobody made up or knows.")] = 0.9,
     study: Annotated[str, typer.Option(help="A bundled study or a study file (TOML).")] = "moral-machine",
@@ -256,7 +256,7 @@ def _print_forecasts(
     study: Study, foretold: Mapping[str, Forecast | CrowdveilError], agreement: float, certainty: float
 ) -> None:
     rows = Table(
-        f"{study.title}: releases foretold",
+        f"{study.title}: forecast of releases",
         "paradigm",
         "mechanism",
         "voters",
@@ -286,11 +286,12 @@ def _print_forecasts(
         _print_bars(study, good)
         say()
         say(
-            f"Of a crowd whose preference, known exactly, would predict {agreement:.0%} of people's\n"
-            "choices, predicted is the share that the release will, and decided the share of\n"
-            f"the study's dilemmas that it will decide as they would, with certainty {certainty:g}.\n"
-            "Bars foretell intervals of 95 % (noise, sampling, what the model may be off by);\n"
-            "those of a release may be wider, as they hold for crowds of any preference."
+            f"For a crowd whose preference, known exactly, would predict {agreement:.0%} of people's\n"
+            "choices, predicted is the share that the release will predict, and decided the\n"
+            "share of the study's dilemmas that it will decide as they would, with certainty\n"
+            f"{certainty:g}. Bars forecast intervals of 95 % (noise, sampling, what the model may\n"
+            "be off by); those of a release may be wider, as they hold for crowds of any\n"
+            "preference."
         )
 
 
@@ -344,6 +345,6 @@ def _print_repeated(compared: Repeated, voters: int) -> None:
 def _warn_of_large_delta(delta: float, voters: int) -> None:
     if not delta < 1 / voters:
         say(
-            f"A delta of {delta:g} is too large for {voters:,} voters: 1 / voters or more would allow to publish "
-            "one of them whole."
+            f"A delta of {delta:g} is too large for {voters:,} voters: 1 / voters or more would allow one "
+            "voter's answers to be published whole."
         )

@@ -1,4 +1,4 @@
-"""crowdveil release: from a budget to what may be published."""
+"""crowdveil release: publish the crowd's preference within a privacy budget."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def release(
         typer.Option(
             metavar="BALLOTS",
             help="Dilemmas that are public (ballots, whose choices are not read), or: study, if its own generator drew "
-            "those that were asked. Default: they are not known (vlcp, rlcp).",
+            "the dilemmas that were asked. Default: unknown dilemmas (vlcp, rlcp).",
             rich_help_panel=MECHANISM,
         ),
     ] = None,
@@ -111,7 +111,7 @@ def release(
     smallest: Annotated[
         int,
         typer.Option(
-            help="With secret groups (vlcp, vldp): merge those that a noisy count says to have fewer voters.",
+            help="With secret groups (vlcp, vldp): merge groups of fewer voters than this, by a noisy count.",
             rich_help_panel=PARTS,
         ),
     ] = 0,
@@ -139,13 +139,13 @@ def release(
 
     Example: `crowdveil release mm.parquet --paradigm vlcp --epsilon 1 --ledger study.ledger --out release.json`
 
-    In place of ballots, a file in the public layout of the Moral Machine may be given: it is imported first.
+    Instead of ballots, a file in the public layout of the Moral Machine may be given: it is imported first.
 
     For many releases of the same crowd see `crowdveil plan repeat`, then `crowdveil ledger create --delta` and `--rho`.
 
-    With --by, each group is released to a file of its own, and what differs between them is shown. Where voters are
-    protected (vlcp, vldp), so is who is in which group. With --effects, one epsilon makes preferences and effects, and
-    --dry-run shows the split.
+    With --by, each group is released to its own file, and the differences between groups are shown. If voters are
+    protected (vlcp, vldp), so is who is in which group. With --effects, one epsilon pays for preferences and effects,
+    and --dry-run shows the split.
 
     The noise is exact and from the operating system. The ledger is charged before the noise is drawn; a release that
     the budget does not cover is refused.
@@ -155,7 +155,7 @@ def release(
     from crowdveil.privacy.ledger.ledger import Ledger
     from crowdveil.publish.request import Request, check_selection, preview_request, read_personal_epsilons
 
-    # What can be refused is refused before a long import.
+    # Whatever can be refused is refused before a long import.
     protected = find_paradigm(paradigm)
     level = _level(epsilon, epsilons, rho, ledger)
     account = None if ledger is None else Ledger.open(ledger)
@@ -220,7 +220,7 @@ def _release_together(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Make preferences and effects from one epsilon."""
+    """Release preferences and effects from one epsilon."""
     from crowdveil.privacy.epsilon import Epsilon
     from crowdveil.publish.effects import preview_together, publish_together
 
@@ -249,7 +249,7 @@ def _release_together(
 def _maker(
     out_path: Path | None, account: Ledger | None, experiment_seed: int | None
 ) -> Callable[[BallotSource, Request], Release]:
-    """Return how the release is to be made and written."""
+    """Return the function that makes and writes the release."""
     from crowdveil.files import check_writable
     from crowdveil.publish.release import experiment, publish
 
@@ -336,7 +336,7 @@ def _show_dry_run(prepared: Preview, account: Ledger | None, as_json: bool) -> N
 
 
 def _tell_if_nobody_is_known(made: Release, account: Ledger | None) -> None:
-    """Warn where the ledger had to charge the crowd as if anybody could be in it."""
+    """Warn if the ledger had to charge the crowd as if anybody could be in it."""
     if account is None or made.ledger is None:
         return
     charged = next(a for a in account.statement().accounts if made.ledger["entry"] in [e.id for e in a.entries])
@@ -365,7 +365,7 @@ def _print_release(made: Release, path: Path | None) -> None:
     for sentence in guarantee_sentences(made):
         say(sentence)
     for name, value in made.facts.items():
-        if name not in ("reports_made_by", "selected_by"):  # said in sentences above
+        if name not in ("reports_made_by", "selected_by"):  # printed in sentences above
             say(f"{name.replace('_', ' ')}: {value}")
     if not made.exact:
         tell("Experiment: made with floating-point noise, this release protects nobody.")

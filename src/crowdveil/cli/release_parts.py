@@ -1,4 +1,4 @@
-"""crowdveil release --by and --effects: a release for each group, or preferences and effects from one budget."""
+"""crowdveil release --by and --effects: one release per group, or preferences and effects from one budget."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def release_by_group(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Make and write a release for each group, and show what differs between them."""
+    """Make and write a release for each group, and show the differences between them."""
     from crowdveil.publish.groups import secret_groups
 
     if not dry_run and out_path is None:
@@ -88,9 +88,7 @@ def _say_secret_dry_run(asked: GroupsPreview, account: Ledger | None) -> None:
     say(f"Groups by {asked.grouping.question}: {', '.join(asked.grouping.labels)}. Who is in which stays secret.")
     if asked.what_is_left is not None:
         say(f"As everybody's device hides the group, too, {asked.what_is_left}.")
-    say(
-        f"Noise would move a preference of a group by up to {asked.expected_error_bar:.3f} (95 %), if all are as large."
-    )
+    say(f"Noise would move a preference of a group by up to {asked.expected_error_bar:.3f} (95 %), if all are equal.")
 
 
 def _public_groups(
@@ -146,7 +144,7 @@ def _print_groups(made: GroupReleases, paths: Mapping[str, Path]) -> None:
         interval = f"{one.low:+.3f} to {one.high:+.3f}"
         differences.add(titles[one.factor], f"{one.group} less {one.other}", f"{one.estimate:+.3f}", interval, told)
     differences.print()
-    say("Told: from noise and chance, all differences judged together (at most 5 % of those told are none).")
+    say("Told: beyond noise and chance, all differences judged together (at most 5 % of those told are false).")
     if "groups_not_protected" in first.facts:
         say(f"Who belongs to which group is not protected: {first.facts['groups_not_protected']}.")
     else:
@@ -158,7 +156,7 @@ def _print_groups(made: GroupReleases, paths: Mapping[str, Path]) -> None:
 
 
 def show_split(asked: JointPreview, account: Ledger | None, as_json: bool) -> None:
-    """Show what preferences and effects would spend, and what is left."""
+    """Show what preferences and effects would cost, and what remains of the budget."""
     data = asked.as_dict()
     if account is not None:
         fits = account.preview(asked.charge)

@@ -14,7 +14,7 @@ from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show, tel
 if TYPE_CHECKING:
     from crowdveil.evaluation.paper.reproduction import Order, Reproduction
 
-Quick = Annotated[bool, typer.Option("--quick", help="10 crowds instead of 200: minutes, not more.")]
+Quick = Annotated[bool, typer.Option("--quick", help="10 crowds instead of 200: takes only minutes.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder for the page, the figures and their numbers.")]
 Data = Annotated[Path | None, typer.Option("--data", help="A file in the public Moral Machine layout.")]
 Workers = Annotated[int | None, typer.Option(help="Processes. Default: one per core. The results are the same.")]
@@ -41,7 +41,7 @@ def everything(
 ) -> None:
     """Run the paper's evaluation again: every figure, every claim, with a verdict.
 
-    Interrupted, it goes on where it stopped; run again, it computes only what changed.
+    An interrupted run resumes where it stopped; a repeated one computes only what changed.
 
     Example: `crowdveil reproduce --quick`, or `crowdveil reproduce figure compare-no-privacy`
     """
@@ -98,7 +98,7 @@ def figure(
 def _order(
     quick: bool, folder: Path, data: Path | None, workers: int | None, crowds: int | None, words: list[str]
 ) -> Order:
-    """Check the options, and write down the command that gives the same numbers again."""
+    """Check the options, and record the command that reproduces the same numbers."""
     from crowdveil.evaluation.paper.plan import FULL_CROWDS, QUICK_CROWDS
     from crowdveil.evaluation.paper.reproduction import make_order
 

@@ -1,4 +1,4 @@
-"""crowdveil studies and simulate: what is asked, and voters who do not exist."""
+"""crowdveil studies and simulate: show what is asked, and simulate voters."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def simulate(
 
     Example: `crowdveil simulate moral-machine --voters 1000 --out crowd.parquet`, or, as a file to try the import with,
     `crowdveil simulate moral-machine --voters 1000 --as-csv crowd.csv.gz --dirty 0.01`. With `--alike 0.9`, everybody
-    is asked one dilemma twice, and nine in ten answer it alike.
+    is asked one dilemma twice, and nine in ten give the same answer.
     """
     import numpy as np
 
@@ -147,7 +147,7 @@ def _counted(crowd: Iterator[Ballots], advance: Callable[[int], None]) -> Iterat
 
 
 def _example(study: Study, seed: int) -> list[dict[str, object]]:
-    """Draw a dilemma as `crowdveil decide` reads it; features that are 0 are left out."""
+    """Draw a dilemma in the form that `crowdveil decide` reads; features that are 0 are left out."""
     import numpy as np
 
     from crowdveil.study.drawing import draw_session

@@ -1,7 +1,7 @@
-"""Output that every command shares: results on stdout, words and progress on stderr, one object with ``--json``.
+"""Output shared by all commands: results on stdout, messages and progress on stderr, one object with ``--json``.
 
-A table is laid out for 80 columns whatever the terminal's width, so that it looks the same everywhere, and breaks no
-word.
+Tables are laid out for 80 columns whatever the width of the terminal, so that they look the same everywhere. Words are
+never broken.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of text.")]
-Seed = Annotated[int, typer.Option(help="The same seed draws the same.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same draws.")]
 
 WIDTH = 80
 GAP = 2
@@ -29,12 +29,12 @@ def say(text: str = "") -> None:
 
 
 def tell(text: str) -> None:
-    """Print a line beside the result, on stderr."""
+    """Print a message beside the result, on stderr."""
     typer.echo(text, err=True)
 
 
 def bold(text: str) -> str:
-    """Mark words, for terminals that can show it."""
+    """Make text bold, on terminals that support it."""
     return typer.style(text, bold=True)
 
 
@@ -56,13 +56,13 @@ class Table:
         self._loud: set[int] = {0}
 
     def add(self, *cells: str, loud: bool = False) -> None:
-        """Add a row; a loud one stands out."""
+        """Add a row; a loud row is printed in bold."""
         if loud:
             self._loud.add(len(self._rows))
         self._rows.append(cells)
 
     def print(self) -> None:
-        """Print the table, its title and headings in bold; one without rows is left out."""
+        """Print the table, with its title and headings in bold; a table without rows is left out."""
         if len(self._rows) == 1:
             return
         if self._title is not None:
@@ -71,7 +71,7 @@ class Table:
             say(bold(line) if row in self._loud else line)
 
     def _laid_out(self) -> Iterator[tuple[int, str]]:
-        """Yield the lines, each with the number of its row."""
+        """Yield the lines, each with its row number."""
         widths = self._widths()
         text = len(widths) - self._numbers
         for number, row in enumerate(self._rows):
@@ -85,7 +85,7 @@ class Table:
                 yield number, (" " * GAP).join(padded).rstrip()
 
     def _widths(self) -> list[int]:
-        """Take from the widest column of text until all fit, but never less than its longest word needs."""
+        """Shrink the widest text column until all columns fit, but none below its longest word."""
         columns = list(zip(*self._rows, strict=True))
         widths = [max(map(_columns, cells)) for cells in columns]
         least = [max((_columns(word) for cell in cells for word in cell.split()), default=0) for cells in columns]
@@ -109,7 +109,7 @@ def _padding(cell: str, width: int) -> str:
 
 
 def _columns(text: str) -> int:
-    """Count the columns that a text takes in a terminal: Chinese characters take two, combining marks none."""
+    """Count the columns of a text in a terminal: Chinese characters take two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(
@@ -119,7 +119,7 @@ def _columns(text: str) -> int:
 
 @contextmanager
 def progress(task: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr (only on a terminal) and yield a function that moves it."""
+    """Show a progress bar on stderr (only on a terminal) and yield a function that advances it."""
     if not sys.stderr.isatty():
         yield lambda done: None
         return

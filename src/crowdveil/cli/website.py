@@ -1,4 +1,4 @@
-"""crowdveil serve, backup, restore and relay: a study as a website, for its host, and a relay for another party."""
+"""crowdveil serve, backup, restore and relay: a website for a study's host, and a relay for another party."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def backup(
     database: DatabaseAddress = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write everything that a website keeps to one file, from either kind of database, while it runs.
+    """Write everything that a website stores to one file, from either kind of database, while it runs.
 
     Example: `crowdveil backup --data crowdveil-data --out monday.crowdveil.gz`
 
-    The file holds what the database holds: in a central poll, the exact records. Nobody but you can read it; keep it
-    so. Sessions and sign-in links are left out.
+    The file contains what the database contains: in a central poll, the exact records. Nobody but you can read it; keep
+    it that way. Sessions and sign-in links are left out.
     """
     from crowdveil.service.store.backup import back_up
 
@@ -103,7 +103,7 @@ def restore(
     database: DatabaseAddress = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fill a new, empty database from a backup; one with anything in it is refused.
+    """Fill a new, empty database from a backup; a database with anything in it is refused.
 
     Example: `crowdveil restore monday.crowdveil.gz --data crowdveil-data-new`
 
@@ -128,7 +128,7 @@ def _address(data: str | None, database: str | None) -> str:
 
 
 def _check_there(address: str) -> None:
-    """SQLite would make a database that is not there."""
+    """Refuse a SQLite database that does not exist; SQLite itself would create it."""
     scheme, _, path = address.partition(":///")
     if scheme == "sqlite" and not Path(path).is_file():
         raise CrowdveilError(f"there is no database {path}: say where it is with --data or --database")
@@ -162,7 +162,7 @@ def relay(
     public_url: Annotated[
         str | None, typer.Option(help="The address that voters use and poll files name, if it is another.")
     ] = None,
-    links: Annotated[int | None, typer.Option(help="First make so many links for voters, with --out.")] = None,
+    links: Annotated[int | None, typer.Option(help="First make this many links for voters, with --out.")] = None,
     poll: Annotated[str | None, typer.Option(help="The poll that the links are for, if there are several.")] = None,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the links (CSV).")] = None,
     pause: Annotated[float, typer.Option(help="Seconds between two rounds in which batches are handed over.")] = 5.0,
@@ -172,7 +172,7 @@ def relay(
 
     Example: `crowdveil relay --host https://crowd.example --public-url https://relay.example`
 
-    A relay is run by somebody else than the host: a library, a newspaper, an ethics board. It knows who takes part and
+    A relay is run by somebody other than the host: a library, a newspaper, an ethics board. It knows who takes part and
     cannot read what they report; the host reads the reports and does not know whose they are. A host that also runs the
     relay breaks the promise, and no software can tell.
     """
@@ -196,7 +196,7 @@ def relay(
     if links is not None and out_path is not None:
         named = poll or (setup.polls[0].name if len(setup.polls) == 1 else "")
         if not named:
-            raise CrowdveilError(f"say with --poll which: {', '.join(one.name for one in setup.polls)}")
+            raise CrowdveilError(f"say which poll with --poll: {', '.join(one.name for one in setup.polls)}")
         _write(out_path, make_links(settings, host, named, links))
 
     def announce(bound: int) -> None:

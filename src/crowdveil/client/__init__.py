@@ -1,4 +1,4 @@
-"""A study's website, from a program: ask the crowd, or take part as a voter who trusts nobody."""
+"""A Python client for a study's website: ask the crowd, or take part as a voter who trusts nobody."""
 
 from crowdveil.client.client import Client, Unreachable, VoterReceipt
 from crowdveil.errors import Refusal

@@ -1,4 +1,4 @@
-"""The client of a website of crowdveil, and its requests: sent again, the same bytes, when the connection is lost.
+"""A client for a crowdveil website. It sends a request again, with the same bytes, if the connection is lost.
 
 >>> from crowdveil.client import Client
 >>> client = Client("https://crowd.example")  # doctest: +SKIP
@@ -47,17 +47,17 @@ TRIES = 6
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 10.0
 BUSY = frozenset({429, 502, 503, 504})
-"""Answers after which the same request may be served a little later."""
+"""Status codes after which the same request may succeed a little later."""
 
 
 class Unreachable(CrowdveilError):
-    """The server did not answer, however often it was asked."""
+    """The server did not answer any of several attempts."""
 
 
 class Connection:
-    """A server's address, and how to ask it.
+    """A connection to a server, which repeats requests that were lost.
 
-    Every request of the API has the same effect once or twice, so one that got lost is sent again as it was.
+    Every request of the API has the same effect once or twice, so a lost one is sent again unchanged.
     """
 
     def __init__(self, http: httpx.Client, pause: float = FIRST_PAUSE) -> None:
@@ -74,7 +74,7 @@ class Connection:
         kind: str = "application/json",
         more_headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Send a request and return the JSON of the answer, None where there is none. ``kind`` is the body's."""
+        """Send a request and return the JSON of the answer; None if it is empty. ``kind`` is the body's media type."""
         headers = {**({} if body is None else {"Content-Type": kind}), **(more_headers or {})}
         if token is not None:
             headers[TOKEN_HEADER] = token
@@ -85,19 +85,19 @@ class Connection:
         error = said.get("error") if isinstance(said, dict) else None
         if not isinstance(error, dict) or not isinstance(error.get("message"), str):
             raise CrowdveilError(
-                f"{answer.request.url} answered {answer.status_code}, not as a website of crowdveil does"
+                f"{answer.request.url} answered {answer.status_code}, but not in the way a crowdveil website does"
             )
         raise Refusal(_reason(error.get("reason")), error["message"])
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         pause = self._pause
         lost = "no answer"
         for final in (False,) * (TRIES - 1) + (True,):
-            wait = pause * random.uniform(0.5, 1)  # so that a crowd does not come back all at once
+            wait = pause * random.uniform(0.5, 1)  # so that many clients do not come back all at once
             try:
                 answer = self._http.send(request)
                 if final or answer.status_code not in BUSY:
@@ -116,7 +116,7 @@ class Connection:
             return answer.json()
         except ValueError:
             raise CrowdveilError(
-                f"{answer.request.url} answered {answer.status_code} without JSON: it is not a website of crowdveil"
+                f"{answer.request.url} answered {answer.status_code} without JSON: it is not a crowdveil website"
             ) from None
 
 
@@ -126,29 +126,29 @@ def _asked_to_wait(answer: httpx.Response) -> float:
 
 
 def _reason(given: Any) -> Reason:
-    """Return the server's reason; one that this version does not know is a bad request."""
+    """Return the server's reason; a reason that this version does not know becomes a bad request."""
     return Reason(given) if given in list(Reason) else Reason.BAD_REQUEST
 
 
 @dataclass(frozen=True)
 class VoterReceipt(Receipt):
-    """A receipt in its voter's hands."""
+    """A receipt, with the token that its voter keeps."""
 
     token: str
-    """It withdraws the vote: keep it."""
+    """The token that withdraws the vote: keep it."""
 
 
 class Client:
-    """A website of crowdveil at an address.
+    """A crowdveil website at an address.
 
-    Lost connections and a busy server are tried again; what the server refuses is raised as ``Refusal``, in its words.
-    One client may be used by several threads.
+    It tries again if a connection is lost or the server is busy. If the server refuses something, it raises ``Refusal``
+    with the server's message. Several threads may use one client.
     """
 
     def __init__(self, url: str, *, http: httpx.Client | None = None, first_pause: float = FIRST_PAUSE) -> None:
-        """Use the website at ``url``; ``http`` is for those who need a proxy, certificates or another transport."""
+        """Use the website at ``url``. Give ``http`` if you need a proxy, certificates or another transport."""
         if not (isinstance(url, str) and url.startswith(("http://", "https://"))):
-            raise CrowdveilError(f"{url!r} is no address of a website: it must begin with http:// or https://")
+            raise CrowdveilError(f"{url!r} is not the address of a website: it must begin with http:// or https://")
         http = http or httpx.Client(timeout=30)
         http.base_url = httpx.URL(url)
         self._connection = Connection(http, first_pause)
@@ -161,20 +161,20 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._connection.close()
 
     # --- Asking the crowd
 
     def releases(self, poll: str | None = None) -> list[dict[str, Any]]:
-        """List the releases, newest first; ``current`` marks those that decisions use."""
+        """List the releases, newest first; ``current`` marks the ones that decisions use."""
         return list(self._get(_releases(poll))["releases"])
 
     def release(self, id: str = CURRENT, *, poll: str | None = None) -> Release:
-        """Get a release and check it, as ``read_release`` checks a file.
+        """Fetch a release and check it, as ``read_release`` checks a file.
 
-        ``id`` is a checksum, ``current`` (the one that the poll's decisions use) or ``latest``. The poll has to be
-        named unless the website has only one, or the checksum says which release it is.
+        ``id`` is a checksum, ``current`` (the one that the poll's decisions use) or ``latest``. Name the poll unless
+        the website has only one, or ``id`` is a checksum.
         """
         return release_from_dict(self._get(f"{_releases(poll)}/{quote(id, safe='')}"))
 
@@ -186,7 +186,7 @@ class Client:
         release: str = CURRENT,
         certainty: float = DEFAULT_CERTAINTY,
     ) -> RemoteDecision:
-        """Ask what the crowd would choose, how likely, and how sure that is despite the noise."""
+        """Ask what the crowd would choose, with what probability, and how certain this is despite the noise."""
         path = f"{_releases(poll)}/{quote(release, safe='')}/decisions"
         return read_decision(self._post(path, {"alternatives": _plain(alternatives), "certainty": certainty}))
 
@@ -198,7 +198,7 @@ class Client:
         release: str = CURRENT,
         certainty: float = DEFAULT_CERTAINTY,
     ) -> list[RemoteDecision]:
-        """Decide up to 1,000 dilemmas from one release, in their order."""
+        """Decide up to 1,000 dilemmas from one release, and return the decisions in the same order."""
         path = f"{_releases(poll)}/{quote(release, safe='')}/decisions/batch"
         asked = {"dilemmas": [{"alternatives": _plain(given)} for given in dilemmas], "certainty": certainty}
         return [read_decision(made) for made in self._post(path, asked)["decisions"]]
@@ -217,11 +217,11 @@ class Client:
             raise CrowdveilError(f"the server's list of polls cannot be read: {type(error).__name__} {error}") from None
 
     def poll(self, name: str, *, key: str | None = None) -> Poll:
-        """Get what a poll asks, and on what terms; one that contradicts itself is refused.
+        """Fetch a poll's questions and terms; refuse a poll that contradicts itself.
 
-        Of a poll with a relay, ``key`` is the fingerprint in the poll's address, which the host's key must have.
+        If the poll has a relay, ``key`` is the fingerprint in the poll's address, which the host's key must match.
         """
-        from crowdveil.protocol.description import read_poll  # loaded by voters only, as are the mechanisms
+        from crowdveil.protocol.description import read_poll  # only voters need this and the mechanisms
 
         poll = read_poll(self._get(f"/api/polls/{quote(name, safe='')}"))
         if key is not None:
@@ -229,7 +229,7 @@ class Client:
         return poll
 
     def session(self, poll: Poll) -> list[Dilemma]:
-        """Draw a voter's dilemmas, each between an alternative named left and one named right."""
+        """Fetch dilemmas for one voter, each between an alternative named left and one named right."""
         return read_session(poll.study, self._get(f"/api/polls/{quote(poll.name, safe='')}/session"))
 
     def vote(
@@ -241,11 +241,11 @@ class Client:
         about: Mapping[str, Answer] | None = None,
         token: str | None = None,
     ) -> VoterReceipt:
-        """Answer a session's dilemmas and send what comes of it.
+        """Answer a session's dilemmas and send the result.
 
         In a distributed poll the choices do not leave this machine: exact noise is added here, for the level of privacy
         (by name; None takes the most private one). ``about`` answers questions by their id: an option's id, a list of
-        them, a whole number or a text. ``token`` is that of a voter's link, where the poll has links.
+        option ids, a whole number or a text. ``token`` is that of a voter's link if the poll has links.
         """
         return self.send(self.submission(poll, choose, level, about=about, token=token))
 
@@ -260,7 +260,7 @@ class Client:
     ) -> Submission:
         """Answer a session's dilemmas without sending anything: the first half of ``vote``.
 
-        Where the study asks one dilemma twice, this machine draws which, and asks it again with its sides swapped.
+        If the study asks one dilemma twice, this machine draws which one, and asks it again with its sides swapped.
         """
         from crowdveil.client.voting import make_submission
         from crowdveil.privacy.noise.exact_noise import BulkNoise
@@ -277,7 +277,7 @@ class Client:
         )
 
     def send(self, submission: Submission) -> VoterReceipt:
-        """Send a submission, to the relay if it is sealed. It may be sent again, and counts once."""
+        """Send a submission, to the relay if it is sealed. It may be sent again, and counts only once."""
         if submission.relay is None:
             path = f"/api/polls/{quote(submission.poll, safe='')}/{submission.kind}"
             told = self._connection.ask("PUT", path, body=submission.body, token=submission.token)
@@ -296,9 +296,9 @@ class Client:
             raise CrowdveilError(f"the server's receipt cannot be read: {type(error).__name__} {error}") from None
 
     def withdraw(self, poll: str | Poll, token: str) -> bool:
-        """Have a vote deleted; False if there was none. The token cannot be used again.
+        """Delete a vote; return False if there was none. The token cannot be used again.
 
-        Of a poll with a relay, give the ``Poll``: the relay erases what it has not handed over.
+        If the poll has a relay, give the ``Poll``: the relay erases a report that it has not yet handed over.
         """
         name, place = (poll, "") if isinstance(poll, str) else (poll.name, poll.relay.url if poll.relay else "")
         try:
@@ -310,7 +310,7 @@ class Client:
         return True
 
     def _compare_with_relay(self, poll: Poll) -> None:
-        """Refuse a poll whose relay knows another key or promise than the host tells; asked once."""
+        """Refuse a poll whose relay states another key or promise than the host. Ask the relay only once."""
         if poll.relay is None or self._relays.get(poll.name) == poll.relay.url:
             return
         from crowdveil.protocol.description import relayed_promise
@@ -328,7 +328,7 @@ class Client:
         try:
             body = json.dumps(data, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
-            raise CrowdveilError(f"this cannot be asked, as it is not plain data: {error}") from None
+            raise CrowdveilError(f"this cannot be sent because it is not plain data: {error}") from None
         return self._connection.ask("POST", path, body=body)
 
 

@@ -1,8 +1,8 @@
-"""Does a website serve the voter's page that crowdveil ships, byte for byte?
+"""A check that a website serves the voter's page that crowdveil ships, byte for byte.
 
-A voter in a distributed poll has to trust the page that runs on the device, and a server could serve another one.
-Whoever watches can compare what is served with what is installed. It is evidence, not proof: a server may show one
-page to whoever watches and another one to a voter.
+A voter in a distributed poll has to trust the page that runs on her device, and a server could serve another one.
+Anybody can compare the served page with the installed one. The check is evidence, not proof: a server may show one page
+to somebody who checks and another to a voter.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from crowdveil.protocol.voters_page import SocialPreview, origin_of, voters_page
 
 @dataclass(frozen=True)
 class PageCheck:
-    """The files that were compared, and those that are not as they should be."""
+    """The files that were compared: those that are the same, and those that differ."""
 
     same: tuple[str, ...]
     different: tuple[str, ...]
-    """Paths on the website whose content is not that of the installed crowdveil."""
+    """Paths on the website whose content differs from the installed crowdveil."""
     fingerprint: str | None
-    """Of a poll with a relay: of the key that reports are sealed to, which stands in the poll's address."""
+    """Fingerprint of the key that reports are sealed to, if the poll has a relay. The poll's address contains it."""
 
 
 def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
@@ -50,7 +50,7 @@ def check_page(http: httpx.Client, url: str, poll: str) -> PageCheck:
 
 
 def _page(served: bytes, described: Mapping[str, Any]) -> bytes:
-    """Return the page of a poll with the title and question that its description has, made here."""
+    """Build the page of a poll from the title and question in its description."""
     study, origin = described["study"], origin_of(served)
     if origin is None:
         return voters_page().html()
@@ -59,7 +59,7 @@ def _page(served: bytes, described: Mapping[str, Any]) -> bytes:
 
 
 def _fingerprint(described: Mapping[str, Any]) -> str | None:
-    """Return the fingerprint of the key that the website tells, computed here, where the poll has a relay."""
+    """Compute the fingerprint of the key that the website publishes, if the poll has a relay."""
     if described.get("relay") is None:
         return None
     from crowdveil.protocol.relay import KeyConfiguration
@@ -68,7 +68,10 @@ def _fingerprint(described: Mapping[str, Any]) -> str | None:
 
 
 def _shipped(poll: str) -> Iterator[tuple[str, bytes | None]]:
-    """Walk the page (None: it tells of its poll) and everything that it can load, with the path it is served at."""
+    """Yield the path and content of the page and of every file that it can load.
+
+    The page's content is None because it depends on the poll.
+    """
     page = voters_page()
     yield f"/p/{quote(poll, safe='')}/", None
     for path, content in page.files.items():

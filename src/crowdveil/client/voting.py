@@ -1,7 +1,7 @@
-"""A voter's device: choices become a report on this machine, and only the report is sent.
+"""A voter's device: it turns choices into a report, and only the report is sent.
 
 Making a report and sending it are two steps. The first draws the noise, once. The second may be repeated, with the same
-bytes: a report made anew from the same choices would let the server average the noise away.
+bytes: a second report from the same choices would let the server average out the noise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from crowdveil.protocol.submission import Kind, Repeat, Submission, exact_answer
 from crowdveil.study.study import Dilemma
 
 Choose = Callable[[Dilemma], str]
-"""Returns what is chosen in a dilemma: ``left`` or ``right``, or ``neither`` where the study allows it."""
+"""A function that returns the choice in a dilemma: ``left``, ``right``, or ``neither`` if the study allows it."""
 
 _CODES = {"left": 1, "right": -1, "neither": 0}
 
@@ -43,9 +43,9 @@ def make_submission(
     noise: Noise,
     repeat: Repeat | None = None,
 ) -> Submission:
-    """Turn choices into what is sent. In a distributed poll the noise is drawn here, and the choices end here.
+    """Turn choices into a submission. In a distributed poll, draw the noise here: the choices go no further.
 
-    ``repeat`` is the second answer to a dilemma, where the study asks one twice.
+    ``repeat`` is the second answer to a dilemma, if the study asks one twice.
     """
     exact = exact_answers(about, poll)
     if (repeat is not None) != poll.study.repeat:
@@ -76,8 +76,8 @@ def make_report(
 ) -> dict[str, Any]:
     """Make a report with the mechanism that the poll names.
 
-    The server chooses the study, the mechanism and the epsilon, and this program prints or checks them; the mechanism's
-    own code clips to the study's bounds and draws the noise for them, so that the promise holds for any choice.
+    The server chooses the study, the mechanism and the epsilon, and this program prints or checks them. The mechanism's
+    own code clips to the study's bounds and draws the noise for those bounds, so the promise holds for any choice.
     """
     check_mechanism(poll)
     shown = np.array([poll.study.difference(*dilemma.alternatives) for dilemma in dilemmas])
@@ -93,7 +93,7 @@ def make_report(
 
 
 def _perturbed(poll: Poll, question: Question, truth: Answer, noise: Noise) -> Answer:
-    """Report something in place of the true answer, by the about-you mechanism."""
+    """Return the answer that the about-you mechanism reports in place of the true one."""
     if poll.about_epsilon is None:
         raise CrowdveilError(f"poll {poll.name} names no epsilon for its about-you questions: leave them out")
     epsilons: Epsilons = Epsilons.same(poll.about_epsilon, 1)

@@ -1,1 +1,1 @@
-"""Engines: the work on a crowd is done on this machine's cores, or on a cluster."""
+"""Engines: work on a crowd runs on the cores of this machine, or on a cluster."""

@@ -1,12 +1,12 @@
-"""Work on a whole crowd, batch by batch, by an engine; and crowds whose choices are completed as they are read.
+"""Work on a whole crowd, batch by batch, on an engine; and crowds whose choices are completed as they are read.
 
-A sum of integers does not depend on the order of its terms. So what is added up here is the same bit for bit, however
-the crowd is cut, whoever works on a batch, and whether a batch had to be done again because a worker was lost.
+A sum of integers does not depend on the order of its terms. So the sums here are the same bit for bit, however the
+crowd is cut, whoever works on a batch, and whether or not a batch was repeated because a worker was lost.
 
-In completed ballots a fair coin has taken the place of every choice that was neither. The coins are a public table:
-that of a voter's place in the crowd and a record's place in her ballot, whatever the choices are and however the crowd
-is cut into batches. So every pass over a crowd sees the same choices, and completing them protects or exposes nobody:
-to change one record is to change one completed record.
+In completed ballots, a fair coin replaces every choice that was neither. The coins are a public table, indexed by a
+voter's position in the crowd and a record's position in her ballot, whatever the choices are and however the crowd is
+cut into batches. So every pass over a crowd sees the same choices, and completing them protects or exposes nobody:
+changing one record changes one completed record.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from crowdveil.study.study import Study
 
 R = TypeVar("R")
 Tally = Callable[[Ballots], IntArray]
-"""Integers to be added up, computed for one batch of a crowd: always as many."""
+"""Integers to be added up, computed for one batch of a crowd: always the same number of them."""
 Work = Callable[[Ballots, int], R]
-"""Work on one batch of a crowd, given how many voters come before it."""
+"""Work on one batch of a crowd, given the number of voters before it."""
 
 
 @runtime_checkable
 class NumberedBatches(BallotSource, Protocol):
-    """A crowd of which any batch can be read by itself, by any worker."""
+    """A crowd of which any worker can read any batch by itself."""
 
     @property
     def batch_count(self) -> int:
         """The number of batches."""
 
     def batch(self, number: int) -> Ballots:
-        """Read one."""
+        """Read one batch."""
 
     def voters_before(self, number: int) -> int:
-        """Return how many voters are in the batches before this one."""
+        """Return the number of voters in the batches before this one."""
 
 
 @dataclass(frozen=True)
 class BatchedBallots:
-    """Ballots in batches, the engine that is to work on them, and who wants to know how far it has come."""
+    """Ballots in batches, the engine that works on them, and a callback for progress."""
 
     source: NumberedBatches
     engine: Engine
@@ -65,13 +65,13 @@ class BatchedBallots:
         return self.source.voters
 
     def batches(self) -> Iterator[Ballots]:
-        """Walk the crowd here, one batch after another."""
+        """Read the crowd here, one batch after another."""
         for batch in self.source.batches():
             yield batch
             self.tell(batch.voters)
 
     def map_batches(self, work: Work[R]) -> Iterator[R]:
-        """Let the engine work on every batch; yield the results in the batches' order."""
+        """Let the engine work on every batch; yield the results in the order of the batches."""
         for number, result in enumerate(self.engine.each(_BatchWork(self.source, work), self.source.batch_count)):
             yield result
             self.tell(self.source.voters_before(number + 1) - self.source.voters_before(number))
@@ -89,7 +89,7 @@ class _BatchWork(Generic[R]):
 
 
 def map_batches(source: BallotSource, work: Work[R]) -> Iterator[R]:
-    """Work on every batch of a crowd, by its engine if it has one, else on all cores here; results come in order."""
+    """Work on every batch of a crowd, on its engine if it has one, else on all cores here; results are in order."""
     if isinstance(source, BatchedBallots):
         return source.map_batches(work)
     if isinstance(source, NumberedBatches):
@@ -98,7 +98,7 @@ def map_batches(source: BallotSource, work: Work[R]) -> Iterator[R]:
 
 
 def add_up(source: BallotSource, tally: Tally) -> IntArray:
-    """Add up a tally over a crowd. Nothing but sums leaves the workers."""
+    """Add up a tally over a crowd. Only sums leave the workers."""
     return reduce(np.add, map_batches(source, _TallyWork(tally)))
 
 
@@ -111,10 +111,10 @@ class _TallyWork:
 
 
 def _as_they_come(source: BallotSource, work: Work[R]) -> Iterator[R]:
-    """Work on a crowd that can only be walked from its beginning."""
+    """Work on a crowd that can only be read from its beginning."""
     batches = _with_voters_before(source)
     few = list(islice(batches, 2))
-    if len(few) == 1:  # one batch may take all cores itself
+    if len(few) == 1:  # a single batch may use all cores itself
         yield work(*few[0])
     else:
         yield from in_order(lambda batch: work(*batch), chain(few, batches), usable_cores())
@@ -134,21 +134,21 @@ _MIX = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def completed(source: BallotSource) -> BallotSource:
-    """Toss a coin for every choice that was neither; the engine that works on the crowd stays the same."""
+    """Toss a coin for every choice that was neither; the crowd keeps its engine."""
     if isinstance(source, BatchedBallots):
         return replace(source, source=_CompletedBatches(source.source))
     return _CompletedBatches(source) if isinstance(source, NumberedBatches) else _CompletedWalk(source)
 
 
 def completed_ballots(ballots: Ballots, coins: BoolArray) -> Ballots:
-    """Put the first side where neither was chosen and the record's coin shows heads, else the second."""
+    """Replace "neither" by the first side if the record's coin shows heads, else by the second."""
     if ballots.choices.all():
         return ballots
     return replace(ballots, choices=np.where(ballots.choices == 0, np.where(coins, 1, -1), ballots.choices))
 
 
 def public_coins(before: int, counts: IntArray) -> BoolArray:
-    """Return the coins of voters' records, given how many voters come before them."""
+    """Return the coins for voters' records, given the number of voters before them."""
     voter = np.repeat(np.arange(before, before + len(counts), dtype=np.uint64), counts)
     place = np.arange(len(voter)) - np.repeat(np.cumsum(counts) - counts, counts)
     with np.errstate(over="ignore"):
@@ -175,7 +175,7 @@ class _CompletedSource(Generic[S]):
 
 
 class _CompletedWalk(_CompletedSource[BallotSource]):
-    """A crowd that can only be walked from its beginning."""
+    """A crowd that can only be read from its beginning."""
 
     def batches(self) -> Iterator[Ballots]:
         before = 0

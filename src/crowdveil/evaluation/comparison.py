@@ -1,4 +1,4 @@
-"""Compare mechanisms: accuracy by paradigm and epsilon, and what it takes to come near that without privacy."""
+"""Compare mechanisms: accuracy by paradigm and epsilon, and what it takes to come close to no privacy."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM
 from crowdveil.study.study import Study
 
 CURVE = tuple(Epsilon(e) for e in ("0.003", "0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30"))
-"""Where else than at the epsilons asked for whole curves are measured."""
+"""Further epsilons at which whole curves are measured."""
 SHARES = (0.8, 0.9, 0.95)
 WANTED = 0.95
-"""Share of the accuracy without privacy that counts as enough voters."""
+"""Share of the accuracy without privacy at which there are enough voters."""
 _FIRST_SIZE = 25
 _MOST_VALUES = 2**25
-"""Largest crowd that is simulated, in voters times records times features."""
+"""Largest simulated crowd, in voters times records times features."""
 _FEWEST_CROWDS = 8
 
 
 @dataclass(frozen=True)
 class Contender:
-    """An entry in the race of a paradigm."""
+    """An entry that competes in a paradigm."""
 
     paradigm: Paradigm
     entry: Entry
     paper: bool
     recommended: bool
     relayed: RelayedPromise | None = None
-    """Through a relay, all voters in one batch: the entry has the local epsilon, and this is what it promises."""
+    """The promise through a relay, with all voters in one batch; the entry then has the local epsilon."""
 
 
 def contenders(
     paradigms: Iterable[Paradigm], study: Study, levels: Sequence[Epsilons], everything: bool
 ) -> list[Contender]:
-    """List who competes at each level: the paper's mechanism and the recommended one, or all that serve the paradigm.
+    """List the contenders at each level: the paper's and the recommended mechanism, or all that serve the paradigm.
 
-    A level holds everybody's epsilon, the same for all.
+    A level contains everybody's epsilon, the same for all.
     """
     return [
         Contender(paradigm, Entry(name, everybody.common), name == papers, name == best)
@@ -66,9 +66,9 @@ def contenders(
 
 
 def relayed_contenders(study: Study, voters: int, epsilons: Iterable[Epsilon]) -> list[Contender]:
-    """List what competes through a relay: at the largest local epsilon that keeps each epsilon for one batch of all.
+    """List the contenders through a relay, at the largest local epsilon that keeps each epsilon for one batch of all.
 
-    At an epsilon that is too small for so few voters, nobody does.
+    An epsilon that is too small for so few voters has no contender.
     """
     promises = (largest_promise(study, voters, e.value, DEFAULT_DELTA, DEFAULT_HONEST) for e in epsilons)
     return [
@@ -81,9 +81,9 @@ def relayed_contenders(study: Study, voters: int, epsilons: Iterable[Epsilon]) -
 def personal_contenders(
     paradigms: Iterable[Paradigm], study: Study, epsilons: Epsilons, everything: bool
 ) -> list[Contender]:
-    """List who competes with personal epsilons: each twice, all votes equal, and weighted by what their noise leaves.
+    """List the contenders with personal epsilons, each twice: with equal votes, and with votes weighted by their noise.
 
-    ``epsilons`` is an example of everybody's, by which mechanisms are recommended.
+    ``epsilons`` is an example of everybody's epsilons, for which mechanisms are recommended.
     """
     return [
         Contender(paradigm, Entry(name, None, equal_votes), name == papers, name == best)
@@ -112,12 +112,12 @@ class Order:
     population: Population
     paradigms: tuple[Paradigm, ...]
     epsilons: tuple[Epsilon, ...]
-    """Empty: personal ones, from the paper's default groups of voters."""
+    """Empty for personal epsilons, from the paper's default groups of voters."""
     number: int
-    """Of crowds, or of splits of a file."""
+    """Number of crowds, or of splits of a file."""
     seed: int
     everything: bool = False
-    """Every mechanism that serves a paradigm, not only the paper's and the recommended one."""
+    """Measure every mechanism that serves a paradigm, not only the paper's and the recommended one."""
     whole_curves: bool = False
     """Also measure at many other epsilons, to draw curves and to find the epsilon that is needed."""
     count_voters: bool = False
@@ -128,7 +128,7 @@ class Order:
 
     @property
     def asked(self) -> frozenset[Epsilon | None]:
-        """The epsilons; None stands for personal ones."""
+        """The requested epsilons; None stands for personal ones."""
         return frozenset(self.epsilons or [None])
 
     def __post_init__(self) -> None:
@@ -158,7 +158,7 @@ class Comparison:
 
     @property
     def base(self) -> EntryResult:
-        """The estimate without privacy that ratios refer to."""
+        """The estimate without privacy to which ratios refer."""
         return self.measured[self.order.population.baselines[0]]
 
     def quality(self, entry: Entry) -> Interval:
@@ -166,11 +166,11 @@ class Comparison:
         return mean(self.measured[entry].quality)
 
     def ratio(self, entry: Entry) -> Interval:
-        """Return the same as a share of that without privacy, on the same crowds."""
+        """Return the quality as a share of that without privacy, on the same crowds."""
         return ratio(self.measured[entry].quality, self.base.quality)
 
     def calibration(self, entry: Entry) -> dict[str, float | None]:
-        """Return how true its probabilities and intervals are, on average over the crowds; None where it has none."""
+        """Return the mean scores of its probabilities and intervals over the crowds; None for a score that it lacks."""
         measured = self.measured[entry]
         found = {
             name: float(getattr(measured, name).mean()) for name in ("brier", "slope", "overstatement", "coverage")
@@ -179,7 +179,7 @@ class Comparison:
 
     @property
     def shown(self) -> list[Contender]:
-        """The contenders at the epsilons that were asked for; the others are points of curves."""
+        """The contenders at the requested epsilons; the others are points of curves."""
         return [c for c in self.contenders if c.relayed is not None or c.entry.epsilon in self.order.asked]
 
     def curves(self, paradigm: Paradigm) -> dict[str, list[Entry]]:
@@ -233,7 +233,7 @@ class Comparison:
         }
 
     def picture(self, path: Path) -> None:
-        """Draw accuracy against epsilon, a panel a paradigm, to a .png or .svg file."""
+        """Draw accuracy against epsilon, one panel per paradigm, to a .png or .svg file."""
         write_picture(path, partial(_figure, self))
 
     def _interval(self, entry: Entry) -> dict[str, float | None]:
@@ -303,11 +303,11 @@ class VotersNeeded:
     """The paper's mechanism or the recommended one."""
     epsilon: Epsilon
     voters: int | None
-    """None: more than were simulated."""
+    """None if more than were simulated."""
     simulated_up_to: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the number as plain data."""
         return {
             "paradigm": self.paradigm,
             "choice": self.choice,
@@ -320,7 +320,7 @@ class VotersNeeded:
 def crossing(points: Sequence[float], ratios: Sequence[float], share: float) -> float | None:
     """Return where a curve first reaches ``share``, interpolated on the logarithm of the points; None if nowhere.
 
-    A curve that begins above gives its first point: what is needed is at most that.
+    For a curve that starts above, this is its first point, an upper bound.
     """
     for i, (point, height) in enumerate(zip(points, ratios, strict=True)):
         if height >= share:
@@ -393,7 +393,7 @@ _OTHERS = (GREEN, PURPLE, "#e69f00", SKY, GREY)
 
 
 def _figure(comparison: Comparison) -> Figure:
-    """Draw a panel a paradigm: accuracy against epsilon, with no privacy as a line to reach."""
+    """Draw one panel per paradigm: accuracy against epsilon, with a line for no privacy."""
     paradigms = comparison.order.paradigms
     columns = min(_COLUMNS, len(paradigms))
     rows = math.ceil(len(paradigms) / columns)

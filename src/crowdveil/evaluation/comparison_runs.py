@@ -1,4 +1,4 @@
-"""Runs of a comparison: a crowd of a population, the mechanisms that release it, and how well each does."""
+"""Runs of a comparison: a crowd from a population, the mechanisms that release it, and their scores."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ from crowdveil.study.bundled import synthetic_study
 from crowdveil.study.study import Study
 
 TEST_PAIRS, TEST_CHOICES = 10_000, 2000
-"""Fresh Gaussian pairs that a release from a synthetic crowd is judged on, and how many are put to a fresh voter."""
+"""Fresh Gaussian pairs that judge a release of a synthetic crowd, and how many of them a fresh voter answers."""
 TRAINED = 0.75
-"""Share of a file's voters that a release is made from; the others' choices are to be predicted."""
+"""Share of a file's voters from which a release is made; it has to predict the choices of the others."""
 
 _FEWEST = 8
-"""A share of a file's voters that is smaller than this tells nothing."""
+"""Fewest voters of a file that can be held out."""
 _CHEAP_DRAWS = dict.fromkeys((Algorithm1.name, Algorithm2.name, SubsetSelection.name), 16)
-"""So often a crowd is released with fresh noise where a draw fits nothing anew, at the epsilons that were asked for."""
+"""Draws of noise per crowd, at the requested epsilons, for mechanisms that need no new fit for a draw."""
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""The work, in how many runs -> something to tell of each finished one."""
+"""Takes the name of the work and its number of runs; yields a function to call after each run."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A mechanism at an epsilon. It is measured once, whatever paradigms it serves there."""
+    """A mechanism at an epsilon. It is measured once, whatever paradigms it serves."""
 
     mechanism: str
     epsilon: Epsilon | None
-    """None where every voter has an epsilon of her own."""
+    """None if every voter has her own epsilon."""
     equal_votes: bool = False
 
     @property
     def value(self) -> float:
-        """The place of the entry on an axis of epsilons."""
+        """The position of the entry on an axis of epsilons."""
         return 0.0 if self.epsilon is None else self.epsilon.value
 
 
@@ -64,7 +64,7 @@ SOCIETY, POOLED = Entry("society", None), Entry("pooled", None)
 
 @dataclass(frozen=True)
 class Task:
-    """An entry to measure: thoroughly (all scores) or as a point of a curve (its quality only)."""
+    """An entry to measure: thoroughly (all scores) or as a point of a curve (only its quality)."""
 
     entry: Entry
     thorough: bool
@@ -77,23 +77,23 @@ class Task:
 
 @dataclass(frozen=True)
 class EntryResult:
-    """The scores of an entry, each over all draws of its noise: a value a crowd, in the crowds' order.
+    """The scores of an entry, each over all draws of its noise: one value per crowd, in the order of the crowds.
 
-    Of a point of a curve only the quality is measured; the others are NaN.
+    For a point of a curve only the quality is measured; the other scores are NaN.
     """
 
     quality: FloatArray
-    """Share of test pairs decided as the truth does, or of held-out choices predicted."""
+    """Share of test pairs decided as the truth decides them, or of held-out choices predicted."""
     squared_error: FloatArray
-    """Squared distance of the release from what it would be without noise."""
+    """Squared distance of the release from its value without noise."""
     brier: FloatArray
     """Mean squared distance of the stated probability from what was chosen."""
     overstatement: FloatArray
-    """Mean probability stated for the predicted side, less the share that was right."""
+    """Mean probability stated for the predicted side, minus the share that was right."""
     slope: FloatArray
-    """Calibration slope, pooled over the draws; NaN too where the choices do not tell it."""
+    """Calibration slope, pooled over the draws; also NaN if the choices do not determine it."""
     coverage: FloatArray
-    """Share of the factors' 95 % intervals that hold the preference of the crowd itself; NaN too of a society."""
+    """Share of the factors' 95 % intervals that contain the preference of the crowd itself; also NaN for a society."""
 
 
 SCORES = tuple(one.name for one in fields(EntryResult))
@@ -101,18 +101,18 @@ SCORES = tuple(one.name for one in fields(EntryResult))
 
 @dataclass(frozen=True)
 class HeldOutChoices:
-    """Pairs that releases are judged by (first minus second), which side is right, and which side people chose."""
+    """Pairs that judge releases (first minus second), which side is right, and which side people chose."""
 
     pairs: FloatArray
     right: FloatArray
-    """A column: 1 for the first side, -1 for the second, 0 for neither."""
+    """One column: 1 for the first side, -1 for the second, 0 for neither."""
     choices: IntArray
-    """Of the first so many pairs: 1 or -1."""
+    """For the first pairs, one choice each: 1 or -1."""
     voters: IntArray
-    """Whose choice each is."""
+    """The voter of each choice."""
 
     def quality(self, learned: FloatArray) -> float:
-        """Return the share of pairs that parameters (rows) decide rightly, on average."""
+        """Return the share of pairs that parameters (rows) decide correctly, on average."""
         return float(share(sides(self.pairs, learned), self.right).mean())
 
     def scores(self, margins: FloatArray, learned: FloatArray, target: FloatArray) -> dict[str, float | None]:
@@ -131,7 +131,7 @@ class HeldOutChoices:
 
 
 class Population(Protocol):
-    """The people from whom the crowds that mechanisms are compared on are drawn."""
+    """The people from whom crowds are drawn to compare mechanisms."""
 
     @property
     def study(self) -> Study:
@@ -139,35 +139,35 @@ class Population(Protocol):
 
     @property
     def voters(self) -> int:
-        """The number of voters that a release is made from."""
+        """The number of voters from whom a release is made."""
 
     @property
     def records(self) -> float:
-        """The number of records a voter has, on average."""
+        """The mean number of records of a voter."""
 
     @property
     def quality(self) -> str:
-        """The word for what is measured: accuracy or predicted."""
+        """The name of the measured quality: accuracy or predicted."""
 
     @property
     def baselines(self) -> tuple[Entry, Entry]:
-        """The two estimates without privacy: first the one that ratios refer to."""
+        """The two estimates without privacy; ratios refer to the first."""
 
     @property
     def generated(self) -> bool:
         """Whether the study's own generator drew the dilemmas."""
 
     def crowd_name(self, voters: int | None, seed: int, number: int) -> str:
-        """Return the name that a crowd is drawn by, whatever is compared on it."""
+        """Return the name that seeds a crowd, whatever is compared on it."""
 
     def draw(self, voters: int | None, rng: np.random.Generator) -> tuple[Ballots, HeldOutChoices]:
-        """Draw a crowd (of another size if ``voters`` is given), and what its releases are judged by."""
+        """Draw a crowd (of another size if ``voters`` is given), and what judges its releases."""
 
     def describe(self, number: int) -> str:
-        """Tell in words what a comparison on so many crowds or splits is made from."""
+        """Describe in words what a comparison on this many crowds or splits is made from."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the population as plain data."""
 
 
 @dataclass(frozen=True)
@@ -184,12 +184,12 @@ class SyntheticPopulation:
 
     @property
     def study(self) -> Study:
-        """The synthetic study with so many features."""
+        """The synthetic study with this many features."""
         return synthetic_study(self.features, self.records_each)
 
     @property
     def records(self) -> float:
-        """The number of records a voter has."""
+        """The number of records of a voter."""
         return self.records_each
 
     def crowd_name(self, voters: int | None, seed: int, number: int) -> str:
@@ -207,7 +207,7 @@ class SyntheticPopulation:
         return crowd.ballots, HeldOutChoices(pairs, sides(pairs, crowd.social[None]), choices, np.arange(TEST_CHOICES))
 
     def describe(self, number: int) -> str:
-        """Tell the size of the crowds."""
+        """Describe the size of the crowds."""
         size = f"{self.voters} voters, {self.records_each} records each, {self.features} features"
         return f"{number} synthetic crowds of {size}"
 
@@ -230,11 +230,11 @@ class FilePopulation:
     generated = False
 
     def crowd_name(self, voters: int | None, seed: int, number: int) -> str:
-        """Return the seed and the number of the split, and the size of the crowd where it is not that of the split."""
+        """Return the seed and the number of the split, and the size of the crowd if it is not that of the split."""
         return f"compare, file, seed {seed}, split {number}{'' if voters is None else f', N={voters}'}"
 
     def draw(self, voters: int | None, rng: np.random.Generator) -> tuple[Ballots, HeldOutChoices]:
-        """Split the voters; of those that a release is made from, draw so many with replacement if that is asked."""
+        """Split the voters; if ``voters`` is given, draw that many with replacement from the larger part."""
         everyone = read_ballots(self.path)
         order = rng.permutation(everyone.voters)
         cut = round(TRAINED * everyone.voters)
@@ -249,11 +249,11 @@ class FilePopulation:
         )
 
     def describe(self, number: int) -> str:
-        """Tell which file, and how many voters make the release."""
+        """Name the file, the number of splits, and the number of voters in a release."""
         return f"{self.path}, {number} random splits, releases from {self.voters} voters"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what was read."""
+        """Return the file and its counts as plain data."""
         return {
             "ballots": str(self.path),
             "study": self.study.name,
@@ -268,12 +268,12 @@ def synthetic(voters: int, records: int, features: int) -> SyntheticPopulation:
     if not voters >= 2:
         raise CrowdveilError(f"--voters is {voters}: a crowd has at least 2")
     population = SyntheticPopulation(voters, records, features)
-    _ = population.study  # refuses sizes that no study has
+    _ = population.study  # refuses invalid sizes
     return population
 
 
 def of_file(path: Path) -> FilePopulation:
-    """Open a ballot file and count whom releases will be made from."""
+    """Open a ballot file and count the voters from whom releases will be made."""
     everyone = read_ballots(path)
     trained = round(TRAINED * everyone.voters)
     if everyone.voters - trained < _FEWEST:
@@ -285,14 +285,14 @@ def of_file(path: Path) -> FilePopulation:
 
 @dataclass(frozen=True)
 class Run:
-    """One crowd of a population, and what is to be measured on it."""
+    """One crowd of a population, and what to measure on it."""
 
     population: Population
     seed: int
     number: int
     tasks: tuple[Task, ...]
     voters: int | None = None
-    """None: the size of crowds of this population."""
+    """None for the usual size of crowds in this population."""
 
     @property
     def name(self) -> str:
@@ -300,7 +300,7 @@ class Run:
         return self.population.crowd_name(self.voters, self.seed, self.number)
 
     def measure(self, crowds: range) -> pl.DataFrame:
-        """Draw the crowd, and carry out every task."""
+        """Draw the crowd, and perform every task."""
         ballots, held_out = self.population.draw(self.voters, generator(self.name))
         crowd = fit_crowd(ballots, drawn=self.population.generated)
         personal = Groups().draw(ballots.voters, generator(self.name, "epsilons"))
@@ -338,23 +338,23 @@ class Run:
 def runs_of(
     population: Population, number: int, seed: int, tasks: Sequence[Task], voters: int | None = None
 ) -> list[Run]:
-    """Return the runs of a comparison on so many crowds, of another size if ``voters`` is given."""
+    """Return the runs of a comparison on this many crowds, of another size if ``voters`` is given."""
     return [Run(population, seed, k, tuple(tasks), voters) for k in range(number)]
 
 
 def _stated_margins(estimate: Estimate, pairs: FloatArray) -> FloatArray:
-    """Return what a decision would state, as margins; of a society, that of the parameter itself."""
+    """Return the margins that a decision would state; for a society, those of the parameter itself."""
     return pairs @ estimate.parameter if estimate.unknown is None else estimate.unknown.predictive_margins(pairs)
 
 
 def carry_out(runs: Sequence[Run], workers: int, tell: Callable[[int], None]) -> dict[Entry, EntryResult]:
-    """Carry out all runs on this many processes, and collect what each entry gave."""
+    """Perform all runs on this many processes, and collect the results of each entry."""
     with TemporaryDirectory(prefix="crowdveil-compare-") as folder:
         return collect(sweep(runs, 1, workers, Path(folder), tell))
 
 
 def collect(table: pl.DataFrame) -> dict[Entry, EntryResult]:
-    """Gather the values of each entry from the tables of all runs."""
+    """Collect the values of each entry from the tables of all runs."""
     parts = table.sort("number").partition_by("mechanism", "epsilon", "equal_votes", as_dict=True)
     return {
         Entry(str(mechanism), None if epsilon is None else Epsilon(epsilon), bool(equal_votes)): EntryResult(

@@ -1,8 +1,8 @@
-"""evaluate(release, ballots): is what the release says of people true of these people?
+"""evaluate(release, ballots): is what the release says about people true of these people?
 
-Three questions. How often does it predict their choices, and how good are the probabilities it states? Do its error
-bars cover the exact preference of this crowd? And in which factor does it fail? Beside each answer stands the limit:
-what the exact preference of these same ballots reaches. Everything is exact, and nothing here protects anybody.
+There are three questions. How often does it predict their choices, and how good are the probabilities it states? Do its
+error bars cover the exact preference of this crowd? And in which factor does it fail? Each answer comes with its limit:
+the score of the exact preference of these same ballots. Everything is exact, and nothing here protects anybody.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Coverage:
     released: float
     bar: float
     exact: float | None
-    """None where the choices do not determine it."""
+    """None if the choices do not determine it."""
     sampling_error: float | None
-    """The standard error of the exact value, if the voters stand for others like them; None where it is not known."""
+    """The standard error of the exact value, if the voters are a sample of others like them; None if not known."""
 
     @property
     def inside(self) -> bool | None:
@@ -62,7 +62,7 @@ class Coverage:
         return None if self.exact is None else abs(self.released - self.exact) <= self.bar
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the coverage as plain data."""
         return {
             "released": self.released,
             "error_bar": self.bar,
@@ -78,12 +78,12 @@ class FactorScores:
 
     coverage: Coverage
     released: Scores | None
-    """None where no pair differs."""
+    """None if no pair differs."""
     limit: Scores | None
     curve: tuple[Bin, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return them as plain data."""
+        """Return the scores as plain data."""
         scores = {"release": self.released, "limit": self.limit}
         plain = {name: None if found is None else found.as_dict() for name, found in scores.items()}
         curve = [point.as_dict() for point in self.curve]
@@ -92,15 +92,15 @@ class FactorScores:
 
 @dataclass(frozen=True)
 class ThirdAnswer:
-    """The three shares that a release states, judged by what people answered: mean log losses, and thresholds."""
+    """The three shares that a release states, judged by people's answers: mean log losses, and thresholds."""
 
     log_loss: float
     limit: float
-    """Of the exact preference and threshold of these same ballots."""
+    """Loss of the exact preference and threshold of these same ballots."""
     constant: float
-    """Of the exact preference of the decided choices, with the share of neither the same in every dilemma."""
+    """Loss of the exact preference of decided choices, with the same share of neither in every dilemma."""
     share: float
-    """Of choices that were neither."""
+    """Share of choices that were neither."""
     tau: float
     exact_tau: float
 
@@ -113,12 +113,12 @@ class Evaluation:
     weighting: Weighting
     released: Scores
     limit: Scores
-    """The scores of the exact preference of these same ballots. Fitted to them, it is a little too good."""
+    """The scores of the exact preference of these same ballots. It is fitted to them, so it is a little too good."""
     curve: tuple[Bin, ...]
     factors: tuple[FactorScores, ...]
     features: tuple[Coverage, ...]
     third: ThirdAnswer | None = None
-    """How good the three shares are, in a study that allows a third answer."""
+    """Scores of the three shares, in a study that allows a third answer."""
 
     @property
     def factor_coverage(self) -> tuple[int, int]:
@@ -150,7 +150,7 @@ class Evaluation:
         }
 
     def rows(self) -> list[tuple[str, str, str, str]]:
-        """Return a row for each score: its name, the release's, the limit's and a coin's."""
+        """Return one row per score: its name, the release's, the limit's and a coin's."""
         rows = [
             (words, _shown(getattr(self.released, name)), _shown(getattr(self.limit, name)), _coin(name))
             for name, words in WORDS.items()
@@ -190,12 +190,12 @@ class Evaluation:
 
 
 def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = "voters") -> Evaluation:
-    """Judge a release by what people chose: predictions, stated probabilities, error bars; all of it by factor too.
+    """Judge a release by what people chose: predictions, stated probabilities and error bars; all of it by factor too.
 
-    The result is exact, so it is for the holder of the ballots and not for publishing. Judge by people who are not in
-    the release where you can: people who are in it are easier to predict. Every voter counts once, or with
-    ``weighting="choices"`` every choice. Records in which neither side was chosen are left out; in a study that allows
-    this answer, the three shares are judged besides, and the exact preference is that of the threshold model.
+    The result is exact, so it is for the holder of the ballots and not for publishing. If you can, judge by people who
+    are not in the release: people who are in it are easier to predict. Every voter counts once, or with
+    ``weighting="choices"`` every choice. Records in which neither side was chosen are left out. In a study that allows
+    this answer, the three shares are also judged, and the exact preference is that of the threshold model.
     """
     check_release(release)
     check_source(ballots)
@@ -213,7 +213,7 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
         directions = study.factor_matrix.astype(np.float64)
         along_factors = crowd_preference(ballots, weighting=weighting, directions=directions)
     if threshold is not None:
-        # Decided choices alone look steeper than they are: what the bars are about is the threshold model's preference.
+        # Decided choices alone give too steep a preference: the bars are about the preference of the threshold model.
         along_factors = replace(along_factors, coordinates=study.factor_map @ threshold.preference)
         exact = replace(exact, preference=threshold.preference, coordinates=threshold.preference)
     stated, limit, differs = _forecasts(release, exact, ballots, None if threshold is None else threshold.tau)
@@ -282,7 +282,7 @@ def _stated_shares(release: Release, dilemmas: ValueArray) -> FloatArray:
 
 
 def _stated(release: Release, dilemmas: ValueArray) -> FloatArray:
-    """Return the share who choose the first side, of those who choose one."""
+    """Return the share who choose the first side, among those who choose a side."""
     if release.indifference is None:
         return np.asarray(ndtr(stated_margins(release, dilemmas)), np.float64)
     return _of_decided(_stated_shares(release, dilemmas))
@@ -295,7 +295,7 @@ def _of_decided(shares: FloatArray) -> FloatArray:
 def _forecasts(
     release: Release, exact: CrowdPreference, ballots: BallotSource, tau: float | None
 ) -> tuple[Forecasts, Forecasts, BoolArray]:
-    """Return what the release and the exact preference state for every decided choice, and which factors differ."""
+    """Return the forecasts of the release and of the exact preference for decided choices, and which factors differ."""
     stated = []
     limit = []
     choices = []

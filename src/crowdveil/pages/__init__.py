@@ -1,1 +1,1 @@
-"""Pages for people: a release shown and explained, in one file that needs nothing beside it."""
+"""Pages for people: a release shown and explained, in one self-contained file."""

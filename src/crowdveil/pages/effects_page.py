@@ -1,4 +1,4 @@
-"""A page about effects, in one file: the picture, the table, what groups differ in, and what is promised.
+"""A page about effects, in one file: the picture, the table, the differences between groups, and the promise.
 
 The picture shows factors between their two poles, the strongest at the top (Awad et al. 2018, Figure 2).
 """
@@ -22,7 +22,7 @@ from crowdveil.pages.sections import EXPERIMENT
 from crowdveil.study.features import Factor
 
 COLOURS = (MORE, LESS, "#009e73", "#cc79a7", "#56b4e9", "#8c6d1f")
-"""Of groups, after Okabe and Ito; a seventh group begins again."""
+"""Colours of groups, after Okabe and Ito; the seventh group reuses the first."""
 _WIDEST_POLE = 34
 
 
@@ -46,7 +46,7 @@ def effects_svg(effects: Effects, *, key: str, title: str, description: str) -> 
 
 
 class _Labels:
-    """The words of a picture: drawn at once, or put into the finished SVG, so that no word can break it."""
+    """The words of a picture: drawn directly, or put into the finished SVG, so that no word can break it."""
 
     def __init__(self, *, at_once: bool) -> None:
         self.words: dict[str, str] = {}
@@ -100,7 +100,7 @@ def _figure(effects: Effects, say: _Labels) -> Figure:
     say(
         axes,
         "axis",
-        "preferred this side, less preferred the other (95 %)",
+        "preferred this side, minus preferred the other (95 %)",
         (0.5, 0),
         xytext=(0, -40),
         xycoords="axes fraction",
@@ -127,7 +127,7 @@ def _figure(effects: Effects, say: _Labels) -> Figure:
 
 
 def _ordered(effects: Effects) -> list[tuple[Factor, list[Effect], bool]]:
-    """Return the factors with the effects of all groups, the strongest first, turned to the side that was preferred."""
+    """Return the factors with the effects of all groups, strongest first, oriented toward the preferred side."""
     rows = []
     for factor in effects.study.factors:
         shown = [effects.effect(factor.name, group.label) for group in effects.groups]
@@ -144,7 +144,7 @@ def _turned(effect: Effect) -> Effect:
 
 
 def _draw_row(axes: Axes, place: int, shown: Sequence[Effect]) -> None:
-    """Draw a bar and its interval for each group; a cross where nothing is known."""
+    """Draw a bar and its interval for each group, or a cross if nothing is known."""
     height = 0.8 / len(shown)
     for k, effect in enumerate(shown):
         at = place - 0.4 + height * (k + 0.5)
@@ -164,7 +164,7 @@ MEANING = (
 
 
 def effects_page(release: EffectsRelease) -> str:
-    """Return an HTML page about effects: what was preferred, by whom, and what is promised to the voters."""
+    """Return an HTML page about effects: what was preferred, by whom, and what voters are promised."""
     promised = release.guarantee
     effects = release.effects
     by = "" if effects.question is None else f", by {effects.question}"
@@ -222,7 +222,7 @@ of voters. A cross: not known.</figcaption>
 
 
 def groups_section(effects: Effects) -> str:
-    """Show what differs between groups, and where they agree; nothing where there are none."""
+    """Show where groups differ and where they agree; empty if there are no groups."""
     if effects.question is None or len(effects.groups) < 2:
         return ""
     verdicts = [f"{factor.title}: {said}." for factor, said in effects.verdicts()]
@@ -236,9 +236,9 @@ def groups_section(effects: Effects) -> str:
 <h2>Groups by {text(effects.question)}</h2>
 {paragraphs([f"{'; '.join(sizes)}."])}
 {bullets(verdicts)}
-<p>Whether a difference can be told from noise and chance is judged of all differences together: of those that are
-called differences, at most 5 % are none, on average (Benjamini and Hochberg).</p>
-{table(heads, rows, "The effect in the first group, less that in the second.")}
+<p>Whether a difference can be told from noise and chance is judged for all differences together: of those that are
+called differences, at most 5 % are false, on average (Benjamini and Hochberg).</p>
+{table(heads, rows, "The effect in the first group, minus that in the second.")}
 </section>"""
 
 
@@ -253,7 +253,7 @@ def _difference_row(effects: Effects, one: GroupDifference) -> list[str]:
 
 
 def promise_section(release: EffectsRelease) -> str:
-    """Show what is promised to the voters, and what is not."""
+    """Show what voters are promised, and what they are not."""
     sentences = paragraphs(plain_words.guarantee_sentences(release))
     words = plain_words.mechanism_words(release.mechanism)
     noise = paragraphs([f"The noise: {words}. Drawn with: {release.sampler}.", plain_words.account_sentence(release)])

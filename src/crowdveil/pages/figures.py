@@ -1,7 +1,7 @@
 """The pictures of a page, as SVG that takes its colours and its typeface from the page around it.
 
-Matplotlib draws geometry and never sees a word from a file: such words are put into the finished SVG, so that a
-label cannot be taken for a formula, fall outside a font or break the markup.
+Matplotlib draws only geometry and never sees a word from a file. Such words are put into the finished SVG, so that a
+label cannot be taken for a formula, lack a glyph or break the markup.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from crowdveil.pages.markup import INK, LESS, MORE, MUTED, PAPER, RULE
 from crowdveil.pages.reading import Lean, Reading, signed
 
 MOST_ROWS = 60
-"""A forest plot shows no more features than this; the table beside it always shows all."""
+"""Most features in a forest plot; the table beside it always shows all."""
 
 # The page's name for each colour.
 _PAGE_COLOURS = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper", MORE: "more", LESS: "less"}
 _LEAN_COLOURS = {Lean.MORE: MORE, Lean.LESS: LESS, Lean.UNCLEAR: MUTED}
 
-# Matplotlib's settings belong to the whole process.
+# Matplotlib's settings are global to the process.
 FIGURE_SETTINGS = threading.Lock()
 
 
 def forest_plot(readings: Sequence[Reading], *, key: str, title: str, description: str, narrow: bool) -> str:
-    """Draw each feature's value with its error bar, in the order given; ``key`` must be unique on the page.
+    """Draw each feature's value with its error bar, in the given order; ``key`` must be unique on the page.
 
-    The narrow one is for phones: the labels stand above the bars, and the letters are no smaller.
+    The narrow version is for phones: labels are above the bars, and the letters are no smaller.
     """
     largest = sorted(range(len(readings)), key=lambda i: -abs(readings[i].value))[:MOST_ROWS]
     rows = [readings[i] for i in sorted(largest)]
@@ -76,7 +76,7 @@ def forest_plot(readings: Sequence[Reading], *, key: str, title: str, descriptio
 
 
 def guess_picture(marks: Sequence[tuple[float, str]], *, key: str, title: str, description: str) -> str:
-    """Draw how sure somebody can become of an answer: from a coin toss up to each mark, a probability and its words."""
+    """Draw how certain somebody can become of an answer: from a coin toss to each mark, a probability and its words."""
     figure = Figure(figsize=(300 / 72, (66 + 18 * len(marks)) / 72), dpi=72)
     axes = _axes(figure, (4, 30, 292, 30))
     axes.set(xlim=(0, 1), ylim=(0, 1))
@@ -156,7 +156,7 @@ def _say_directions(axes: Axes, width: float) -> None:
 
 
 def _columns(label: str) -> int:
-    """Return how wide a text is; wide characters, as of Chinese, take two columns."""
+    """Return the width of a text; wide characters, such as Chinese ones, take two columns."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in label)
 
 
@@ -170,7 +170,7 @@ def cut(label: str, columns: int) -> str:
 
 
 def inline_svg(figure: Figure, key: str, title: str, description: str, words: Mapping[str, str]) -> str:
-    """Turn a figure into an SVG element for use inside a page: no names that clash, no address of another place."""
+    """Turn a figure into an SVG element for use inside a page, without names that clash or external addresses."""
     buffer = io.StringIO()
     with FIGURE_SETTINGS, mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}):
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -193,13 +193,13 @@ def inline_svg(figure: Figure, key: str, title: str, description: str, words: Ma
     )
     ElementTree.SubElement(svg, "title", {"id": f"{key}-title"}).text = title
     ElementTree.SubElement(svg, "desc", {"id": f"{key}-desc"}).text = description
-    # The style sheet that matplotlib writes would apply to the whole page.
+    # Matplotlib's own style sheet would apply to the whole page.
     svg.extend(child for child in drawn if child.find("style") is None)
     return ElementTree.tostring(svg, encoding="unicode")
 
 
 def _adapt(element: ElementTree.Element, key: str, referred: set[str]) -> None:
-    """Make one element of a drawing at home in a page."""
+    """Adapt one element of a drawing to the page."""
     for name, value in list(element.attrib.items()):
         del element.attrib[name]
         if name == "id":

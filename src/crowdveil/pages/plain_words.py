@@ -1,4 +1,4 @@
-"""The guarantee of a release in everyday words. Every sentence is true of the release that it is made for."""
+"""The guarantee of a release in everyday words. Every sentence is true of the release for which it is made."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from crowdveil.privacy.zcdp import epsilon_of
 from crowdveil.releases import Publication
 
 ALMOST_SURE = 0.95
-"""An attacker who may get surer than this of what somebody chose is told of as such."""
+"""Probability of an attacker's best guess above which the page says that the epsilon promises little."""
 
 
 class NoiseParty(StrEnum):
-    """The party that added the noise to a release, from which it follows who has to be trusted."""
+    """The party that added the noise to a release, which determines who has to be trusted."""
 
     AGGREGATOR = "the aggregator"
     HOLDER = "the holder of the ballots"
@@ -50,16 +50,16 @@ def likelihood_factor(epsilon: float) -> float:
 
 
 def attacker_odds(epsilon: float) -> float:
-    """Return the best guess that epsilon allows: e^epsilon / (1 + e^epsilon).
+    """Return the probability of the best guess that epsilon allows: e^epsilon / (1 + e^epsilon).
 
     By Bayes, odds of 1 : 1 between two data sets become at most e^epsilon : 1, as no output is more than e^epsilon
-    times likelier under one of them. The bound is reached by randomised response, so no smaller one holds.
+    times likelier under one of them. Randomised response reaches the bound, so no smaller one holds.
     """
     return 1 / (1 + math.exp(-epsilon))
 
 
 def factor_text(epsilon: float) -> str:
-    """Write e^epsilon so that it reads well, from 1.00010 to 5.2 × 10^21."""
+    """Format e^epsilon readably, from 1.00010 to 5.2 × 10^21."""
     factor = likelihood_factor(epsilon)
     if factor < 1.1:
         return f"{factor:.{1 - math.floor(math.log10(math.expm1(epsilon)))}f}"
@@ -72,7 +72,7 @@ def factor_text(epsilon: float) -> str:
 
 
 def odds_text(epsilon: float) -> str:
-    """Write the attacker's odds in per cent, with as many decimals as tell them from 50% and from 100%."""
+    """Format the attacker's odds in per cent, with enough decimals to distinguish them from 50% and from 100%."""
     gained, doubt = math.tanh(epsilon / 2) / 2, 1 / (1 + math.exp(epsilon))
     if doubt < 1e-8:
         return "practically 100%"
@@ -81,12 +81,12 @@ def odds_text(epsilon: float) -> str:
 
 
 def guess_text(epsilon: float, delta: float) -> str:
-    """Write the attacker's odds; with a delta they are (e^epsilon + delta) / (1 + e^epsilon) at most."""
+    """Format the attacker's odds; with a delta they are at most (e^epsilon + delta) / (1 + e^epsilon)."""
     return odds_text(epsilon) + (f" + {delta:g}" if delta else "")
 
 
 def paradigm_title(paradigm: Paradigm) -> str:
-    """Name a paradigm by what it means."""
+    """Name a paradigm by its meaning."""
     return f"{_PROTECTED[paradigm.unit]} protected, {trusted_words(paradigm)} trusted"
 
 
@@ -110,17 +110,17 @@ def release_title(release: Publication) -> str:
 
 
 def protected_words(paradigm: Paradigm) -> str:
-    """Tell in a few words what is protected."""
+    """Name in a few words what is protected."""
     return _PROTECTED_BRIEFLY[paradigm.unit]
 
 
 def mechanism_words(mechanism: str) -> str:
-    """Tell what a mechanism does; the name itself for one that has no words here."""
+    """Describe what a mechanism does; return its name if there is no description."""
     return ALL[mechanism].words if mechanism in ALL else mechanism
 
 
 def guarantee_sentences(release: Publication) -> list[str]:
-    """Tell who is protected, against whom, and what the epsilon means; of an experiment, that nobody is."""
+    """Explain who is protected, against whom, and what the epsilon means; for an experiment, that nobody is."""
     guarantee = release.guarantee
     if not release.exact:
         return [_experiment(guarantee)]
@@ -137,7 +137,7 @@ def guarantee_sentences(release: Publication) -> list[str]:
 
 
 def _relayed(said: Mapping[str, Any]) -> Iterator[str]:
-    """Tell what a relay adds, against whom, in its three lines."""
+    """Explain what a relay adds, against whom, in its three lines."""
     yield "The reports came through a relay, shuffled and without their senders, which protects the voters further:"
     yield from RelayedPromise.from_dict(said).lines
 
@@ -242,7 +242,7 @@ def _whose(guarantee: Guarantee) -> str:
 
 
 def limit_sentences(release: Publication) -> list[str]:
-    """Tell what the guarantee does not promise, so that nobody relies on it."""
+    """List what the guarantee does not promise, so that nobody relies on it."""
     guarantee = release.guarantee
     together = _ten_together(guarantee)
     limits = [
@@ -278,7 +278,7 @@ def limit_sentences(release: Publication) -> list[str]:
 
 
 def _what_else(release: Publication) -> str:
-    """Tell what adds up: releases by somebody who holds the records, but reports where devices made them."""
+    """Explain what adds up: releases, if somebody holds the records, or reports, if devices made them."""
     if noise_party(release) is NoiseParty.DEVICES:
         return (
             "Everything else that your device sends. This release and any other from the same reports cost you nothing "
@@ -290,7 +290,7 @@ def _what_else(release: Publication) -> str:
 
 
 def account_sentence(release: Publication) -> str:
-    """Tell where the release was charged, or why it was not."""
+    """State where the release was charged, or why it was not."""
     if release.ledger is not None:
         entry = ", ".join(f"{key} {plain(value)}" for key, value in release.ledger.items())
         return f"It was charged to a privacy ledger: {entry}."
@@ -308,12 +308,12 @@ def account_sentence(release: Publication) -> str:
 
 
 def plain(value: Any) -> str:
-    """Write any value of a release file."""
+    """Format any value of a release file."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _ten_together(guarantee: Guarantee) -> str:
-    """Tell what is promised for ten units of protection at once: ten epsilons, or a hundred rhos (group privacy)."""
+    """Return the promise for ten units of protection at once: ten epsilons, or a hundred rhos (group privacy)."""
     if guarantee.rho is None:
         ten = 10 * guarantee.epsilon.value
         return f"{ten:g}, a factor of {factor_text(ten)}"

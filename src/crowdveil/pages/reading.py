@@ -1,4 +1,4 @@
-"""A release read feature by feature, in the order and with the digits in which it is shown, and the findings."""
+"""A release feature by feature, in the order and with the digits in which it is shown, and its findings in words."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum, NoiseDist
 from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.releases import Release
 
-# Characters that no page may carry on from a file: controls, halves of surrogate pairs (which have no UTF-8), and
-# the marks that turn the direction of all text after them.
+# Characters that a page must not copy from a file: controls, halves of surrogate pairs (which have no UTF-8), and marks
+# that change the direction of all text after them.
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
 
 
 class Lean(StrEnum):
-    """The side to which the crowd leans on a feature, as far as it can be seen."""
+    """The crowd's lean on a feature, as far as it can be determined."""
 
     MORE = "more"
     LESS = "less"
@@ -38,7 +38,7 @@ class Reading:
     value: float
     error_bar: float
     share: float | None = None
-    """How many voters pick the one of two otherwise equal alternatives that has one unit more; None of a society."""
+    """Share of voters who pick the alternative with one unit more, all else equal; None for a society."""
 
     @property
     def lean(self) -> Lean:
@@ -49,7 +49,7 @@ class Reading:
 
 
 def readings(release: Release) -> tuple[Reading, ...]:
-    """Read a release feature by feature, from the most preferred to the least."""
+    """Return the features of a release, from the most preferred to the least."""
     shares: list[float | None] = [None] * release.study.dimension
     if release.unknown is not None:
         shares = ndtr(stated_margins(release, np.eye(release.study.dimension))).tolist()
@@ -69,7 +69,7 @@ def decimals(shown: Iterable[Reading]) -> int:
 
 
 def signed(value: float, places: int) -> str:
-    """Write a number with its sign, and a true minus.
+    """Format a number with its sign, and a true minus.
 
     >>> signed(0.25, 2), signed(-0.25, 2), signed(-0.0001, 2)
     ('+0.25', '−0.25', '0.00')
@@ -79,12 +79,12 @@ def signed(value: float, places: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Make words from a file fit to be shown: on one line, without what a page cannot carry."""
+    """Make words from a file displayable: on one line, without characters that a page cannot contain."""
     return " ".join(_UNSHOWABLE.sub("\ufffd", " ".join(text.split())).split())
 
 
 def third_answer_sentences(release: Release) -> list[str]:
-    """Tell how often the crowd would toss a coin, in a study that allows this answer; nothing in others."""
+    """State how often the crowd would toss a coin, in a study that allows this answer; otherwise return nothing."""
     third = release.indifference
     if third is None:
         return []
@@ -98,19 +98,19 @@ def third_answer_sentences(release: Release) -> list[str]:
 
 
 def reliability_sentences(release: Release) -> list[str]:
-    """Tell how many people answer alike, in a study that asks one dilemma twice; nothing in others."""
+    """State how many people answer alike, in a study that asks one dilemma twice; otherwise return nothing."""
     found = release.reliability
     if found is None:
         return []
     return [
         f"Asked one dilemma a second time, with its sides swapped, about {found.share:.0%} of people like these voters "
         f"answer it alike ({found.low:.0%} to {found.high:.0%}, with {ERROR_BAR:.0%}, over noise and the draw of the "
-        "voters); who tosses a coin each time does so by half. The second answer counts nowhere else."
+        "voters); tossing a coin each time gives 50%. The second answer counts nowhere else."
     ]
 
 
 def split_sentences(split: Mapping[str, float], place: Place) -> list[str]:
-    """Tell what a budget, or the reports of devices, are split into; nothing where all of it is for one thing."""
+    """State how a budget, or the reports of devices, are split; return nothing if there is only one part."""
     if len(split) < 2:
         return []
     *first, last = (
@@ -122,7 +122,7 @@ def split_sentences(split: Mapping[str, float], place: Place) -> list[str]:
 
 
 def error_bar_sentence(release: Release, features: int) -> str:
-    """Tell what the error bars cover and what they do not."""
+    """Explain what the error bars cover and what they do not."""
     if release.unknown is not None:
         return (
             "An error bar is a bound: it covers the noise that privacy added, the draw of the voters from all people "
@@ -144,7 +144,7 @@ _NOISE_ONLY = "That is the noise only: the error bars of a crowd's preference co
 
 
 def expected_error_bar_sentence(noise: NoiseDistribution | None, robust: float = 0.0) -> str:
-    """Tell before a release how far its noise will reach, as far as that is known then."""
+    """State, before a release, how far its noise will reach, as far as that is known."""
     if noise is None:
         return "How wide the error bars are is known only afterwards: the noise goes through an estimate."
     widest = f"± {float(np.max(noise.half_widths(ERROR_BAR))):.3g}"
@@ -157,7 +157,7 @@ def expected_error_bar_sentence(noise: NoiseDistribution | None, robust: float =
 
 
 def finding_sentences(shown: Sequence[Reading], places: int) -> list[str]:
-    """Tell what stands out in a release, and of how much of it that cannot be said."""
+    """Summarise what stands out in a release, and how much of it cannot be told from zero."""
     clear = [r for r in shown if r.lean is not Lean.UNCLEAR]
     if not clear:
         return [

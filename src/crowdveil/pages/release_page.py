@@ -29,10 +29,10 @@ def release_page(
     decisions: Sequence[Decision] = (),
     files: Sequence[str] = (),
 ) -> str:
-    """Return an HTML page about releases: what the crowd prefers, what is promised to the voters, where it is from.
+    """Return an HTML page about releases: what the crowd prefers, what voters are promised, and its origin.
 
-    ``decisions`` are dilemmas decided from the releases, and ``files`` the names of the release files: none, or one
-    for each release, in the same order.
+    ``decisions`` are dilemmas decided from the releases, and ``files`` the names of the release files: none, or one for
+    each release, in the same order.
     """
     if not releases or {len(decisions), len(files)} - {0, len(releases)}:
         raise ValueError(f"{len(releases)} releases, {len(decisions)} decisions and {len(files)} files do not match")
@@ -75,7 +75,7 @@ def document(heading: str, body: str) -> str:
 
 
 def _groups(releases: Sequence[Release]) -> str:
-    """Show what differs between groups of one study; nothing where the releases are not of groups."""
+    """Show the differences between groups of one study; empty if the releases are not of groups."""
     labels = [str(release.facts.get("group", "")) for release in releases]
     if not all(labels) or len(set(labels)) < len(labels) or len({one.study.fingerprint for one in releases}) > 1:
         return ""
@@ -91,7 +91,7 @@ def _groups(releases: Sequence[Release]) -> str:
         for one in preference_differences(dict(zip(labels, releases, strict=True)))
     ]
     heads = ["Factor", "Groups", "Difference", f"{ERROR_BAR:.0%} interval", "Told from noise and chance"]
-    caption = "All differences are judged together: of those that are told, at most 5 % are none, on average."
+    caption = "All differences are judged together: of those that are told, at most 5 % are false, on average."
     return f"""<section class="part">
 <h2>What differs between the groups</h2>
 {table(heads, rows, caption)}
@@ -126,7 +126,7 @@ def _numbers(releases: Sequence[Release]) -> list[tuple[str, str]]:
 
 
 def _voters(release: Release) -> str:
-    """Return how many voters a release is of: of a group that is secret, by its noisy count."""
+    """Return the number of voters in a release: for a secret group, its noisy count."""
     counted = release.facts.get("group_voters")
     return f"{release.guarantee.voters:,}" if counted is None else f"about {counted:,}"
 
@@ -168,7 +168,7 @@ def _comparison(shown: Sequence[ReleaseView]) -> str:
     return f"""<section class="part">
 <h2>Side by side</h2>
 <table class="comparison" role="table">
-<caption>Longer bars: more is not known, so that less can be said about the crowd. Each picture below has its own
+<caption>Longer bars: less is known, so that less can be said about the crowd. Each picture below has its own
 scale.</caption>
 <thead role="rowgroup"><tr role="row">{heads}</tr></thead>
 <tbody role="rowgroup">

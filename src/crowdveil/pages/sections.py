@@ -39,7 +39,7 @@ EXPERIMENT = (
 
 @dataclass(frozen=True)
 class ReleaseView:
-    """A release on a page, with what the page says about it beyond the release itself."""
+    """A release on a page, with what the page needs beyond the release itself."""
 
     release: Release
     key: str
@@ -54,12 +54,12 @@ class ReleaseView:
 
     @cached_property
     def places(self) -> int:
-        """The number of decimals that make sense."""
+        """The number of meaningful decimals."""
         return decimals(self.readings)
 
 
 def sections(view: ReleaseView, level: int) -> str:
-    """Return all sections, their headings at this level."""
+    """Return all sections, with their headings at this level."""
     decided = [] if view.decision is None else [decision_section(view.decision, level)]
     implied = [] if view.release.unknown is None else [effects_section(view, level)]
     return "\n".join(
@@ -68,7 +68,7 @@ def sections(view: ReleaseView, level: int) -> str:
 
 
 def picture_section(view: ReleaseView, level: int) -> str:
-    """Show the society's parameter: what stands out, a picture, and a table with the same numbers."""
+    """Show the released parameter: what stands out, a picture, and a table with the same numbers."""
     all_readings = view.readings
     places = view.places
     findings = finding_sentences(all_readings, places)
@@ -109,7 +109,7 @@ from it.</p>
 
 
 def _factor_table(view: ReleaseView) -> str:
-    """Show the release along the study's factors, the strongest first; nothing where those are the features."""
+    """Show the release along the study's factors, strongest first; empty if those are the features."""
     release = view.release
     if release.study.factors_are_features:
         return ""
@@ -210,8 +210,8 @@ def effects_section(view: ReleaseView, level: int) -> str:
     caption = "A positive effect prefers the pole under +, a negative one the pole under −."
     return f"""<section class="part">
 <h{level}>What that means in shares</h{level}>
-<p>An effect is how many people prefer the side with more of a factor, less how many prefer the other: +1 is all of
-them, 0 as many as the other. These are what the preference implies in the dilemmas that the study draws.</p>
+<p>An effect is the share of people who prefer the side with more of a factor, minus the share who prefer the other: +1
+means all of them, 0 as many as the other. The preference implies these in the dilemmas that the study draws.</p>
 {table(heads, rows, caption)}
 </section>"""
 
@@ -241,7 +241,7 @@ def decision_section(decision: Decision, level: int) -> str:
 
 
 def guarantee_section(view: ReleaseView, level: int) -> str:
-    """Tell what is promised, to whom, and what is not; of an experiment, that nothing is."""
+    """Show what is promised, to whom, and what is not; for an experiment, that nothing is."""
     release = view.release
     guarantee = release.guarantee
     noise = paragraphs([_noise_sentence(release), plain_words.account_sentence(release)])
@@ -295,7 +295,7 @@ def _noise_sentence(release: Release) -> str:
 
 
 def origin_section(view: ReleaseView, level: int) -> str:
-    """Tell where the release comes from, and how to decide from it."""
+    """Show where the release comes from, and how to decide from it."""
     release = view.release
     guarantee = view.release.guarantee
     allowed = "" if release.exact else " --allow-experiment"

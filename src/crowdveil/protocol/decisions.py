@@ -1,4 +1,4 @@
-"""Asking the crowd: which release is meant, what a list of releases says of it, and a decision on its way."""
+"""Questions to the crowd over the network: names and summaries of releases, dilemmas, and decisions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from crowdveil.releases import Release
 from crowdveil.study.study import COIN, LONGEST_NAME, Dilemma, Study
 
 CURRENT = "current"
-"""Stands for the release that a poll's decisions use: the one that its host has marked, or else the newest."""
+"""Name for the release that a poll's decisions use: the one that its host has marked, or else the newest."""
 LATEST = "latest"
-"""Stands for the newest release of a poll."""
+"""Name for the newest release of a poll."""
 
 _FEATURES: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "number"}}
 _NAMED: dict[str, Any] = {
@@ -24,12 +24,12 @@ _NAMED: dict[str, Any] = {
     "additionalProperties": False,
 }
 MOST_ALTERNATIVES = 100
-"""Of one dilemma that is asked over the network."""
+"""Maximum number of alternatives in a dilemma that is asked over the network."""
 ALTERNATIVES_SCHEMA: dict[str, Any] = {
     "description": (
-        'Two or more outcomes: a list of their features, as in [{"girl": 1}, {"dog": 2}], with names where wanted, as '
-        'in {"name": "stay", "features": {"girl": 1}}, or an object of names with features. A feature that is left out '
-        "counts as 0 where 0 is possible."
+        'Two or more outcomes: a list of their features, as in [{"girl": 1}, {"dog": 2}]; the same with names, as in '
+        '{"name": "stay", "features": {"girl": 1}}; or an object that maps names to features. A feature that is left '
+        "out counts as 0 if 0 is possible."
     ),
     "anyOf": [
         {
@@ -41,7 +41,7 @@ ALTERNATIVES_SCHEMA: dict[str, Any] = {
         {"type": "object", "additionalProperties": _FEATURES, "minProperties": 2, "maxProperties": MOST_ALTERNATIVES},
     ],
 }
-"""The forms of a dilemma, as API and tools announce them to programs; ``Study.dilemma`` reads them."""
+"""The forms of a dilemma, as the API and the tools announce them to programs; ``Study.dilemma`` reads them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +53,17 @@ class RemoteDecision(Decision):
 
 
 def read_dilemma(study: Study, alternatives: Any) -> Dilemma:
-    """Read a dilemma that came over the network, where it may not be of any size."""
+    """Read a dilemma that came over the network, where its size is limited."""
     dilemma = study.dilemma(alternatives)
     if len(dilemma.alternatives) > MOST_ALTERNATIVES:
         raise CrowdveilError(
-            f"the dilemma has {len(dilemma.alternatives)} alternatives: at most {MOST_ALTERNATIVES} are decided at once"
+            f"the dilemma has {len(dilemma.alternatives)} alternatives: at most {MOST_ALTERNATIVES} are allowed"
         )
     return dilemma
 
 
 def write_decision(decision: Decision, release: str) -> dict[str, Any]:
-    """Write a decision with the checksum of the release that it came from."""
+    """Return a decision as plain data, with the checksum of its release."""
     return {**decision.as_dict(), "release": release}
 
 
@@ -87,7 +87,7 @@ def read_decision(data: Mapping[str, Any]) -> RemoteDecision:
 
 
 def summarise_release(release: Release) -> dict[str, Any]:
-    """Summarise a release for a list of them."""
+    """Summarise a release for a list of releases."""
     guarantee = release.guarantee
     return {
         "id": release.digest,

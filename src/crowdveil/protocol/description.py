@@ -1,4 +1,4 @@
-"""A poll's description: written by the server, read and checked by whoever takes part. Privacy rests on none of it."""
+"""A poll's description: the server writes it, and a voter's device reads and checks it. No privacy depends on it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def describe_poll(
     relay: Mapping[str, Any] | None = None,
     pilot: bool = False,
 ) -> dict[str, Any]:
-    """Describe a poll as it stands: its terms, what a device needs of it, its state and the release that decides.
+    """Describe a poll: its terms, what a device needs to know, its current state, and the release that decides.
 
-    ``relay`` is what ``describe_relay`` says, for a poll with a relay; ``pilot`` tells that nothing counts yet.
+    ``relay`` is the result of ``describe_relay`` if the poll has a relay; ``pilot`` means that nothing counts yet.
     """
     said = None if relay is None else {**relay, "promise": relayed_promise(poll).as_dict()}
     stands = {"languages": list(languages), "state": state.value, "pilot": pilot, "release": release, "relay": said}
@@ -41,7 +41,7 @@ def describe_poll(
 
 @lru_cache(maxsize=256)
 def relayed_promise(poll: Poll) -> RelayedPromise:
-    """Return what is promised behind a relay, whatever arrives: the promise of the smallest batch."""
+    """Return the promise behind a relay that holds whatever arrives: that of the smallest batch."""
     terms = relay_terms(poll)
     local = poll.levels[0].epsilon
     bits = relayed_bits(poll.study, local)
@@ -49,7 +49,7 @@ def relayed_promise(poll: Poll) -> RelayedPromise:
 
 
 def describe_method(mechanism: str, study: Study) -> dict[str, Any]:
-    """Describe the numbers that a device computes with: the study's bounds, and the axes and clips of scores."""
+    """Return the numbers that a device computes with: the study's bounds, and the axes and clips of scores."""
     known = DISTRIBUTED.get(mechanism)
     scoring = None if known is None else known.scoring(study)
     return {
@@ -102,7 +102,7 @@ def _terms(poll: Poll) -> dict[str, Any]:
 
 
 def read_poll(data: Mapping[str, Any]) -> Poll:
-    """Read a poll's description, and refuse one that contradicts itself: nobody should vote in such a poll."""
+    """Read a poll's description. Refuse one that contradicts itself: nobody should vote in such a poll."""
     try:
         poll = _read(data)
         norm_bound = data["method"]["norm_bound"]
@@ -131,7 +131,7 @@ def read_poll(data: Mapping[str, Any]) -> Poll:
 
 
 def check_mechanism(poll: Poll) -> None:
-    """Refuse a distributed poll whose mechanism does not run on a device, or does not keep what is promised."""
+    """Refuse a distributed poll whose mechanism does not run on a device, or does not keep the promise."""
     if poll.mechanism not in DISTRIBUTED:
         raise CrowdveilError(
             f"poll {poll.name} asks for {poll.mechanism!r}, which makes no report on a voter's device; "
@@ -147,7 +147,7 @@ def check_mechanism(poll: Poll) -> None:
 def _with_promise_kept(poll: Poll, told: Mapping[str, Any]) -> Poll:
     """Refuse a relay's promise that its terms do not keep."""
     if dict(told) != relayed_promise(poll).as_dict():
-        raise CrowdveilError(f"poll {poll.name}: what is promised does not follow from its terms; do not vote in it")
+        raise CrowdveilError(f"poll {poll.name}: its promise does not follow from its terms; do not vote in it")
     return poll
 
 

@@ -1,6 +1,6 @@
-"""A poll as everybody may know it: what is asked, who is protected, how much, and who may take part.
+"""The public terms of a poll: what is asked, who is protected, how much, and who may take part.
 
-A poll never changes once it is made: it is what voters agreed to. (A host can close it, and open it again.)
+A poll never changes after its creation, because voters agreed to its terms. (A host can close it and open it again.)
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from crowdveil.protocol.questions import MOST_NOISY_LEVELS, Attention, Question,
 from crowdveil.study.study import Study
 
 LARGEST_BATCH = 100_000
-"""Of the least size of a batch: what is handed over at once is less than twice that."""
+"""Upper limit of a poll's minimum batch size. A relay hands over less than twice this many reports at once."""
 _RELAY = re.compile(r"https://[^\s<>\"/?#]+|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
 OLDEST = 120
 MOST_DILEMMAS = 1000
-"""More than anybody answers; a device refuses to be shown more."""
+"""Maximum number of dilemmas per voter, more than anybody answers; a device refuses a longer session."""
 
 
 class Entry(StrEnum):
-    """Who may take part."""
+    """The rule of who may take part: anybody, or people with a link."""
 
     OPEN = "open"
     LINKS = "links"
 
 
 class State(StrEnum):
-    """Whether a poll takes submissions now."""
+    """Whether a poll accepts submissions now, and if not, why."""
 
     OPEN = "open"
     NOT_OPEN_YET = "not-open-yet"
@@ -44,7 +44,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Opening:
-    """The rules of when a poll takes submissions, and of how many."""
+    """Rules for when a poll accepts submissions, and how many."""
 
     opens_on: date | None = None
     closes_on: date | None = None
@@ -52,7 +52,7 @@ class Opening:
     quota: int | None = None
 
     def state(self, today: date, closed_by_host: bool, participants: int) -> State:
-        """Return whether submissions are taken today."""
+        """Return whether submissions are accepted today."""
         if closed_by_host or (self.closes_on is not None and today > self.closes_on):
             return State.CLOSED
         if self.opens_on is not None and today < self.opens_on:
@@ -64,7 +64,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class Level:
-    """An epsilon on offer, with a name."""
+    """A named level of privacy that a poll offers."""
 
     name: str
     epsilon: Epsilon
@@ -72,17 +72,17 @@ class Level:
 
 @dataclass(frozen=True)
 class RelayTerms:
-    """The terms of a relay: somebody else than the host, who knows who sends and not what."""
+    """The terms of a relay, run by somebody other than the host, which knows who sends but not what."""
 
     url: str
-    """Where devices send their sealed reports."""
+    """The address to which devices send their sealed reports."""
     batch: int
-    """The fewest reports that the relay ever hands over together."""
+    """The minimum number of reports that the relay hands over together."""
     delta: float = DEFAULT_DELTA
     honest: float = DEFAULT_HONEST
-    """The share of honest reports in a batch that the promise counts on."""
+    """The share of honest reports in a batch that the promise assumes."""
     public_key: str | None = None
-    """The host's key, where the poll comes from its server."""
+    """The host's key, if the poll comes from its server."""
 
     def __post_init__(self) -> None:
         if not _RELAY.fullmatch(self.url):
@@ -97,31 +97,31 @@ class RelayTerms:
 
 @dataclass(frozen=True)
 class Poll:
-    """A study put to voters, on terms that are public."""
+    """A study that is put to voters on public terms."""
 
     name: str
     study: Study
     paradigm: Paradigm
     mechanism: str
     levels: tuple[Level, ...]
-    """Distributed: what a voter chooses from. Central: one, the cap on all releases together."""
+    """Distributed polls: the levels that a voter chooses from. Central polls: one, the cap on all releases together."""
     entry: Entry = Entry.OPEN
     closes_on: date | None = None
-    """The last day on which submissions are taken (UTC)."""
+    """The last day on which submissions are accepted (UTC)."""
     destroy_on: date | None = None
-    """Central polls: the day on which the exact answers are destroyed, also in backups."""
+    """Central polls: the day on which the exact answers are destroyed, including those in backups."""
     return_url: str | None = None
     contact: str | None = None
     consent: Texts = field(default_factory=dict)
     questions: tuple[Question, ...] = ()
     about_epsilon: Epsilon | None = None
-    """Distributed: what each answer to a question is protected with on the device."""
+    """Distributed polls: the epsilon that protects each answer to a question, on the device."""
     attention: Attention | None = None
-    """What voters are told of attention checks; None: there are none."""
+    """What voters are told about attention checks; None if there are none."""
     minimum_age: int | None = None
-    """What voters declare to be at least; None: nothing is asked."""
+    """The age that voters must declare to have reached; None if they are not asked."""
     relay: RelayTerms | None = None
-    """Who passes the reports on, shuffled and without their senders; None: devices send to the host."""
+    """The relay that passes on the reports, shuffled and without their senders; None if devices send to the host."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -169,7 +169,7 @@ class Poll:
             if question.kind is QuestionKind.NUMBER and len(question.levels) > MOST_NOISY_LEVELS:
                 raise CrowdveilError(
                     f"poll {self.name}: question {question.id!r} has {len(question.levels):,} ranges, and coin tosses "
-                    f"among more than {MOST_NOISY_LEVELS} tell nothing: give a larger step, like 10"
+                    f"among more than {MOST_NOISY_LEVELS} reveal nothing: give a larger step, like 10"
                 )
         checks = sum(question.expected is not None for question in self.questions)
         told = 0 if self.attention is None else self.attention.checks
@@ -180,11 +180,11 @@ class Poll:
             )
         if not checks <= told <= len(self.questions):
             raise CrowdveilError(
-                f"poll {self.name} tells of {told} attention checks and has {len(self.questions)} questions"
+                f"poll {self.name} announces {told} attention checks but has {len(self.questions)} questions"
             )
 
     def _check_relay(self) -> None:
-        """Refuse a relay where reports could tell their senders apart, or where no theorem covers them."""
+        """Refuse a relay if reports could reveal their senders, or if no theorem covers them."""
         if self.paradigm.name != "vldp" or self.mechanism != MECHANISM:
             raise CrowdveilError(
                 f"poll {self.name}: a relay carries reports of paradigm vldp by {MECHANISM}, "
@@ -192,7 +192,7 @@ class Poll:
             )
         if len(self.levels) != 1:
             raise CrowdveilError(
-                f"poll {self.name}: behind a relay everybody has one level, as the level would mark a report; "
+                f"poll {self.name}: behind a relay everybody has one level, because the level would mark a report; "
                 f"give one, like levels = {{ shuffled = 3 }}, got {len(self.levels)}"
             )
         if self.study.indifference is not None:
@@ -213,7 +213,7 @@ class Poll:
 
     @property
     def distributed(self) -> bool:
-        """Whether noise is added on the voters' devices, so that no choice may reach the server."""
+        """Whether noise is added on the voters' devices, so that no choice reaches the server."""
         return self.paradigm.place is Place.DISTRIBUTED
 
     @property
@@ -223,13 +223,13 @@ class Poll:
 
     @property
     def sent_questions(self) -> tuple[Question, ...]:
-        """The questions whose answers leave the device: in a distributed poll, attention checks do not."""
+        """The questions whose answers leave the device. In a distributed poll, answers to attention checks do not."""
         if not self.distributed:
             return self.questions
         return tuple(question for question in self.questions if question.expected is None)
 
     def level(self, name: str | None) -> Level:
-        """Find a level by its name; None takes the most private one."""
+        """Return a level by its name; None selects the most private one."""
         if name is None:
             return min(self.levels, key=lambda level: level.epsilon)
         for level in self.levels:

@@ -1,4 +1,4 @@
-"""About-you questions: what may be asked, what counts as an answer, and what of it leaves a voter's device."""
+"""About-you questions: what may be asked, what counts as an answer, and which part of it leaves a voter's device."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.study.translations import OWN_LANGUAGE
 
 MOST_LETTERS = 1000
-"""Of a free text."""
+"""Maximum length of a free text."""
 MOST_OPTIONS = 50
 MOST_POINTS = 11
-"""Of a scale."""
+"""Maximum number of points on a scale."""
 MOST_NOISY_LEVELS = 100
-"""Of a number in a distributed poll: among more, coin tosses would leave nothing to see."""
+"""Maximum number of ranges of a number in a distributed poll: among more, coin tosses would hide everything."""
 FURTHEST = 10**9
 
 Texts = Mapping[str, str]
 """Language -> text."""
 
 Answer = str | int | list[str] | dict[str, bool]
-"""An option, a number, the options that were ticked, a free text; or, noisy, one option and whether it was ticked."""
+"""An option, a number, the ticked options or a free text; or, with noise, one option and whether it was ticked."""
 
 
 def host_words(texts: Texts) -> str:
-    """Return a text as its host reads it: in English, or in whatever language there is."""
+    """Return a text for the host: in English if there is an English version, or else in the first language."""
     return texts.get(OWN_LANGUAGE) or next(iter(texts.values()), "")
 
 
@@ -48,7 +48,7 @@ WITH_NUMBERS = (QuestionKind.NUMBER, QuestionKind.SCALE)
 
 @dataclass(frozen=True)
 class Option:
-    """One answer to choose from."""
+    """One of the answers that a question offers."""
 
     id: str
     text: Texts
@@ -58,8 +58,8 @@ class Option:
 class Question:
     """An about-you question.
 
-    Of a number only the range of ``step`` numbers that it is in ever leaves the device, named by its first number; with
-    a step of 1 that is the number itself.
+    A number never leaves the device, only the range of ``step`` numbers that contains it, named by its first number.
+    With a step of 1 the range is the number itself.
     """
 
     id: str
@@ -71,9 +71,9 @@ class Question:
     high: int | None = None
     step: int = 1
     ends: tuple[Texts, Texts] | None = None
-    """What the lowest and the highest point of a scale mean."""
+    """The meanings of the lowest and the highest point of a scale."""
     expected: Answer | None = None
-    """An attention check: what whoever reads the question answers. Where the server judges, it tells nobody."""
+    """The answer that passes an attention check. If the server judges the check, it keeps the answer secret."""
 
     def __post_init__(self) -> None:
         self._check_options()
@@ -124,7 +124,7 @@ class Question:
 
     @property
     def levels(self) -> tuple[str, ...] | range:
-        """All that can be reported of it, in order: options by id, or the first number of each range."""
+        """All values that can be reported, in order: options by id, or the first number of each range."""
         if self.low is None or self.high is None:
             return tuple(option.id for option in self.options)
         return range(self.low, self.high + 1, self.step)
@@ -135,7 +135,10 @@ class Question:
         return str(level) if last == level else f"{level} to {last}"
 
     def exact(self, given: Any) -> Answer:
-        """Return what leaves the device of an answer, without noise; a ValueError says what an answer must be."""
+        """Return the part of an answer that leaves the device, before noise.
+
+        For anything that is not an answer, raise a ValueError that says what an answer must be.
+        """
         match self.kind:
             case QuestionKind.SINGLE:
                 if isinstance(given, str) and given in self.levels:
@@ -156,14 +159,14 @@ class Question:
         raise ValueError(f"must be a whole number from {self.low} to {self.high}, got {given!r}")
 
     def check_exact(self, answer: Any) -> None:
-        """Raise a ValueError if no honest device of a central poll sends this."""
+        """Raise a ValueError if no honest device in a central poll would send this."""
         if self.exact(answer) != answer:
             numbers = f"be the first number of its range of {self.step}, from {self.low}"
             wanted = "list its options once each, in their order" if isinstance(answer, list) else numbers
             raise ValueError(f"must {wanted}, got {answer!r}")
 
     def check_noisy(self, answer: Any) -> None:
-        """Raise a ValueError if no honest device of a distributed poll reports this."""
+        """Raise a ValueError if no honest device in a distributed poll would report this."""
         if self.kind is not QuestionKind.SEVERAL:
             return self.check_exact(answer)
         if isinstance(answer, dict) and len(answer) == 1:
@@ -173,11 +176,11 @@ class Question:
         raise ValueError(f"must be one of {', '.join(map(str, self.levels))} and whether it was ticked, got {answer!r}")
 
     def passed(self, answer: Answer | None) -> bool:
-        """Whether an attention check was passed; a question that is left open was not."""
+        """Return whether an attention check was passed; an unanswered one was not."""
         return answer is not None and self.expected is not None and answer == self.exact(self.expected)
 
     def as_dict(self, *, expected: bool = True) -> dict[str, Any]:
-        """Return the question as plain data; ``expected`` says whether to tell what passes a check."""
+        """Return the question as plain data, with the answer that passes a check only if ``expected``."""
         return {
             "id": self.id,
             "kind": self.kind.value,
@@ -193,7 +196,7 @@ class Question:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Question:
-        """Read what ``as_dict`` wrote; what is missing is as it comes."""
+        """Read what ``as_dict`` wrote; missing fields take their defaults."""
         ends = data.get("ends")
         return cls(
             id=data["id"],
@@ -211,13 +214,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Attention:
-    """The attention checks of a poll, as voters are told of them before they begin."""
+    """What voters are told about a poll's attention checks before they begin."""
 
     checks: int
     left_out: bool = False
-    """Whether releases leave out whoever failed one; central polls only, and from the first vote on."""
+    """Whether releases leave out voters who failed a check. Central polls only, and from the first vote on."""
 
 
 def _writable(words: str) -> bool:
-    """Whether every database can keep a text: no halves of characters, and no control characters beside new lines."""
+    """Return whether every database can store a text: no surrogates, no control characters but tabs and newlines."""
     return all(character in "\n\r\t" or unicodedata.category(character) not in ("Cc", "Cs") for character in words)

@@ -2,8 +2,8 @@
 
 A report is padded to one length and sealed to the host's key by HPKE (RFC 9180). Its ``info`` is the whole key
 configuration: poll, study, mechanism, epsilon, relay and the terms of the promise. So a report that was sealed under
-other terms, or for another poll, cannot be opened at all. The fingerprint of a key configuration stands in the poll's
-address, where voters, the relay and whoever watches can compare it: a relay cannot put its own key in its place, and a
+other terms, or for another poll, cannot be opened at all. The poll's address contains the fingerprint of the key
+configuration, so that voters, the relay and anybody else can compare it: a relay cannot substitute its own key, and a
 host cannot show one voter another key or other terms than the rest.
 """
 
@@ -35,15 +35,15 @@ FORMAT = "crowdveil key configuration 1"
 SUITE = "DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM"
 INFO = "crowdveil sealed report 1\n"
 PADDED_LENGTH = 512
-"""Bytes of every report before it is sealed, whatever it says: spaces fill it up."""
+"""Length in bytes of every report before it is sealed, padded with spaces whatever its content."""
 SEALED_LENGTH = 65 + PADDED_LENGTH + 16
-"""Bytes of every sealed report: a point of the curve, the padded report, a tag."""
+"""Length in bytes of every sealed report: a point of the curve, the padded report, a tag."""
 LARGEST_HAND_OVER = 2 * LARGEST_BATCH
-"""Reports that a relay hands over at once: what a host holds in memory has a bound, whatever has piled up."""
+"""Maximum number of reports that a relay hands over at once. It bounds what a host holds in memory."""
 DIGEST_HEADER = "Content-Digest"
-"""The HTTP header with a batch's SHA-256 (RFC 9530): what is signed is known before the first sealed report comes."""
+"""HTTP header with a batch's SHA-256 (RFC 9530), so that the signed content is known before the reports arrive."""
 SIGNATURE_HEADER = "Crowdveil-Relay-Signature"
-"""The HTTP header with the relay's Ed25519 signature of a batch."""
+"""HTTP header with the relay's Ed25519 signature of a batch."""
 SEALED_TYPE = "application/octet-stream"
 
 _BATCH_ID = re.compile(r"[0-9a-f]{32}")
@@ -51,10 +51,10 @@ _BATCH_ID = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class KeyConfiguration:
-    """A host's key for one poll, with the terms that it is good for."""
+    """A host's key for one poll, with the terms for which it is valid."""
 
     public_key: str
-    """A point of P-256, uncompressed, as base64url."""
+    """An uncompressed point of P-256, as base64url."""
     poll: str
     study: str
     """The study's fingerprint."""
@@ -64,7 +64,7 @@ class KeyConfiguration:
     """The relay's address."""
     batch: int
     delta: str
-    """A number in the fewest digits, as text: the same in all languages."""
+    """The number as text, in the fewest digits: the same text in all programming languages."""
     honest: str
     format: str = FORMAT
     suite: str = SUITE
@@ -87,12 +87,12 @@ class KeyConfiguration:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the configuration as plain data."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> KeyConfiguration:
-        """Read a configuration; one with another format, suite or length is refused."""
+        """Read a configuration; refuse one with another format, suite or length."""
         try:
             read = cls(**data)
         except TypeError as error:
@@ -107,12 +107,12 @@ class KeyConfiguration:
 
     @cached_property
     def info(self) -> bytes:
-        """What HPKE binds a sealed report to."""
+        """The bytes to which HPKE binds a sealed report."""
         return (INFO + canonical_json(self.as_dict())).encode()
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of ``info``, in 64 hexadecimal digits: it stands in the poll's address."""
+        """SHA-256 of ``info``, as the 64 hexadecimal digits in the poll's address."""
         return hashlib.sha256(self.info).hexdigest()
 
     @cached_property
@@ -122,14 +122,14 @@ class KeyConfiguration:
         try:
             return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), from_base64(self.public_key))
         except ValueError as error:
-            raise CrowdveilError(f"the host's public key is no point of P-256: {error}") from None
+            raise CrowdveilError(f"the host's public key is not a point of P-256: {error}") from None
 
     def seal(self, report: Mapping[str, Any]) -> bytes:
-        """Seal a report to the host. Each call gives other bytes: send the same ones again, never new ones."""
+        """Seal a report to the host. Each call returns different bytes: to send again, send the same ones."""
         return _suite().encrypt(padded(report), self._recipient, info=self.info)
 
     def unseal(self, sealed: bytes, private_key: EllipticCurvePrivateKey) -> Any:
-        """Return what a sealed report says, not yet checked; refuse what was not sealed for this configuration."""
+        """Return the content of a sealed report, unchecked; refuse one that was not sealed for this configuration."""
         from cryptography.exceptions import InvalidTag
 
         if len(sealed) != SEALED_LENGTH:
@@ -141,11 +141,11 @@ class KeyConfiguration:
         try:
             return json.loads(opened)
         except (ValueError, RecursionError):
-            raise Refusal(Reason.MALFORMED, "what was sealed is no report") from None
+            raise Refusal(Reason.MALFORMED, "the sealed content is not a report") from None
 
 
 def relay_terms(poll: Poll) -> RelayTerms:
-    """Return the terms of a poll that must have a relay."""
+    """Return the terms of a poll's relay; refuse a poll without one."""
     if poll.relay is None:
         raise CrowdveilError(f"poll {poll.name} has no relay: its reports go to the host directly")
     return poll.relay
@@ -158,7 +158,7 @@ def describe_relay(configuration: KeyConfiguration, quota: int | None, opens_on:
 
 
 def read_relay(poll: Poll, data: Mapping[str, Any]) -> RelayTerms:
-    """Read the relay of a poll's description; refuse one whose configuration is about something else."""
+    """Read the relay from a poll's description; refuse one whose configuration does not match the poll."""
     configuration = KeyConfiguration.from_dict(data["configuration"])
     terms = RelayTerms(
         url=configuration.relay,
@@ -182,16 +182,16 @@ def configuration_of(poll: Poll) -> KeyConfiguration:
 
 
 def check_fingerprint(poll: Poll, expected: str | None, where: str) -> None:
-    """Refuse a poll whose host's key is not the one that is expected, by its fingerprint."""
+    """Refuse a poll unless the host's key has the expected fingerprint."""
     found = configuration_of(poll).fingerprint
     if found != expected:
         raise CrowdveilError(
-            f"poll {poll.name}: the host's key has the fingerprint {found}, and {where} {expected}; do not vote in it"
+            f"poll {poll.name}: the host's key has the fingerprint {found}, but {where} {expected}; do not vote in it"
         )
 
 
 def address_fragment(fingerprint: str, token: str | None = None) -> str:
-    """Write what stands behind the # of a voter's address, where no server sees it."""
+    """Return the part of a voter's address after the #, which no server sees."""
     return f"key={fingerprint}" + ("" if token is None else f"&ballot={token}")
 
 
@@ -199,7 +199,7 @@ def address_fragment(fingerprint: str, token: str | None = None) -> str:
 
 
 def padded(report: Mapping[str, Any]) -> bytes:
-    """Write a report in its one length."""
+    """Return a report as bytes of the fixed length."""
     written = canonical_json(report).encode()
     if len(written) > PADDED_LENGTH:
         raise CrowdveilError(f"a report of {len(written)} bytes does not fit into {PADDED_LENGTH}")
@@ -214,7 +214,7 @@ def new_private_key() -> EllipticCurvePrivateKey:
 
 
 def public_key_of(private_key: EllipticCurvePrivateKey) -> str:
-    """Write the public key that belongs to a private one."""
+    """Return the public key of a private key, as base64url."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return to_base64(private_key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
@@ -225,20 +225,20 @@ def public_key_of(private_key: EllipticCurvePrivateKey) -> str:
 
 @dataclass(frozen=True)
 class Batch:
-    """Sealed reports on their way from a relay to a host: one length, in random order, and nothing else."""
+    """Sealed reports on their way from a relay to a host: of one length, in random order, and nothing else."""
 
     poll: str
     id: str
-    """32 hexadecimal digits, drawn when the batch was put together: a batch counts once, however often it is sent."""
+    """32 hexadecimal digits, drawn when the batch is formed: a batch counts once, however often it is sent."""
     sealed: tuple[bytes, ...]
 
     @property
     def body(self) -> bytes:
-        """The bytes that are sent: the sealed reports, one after the other."""
+        """The bytes to send: the sealed reports, one after the other."""
         return b"".join(self.sealed)
 
     def headers(self, signing_key: bytes) -> dict[str, str]:
-        """Return what is sent before the body: its digest, signed with the relay's key (32 bytes)."""
+        """Return the headers: the digest of the body, and its signature with the relay's key (32 bytes)."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         announced = BatchHead(self.poll, self.id, content_digest(self.body))
@@ -248,12 +248,12 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchHead:
-    """A batch as it is announced, before any of its reports is taken in."""
+    """The announcement of a batch, before any of its reports is read."""
 
     poll: str
     id: str
     digest: str
-    """Of the body, as ``Content-Digest`` has it."""
+    """The digest of the body, in the form of ``Content-Digest``."""
 
     def __post_init__(self) -> None:
         if not _BATCH_ID.fullmatch(self.id):
@@ -278,7 +278,7 @@ class BatchHead:
             ) from None
 
     def read(self, body: bytes) -> Batch:
-        """Take a body apart; refuse another than was announced."""
+        """Split a body into sealed reports; refuse a body other than the one announced."""
         if content_digest(body) != self.digest:
             raise Refusal(Reason.BAD_SIGNATURE, "the body is not the one whose digest was announced and signed")
         if len(body) % SEALED_LENGTH:
@@ -288,24 +288,24 @@ class BatchHead:
 
 
 def content_digest(body: bytes) -> str:
-    """Write the SHA-256 of a body as RFC 9530 has it."""
+    """Return the SHA-256 of a body in the form of RFC 9530."""
     return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
 
 
 def shuffled(reports: Sequence[T]) -> tuple[T, ...]:
-    """Return reports in a random order from the operating system, whatever order they came in."""
+    """Return reports in a random order, drawn by the operating system's generator."""
     order = list(reports)
     random.SystemRandom().shuffle(order)
     return tuple(order)
 
 
 def new_batch_id() -> str:
-    """Draw the name of a batch."""
+    """Draw a random name for a batch."""
     return secrets.token_hex(16)
 
 
 def verifying_key_of(signing_key: bytes) -> str:
-    """Write the public key that belongs to a relay's."""
+    """Return the public key of a relay's signing key, as base64url."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -315,20 +315,20 @@ def verifying_key_of(signing_key: bytes) -> str:
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """The host's word that a batch is stored, durably and once: the relay may erase it."""
+    """The host's confirmation that a batch is stored, durably and once: the relay may erase it."""
 
     batch: str
     accepted: int
     refused: Mapping[str, int]
-    """How many reports were refused, by reason."""
+    """The number of refused reports for each reason."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the acknowledgement as plain data."""
         return {"batch": self.batch, "accepted": self.accepted, "refused": dict(self.refused)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Acknowledgement:
-        """Read what a host answered."""
+        """Read a host's answer."""
         try:
             return cls(str(data["batch"]), int(data["accepted"]), dict(data["refused"]))
         except (KeyError, TypeError, ValueError) as error:
@@ -336,7 +336,7 @@ class Acknowledgement:
 
 
 def sealed_digest(sealed: bytes) -> str:
-    """Return what a host keeps of a sealed report: enough to know it again, and nothing of what it says."""
+    """Return the digest by which a host recognises a sealed report that it has seen; it reveals no content."""
     return hashlib.sha256(b"crowdveil seen\n" + sealed).hexdigest()
 
 
@@ -346,13 +346,13 @@ def to_base64(data: bytes) -> str:
 
 
 def from_base64(text: str) -> bytes:
-    """Read what ``to_base64`` wrote; anything else is a ValueError."""
+    """Read what ``to_base64`` wrote; raise a ValueError for anything else."""
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, UnicodeEncodeError) as error:
         raise ValueError(str(error)) from None
     if to_base64(data) != text:
-        raise ValueError("not base64url in its one spelling")
+        raise ValueError("not canonical base64url")
     return data
 
 

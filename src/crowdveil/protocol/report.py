@@ -1,8 +1,8 @@
-"""The report of one voter's device: a mechanism, an epsilon, and integers that are private already.
+"""The report of one voter's device: a mechanism, an epsilon, and integers with noise already in them.
 
-A report is a JSON object (``docs/file-formats.md``): an envelope, which is here, and what the mechanism puts into it,
-which its class describes. It is checked before it is kept: one that no honest device of this study could have made is
-refused, with a reason from a fixed list. Nothing in here knows a record.
+A report is a JSON object (``docs/file-formats.md``). This module defines its envelope; the mechanism's class defines
+the content. A report is checked before it is stored: if no honest device in this study could have made it, it is
+refused, with a reason from a fixed list. Nothing in this module sees a record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMAT = "crowdveil report 1"
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms that reports have to keep to: the mechanism, its public settings, and the epsilons on offer."""
+    """The terms that reports must meet: the mechanism, its public settings, and the epsilons on offer."""
 
     mechanism: str
     settings: Settings
@@ -30,7 +30,7 @@ class Terms:
 
 
 def write_reports(mechanism: str, study: Study, epsilons: Epsilons, reports: Any) -> list[dict[str, Any]]:
-    """Put what a mechanism made for some voters into the words of a report, one object a voter."""
+    """Return the reports that a mechanism made as JSON objects, one per voter."""
     return [
         {
             "format": FORMAT,
@@ -51,7 +51,7 @@ def check_report(body: Any, terms: Terms) -> None:
 
 
 def refusals(bodies: Sequence[Any], terms: Terms) -> list[Refusal | None]:
-    """Return for each of many reports why no honest device could have made it under these terms, or None."""
+    """Return a refusal for each report that no honest device could have made under these terms, None for the others."""
     study = terms.settings.study
     mechanism = _mechanism(terms.mechanism, study)
     found: list[Refusal | None] = []
@@ -72,7 +72,7 @@ def refusals(bodies: Sequence[Any], terms: Terms) -> list[Refusal | None]:
 
 
 def _check_form(body: Any, terms: Terms) -> None:
-    """Refuse what is no report under these terms, whatever its numbers say."""
+    """Refuse anything that does not have the form of a report under these terms, whatever its numbers."""
     study = terms.settings.study
     mechanism = _mechanism(terms.mechanism, study)
     known = {"format", "study", "mechanism", "epsilon_micro", *mechanism.wire.fields}
@@ -89,7 +89,7 @@ def _check_form(body: Any, terms: Terms) -> None:
 
 
 def read_reports(bodies: Sequence[Mapping[str, Any]], terms: Terms) -> Any:
-    """Gather reports, each checked already, into what their mechanism aggregates."""
+    """Gather checked reports into the form that their mechanism aggregates."""
     study = terms.settings.study
     return _mechanism(terms.mechanism, study).wire.read(bodies, study)
 

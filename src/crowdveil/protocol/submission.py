@@ -1,8 +1,8 @@
-"""What one voter's device hands to the server, under a token that lets it count once: a ballot or a report.
+"""A submission: the ballot or report that one voter's device sends to the server, with a token so that it counts once.
 
-In a distributed poll it is a report, with the noise in it already; in a central poll a ballot, for a trusted host: the
-session's dilemmas with the choices made in them, and what a voter said of herself. The server keeps the id that follows
-from a token, never the token itself.
+In a distributed poll it is a report, which already contains the noise. In a central poll it is a ballot, for a trusted
+host: the session's dilemmas with the voter's choices, and her answers about herself. The server stores an id derived
+from the token, never the token itself.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from crowdveil.study.features import Feature
 from crowdveil.study.study import Dilemma, Study
 
 TOKEN_HEADER = "Crowdveil-Ballot"
-"""The HTTP header that carries a ballot token."""
+"""HTTP header with a ballot token."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 T = TypeVar("T")
 BALLOT_FORMAT = "crowdveil ballot 1"
 SIDES = ("left", "right")
 NEITHER = "neither"
-"""The choice of those who would treat both sides equally, in a study that allows it."""
+"""The choice to treat both sides equally, in a study that allows it."""
 
 
 class ToldStep(StrEnum):
-    """The steps on a voter's way of which the page tells the name, and nothing else, to the host's server."""
+    """The steps of a voter that the page reports to the host's server, by name and with nothing else."""
 
     HALF = "half"
     ALL = "all"
@@ -44,7 +44,7 @@ class ToldStep(StrEnum):
 
 
 class Kind(StrEnum):
-    """The kinds of submission: private already, exact, or private already and sealed for the way through a relay."""
+    """The kinds of submission: with noise, exact, or with noise and sealed for a relay."""
 
     REPORT = "report"
     BALLOT = "ballot"
@@ -53,18 +53,18 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Submission:
-    """A vote that is ready to be sent: the exact bytes, and its token. It may be sent again, and counts once."""
+    """A vote ready to be sent: its bytes and its token. It may be sent again, and counts only once."""
 
     poll: str
     kind: Kind
     token: str
     body: bytes
     relay: str | None = None
-    """Where a sealed report is sent; anything else goes to the host."""
+    """The address to which a sealed report is sent; anything else goes to the host."""
 
 
 class Status(StrEnum):
-    """The two outcomes that have a receipt."""
+    """The two outcomes that give a receipt."""
 
     STORED = "stored"
     ALREADY_STORED = "already-stored"
@@ -72,10 +72,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Receipt:
-    """The server's word that a submission is stored."""
+    """The server's confirmation that a submission is stored."""
 
     id: str
-    """The report id, which follows from the token."""
+    """The report id, derived from the token."""
     status: Status
     completion_code: str | None
     return_url: str | None
@@ -87,12 +87,12 @@ def new_token() -> str:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text is a token in its only spelling (the last character carries two bits)."""
+    """Return whether a text is a token in its only valid spelling (the last character carries two bits)."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def report_id(token: str) -> str:
-    """Return the id under which the submission of a token is stored, from which nobody gets back to the token."""
+    """Return the id under which a token's submission is stored. Nobody can compute the token from it."""
     return hashlib.sha256(f"crowdveil report {token}".encode("ascii")).hexdigest()[:32]
 
 
@@ -101,16 +101,16 @@ class Repeat:
     """The second answer to a dilemma, in a study that asks one twice."""
 
     place: int
-    """Of the dilemma among those of the session, from 0."""
+    """Index of the dilemma in the session, from 0."""
     chosen: str
-    """The side that was chosen as it was then shown, mirrored; or neither."""
+    """The side chosen the second time, when the sides were swapped; or neither."""
 
 
 def repeatable(study: Study) -> int:
-    """Return how many dilemmas may be asked again: the first half of them, so that the repeat is some way off.
+    """Return how many dilemmas may be asked again: the first half, so that the repeat does not follow at once.
 
-    The voter's own device draws which, each with the same probability and without asking anybody, and asks it once
-    more after the last dilemma, with its sides swapped. A server never shows a dilemma twice.
+    The voter's own device draws one of them uniformly, without asking anybody, and asks it again after the last
+    dilemma, with its sides swapped. A server never shows a dilemma twice.
     """
     return -(-study.drawing.dilemmas // 2)
 
@@ -122,20 +122,20 @@ def mirrored(dilemma: Dilemma) -> Dilemma:
 
 
 def possible_choices(study: Study) -> tuple[str, ...]:
-    """Return all that may be chosen in a dilemma of a study."""
+    """Return the possible choices in a dilemma of a study."""
     return SIDES if study.indifference is None else (*SIDES, NEITHER)
 
 
 def write_session(dilemmas: Iterable[Dilemma]) -> dict[str, Any]:
-    """Write drawn dilemmas as plain data: each side a value for every feature, in the study's order."""
+    """Return drawn dilemmas as plain data: for each side a value for every feature, in the study's order."""
     return {"dilemmas": [_sides(dilemma) for dilemma in dilemmas]}
 
 
 def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
-    """Read the dilemmas that a server drew, and refuse what the study cannot show.
+    """Read the dilemmas that a server drew; refuse a session that the study cannot have.
 
-    Their number must be the study's, every value one that it shows, and no dilemma may come twice (on either side)
-    where the study has plenty of them: many noisy choices in one dilemma would tell what its voter chose.
+    The number of dilemmas must be the study's, and it must be able to show every value. If the study has plenty of
+    dilemmas, none may occur twice (even mirrored): many noisy choices in one dilemma would reveal the voter's choice.
     """
     try:
         shown = [
@@ -159,8 +159,8 @@ def read_session(study: Study, data: Mapping[str, Any]) -> list[Dilemma]:
             )
     if has_plenty(study) and count_repeats(dilemmas):
         raise CrowdveilError(
-            f"the server shows a dilemma of study {study.name} more than once, which would tell more of a voter than "
-            "is promised; do not vote in this poll"
+            f"the server shows a dilemma of study {study.name} more than once, which would reveal more about a "
+            "voter than is promised; do not vote in this poll"
         )
     return dilemmas
 
@@ -172,7 +172,7 @@ def write_ballot(
     about: Mapping[str, Answer],
     repeat: Repeat | None = None,
 ) -> dict[str, Any]:
-    """Write what was chosen in which dilemma, exactly, for a host who is trusted with it."""
+    """Return a ballot: the exact choice in each dilemma, for a host who is trusted with it."""
     records: list[dict[str, Any]] = [
         {**_sides(dilemma), "chosen": choice} for dilemma, choice in zip(dilemmas, choices, strict=True)
     ]
@@ -183,7 +183,7 @@ def write_ballot(
 
 
 def check_ballot(body: Mapping[str, Any], study: Study) -> None:
-    """Refuse a ballot (without its ``about``) that no voter of this study could have cast."""
+    """Refuse a ballot (without its ``about``) that no voter in this study could have cast."""
     if set(body) != {"format", "study", "records"} or body["format"] != BALLOT_FORMAT:
         raise Refusal(Reason.MALFORMED, f"a ballot is an object with format ({BALLOT_FORMAT!r}), study and records")
     if body["study"] != study.fingerprint:
@@ -202,7 +202,7 @@ def check_ballot(body: Mapping[str, Any], study: Study) -> None:
 
 
 def split_repeat(records: Sequence[Mapping[str, Any]]) -> tuple[Sequence[Mapping[str, Any]], bool | None]:
-    """Take the second answer from a ballot's records, and tell whether it is like the first; None if there is none."""
+    """Split off the second answer of a ballot, and return whether it agrees with the first; None if there is none."""
     if "repeats" not in records[-1]:
         return records, None
     first, second = records[records[-1]["repeats"]]["chosen"], records[-1]["chosen"]
@@ -210,18 +210,18 @@ def split_repeat(records: Sequence[Mapping[str, Any]]) -> tuple[Sequence[Mapping
 
 
 def exact_answers(given: Mapping[str, Any], poll: Poll) -> dict[str, Answer]:
-    """Return what leaves a device of its voter's answers about herself, before noise; refuse what is no answer."""
+    """Return what leaves the device of a voter's answers about herself, before noise; refuse anything else."""
     return {question.id: _told(question, question.exact, answer) for question, answer in _asked(given, poll)}
 
 
 def check_about(given: Any, poll: Poll) -> None:
-    """Refuse answers to about-you questions that no honest device of this poll sends."""
+    """Refuse answers to about-you questions that no honest device in this poll would send."""
     for question, answer in _asked(given, poll):
         _told(question, question.check_noisy if poll.distributed else question.check_exact, answer)
 
 
 def _asked(given: Any, poll: Poll) -> list[tuple[Question, Any]]:
-    """Return each answer with its question, if all are asked and none is missing that has to be answered."""
+    """Return each answer with its question; refuse answers to other questions, and missing required answers."""
     asked = {question.id: question for question in poll.sent_questions}
     if not isinstance(given, Mapping) or any(name not in asked for name in given):
         known = ", ".join(asked) or "none"
@@ -258,7 +258,7 @@ def _check_record(record: Any, study: Study) -> None:
 
 
 def _check_repeat(again: Any, records: Sequence[Any], study: Study) -> None:
-    """Refuse a second answer that is not to one of the first half of the dilemmas, with its sides swapped."""
+    """Refuse a second answer unless it is to one of the first half of the dilemmas, with its sides swapped."""
     if not isinstance(again, dict) or "repeats" not in again:
         raise Refusal(Reason.MALFORMED, "the last record of this study must be a second answer, with repeats")
     place = again["repeats"]

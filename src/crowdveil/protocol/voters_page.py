@@ -1,8 +1,8 @@
-"""The voter's page as a server has to serve it: its files as they are, at an address that names their content.
+"""The voter's page as a server must serve it: its files unchanged, at an address that contains a digest of them.
 
-All files stand below one address, ``/web/DIGEST/``, and name each other relative to themselves: so a browser may keep
-them for ever, and nobody runs an old module with a new page. The page itself is ``index.html`` with that address in it,
-and with two small files inside of it: the style of what is seen first, and the script that asks for all else.
+All files are below one address, ``/web/DIGEST/``, and refer to each other by relative paths. So a browser may keep them
+for ever, and nobody runs an old module with a new page. The page itself is ``index.html`` with that address in it, and
+with two small files inlined: the style of what is visible first, and the script that requests everything else.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from importlib.resources.abc import Traversable
 
 PAGE = "index.html"
 _FILES = b"../../web/"
-"""How the page names its files, relative to ``/p/POLL/``."""
+"""Prefix by which the page refers to its files, relative to ``/p/POLL/``."""
 _INSIDE = {
     "first.css": (b'<link rel="stylesheet" href="../../web/first.css">', b"<style>", b"</style>"),
     "first.js": (b'<script src="../../web/first.js"></script>', b"<script>", b"</script>"),
 }
-"""Files that stand inside of the page: how it names each of them, and the element that holds it instead."""
+"""Files that are inlined in the page: the reference to each, and the tags that enclose it instead."""
 _HEAD = b"<title>crowdveil</title><!-- what other websites show of the poll -->"
 _ADDRESS = re.compile(r'<meta property="og:url" content="(https?://[A-Za-z0-9.:\[\]-]+)/p/')
 PREVIEW = (1200, 630)
@@ -33,7 +33,7 @@ PREVIEW = (1200, 630)
 
 @dataclass(frozen=True)
 class SocialPreview:
-    """What other websites and messengers show of a poll's address: its title, its question and a picture."""
+    """The preview that other websites and messengers show for a poll's address: title, question and picture."""
 
     poll: str
     title: str
@@ -41,10 +41,10 @@ class SocialPreview:
     origin: str
     """The website's address, https://NAME."""
     languages: tuple[str, ...]
-    """Those that the poll speaks: so the page asks for its words before it has heard of the poll."""
+    """The poll's languages, so that the page can request its texts before it has the poll's description."""
 
     def tags(self) -> str:
-        """Return the tags of the page's head (Open Graph, Twitter). They are words: nothing in them is run."""
+        """Return the tags for the page's head (Open Graph, Twitter). They are text: nothing in them is executed."""
         title, question, place = (escape(part) for part in (self.title, self.question, f"{self.origin}/p/{self.poll}/"))
         return (
             f'<title>{title}</title>\n<meta name="description" content="{question}">\n'
@@ -60,22 +60,22 @@ class SocialPreview:
 
 
 def origin_of(html: bytes) -> str | None:
-    """Return the website's address as a served page tells it to others; None where it tells none."""
+    """Return the website's address from the preview tags of a served page; None if it has none."""
     found = _ADDRESS.search(html.decode("utf-8", "replace"))
     return None if found is None else found[1]
 
 
 @dataclass(frozen=True)
 class VotersPage:
-    """The page and all that it can load."""
+    """The page and all files that it can load."""
 
     digest: str
-    """Of the names and contents of all files."""
+    """Digest of the names and contents of all files."""
     files: Mapping[str, bytes]
     """Path below ``web/`` -> content."""
 
     def html(self, preview: SocialPreview | None = None) -> bytes:
-        """Return the page, which is the same for all polls but for what other websites show of it."""
+        """Return the page, which is the same for all polls except for the preview."""
         page = self.files[PAGE]
         for path, (named, opening, closing) in _INSIDE.items():
             page = page.replace(named, opening + self.files[path] + closing)
@@ -83,18 +83,18 @@ class VotersPage:
         return page if preview is None else page.replace(_HEAD, preview.tags().encode())
 
     def inside(self) -> tuple[str, ...]:
-        """Return the hashes by which a Content-Security-Policy lets the files inside of the page through."""
+        """Return the hashes by which a Content-Security-Policy allows the inlined files."""
         hashes = (hashlib.sha256(self.files[path]).digest() for path in _INSIDE)
         return tuple(f"'sha256-{b64encode(one).decode()}'" for one in hashes)
 
     def address(self, path: str) -> str:
-        """Return where a file is served."""
+        """Return the path at which a file is served."""
         return f"/web/{self.digest}/{path}"
 
 
 @cache
 def voters_page() -> VotersPage:
-    """Return the page that this crowdveil ships."""
+    """Return the page that this version of crowdveil ships."""
     files = dict(sorted(_walk(resources.files("crowdveil").joinpath("web"), "")))
     listed = "".join(f"{hashlib.sha256(content).hexdigest()}  {path}\n" for path, content in files.items())
     return VotersPage(hashlib.sha256(listed.encode()).hexdigest()[:20], files)

@@ -1,8 +1,8 @@
-"""From ballots to effects that may be published: charge the ledger, draw the noise, read every group from it.
+"""From ballots to effects that may be published: charge the ledger, draw the noise, compute the effects of every group.
 
-The paradigm says who is protected. Where voters are (vlcp, vldp), everybody counts the same, and what voters said of
-themselves is protected with the rest. Where records or choices are (rlcp, rldp, alcp, aldp), every pair counts the
-same, and a voter's group is no part of what is protected: the release says so.
+The paradigm says who is protected. If voters are (vlcp, vldp), everybody counts the same, and voters' answers about
+themselves are protected like the rest. If records or choices are (rlcp, rldp, alcp, aldp), every pair counts the same,
+and a voter's group is not protected: the release says so.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def effects(
 ) -> EffectsRelease:
     """Release how often each side was preferred, factor by factor, with exact noise, charged to a ledger.
 
-    ``by`` names a question that voters answered about themselves (``ballots.about``): then each group has its effects,
-    and the differences between groups follow. Groups that a noisy count says to have fewer than ``smallest`` voters are
-    merged. ``weights`` are public survey weights (vlcp, rlcp, alcp). The rest is as for ``release``.
+    ``by`` names a question that voters answered about themselves (``ballots.about``). Then the release contains the
+    effects of each group and the differences between groups. Groups of fewer than ``smallest`` voters, by a noisy
+    count, are merged. ``weights`` are public survey weights (vlcp, rlcp, alcp). The rest is as for ``release``.
     """
     asked = preview_effects(
         ballots,
@@ -108,9 +108,9 @@ def effects_for_experiments(
 
 
 def exact_effects(ballots: BallotSource, by: str | None = None) -> Effects:
-    """Return the effects without privacy, every pair counted the same, with intervals for the draw of voters.
+    """Return the effects without privacy, with every pair counted the same and intervals for the sampling of voters.
 
-    They are exact: to compare with, and not for publishing.
+    They are exact: for comparison, and not for publishing.
     """
     check_source(ballots)
     first = next(iter(ballots.batches()))
@@ -131,7 +131,7 @@ def _exact_tally(grouping: Grouping | None, ballots: Ballots, before: int) -> Fl
 def publish_effects(
     ballots: BallotSource, asked: EffectsPreview, ledger: Ledger, path: str | Path, smallest: int = 0
 ) -> EffectsRelease:
-    """Make effects with exact noise, charge the ledger for them, write them to ``path``."""
+    """Make effects with exact noise, charge the ledger for them, and write them to ``path``."""
     check_writable(Path(path))
     made = charged_effects(ballots, asked, ledger, smallest)
     made.save(path)
@@ -141,7 +141,7 @@ def publish_effects(
 def charged_effects(
     ballots: BallotSource, asked: EffectsPreview, ledger: ChargeableLedger, smallest: int = 0
 ) -> EffectsRelease:
-    """Make effects with exact noise, charged before it is drawn; a ledger file hears when they are saved."""
+    """Make effects with exact noise, charged before it is drawn; a ledger file is notified when they are saved."""
     check_ledger(ledger)
     check_smallest(smallest)
     noise: Noise = OpenDPNoise() if asked.guarantee.paradigm.place is Place.CENTRAL else BulkNoise()
@@ -160,11 +160,11 @@ def experimental_effects(ballots: BallotSource, asked: EffectsPreview, seed: int
 
 
 def _measure(source: BallotSource, asked: EffectsPreview, noise: Noise) -> Callable[[], list[GroupCounts]]:
-    """Do what needs no noise; return the rest, which does."""
+    """Do everything that needs no noise, and return a function that does the rest."""
     mechanism = asked.mechanism
     settings = asked.settings
     epsilon = asked.guarantee.epsilon
-    source = completed(source)  # where the study allows a third answer, it counts as half of either
+    source = completed(source)  # if the study allows a third answer, it counts as half of each side
     if isinstance(mechanism, EffectCounts):
         measured = mechanism.measure(source, settings, epsilon)
 
@@ -230,11 +230,11 @@ def effects_of(
     scale: float = 1.0,
     correlation: Callable[[int, int, int], float] | None = None,
 ) -> Effects:
-    """Read the effects of groups (or of a whole crowd, without a question) from their counts.
+    """Compute the effects of groups (or of a whole crowd, without a question) from their counts.
 
-    Groups that a count, noisy or public, says to have fewer than ``smallest`` voters are merged. ``scale`` is what one
-    in a count stands for, where voters have weights. ``correlation`` tells how the errors of a factor's effects in two
-    groups go together, where that is not zero.
+    Groups of fewer than ``smallest`` voters, by a noisy or public count, are merged. ``scale`` is the weight of one
+    unit in a count, if voters have weights. ``correlation`` returns the correlation between the errors of a factor's
+    effects in two groups, if it is not zero.
     """
     named = dict(zip(labels, counted, strict=True)) if question is not None else {"": counted[0]}
     if question is not None:
@@ -292,12 +292,12 @@ def _differences(
 
 
 EFFECTS_SHARE = 0.3
-"""Of epsilon, by default: effects are means of what a release has to fit a model to."""
+"""Default share of epsilon. It is small because effects are means, whereas a release has to fit a model."""
 
 
 @dataclass(frozen=True)
 class JointPreview:
-    """A release of preferences and one of effects, with what each spends. Nothing was spent."""
+    """A release of preferences and one of effects, with the cost of each. Nothing was spent."""
 
     request: Request
     preferences: Preview
@@ -305,13 +305,13 @@ class JointPreview:
 
     @property
     def charge(self) -> Charge:
-        """The two charges, added up: they are promises about the same people."""
+        """The sum of the two charges: they are promises about the same people."""
         one = self.preferences.charge
         other = self.effects.charge
         return replace(one, epsilon=one.epsilon + other.epsilon, purpose=f"{one.purpose} and effects")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it in plain words."""
+        """Return the preview as plain data."""
         split = {
             "preferences": self.preferences.guarantee.epsilon.value,
             "effects": self.effects.guarantee.epsilon.value,
@@ -334,7 +334,7 @@ def preview_together(
     one_record_each: bool = False,
     public_selection: str | None = None,
 ) -> JointPreview:
-    """Split an epsilon between preferences and effects, and tell what each would cost and give."""
+    """Split an epsilon between preferences and effects, and compute the cost and the accuracy of each."""
     whole = Epsilon(epsilon)
     if not 0 < effects_share < 1:
         raise CrowdveilError(f"the share of effects is a number between 0 and 1, got {effects_share}")
@@ -363,7 +363,7 @@ def preview_together(
 def publish_together(
     ballots: BallotSource, asked: JointPreview, ledger: Ledger, path: str | Path, effects_path: str | Path
 ) -> tuple[Release, EffectsRelease]:
-    """Make and write both, each charged before its noise is drawn, once it is known that the budget covers both."""
+    """Make and write both, each charged before its noise is drawn, after checking that the budget covers both."""
     check_writable(Path(path))
     check_writable(Path(effects_path))
     fits = ledger.preview(asked.charge)

@@ -31,12 +31,12 @@ _NORMAL = 1.96
 
 @dataclass(frozen=True)
 class Weights:
-    """Public survey weights of voters, and the largest that the survey allows."""
+    """Public survey weights of voters, and the largest weight that the survey allows."""
 
     of_voters: Mapping[str, float]
     """Voter's name -> weight."""
     bound: float
-    """Stated beforehand. The noise covers a voter of this weight, whatever weights there are."""
+    """Stated beforehand. The noise covers a voter of this weight, whatever the actual weights are."""
 
     def __post_init__(self) -> None:
         if not 0 < self.bound < float("inf"):
@@ -48,7 +48,7 @@ class Weights:
                 )
 
     def steps(self, source: BallotSource) -> IntArray:
-        """Return the voters' weights in their order, in steps of the bound."""
+        """Return the weights in the order of the voters, in steps of the bound."""
         names = names_of(source)
         missing = [name for name in names if name not in self.of_voters]
         if missing:
@@ -75,13 +75,13 @@ def read_weights(path: str | Path, bound: float) -> Weights:
 
 @dataclass(frozen=True)
 class EffectsPreview:
-    """A request for effects, checked against a crowd: what it would cost and give, before anything is spent."""
+    """A request for effects, checked against a crowd: its cost and its accuracy, before anything is spent."""
 
     settings: Settings
     guarantee: Guarantee
     mechanism: EffectMechanism
     contrasts: tuple[str, ...]
-    """The pairs that each factor's effect is read from, in words."""
+    """The pairs from which each factor's effect is computed, in words."""
     crowd: PublicCrowd
     charge: Charge
     records: int
@@ -90,7 +90,7 @@ class EffectsPreview:
 
     @property
     def grouping(self) -> Grouping | None:
-        """The question that voters are grouped by."""
+        """The question by which voters are grouped."""
         return self.mechanism.grouping
 
     @property
@@ -100,9 +100,9 @@ class EffectsPreview:
 
     @property
     def expected_half_widths(self) -> FloatArray:
-        """The most by which each effect may be off with 95 %, where groups are equal and nobody prefers either side.
+        """The largest error of each effect at 95 %, for groups of equal size in which nobody prefers either side.
 
-        How many pairs there are of each factor is taken from the public law of the study's dilemmas.
+        The number of pairs for each factor comes from the public distribution of the study's dilemmas.
         """
         voters = self.guarantee.voters
         factors = len(self.contrasts)
@@ -125,7 +125,7 @@ class EffectsPreview:
         return np.asarray(np.minimum(_NORMAL * np.sqrt(variances), 1.0), np.float64)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it in plain words."""
+        """Return the preview as plain data."""
         names = [factor.name for factor in self.settings.study.factors]
         return {
             "dry_run": True,
@@ -150,7 +150,7 @@ def preview_effects(
     one_record_each: bool = False,
     public_selection: str | None = None,
 ) -> EffectsPreview:
-    """Tell what effects would cost and how wide their intervals would be. Spends nothing and draws no noise."""
+    """Compute the cost of effects and the width of their intervals. This spends nothing and draws no noise."""
     protected = find_paradigm(paradigm)
     level = Epsilon(epsilon)
     request = Request(protected, level, one_record_each=one_record_each, public_selection=public_selection)

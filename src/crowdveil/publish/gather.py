@@ -1,8 +1,8 @@
-"""From reports to a release, or to effects by group. Nothing is charged: every device has added its noise already.
+"""From reports to a release, or to effects by group. Nothing is charged: every device has already added its noise.
 
 Reports of choices after coin tosses (``randomised-response``) name their public dilemmas, so effects can be counted in
-them. Reports of scores or of bits name no dilemma: what they tell is a preference, and with it what people would choose
-in the dilemmas that the study draws. Who belongs to which group came through randomised response, and is corrected for.
+them. Reports of scores or of bits name no dilemma. They determine a preference, and with it what people would choose in
+the dilemmas that the study draws. Group membership is reported by randomised response, which is corrected for.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ REPORTS_MADE_ON = "each voter's own device: nobody else saw a record"
 
 @dataclass
 class _Tally:
-    """The number of reports that went by, and the ends of their epsilons."""
+    """The number of reports so far, and the range of their epsilons."""
 
     voters: int = 0
     smallest: Epsilon = GREATEST
@@ -71,12 +71,12 @@ class _Tally:
 def release_from_reports(
     batches: Iterable[Sequence[Mapping[str, Any]]], paradigm: str | Paradigm, terms: Terms
 ) -> Release:
-    """Estimate the society from checked reports, as they come in batches (none of them empty).
+    """Estimate the society from checked reports, which arrive in batches (none of them empty).
 
     Theorem. The release is as private as the reports: for voter i, epsilon_i-differentially private for the unit of the
     paradigm. Proof. It is computed from the reports and public settings alone (post-processing).
 
-    So the same reports may be released again, and as often as anybody likes.
+    So the same reports may be released again, as often as anybody likes.
     """
     check_type(terms, Terms, "terms", "give the Terms that the reports were asked for")
     paradigm = find_paradigm(paradigm)
@@ -130,7 +130,7 @@ def _enough(batches: Iterable[Sequence[Mapping[str, Any]]]) -> Iterator[Sequence
 
 @dataclass(frozen=True)
 class ReportedGroups:
-    """A question that voters answered through randomised response: its options, and the epsilon of each answer."""
+    """A question that voters answered by randomised response: its options, and the epsilon of each answer."""
 
     question: str
     options: tuple[str, ...]
@@ -150,16 +150,16 @@ def effects_from_reports(
     terms: Terms,
     groups: ReportedGroups | None = None,
 ) -> EffectsRelease:
-    """Read effects from checked reports, each with what its voter said of herself; batches are not empty.
+    """Compute effects from checked reports, each with its voter's answers about herself; batches are not empty.
 
     Theorem. The effects are as private as the reports: for voter i, epsilon_i-differentially private for each choice,
     and for her answer about herself with the epsilon of that question. Proof. They are computed from the reports and
     public settings alone (post-processing).
 
-    Who reports option h holds option g with known odds, so the sums of those who report each option are the true sums
-    of the groups, mixed by a known matrix; its inverse takes them apart. That makes every voter count in every group,
-    with weights above 1 and below 0, and the intervals wide: with two options at epsilon 1, a group tells about as much
-    as one of a third of its size whose members are known.
+    A voter who reports option h holds option g with a known probability. So the sums over the voters who report each
+    option are the true sums of the groups, mixed by a known matrix, whose inverse separates them. Every voter then
+    counts in every group, with weights above 1 and below 0, which makes the intervals wide: with two options at epsilon
+    1, a group is about as informative as one of a third of its size whose members are known.
     """
     study = terms.settings.study
     if terms.mechanism != RandomisedResponse.name or study.indifference is not None:
@@ -172,7 +172,7 @@ def effects_from_reports(
     everybody: list[Epsilons] = []
     for batch in batches:
         everybody.append(Epsilons.of_millionths(body["epsilon_micro"] for body, _ in batch))
-        if study.repeat:  # some reports are about the reliability of the crowd, and tell nothing of a preference
+        if study.repeat:  # some reports are about the reliability of the crowd, and not about a preference
             batch = [({**body, **body["preference"]}, said) for body, said in batch if body["preference"] is not None]
         if not batch:
             continue
@@ -215,7 +215,7 @@ def effects_from_reports(
 
 
 def _corrected(row: FloatArray, moments: FloatArray) -> Ratio:
-    """Read one group's effect from the moments of all reported ones: tosses and sampling are both in the scatter."""
+    """Compute one group's effect from the moments of all reported ones: the scatter includes tosses and sampling."""
     once, squared = row @ moments, row**2 @ moments
     return Ratio(
         float(once[DIFFERENCE]),
@@ -229,7 +229,7 @@ def _corrected(row: FloatArray, moments: FloatArray) -> Ratio:
 
 @dataclass(frozen=True)
 class _Correlation:
-    """The correlation of the errors of two groups' effects: the same reports are in both."""
+    """The correlation between the errors of two groups' effects: both use the same reports."""
 
     correction: FloatArray
     added: FloatArray
@@ -251,11 +251,11 @@ class _Correlation:
 
 READ_FROM = "the preference that the reports tell, in the dilemmas that the study draws"
 _BY_GROUP = (OneBit.name, ScoreRelease.name)
-"""Those whose estimate is made of sums, which can be taken apart by group."""
+"""Mechanisms whose estimate is made of sums, which can be separated by group."""
 
 
 def check_implied(terms: Terms, *, grouped: bool) -> None:
-    """Refuse reports that tell no preference, or none of groups; say why."""
+    """Refuse reports that determine no preference, or none of groups, and say why."""
     study = terms.settings.study
     if DISTRIBUTED[terms.mechanism].estimates is not Estimand.PREFERENCE:
         raise CrowdveilError(
@@ -280,7 +280,7 @@ def implied_from_reports(
     terms: Terms,
     groups: ReportedGroups | None = None,
 ) -> EffectsRelease:
-    """Read the effects that checked reports imply, each with what its voter said of herself; batches are not empty.
+    """Compute the effects that checked reports imply, each with its voter's answers about herself; no batch is empty.
 
     Theorem. The effects are as private as the reports and the answers to that question. Proof. They are computed from
     these and public settings alone (post-processing).
@@ -305,7 +305,7 @@ def implied_from_reports(
 def _sums_by_option(
     batches: Iterable[Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]], terms: Terms, groups: ReportedGroups
 ) -> tuple[list[LevelSums], Epsilons]:
-    """Add up the reports of those who reported each option; who did not answer is in none of them."""
+    """Add up the reports of the voters who reported each option; voters without an answer are left out."""
     mechanism = DISTRIBUTED[terms.mechanism]
     study = terms.settings.study
     parts = [LevelSums() for _ in groups.options]
@@ -314,7 +314,7 @@ def _sums_by_option(
         everybody.append(Epsilons.of_millionths(body["epsilon_micro"] for body, _ in batch))
         for place, option in enumerate(groups.options):
             bodies = [body for body, about in batch if about.get(groups.question) == option]
-            if study.repeat:  # some reports are about the reliability of the crowd, and tell nothing of a preference
+            if study.repeat:  # some reports are about the reliability of the crowd, and not about a preference
                 bodies = [{**body, **body["preference"]} for body in bodies if body["preference"] is not None]
             if bodies:
                 parts[place] += mechanism.condense(mechanism.wire.read(bodies, study), terms.settings)
@@ -325,7 +325,7 @@ def _sums_by_option(
 
 
 def _effects(sums: LevelSums, guarantee: Guarantee, terms: Terms) -> tuple[Effect, ...]:
-    """Find the preference of one group, and the effects that it implies; where there is nothing, none are known."""
+    """Estimate the preference of one group and the effects that it implies; without any reports, none are known."""
     study = terms.settings.study
     if not len(sums.counts) or not float(sums.counts @ sums.mixture) > 0:
         return tuple(Effect(one.name, "drawn pairs", 0.0, None, -1.0, 1.0, 0.0, False) for one in study.factors)
@@ -349,7 +349,7 @@ def _effects(sums: LevelSums, guarantee: Guarantee, terms: Terms) -> tuple[Effec
 def _differences(
     found: Sequence[GroupEffects], correction: FloatArray, reported: FloatArray
 ) -> tuple[GroupDifference, ...]:
-    """Compare the groups. The same reports are in all of them, with other signs: so their errors go together."""
+    """Compare the groups. All of them use the same reports, with different signs, so their errors are correlated."""
     named: list[GroupDifference] = []
     p_values = []
     quantile = NormalDist().inv_cdf((1 + ERROR_BAR) / 2)

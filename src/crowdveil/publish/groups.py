@@ -1,12 +1,12 @@
-"""A release of preferences for each group of voters, and what differs between them.
+"""A release of preferences for each group of voters, and the differences between them.
 
-Where everybody may know who is in which group, groups are crowds of different people: a record, or a choice, is in one
-of them only, so each group's release may spend the whole epsilon, and nobody loses more than that. What makes this
-sound is that a voter's group is not among what is protected.
+If everybody may know who is in which group, groups are crowds of different people. A record, or a choice, is in only
+one of them, so each group's release may spend the whole epsilon, and nobody loses more than that. This is sound because
+group membership is not protected.
 
-Where voters are protected, it is, unless groups are declared public: then one charge pays for all groups. Counts and
-sums of all of them are one noisy vector, which a voter moves wherever she is (``GroupScores``, ``GroupBits``), and
-there is a release for each group that the noisy counts leave.
+If voters are protected, so is group membership, unless groups are declared public. For protected groups, one charge
+pays for all of them. The counts and sums of all groups are one noisy vector, which a voter moves wherever she is
+(``GroupScores``, ``GroupBits``), and there is a release for each group that remains after merging by noisy counts.
 """
 
 from __future__ import annotations
@@ -64,22 +64,22 @@ class GroupReleases:
     """The question about voters that divides them."""
     releases: Mapping[str, Release]
     deliver: Callable[[str], None] | None = None
-    """Where one charge paid for all: hears the digest of all together when they are saved."""
+    """Called with the digest of all releases together when they are saved, if one charge paid for all."""
 
     @property
     def differences(self) -> tuple[GroupDifference, ...]:
-        """Differences between groups, factor by factor, and which of them can be told from noise and chance."""
+        """Differences between groups, factor by factor, and which of them are significant."""
         return preference_differences(self.releases)
 
     @property
     def digest(self) -> str:
-        """The checksum of all their checksums: it names these releases and no others."""
+        """The checksum of all their checksums, which identifies these releases."""
         return hashlib.sha256("".join(sorted(one.digest for one in self.releases.values())).encode()).hexdigest()
 
     def save(self, path: str | Path) -> dict[str, Path]:
-        """Write a file for each group beside ``path``, whole or not at all; then the ledger notes that they are there.
+        """Write one file per group beside ``path``, each whole or not at all; then the ledger records the delivery.
 
-        Returns where the release of each group is.
+        Return the path of each group's release.
         """
         paths = group_paths(path, list(self.releases))
         for label, release in self.releases.items():
@@ -97,7 +97,7 @@ class GroupReleases:
 
 
 def group_paths(out: str | Path, labels: Sequence[str]) -> dict[str, Path]:
-    """Return where the release of each group is written: beside ``out``, by number and name."""
+    """Return the path of each group's release: beside ``out``, by name, or by number if names clash."""
     out = Path(out)
     names = {label: "".join(c if c.isalnum() else "-" for c in label).strip("-").lower() for label in labels}
     paths = {label: out.with_name(f"{out.stem}-{names[label] or 'group'}{out.suffix}") for label in labels}
@@ -109,10 +109,10 @@ def group_paths(out: str | Path, labels: Sequence[str]) -> dict[str, Path]:
 
 
 def preference_differences(releases: Mapping[str, Release]) -> tuple[GroupDifference, ...]:
-    """Compare groups along every factor, the first less the second, around the unshrunk estimates.
+    """Compare groups along every factor, the first minus the second, around the unshrunk estimates.
 
-    Errors of different people's releases are independent: they add up by their squares. Which differences are told from
-    noise and chance is judged of all together.
+    The errors of releases about different people are independent, so they add in quadrature. Which differences are told
+    from noise and chance is judged for all of them together.
     """
     found = []
     p_values = []
@@ -145,9 +145,9 @@ def groups_of(source: BallotSource, by: str, request: Request) -> dict[str, Grou
 
 
 def release_groups(groups: Mapping[str, GroupOf], request: Request, ledger: Ledger) -> dict[str, Release]:
-    """Release the preference of each group with exact noise, charged to the people of the group.
+    """Release the preference of each group with exact noise, charged to the people in the group.
 
-    All charges are tried before the first is made, so that a budget that is too small spends nothing.
+    All charges are checked before the first is made, so that a budget that is too small spends nothing.
     """
     check_ledger(ledger)
     for label, group in groups.items():
@@ -173,7 +173,7 @@ def _named(release: Release, label: str, request: Request) -> Release:
 
 @dataclass(frozen=True)
 class GroupsPreview:
-    """A request for the preferences of secret groups, checked against a crowd: its cost and what it would give."""
+    """A request for the preferences of secret groups, checked against a crowd: its cost and its accuracy."""
 
     mechanism: GroupScores | GroupBits
     settings: Settings
@@ -183,12 +183,12 @@ class GroupsPreview:
 
     @property
     def grouping(self) -> Grouping:
-        """The question that voters are grouped by."""
+        """The question by which voters are grouped."""
         return self.mechanism.grouping
 
     @property
     def fewest(self) -> float:
-        """The number of voters that a group needs to be told from none."""
+        """The number of voters from which on a group can be distinguished from an empty one."""
         if isinstance(self.mechanism, GroupScores):
             return self.mechanism.fewest(self.guarantee.epsilon)
         return self.mechanism.fewest(self.guarantee.voters, self.guarantee.epsilon)
@@ -203,14 +203,14 @@ class GroupsPreview:
 
     @property
     def what_is_left(self) -> str | None:
-        """The worth of reports with the group in them, in words; None where a trusted aggregator knows groups."""
+        """The information in reports that include the group, in words; None if a trusted aggregator knows groups."""
         if isinstance(self.mechanism, GroupScores):
             return None
         worth = self.mechanism.worth(self.guarantee.epsilon)
         return f"a group tells about as much as one of {worth:.0%} of its size whose members are known"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it in plain words."""
+        """Return the preview as plain data."""
         return {
             "dry_run": True,
             "guarantee": self.guarantee.as_dict(),
@@ -225,7 +225,7 @@ class GroupsPreview:
 
 
 def preview_groups(source: BallotSource, by: str, request: Request) -> GroupsPreview:
-    """Check a request for the preferences of secret groups. Spends nothing and draws no noise."""
+    """Check a request for the preferences of secret groups. This spends nothing and draws no noise."""
     if not isinstance(request.epsilon, Epsilon) or request.mechanism is not None:
         raise CrowdveilError(
             f"groups whose members are secret need one epsilon for all, and have a mechanism of their own: leave the "
@@ -282,7 +282,7 @@ def experiment_protected_groups(
 def _measure(
     source: BallotSource, asked: GroupsPreview, noise: Noise, smallest: int
 ) -> Callable[[], list[GroupEstimate]]:
-    """Do what needs no noise; return the rest, which does."""
+    """Do everything that needs no noise, and return a function that does the rest."""
     mechanism = asked.mechanism
     settings = asked.settings
     epsilon = asked.guarantee.epsilon
@@ -345,9 +345,10 @@ def release_by(
 ) -> GroupReleases:
     """Release the preference of each group of voters with exact noise, charged to a ledger.
 
-    ``by`` names a question that voters answered about themselves (``ballots.about``). Where voters are protected, so is
-    who is in which group: one charge pays for all groups, and those that a noisy count says to have fewer than
-    ``smallest`` voters are merged. ``public_groups`` declares that everybody may know who is in which.
+    ``by`` names a question that voters answered about themselves (``ballots.about``). If voters are protected, so is
+    who is in which group: one charge pays for all groups, and groups of fewer than ``smallest`` voters, by a noisy
+    count, are merged. ``public_groups`` declares that everybody may know who is in which group.
+
     Nothing is written until ``releases.save(path)``.
     """
     request = Request.of({**locals(), "zcdp": None})
@@ -357,7 +358,7 @@ def release_by(
 
 
 def secret_groups(request: Request, *, public_groups: bool, smallest: int) -> bool:
-    """Tell whether who is in which group is among what is protected."""
+    """Whether group membership is protected."""
     if request.paradigm.unit is Unit.VOTER and not public_groups:
         return True
     if smallest:

@@ -1,8 +1,8 @@
-"""The effects that a release of preferences implies: what its crowd would prefer in dilemmas that are given.
+"""The effects that a release of preferences implies: what its crowd would prefer in given dilemmas.
 
-They are read at the unshrunk estimate, around which errors are symmetric. A mean of shares is smooth in the preference,
-so errors of the release move it by their product with its gradient: that is one direction, along which the release
-knows how far it may be off. Nothing private is read or spent.
+They are computed at the unshrunk estimate, around which errors are symmetric. A mean of shares is smooth in the
+preference, so its error is the product of its gradient and the error of the release. The gradient is one direction, and
+the release knows the uncertainty along it. Nothing private is read or spent.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _NORMAL = 1.96
 
 
 def implied_effects(release: Release) -> Effects:
-    """Return the effects of a release on the dilemmas that its study draws, with intervals for all it does not know.
+    """Return the effects of a release on the dilemmas that its study draws, with intervals for all of its uncertainty.
 
-    They are what ``effects`` would find in a crowd with exactly this preference; the pairs are those of the study's own
-    generator, which a file's may not be.
+    They are what ``effects`` would find in a crowd with exactly this preference. The pairs are those of the study's own
+    generator, and a file may have others.
     """
     check_release(release)
     if release.unknown is None:
@@ -56,14 +56,14 @@ def implied_effects(release: Release) -> Effects:
 
 
 def preferred(release: Release, dilemmas: FloatArray) -> FloatArray:
-    """Return for each dilemma (rows) the share who prefer its first side, less the share who prefer its second."""
+    """Return, for each dilemma (rows), the share who prefer its first side minus the share who prefer its second."""
     margins = dilemmas @ _center(release)
     tau = _threshold(release)[0]
     return np.asarray(ndtr(margins - tau) - ndtr(-margins - tau), np.float64)
 
 
 def mean_reach(release: Release, dilemmas: FloatArray, sides: FloatArray | SmallIntArray) -> float:
-    """Return how far the mean of sides times ``preferred`` may be off, with 95 %, for all that is not known."""
+    """Return the largest error, at 95 %, of the mean of sides times ``preferred``, from all uncertainty."""
     unknown = _unknown(release)
     margins, (tau, deviation) = dilemmas @ _center(release), _threshold(release)
     near, far = _density(margins - tau), _density(margins + tau)
@@ -77,7 +77,7 @@ def _density(margins: FloatArray) -> FloatArray:
 
 
 def _unknown(release: Release) -> Unknown:
-    assert release.unknown is not None  # checked where a release comes in
+    assert release.unknown is not None  # checked where a release is passed in
     return release.unknown
 
 
@@ -87,5 +87,5 @@ def _center(release: Release) -> FloatArray:
 
 
 def _threshold(release: Release) -> tuple[float, float]:
-    """Return the threshold of a third answer and its deviation; 0 where people have to choose."""
+    """Return the threshold of a third answer and its deviation; 0 if people have to choose."""
     return (0.0, 0.0) if release.indifference is None else (release.indifference.tau, release.indifference.deviation)

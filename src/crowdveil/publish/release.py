@@ -1,4 +1,4 @@
-"""From ballots to a release: charge the ledger, draw the noise, write the file, in this order and no other.
+"""From ballots to a release: charge the ledger, draw the noise, write the file, always in this order.
 
 A process that dies on the way leaves a charge without a release, never a release without its charge.
 """
@@ -61,13 +61,18 @@ def release(
     """Release the crowd's preference under differential privacy, with exact noise, charged to a ledger.
 
     The charge is on disk before the noise is drawn; nothing else is written until ``release.save(path)``.
-    ``epsilon`` is one number for all voters or, in distributed paradigms, a list of personal ones in the voters' order;
-    ``zcdp`` asks for Gaussian noise instead. ``mechanism`` is the recommended one unless another is named, or "paper".
-    ``design`` names dilemmas that are public, so that nothing is spent on how often what was asked: ballots, of which
-    the choices are not read, or "study" if its own generator drew them.
-    ``one_record_each`` confirms that voters are people where nearly all of them have one record.
-    ``public_selection`` is needed for voters who were selected from a larger crowd (``Ballots.filter``): it names by
-    what, and declares that everybody may know who belongs to them.
+
+    ``epsilon`` is one number for all voters or, in distributed paradigms, a list of personal ones in the order of the
+    voters; ``zcdp`` requests Gaussian noise instead. ``mechanism`` is the recommended one unless another is named, or
+    "paper".
+
+    ``design`` names public dilemmas, so that nothing is spent on how often each was asked: ballots, whose choices are
+    not read, or "study" if its own generator drew them.
+
+    ``one_record_each`` confirms that voters are people if nearly all of them have one record.
+
+    ``public_selection`` is needed for voters who were selected from a larger crowd (``Ballots.filter``): it says how,
+    and declares that everybody may know who is among them.
     """
     return delivered_release(ballots, Request.of(locals()), ledger)
 
@@ -88,7 +93,7 @@ def preview(
     one_record_each: bool = False,
     public_selection: str | None = None,
 ) -> Preview:
-    """Tell what a release would cost and how wide its error bars would be. Spends nothing and draws no noise."""
+    """Compute the cost of a release and the width of its error bars. This spends nothing and draws no noise."""
     asked = preview_request(ballots, Request.of(locals()))
     check_selection(asked.dataset, asked.public_selection)
     return asked
@@ -114,14 +119,14 @@ def release_for_experiments(
 
 
 def delivered_release(source: BallotSource, request: Request, ledger: Ledger) -> Release:
-    """Make a release with exact noise, charged; the ledger notes when it is saved."""
+    """Make a release with exact noise, charged to the ledger, which records when it is saved."""
     return _delivered_by(ledger, charged_release(source, request, ledger))
 
 
 def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | Path) -> Release:
-    """Make a release with exact noise from the operating system, charge the ledger for it, write it to ``path``.
+    """Make a release with exact noise from the operating system, charge the ledger for it, and write it to ``path``.
 
-    Whatever can fail without noise (the request, the fit, the place to write to) comes before the charge.
+    Everything that can fail without noise (the request, the fit, the place to write to) comes before the charge.
     """
     check_writable(Path(path))
     made = delivered_release(source, request, ledger)
@@ -130,7 +135,7 @@ def publish(source: BallotSource, request: Request, ledger: Ledger, path: str | 
 
 
 def charged_release(source: BallotSource, request: Request, ledger: ChargeableLedger) -> Release:
-    """Make a release with exact noise, charged before it is drawn. Whoever calls puts it in place, durably."""
+    """Make a release with exact noise, charged before it is drawn. The caller has to save it durably."""
     check_ledger(ledger)
     asked = preview_request(source, request)
     check_selection(asked.dataset, asked.public_selection)
@@ -151,14 +156,14 @@ def experiment(source: BallotSource, request: Request, seed: int) -> Release:
 
 
 def _delivered_by(ledger: Ledger, made: Release) -> Release:
-    """Let the ledger know when the release is saved."""
+    """Notify the ledger when the release is saved."""
     assert made.ledger is not None  # it was charged
     return replace(made, on_save=partial(ledger.deliver, made.ledger["entry"]))
 
 
 @dataclass(frozen=True)
 class _NoisyEstimate:
-    """An estimate with noise in it, and where the noise came from."""
+    """An estimate that contains noise, and the source of the noise."""
 
     estimate: Estimate
     sampler: str
@@ -166,7 +171,7 @@ class _NoisyEstimate:
 
 
 def _measure(source: BallotSource, preview: Preview, seed: int | None) -> Callable[[], _NoisyEstimate]:
-    """Do what needs no noise; return the rest, which does. Without a seed, the noise is exact."""
+    """Do everything that needs no noise, and return a function for the rest. Without a seed, the noise is exact."""
     settings = preview.settings
     loss = preview.loss
     seeded = None if seed is None else FloatNoiseForExperiments(seed)
@@ -195,13 +200,13 @@ def device_sums(
     epsilons: Epsilon | Epsilons,
     noise: Noise,
 ) -> Iterator[S]:
-    """Let the devices of all voters report, batch by batch, and add the reports of each batch up."""
+    """Let the devices of all voters report, batch by batch, and add up the reports of each batch."""
     devices = _Devices(report, add_up, settings, epsilons, noise)
     return map_batches(source, devices) if noise.exact else _one_by_one(source, devices)
 
 
 def _one_by_one(source: BallotSource, devices: _Devices[S]) -> Iterator[S]:
-    """Make the reports in one order, as a seeded generator must be asked to draw the same again."""
+    """Make the reports in a fixed order, so that a seeded generator draws the same numbers again."""
     before = 0
     for batch in source.batches():
         yield devices(batch, before)
@@ -210,13 +215,13 @@ def _one_by_one(source: BallotSource, devices: _Devices[S]) -> Iterator[S]:
 
 @dataclass(frozen=True)
 class _Devices(Generic[S]):
-    """The devices of the voters of a batch: they draw from the operating system of whichever machine works on it."""
+    """The devices of the voters in a batch, which draw from the operating system of whichever machine processes it."""
 
     report: Callable[[Ballots, Settings, Epsilons, Noise], Any]
     add_up: Callable[[Any, Settings], S]
     settings: Settings
     epsilons: Epsilon | Epsilons
-    """One for all, or each voter's own."""
+    """One for all voters, or one per voter."""
     noise: Noise
 
     def __call__(self, ballots: Ballots, before: int) -> S:

@@ -1,4 +1,4 @@
-"""The request for a release, and its cost and error bars: all of it public, before a record is looked at."""
+"""The request for a release, its cost and its error bars: all of it public, before a record is looked at."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ LABELS_PROTECTED = (
 LABELS_NOT_PROTECTED = "a record or a choice is protected, and what its voter said of herself is no part of it"
 
 SomeEpsilon: TypeAlias = "EpsilonLike | Epsilons | Sequence[EpsilonLike] | FloatArray"
-"""One epsilon for all voters, or a list of personal ones, in the voters' order."""
+"""One epsilon for all voters, or a list of personal ones, in the order of the voters."""
 
 
 @dataclass(frozen=True)
@@ -61,25 +61,25 @@ class Request:
 
     paradigm: Paradigm
     epsilon: Epsilon | Epsilons | ZcdpBudget
-    """One for all, or (distributed paradigms) each voter's own, in the voters' order, or a rho."""
+    """One for all voters, or (distributed paradigms) one per voter, in the order of the voters, or a rho."""
     mechanism: str | None = None
-    """None: the recommended one for this paradigm; "paper": the paper's. With a rho there is only gaussian-mean."""
+    """None for the one recommended for this paradigm, "paper" for the paper's. With a rho it is gaussian-mean."""
     norm_bound: float | None = None
-    """None: the study's."""
+    """None for the study's."""
     repair: bool = True
     sensitivity: Sensitivity = "tight"
     equal_votes: bool = False
     robust: float = 0.0
     design: BallotSource | str | None = None
-    """Ballots whose dilemmas are public, or "study": its own generator drew the dilemmas. None: they are not known."""
+    """Ballots with public dilemmas, or "study" if its own generator drew the dilemmas. None if they are not known."""
     one_record_each: bool = False
-    """Voters with one record each are confirmed as people (``check_one_record_each``)."""
+    """Whether voters with one record each are confirmed as people (``check_one_record_each``)."""
     public_selection: str | None = None
-    """What the voters were selected by, declared public: belonging to them is then not protected."""
+    """How the voters were selected, declared public: who is among them is then not protected."""
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Self:
-        """Make the request that the arguments of a public function ask for, in names and numbers as people write them.
+        """Build a request from the arguments of a public function, with names and numbers as people write them.
 
         Such a function has a parameter for each field, with the same name and default.
         """
@@ -111,7 +111,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Preview:
-    """A request checked against a crowd: what it would cost and give, before anything is spent."""
+    """A request checked against a crowd: its cost and its accuracy, before anything is spent."""
 
     settings: Settings
     mechanism: str
@@ -122,7 +122,7 @@ class Preview:
 
     @property
     def expected_noise(self) -> NoiseDistribution | None:
-        """The noise that the society would carry, where it is known beforehand."""
+        """The noise in the released parameter, if it is known beforehand."""
         if self.mechanism in CENTRAL:
             trusted = central(self.mechanism, self.settings.study)
             return trusted.expected_noise(self.settings, self.dataset.voters, self.loss)
@@ -141,7 +141,7 @@ class Preview:
 
     @property
     def split(self) -> dict[str, float]:
-        """The parts of a central epsilon, or of the reports of devices, and what each of them buys."""
+        """The parts of a central epsilon, or of the reports of devices, and what each part is for."""
         loss = self.loss if isinstance(self.loss, Epsilon) and self.mechanism in CENTRAL else None
         return budget_parts(self.mechanism, self.settings.study, loss)
 
@@ -160,7 +160,7 @@ class Preview:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it in plain words."""
+        """Return the preview as plain data."""
         noise = self.expected_noise
         return {
             "dry_run": True,
@@ -182,7 +182,7 @@ class Preview:
 
 
 def preview_request(source: BallotSource, request: Request) -> Preview:
-    """Check a request against the crowd. Spends nothing and draws no noise."""
+    """Check a request against the crowd. This spends nothing and draws no noise."""
     dataset = checked_dataset(source, request)
     study = source.study
     bound = float(study.norm_bound if request.norm_bound is None else request.norm_bound)
@@ -223,7 +223,7 @@ def checked_dataset(source: BallotSource, request: Request) -> Census:
 
 
 def check_selection(dataset: Census, public_selection: str | None) -> None:
-    """Refuse a crowd whose very membership may tell what is to be protected, unless that is declared public."""
+    """Refuse a crowd whose membership may reveal what is to be protected, unless it is declared public."""
     selection = dataset.selection
     if selection is not None and selection != public_selection:
         raise CrowdveilError(
@@ -234,19 +234,19 @@ def check_selection(dataset: Census, public_selection: str | None) -> None:
 
 
 def check_ledger(ledger: object) -> None:
-    """Refuse what cannot be charged, such as the path of a ledger."""
+    """Refuse anything that cannot be charged, such as the path of a ledger."""
     if not hasattr(ledger, "charge"):
         raise CrowdveilError(f"the ledger is {ledger!r:.80}: open it first, with Ledger.open(path, budget=3)")
 
 
 def check_seed(seed: object) -> None:
-    """Refuse a seed that is no whole number."""
+    """Refuse a seed that is not a whole number from 0 up."""
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise CrowdveilError(f"the seed is {seed!r}: use a whole number, 0 or more")
 
 
 def check_smallest(smallest: object) -> None:
-    """Refuse what is no number of voters below which groups are merged."""
+    """Refuse a threshold for merging groups that is not a whole number of voters."""
     if isinstance(smallest, bool) or not isinstance(smallest, int) or smallest < 0:
         raise CrowdveilError(f"the smallest group is {smallest!r}: use a whole number of voters, 0 or more")
 
@@ -266,7 +266,7 @@ def find_grouping(ballots: Ballots, by: str, voters: int) -> Grouping:
 
 
 def group_sizes(source: BallotSource, grouping: Grouping) -> list[int]:
-    """Count the voters of each group, where that is public, and refuse groups of one voter."""
+    """Count the voters in each group, which is public here, and refuse groups of one voter."""
     counted = add_up(source, lambda batch: np.bincount(grouping.codes(batch) + 1, minlength=len(grouping.labels) + 1))
     sizes: list[int] = counted[1:].tolist()
     for label, size in zip(grouping.labels, sizes, strict=True):
@@ -279,7 +279,7 @@ def group_sizes(source: BallotSource, grouping: Grouping) -> list[int]:
 
 
 def _level(epsilon: SomeEpsilon | None, zcdp: ZcdpBudget | None) -> Epsilon | Epsilons | ZcdpBudget:
-    """Read an epsilon as people write it: a number for all, or a list of personal ones; or a rho in its place."""
+    """Read an epsilon as people write it: a number for all, or a list of personal ones; or a rho instead."""
     if (epsilon is None) == (zcdp is None):
         raise CrowdveilError(
             "give either an epsilon (epsilon=1, or a list of personal ones) or a rho (zcdp=ZcdpBudget(0.02, 1e-6))"
@@ -309,9 +309,9 @@ def _is_number(value: object) -> bool:
 
 
 def read_personal_epsilons(path: str | PathLike[str], source: BallotSource) -> Epsilons:
-    """Read columns ``voter`` and ``epsilon`` (CSV) and return the epsilons in the voters' order.
+    """Read the columns ``voter`` and ``epsilon`` (CSV) and return the epsilons in the order of the voters.
 
-    Every voter needs exactly one row; rows of people who did not vote are an error too, since a misspelt name would
+    Every voter needs exactly one row. Rows of people who did not vote are an error too, since a misspelt name would
     silently change somebody's protection.
     """
     path = path_of(path, "the file of epsilons")

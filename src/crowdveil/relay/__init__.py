@@ -1,1 +1,1 @@
-"""The relay: a second party that knows who sends and not what, so that the host knows what and not who."""
+"""The relay: a second party that knows who sends but not what, so that the host knows what but not who."""

@@ -1,6 +1,6 @@
-"""The relay: sealed reports come in, and leave in batches that a task in the background hands over.
+"""The relay: it accepts sealed reports, and a background task hands them over in batches.
 
-When it is run, it sets up its database, takes up the host's polls, and passes reports on until it is told to stop.
+At its start it sets up its database and adopts the host's polls. Then it passes on reports until it is stopped.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ from crowdveil.service.store.submissions import GroupCommit, Outcome, Refusals
 
 SECONDS_BETWEEN_ROUNDS = 5.0
 PATIENCE_SECONDS = 600
-"""A host opens some thousand sealed reports a second."""
+"""Timeout of a request to the host, which opens about a thousand sealed reports per second."""
 
 _FRONT = (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A relay of crowdveil</title></head><body><main>'
-    "<h1>A relay of crowdveil</h1><p>Voters' devices send their reports here, sealed to the host of a poll. This "
-    "relay knows who sends and cannot read what. It hands the reports over to the host in large batches, shuffled, "
-    "without names, addresses or times, and erases them. The host can read the reports and does not know whose they "
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A crowdveil relay</title></head><body><main>'
+    "<h1>A crowdveil relay</h1><p>Voters' devices send their reports here, sealed to the host of a poll. This relay "
+    "knows who sends but cannot read what. It hands the reports over to the host in large batches, shuffled, "
+    "without names, addresses or times, and erases them. The host can read the reports but does not know whose they "
     "are.</p></main></body></html>"
 )
 
 
 class RelayIdentity(Model):
-    """The key by which hosts know this relay's batches."""
+    """The key by which hosts recognise this relay's batches."""
 
     public_key: str
 
 
 class RelayedPollBody(Model):
-    """A poll as this relay carries it: devices compare it with what the host says."""
+    """A poll that this relay carries. Devices compare it with the host's description."""
 
     configuration: dict[str, Any]
     fingerprint: Hex64
@@ -76,7 +76,7 @@ class RelayedPollBody(Model):
 
 
 class RelayParticipation(Model):
-    """Whether a ballot token has been used, and whether what was sent can still be withdrawn."""
+    """Whether a ballot token has been used, and whether its report can still be withdrawn."""
 
     status: Literal["unused", "stored", "handed-over"]
 
@@ -92,18 +92,18 @@ class Relay:
 
     @cached_property
     def commits(self) -> GroupCommit[SealedRow]:
-        """Where sealed reports go."""
+        """The queue that stores sealed reports."""
         return GroupCommit(self._put)
 
     def today(self) -> date:
-        """Return the day, which is the same everywhere (UTC)."""
+        """Return today's date in UTC."""
         return datetime.now(UTC).date()
 
     def _put(self, rows: Sequence[SealedRow], _: Refusals) -> list[Outcome]:
         return self.store.put(rows, self.today)
 
     async def hand_over_for_ever(self) -> None:
-        """Send the courier round after round. A round that fails is logged, and the next one takes it up."""
+        """Run the courier's rounds until cancelled. Log a failed round; the next one continues its work."""
         while True:
             await asyncio.sleep(self.pause)
             try:
@@ -115,7 +115,7 @@ class Relay:
 
 
 def create_relay_app(relay: Relay) -> FastAPI:
-    """Build the application of a relay. Its store stays open as long as the application runs."""
+    """Build the application of a relay. Its store must stay open as long as the application runs."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -126,16 +126,16 @@ def create_relay_app(relay: Relay) -> FastAPI:
             await rounds
         await relay.commits.close()
 
-    summary = "Passes sealed reports on to a poll's host: shuffled, in batches, without their senders."
+    summary = "Passes on sealed reports to a poll's host: shuffled, in batches, without their senders."
     app = new_application("crowdveil relay", summary, lifespan)
     app.include_router(_routes(relay))
     settings = relay.settings
-    # The one added last sees a request first.
+    # The middleware added last sees a request first.
     app.add_middleware(BodyLimit, largest_report=max(SEALED_LENGTH, 1024))
     app.add_middleware(RateLimit, per_minute=settings.requests_per_minute, trusted_proxies=settings.trusted_proxies)
     app.add_middleware(Failures)
     app.add_middleware(
-        CORSMiddleware,  # The voter's page comes from the host.
+        CORSMiddleware,  # The voter's page comes from another origin, the host.
         allow_origins=["*"],
         allow_methods=["GET", "PUT", "DELETE"],
         allow_headers=[TOKEN_HEADER, "Content-Type"],
@@ -153,12 +153,12 @@ def _routes(relay: Relay) -> APIRouter:
 
     @routes.get("/api/relay", response_model=RelayIdentity, responses=documented())
     def identity() -> dict[str, str]:
-        """Tell by which key this relay signs its batches."""
+        """Return the public key that verifies this relay's batches."""
         return {"public_key": store.verifying_key()}
 
     @routes.get("/api/polls/{poll}", response_model=RelayedPollBody, responses=documented(404))
     def get_poll(poll: str) -> dict[str, Any]:
-        """Tell the key configuration of a poll, for devices to compare with the host's."""
+        """Return the key configuration of a poll, for devices to compare with the host's."""
         status = store.status(poll)
         configuration = status.poll.configuration
         state = status.state(relay.today())
@@ -191,7 +191,7 @@ def _routes(relay: Relay) -> APIRouter:
         responses=documented(400, 403, 404, 410),
     )
     def check(poll: str, token: Token = None) -> dict[str, str]:
-        """Tell whether a ballot token can still be used, and whether what was sent with it is still here."""
+        """Return whether a ballot token can still be used, and whether its report is still here."""
         found = store.check(poll, id_of_token(token))
         if isinstance(found, Reason) and found is not Reason.HANDED_OVER:
             raise Refusal(found, REFUSED[found])
@@ -199,19 +199,19 @@ def _routes(relay: Relay) -> APIRouter:
 
     @routes.delete("/api/polls/{poll}/participation", status_code=204, responses=documented(400, 404, 410))
     def withdraw(poll: str, token: Token = None) -> Response:
-        """Erase what was sent with a ballot token, before it is handed over, and never accept the token again."""
+        """Erase the report of a ballot token before it is handed over, and never accept the token again."""
         if not store.withdraw(poll, id_of_token(token)):
             raise Refusal(Reason.NOTHING_STORED, f"nothing is stored for this ballot token in poll {poll}")
         return Response(status_code=204)
 
     @routes.get("/healthz", response_model=Health)
     def healthz() -> JSONResponse:
-        """Tell whether the database answers."""
+        """Return whether the database answers."""
         return health_of(store.database)
 
     @routes.get("/", include_in_schema=False)
     def front() -> HTMLResponse:
-        """Say what this is."""
+        """Return a page that explains the relay."""
         return HTMLResponse(_FRONT)
 
     return routes
@@ -219,15 +219,15 @@ def _routes(relay: Relay) -> APIRouter:
 
 @dataclass(frozen=True)
 class RelaySetup:
-    """News for whoever starts a relay."""
+    """The result of setting up a relay, for the person who starts it."""
 
     polls: tuple[RelayedPoll, ...]
     database: str
-    """Where it is, without its password."""
+    """The address of the database, without its password."""
 
 
 def set_up_relay(settings: Settings, host: str) -> RelaySetup:
-    """Make the database if there is none, and take up the host's polls that name this relay."""
+    """Create the database if it does not exist, and adopt the host's polls that name this relay."""
     make_directory(settings)
     with open_relay_store(settings.database_address) as store, _courier(store, settings, host) as courier:
         try:
@@ -245,14 +245,14 @@ def set_up_relay(settings: Settings, host: str) -> RelaySetup:
 
 
 def make_links(settings: Settings, host: str, poll: str, number: int) -> list[str]:
-    """Make links for voters: addresses of the host's page, with the fingerprint and a token behind the #."""
+    """Create links for voters: addresses of the host's page, with the fingerprint and a token after the #."""
     with open_relay_store(settings.database_address) as store:
         tokens = store.create_links(poll, number)
         return [store.status(poll).poll.voters_address(host.rstrip("/"), token) for token in tokens]
 
 
 def serve_relay(settings: Settings, host: str, pause: float, tell: Callable[[int], None]) -> None:
-    """Pass reports on until told to stop; ``tell`` is called with the port when it is known."""
+    """Pass on reports until stopped; call ``tell`` with the port when it is known."""
     with open_relay_store(settings.database_address) as store, _courier(store, settings, host) as courier:
         app = create_relay_app(Relay(store, courier, settings, pause))
         server = uvicorn.Server(uvicorn.Config(app, **server_config(settings)))
@@ -262,6 +262,6 @@ def serve_relay(settings: Settings, host: str, pause: float, tell: Callable[[int
 @contextmanager
 def _courier(store: RelayStore, settings: Settings, host: str) -> Iterator[Courier]:
     if not host.startswith(("http://", "https://")):
-        raise CrowdveilError(f"{host!r} is no address of a website: it must begin with http:// or https://")
+        raise CrowdveilError(f"{host!r} is not the address of a website: it must begin with http:// or https://")
     with httpx.Client(base_url=host, timeout=PATIENCE_SECONDS) as http:
         yield Courier(store, Connection(http), settings.address(settings.port), lambda: datetime.now(UTC).date())

@@ -1,7 +1,7 @@
-"""The courier: asks the host how its polls stand, and hands over the batches that are due.
+"""The courier: it asks the host for the state of its polls, and hands over the batches that are due.
 
-A batch is sent until the host has acknowledged it, the same reports under the same id, and erased after that. Whatever
-is interrupted in between, by whichever side, is done again at the next round: the host takes a batch once.
+It sends a batch, the same reports under the same id, until the host has acknowledged it, and then erases it. If either
+side interrupts this, the next round repeats it: the host accepts a batch only once.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ LOG = logging.getLogger("crowdveil.relay")
 
 @dataclass(frozen=True)
 class Courier:
-    """Between one relay and one host."""
+    """The courier between one relay and one host."""
 
     store: RelayStore
     host: Connection
     relay_url: str
-    """The address of this relay, as polls name it."""
+    """The address of this relay in the polls that name it."""
     today: Callable[[], date]
 
     def adopt_polls(self) -> list[str]:
-        """Take up the host's polls that name this relay; return the names of those that it carries."""
+        """Adopt the host's polls that name this relay; return the names of all polls that it carries."""
         for name in self._listed():
             self._visit(name)
         return self.store.polls()
 
     def round(self) -> int:
-        """Hear how the polls stand, and hand over all that is due; return how many batches were acknowledged.
+        """Update the state of the polls, hand over all batches that are due, and return how many were acknowledged.
 
-        A poll that its host describes differently than before, or refuses a batch of, is logged and left as it is; the
-        others go on. A host that does not answer ends the round.
+        If the host describes a poll differently than before, or refuses a batch of it, log this, leave the poll as it
+        is, and go on with the others. A host that does not answer ends the round.
         """
         delivered = 0
         for name in sorted({*self._listed(), *self.store.polls()}):
@@ -58,7 +58,7 @@ class Courier:
         return [str(listed["id"]) for listed in self.host.ask("GET", "/api/polls")["polls"]]
 
     def _visit(self, name: str) -> bool:
-        """Hear how a poll stands; return whether this relay carries it."""
+        """Update the state of a poll; return whether this relay carries it."""
         described = self.host.ask("GET", f"/api/polls/{quote(name, safe='')}")
         if described["relay"] is None or described["relay"]["configuration"]["relay"] != self.relay_url:
             return False
@@ -93,5 +93,5 @@ class Courier:
         told = self.host.ask("PUT", path, body=batch.body, kind=SEALED_TYPE, more_headers=headers)
         acknowledged = Acknowledgement.from_dict(told)
         if acknowledged.batch != batch.id:
-            raise CrowdveilError("the host acknowledged another batch than it was sent: nothing is erased")
+            raise CrowdveilError("the host acknowledged a different batch from the one sent: nothing is erased")
         return acknowledged

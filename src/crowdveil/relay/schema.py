@@ -1,4 +1,4 @@
-"""The relay's tables. What they have no column for cannot be kept: no address, no time, no order of arrival."""
+"""The relay's tables. They have no column for an address, a time or an order of arrival, so none can be kept."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ poll = Table(
     Column(
         "definition", Text, nullable=False, doc="Canonical JSON: the key configuration and the rules. It never changes."
     ),
-    Column("closed", Boolean, nullable=False, doc="By its host; dates and quota are in the definition."),
-    Column("participants", BigInteger, nullable=False, doc="How many took part and did not withdraw."),
+    Column("closed", Boolean, nullable=False, doc="Whether its host closed it; dates and quota are in the definition."),
+    Column("participants", BigInteger, nullable=False, doc="The number of people who took part and did not withdraw."),
     CheckConstraint("participants >= 0", "participants"),
 )
 
@@ -44,7 +44,7 @@ link = Table(
     "link",
     metadata,
     Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
-    Column("id", String(32), primary_key=True, doc="The report id that the link's token leads to."),
+    Column("id", String(32), primary_key=True, doc="The report id derived from the link's token."),
     sqlite_with_rowid=False,
 )
 
@@ -62,9 +62,9 @@ sealed = Table(
     "sealed",
     metadata,
     Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
-    Column("id", String(32), primary_key=True, doc="The report id that follows from a token."),
+    Column("id", String(32), primary_key=True, doc="The report id derived from a token."),
     Column("body", LargeBinary, nullable=False, doc="Sealed to the host. Erased when its batch is acknowledged."),
-    Column("batch", String(32), doc="From when it is about to be handed over; until then it can be withdrawn."),
+    Column("batch", String(32), doc="Set when it is about to be handed over; until then it can be withdrawn."),
     sqlite_with_rowid=False,
 )
 
@@ -73,6 +73,6 @@ spent = Table(
     metadata,
     Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
     Column("id", String(32), primary_key=True, doc="A report id that cannot be used again."),
-    Column("withdrawn", Boolean, nullable=False, doc="If not: handed over, in a batch that nobody can name any more."),
+    Column("withdrawn", Boolean, nullable=False, doc="If not, it was handed over, in a batch that is no longer known."),
     sqlite_with_rowid=False,
 )

@@ -1,4 +1,4 @@
-"""Sealed reports on their way: kept once for each token, handed over in batches, erased when the host has them."""
+"""The relay's store of sealed reports: one per token, handed over in batches, erased when the host has them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from crowdveil.service.store.submissions import MOST_LINKS, Outcome
 from crowdveil.study.plain_data import canonical_json
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-"""Of a relay's tables."""
-# The statements are put together once: at thousands of reports a second, doing it each time would show.
+"""Directory of the migrations of a relay's tables."""
+# The statements are built once: at thousands of reports per second, building them each time would cost too much.
 _POLL = schema.poll.c.id == bindparam("poll_id")
 _LOCK: Select[Any] = select(schema.poll.c.closed, schema.poll.c.participants).where(_POLL).with_for_update()
 _ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
@@ -48,13 +48,13 @@ _INSERT = insert(schema.sealed)
 
 @dataclass(frozen=True)
 class RelayedPoll:
-    """The public terms of a poll, kept as they were when the relay first heard of it."""
+    """The public terms of a poll, as they were when the relay adopted it."""
 
     configuration: KeyConfiguration
     entry: Entry
     opening: Opening
     epsilon: float
-    """What is promised to whoever sees the batches, computed by the relay itself."""
+    """The promised epsilon towards anybody who sees the batches, computed by the relay itself."""
 
     @property
     def name(self) -> str:
@@ -63,13 +63,13 @@ class RelayedPoll:
 
     @classmethod
     def of(cls, poll: Poll, described: Mapping[str, Any]) -> RelayedPoll:
-        """Return what a relay needs of a poll and its host's description."""
+        """Return the terms that a relay needs, from a poll and its host's description."""
         opens_on, quota = described["relay"]["opens_on"], described["relay"]["quota"]
         opening = Opening(None if opens_on is None else date.fromisoformat(opens_on), poll.closes_on, quota)
         return cls(configuration_of(poll), poll.entry, opening, relayed_promise(poll).epsilon)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the terms as plain data."""
         opens_on, closes_on = self.opening.opens_on, self.opening.closes_on
         return {
             "configuration": self.configuration.as_dict(),
@@ -90,63 +90,63 @@ class RelayedPoll:
         return cls(KeyConfiguration.from_dict(data["configuration"]), Entry(data["entry"]), opening, data["epsilon"])
 
     def voters_address(self, host: str, token: str | None = None) -> str:
-        """Return the address of the voter's page: behind the # stand the fingerprint and, in a link, the token."""
+        """Return the address of the voter's page, with the fingerprint and, in a link, the token after the #."""
         return f"{host}/p/{self.name}/#{address_fragment(self.configuration.fingerprint, token)}"
 
 
 def check_unchanged(known: RelayedPoll, told: RelayedPoll) -> None:
-    """Refuse a host that tells something else about a poll than before."""
+    """Refuse a host that describes a poll differently than before."""
     if known != told:
         raise CrowdveilError(
-            f"the host tells another key or other terms of poll {known.name!r} than when the poll began, and a poll "
-            "never changes: nothing is handed over to it"
+            f"the host states a different key or different terms for poll {known.name!r} than when the poll began, but "
+            "a poll never changes: nothing is handed over to it"
         )
 
 
 @dataclass(frozen=True)
 class SealedRow:
-    """A sealed report, as it goes into the database."""
+    """A sealed report for the database."""
 
     poll: str
     id: str
-    """The report id that follows from its token."""
+    """The report id derived from its token."""
     body: bytes
 
 
 @dataclass(frozen=True)
 class RelayStatus:
-    """A poll as it stands at its relay."""
+    """The current status of a poll at its relay."""
 
     poll: RelayedPoll
     closed_by_host: bool
     participants: int
 
     def state(self, today: date) -> State:
-        """Return whether sealed reports are taken today."""
+        """Return whether sealed reports are accepted today."""
         return self.poll.opening.state(today, self.closed_by_host, self.participants)
 
 
 @dataclass(frozen=True)
 class RelayStore:
-    """All that a relay keeps."""
+    """Everything that a relay stores."""
 
     database: Database
     _known: dict[str, RelayedPoll] = field(default_factory=dict, repr=False)
-    """A poll never changes, so it is read once."""
+    """Cache of polls: a poll never changes, so it is read once."""
 
     def signing_key(self) -> bytes:
-        """Return the relay's own key, which was drawn with its database."""
+        """Return the relay's own key, which was drawn when its database was created."""
         with self.database.reading() as connection:
             return bytes.fromhex(connection.execute(select(schema.relay.c.signing_key)).scalar_one())
 
     def verifying_key(self) -> str:
-        """Return the public half of it, by which hosts know this relay."""
+        """Return the public half of the key, by which hosts recognise this relay."""
         return verifying_key_of(self.signing_key())
 
     # --- Polls
 
     def adopt(self, poll: RelayedPoll) -> None:
-        """Keep a poll as its host describes it; refuse one that is described differently than before."""
+        """Store a poll as its host describes it; refuse one that is described differently than before."""
         with self.database.writing() as connection:
             found = connection.scalar(select(schema.poll.c.definition).where(schema.poll.c.id == poll.name))
             if found is None:
@@ -156,7 +156,7 @@ class RelayStore:
         check_unchanged(RelayedPoll.from_dict(json.loads(found)), poll)
 
     def poll(self, name: str) -> RelayedPoll | None:
-        """Return a poll that this relay carries, or None."""
+        """Return a poll, or None if this relay does not carry it."""
         if name not in self._known:
             with self.database.reading() as connection:
                 found = connection.scalar(select(schema.poll.c.definition).where(schema.poll.c.id == name))
@@ -170,7 +170,7 @@ class RelayStore:
         return self._known.get(name)
 
     def known(self, name: str) -> RelayedPoll:
-        """Return a poll that this relay carries, or refuse the request."""
+        """Return a poll; refuse the request if this relay does not carry it."""
         poll = self.poll(name)
         if poll is None:
             raise Refusal(Reason.UNKNOWN_POLL, f"this relay carries no poll {name!r}")
@@ -182,19 +182,19 @@ class RelayStore:
             return list(connection.scalars(select(schema.poll.c.id).order_by(schema.poll.c.id)))
 
     def status(self, name: str) -> RelayStatus:
-        """Return a poll as it stands now."""
+        """Return the current status of a poll."""
         poll = self.known(name)
         with self.database.reading() as connection:
             row = connection.execute(select(schema.poll).where(schema.poll.c.id == name)).one()
         return RelayStatus(poll, row.closed, row.participants)
 
     def set_closed(self, name: str, closed: bool) -> None:
-        """Note whether the host has closed a poll."""
+        """Record whether the host has closed a poll."""
         with self.database.writing() as connection:
             connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(closed=closed))
 
     def create_links(self, name: str, number: int) -> list[str]:
-        """Make tokens for a poll with links. They are returned here and nowhere else: only their ids are stored."""
+        """Create tokens for a poll with links, and return them only here: only their ids are stored."""
         if self.known(name).entry is not Entry.LINKS:
             raise CrowdveilError(f"poll {name!r} takes no links: its host makes one with entry = 'links'")
         if not 1 <= number <= MOST_LINKS:
@@ -209,22 +209,22 @@ class RelayStore:
     # --- Voters
 
     def put(self, rows: Sequence[SealedRow], today: Callable[[], date]) -> list[Outcome]:
-        """Store many voters' sealed reports in one transaction; return what became of each, in order.
+        """Store many voters' sealed reports in one transaction; return the outcome of each, in order.
 
-        When this returns, what it says is durable. The same bytes twice are stored once; of two different ones for the
-        same token, the first is stored and the other refused. The day is asked for when nobody else writes: what is
-        stored on the last day is there before the last batch is drawn.
+        When this returns, the outcomes are durable. The same bytes sent twice are stored once. Of two different reports
+        for the same token, the first is stored and the other refused. ``today`` is called while nobody else can write,
+        so a report of the last day is stored before the last batch is drawn.
         """
         outcomes: dict[int, Outcome] = {}
         with self.database.writing() as connection:
-            for name in sorted({row.poll for row in rows}):  # In one order everywhere: nobody waits in a circle.
+            for name in sorted({row.poll for row in rows}):  # The same order everywhere avoids deadlocks.
                 among = [position for position, row in enumerate(rows) if row.poll == name]
                 decided = _put(connection, self.known(name), [rows[position] for position in among], today)
                 outcomes.update(zip(among, decided, strict=True))
         return [outcomes[position] for position in range(len(rows))]
 
     def check(self, name: str, id: str) -> Status | Reason | None:
-        """Return what would become of a sealed report under a report id: None if it could be stored."""
+        """Return the outcome that a sealed report with this report id would have; None if it could be stored."""
         poll = self.known(name)
         with self.database.reading() as connection:
             among = {"poll_id": name, "ids": [id]}
@@ -238,7 +238,7 @@ class RelayStore:
             return None if invited else Reason.UNKNOWN_BALLOT
 
     def withdraw(self, name: str, id: str) -> bool:
-        """Erase a sealed report that is not on its way yet; False if there is none. Refuse what was handed over."""
+        """Erase a report that is not in a batch yet; return False if there is none. Refuse if it was handed over."""
         sealed = schema.sealed
         with self.database.writing() as connection:
             _lock(connection, name)
@@ -258,9 +258,9 @@ class RelayStore:
     # --- Batches
 
     def next_batch(self, name: str, today: date) -> Batch | None:
-        """Return the batch that is to be handed over now, in a new random order; None if there is none.
+        """Return the next batch to hand over, in a new random order; None if there is none.
 
-        A batch that was put together and not acknowledged comes first, the same reports under the same id.
+        A batch that was formed but not acknowledged comes first, with the same reports under the same id.
         """
         poll = self.known(name)
         table = schema.batch
@@ -278,7 +278,7 @@ class RelayStore:
         return Batch(name, id, shuffled(sealed))
 
     def erase(self, name: str, acknowledged: Acknowledgement) -> None:
-        """Erase an acknowledged batch, journals included. What stays: that these tokens were used, in some batch."""
+        """Erase an acknowledged batch, including journals. Only the use of its tokens in some batch stays on record."""
         sealed, table = schema.sealed, schema.batch
         of_batch = sealed.c.poll == name, sealed.c.batch == acknowledged.batch
         with self.database.writing() as connection:
@@ -292,7 +292,7 @@ class RelayStore:
         self.database.forget_deleted(sealed.name)
 
     def waiting(self, name: str) -> int:
-        """Return how many sealed reports are not on their way yet."""
+        """Return how many sealed reports are not in a batch yet."""
         sealed = schema.sealed
         with self.database.reading() as connection:
             counted = select(func.count()).where(sealed.c.poll == name, sealed.c.batch.is_(None))
@@ -301,7 +301,7 @@ class RelayStore:
 
 @contextmanager
 def open_relay_store(address: str) -> Iterator[RelayStore]:
-    """Open a relay's database by its address, bring its tables up to date, and close it afterwards."""
+    """Open a relay's database, bring its tables up to date, and close it afterwards."""
     with open_database(address, MIGRATIONS) as database:
         yield RelayStore(database)
 
@@ -309,7 +309,7 @@ def open_relay_store(address: str) -> Iterator[RelayStore]:
 def _put(
     connection: Connection, poll: RelayedPoll, rows: Sequence[SealedRow], today: Callable[[], date]
 ) -> list[Outcome]:
-    """Store what may be stored of one poll, inside a transaction that locks it."""
+    """Store the acceptable reports of one poll, inside a transaction that locks it."""
     locked, day = _lock(connection, poll.name), today()
     among = {"poll_id": poll.name, "ids": [row.id for row in rows]}
     stored = {row.id: bytes(row.body) for row in connection.execute(_STORED, among)}
@@ -322,7 +322,7 @@ def _put(
         if row.id in stored:
             outcomes.append(Status.ALREADY_STORED if stored[row.id] == row.body else Reason.DIFFERENT_REPORT)
         elif row.id in spent:
-            # What was handed over is erased here: a device that missed the answer and sends again has been heard.
+            # A report that was handed over is erased here. A device that missed the answer and sends again was counted.
             outcomes.append(Reason.WITHDRAWN if spent[row.id] else Status.ALREADY_STORED)
         elif row.id not in invited:
             outcomes.append(Reason.UNKNOWN_BALLOT)
@@ -339,18 +339,18 @@ def _put(
 
 
 def due(waiting: int, batch: int, over: bool, most: int = LARGEST_HAND_OVER) -> int:
-    """Return how many of the reports that wait are handed over now, as one batch: 0, or ``batch`` and more.
+    """Return how many of the waiting reports to hand over now as one batch: 0, or at least ``batch``.
 
-    Until the poll is over, ``batch`` reports stay back and all others go: a larger batch hides better. So the rest of a
-    poll joins its last batch, and is never handed over if it is smaller than one. Of more than ``most``, at least twice
-    ``batch``, so many go that a batch stays.
+    Until the poll is over, ``batch`` reports stay back and all others go, because a larger batch hides better. So the
+    last reports of a poll join its last batch, and are never handed over if they are fewer than ``batch``. If more than
+    ``most`` (which is at least twice ``batch``) are waiting, enough stay back for another batch.
     """
     going = waiting if over and waiting <= most else min(waiting - batch, most)
     return going if going >= batch else 0
 
 
 def _draw_batch(connection: Connection, name: str, size: int, over: bool) -> str | None:
-    """Put a batch together, inside a transaction that locks the poll; None if too few reports wait."""
+    """Form a batch, inside a transaction that locks the poll; return None if too few reports are waiting."""
     sealed = schema.sealed
     waiting = sorted(connection.scalars(select(sealed.c.id).where(sealed.c.poll == name, sealed.c.batch.is_(None))))
     number = due(len(waiting), size, over)
@@ -365,7 +365,7 @@ def _draw_batch(connection: Connection, name: str, size: int, over: bool) -> str
 
 
 def _lock(connection: Connection, name: str) -> Row[Any]:
-    """Wait until nobody else writes for a poll."""
+    """Lock a poll: wait until nobody else writes to it."""
     return connection.execute(_LOCK, {"poll_id": name}).one()
 
 

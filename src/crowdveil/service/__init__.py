@@ -1,1 +1,1 @@
-"""A study on the web: polls, what voters send, releases and decisions, over HTTP. No mathematics in here."""
+"""The web service of a study: polls, submissions, releases and decisions, over HTTP. It contains no mathematics."""

@@ -1,6 +1,6 @@
-"""The application: routes, pages, and what stands in front of them; and how it runs until it is told to stop.
+"""The application: its routes, pages and middleware, its setup, and the server that runs it.
 
-When it is stopped (SIGTERM, ctrl-C), requests that have begun are finished and what they sent is committed.
+When it is stopped (SIGTERM, ctrl-C), it finishes requests that have begun and commits what they sent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from crowdveil.service.store.store import Store, open_store
 
 
 def create_app(service: Service) -> FastAPI:
-    """Build the application of a service. The store stays open as long as the application runs."""
+    """Build the application of a service. Its store must stay open as long as the application runs."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -59,7 +59,7 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(public_routes(service))
     add_pages(app, service)
     settings = service.settings
-    # The one added last sees a request first.
+    # The middleware added last sees a request first.
     app.add_middleware(Compression)
     app.add_middleware(BodyLimit, largest_report=settings.largest_report)
     app.add_middleware(RateLimit, per_minute=settings.requests_per_minute, trusted_proxies=settings.trusted_proxies)
@@ -71,18 +71,18 @@ def create_app(service: Service) -> FastAPI:
 
 @dataclass(frozen=True)
 class Setup:
-    """News for whoever starts the service."""
+    """The result of setting up the service, for the person who starts it."""
 
     sign_in_token: str
-    """For the host, once."""
+    """A one-time token for the host."""
     database: str
-    """Where it is, without its password."""
+    """The address of the database, without its password."""
     voters_path: str
-    """The path of the voter's page; of a poll with a relay, with the fingerprint of its key."""
+    """The path of the voter's page, with the fingerprint of the key if the poll has a relay."""
 
 
 def set_up(settings: Settings, poll: HostedPoll, now: int) -> Setup:
-    """Make the database if there is none, add the poll if it is new, and make a one-time sign-in link for the host."""
+    """Create the database if it does not exist, add the poll if it is new, and create a one-time link for the host."""
     make_directory(settings)
     with open_store(settings.database_address) as store:
         _add_once(store, poll)
@@ -91,13 +91,13 @@ def set_up(settings: Settings, poll: HostedPoll, now: int) -> Setup:
 
 
 def serve(settings: Settings, tell: Callable[[int], None]) -> None:
-    """Answer requests until told to stop; ``tell`` is called with the port when it is known."""
+    """Answer requests until stopped; call ``tell`` with the port when it is known."""
     if settings.workers == 1:
         with open_store(settings.database_address) as store:
             server = uvicorn.Server(uvicorn.Config(create_app(Service(store, settings)), **server_config(settings)))
             run_server(server.config, tell, server.run)
         return
-    # The processes read their settings from the environment, which is all that they share with this one.
+    # The worker processes read their settings from the environment: they share nothing else with this process.
     os.environ.update(settings.as_environment())
     config = uvicorn.Config(
         "crowdveil.service.app:worker_app", factory=True, workers=settings.workers, **server_config(settings)

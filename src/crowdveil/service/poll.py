@@ -1,6 +1,6 @@
-"""A poll as its host runs it: the public terms, when it is open and to how many, and its groups of voters.
+"""A poll as its host runs it: the public terms, when it is open and to how many people, and its groups of voters.
 
-As plain data it is read from a TOML file or from the database, checked, and written back.
+Its plain data is read from a TOML file or from the database, checked, and written back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from crowdveil.study.study import Study
 from crowdveil.study.translations import Translation, load_translation, read_translation
 
 _EXPECTED_VOTERS = 1000
-"""The crowd for which a central poll's mechanism is recommended, before anybody has voted."""
+"""Size of the crowd for which a central poll's mechanism is recommended, before anybody has voted."""
 MOST_GROUPS = 12
 _ONE_ANSWER = (QuestionKind.SINGLE, QuestionKind.NUMBER, QuestionKind.SCALE)
 DEFAULT_LEVELS = {"strong": "0.5", "balanced": "1", "light": "2"}
@@ -43,7 +43,7 @@ DEFAULT_BUDGET = "1"
 BUDGET_LEVEL = "total"
 """The name of a central poll's only level."""
 COUNTED, LEFT_OUT = "counted", "left-out"
-"""What becomes of voters who fail an attention check: the rule that a poll declares before it opens."""
+"""The rules for voters who fail an attention check; a poll declares one of them before it opens."""
 _KNOWN = (
     "name",
     "study",
@@ -75,13 +75,13 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class HostedPoll(Poll):
-    """A poll with what only its host has to know."""
+    """A poll with the settings that only its host needs."""
 
     quota: int | None = None
     opens_on: date | None = None
     completion_code: str | None = None
     translations: tuple[Translation, ...] = ()
-    """The study's words in languages beside those that come with crowdveil."""
+    """Translations of the study in addition to those that come with crowdveil."""
 
     __hash__ = Poll.__hash__
 
@@ -96,17 +96,17 @@ class HostedPoll(Poll):
             raise CrowdveilError(f"poll {self.name}: it closes on {self.closes_on}, before it opens on {self.opens_on}")
         checks = sum(question.expected is not None for question in self.questions)
         if checks != (0 if self.attention is None else self.attention.checks):
-            raise CrowdveilError(f"poll {self.name}: voters are to be told of its {checks} attention checks")
+            raise CrowdveilError(f"poll {self.name}: voters must be told about its {checks} attention checks")
         if self.relay is not None and self.completion_code is not None:
             raise CrowdveilError(
                 f"poll {self.name}: a completion code comes from the host, who does not know who took part behind a "
-                "relay: leave it out, the relay's links tell who has"
+                "relay: leave it out; the relay's links show who has"
             )
         if self.relay is not None:
-            padded(self._longest_report())  # One that does not fit would tell what it says by its length.
+            padded(self._longest_report())  # A longer one would reveal its content by its length.
 
     def _longest_report(self) -> dict[str, Any]:
-        """Return a report that no other of this poll is longer than."""
+        """Return a report of the maximum length in this poll."""
         epsilon = self.levels[0].epsilon
         directions = public_design(self.study).directions
         bits = np.zeros((1, directions), np.int64)
@@ -122,21 +122,21 @@ class HostedPoll(Poll):
 
     @cached_property
     def terms(self) -> Terms:
-        """The terms that reports have to keep to."""
+        """The terms that reports must meet."""
         return Terms(self.mechanism, self.settings, frozenset(level.epsilon for level in self.levels))
 
     @property
     def public_selection(self) -> str | None:
-        """What releases select voters by, as declared before the poll opened; None: everybody is in them."""
+        """The rule by which releases select voters, declared before the poll opened; None if they include everybody."""
         return "attention checks passed" if self.attention is not None and self.attention.left_out else None
 
     def failed_checks(self, about: Mapping[str, Answer]) -> int:
-        """Count the attention checks that somebody with these answers has failed; central polls only."""
+        """Return how many attention checks a voter with these answers has failed; central polls only."""
         checks = (question for question in self.questions if question.expected is not None)
         return sum(not question.passed(about.get(question.id)) for question in checks)
 
     def state(self, today: date, closed_by_host: bool, participants: int, pilot: bool = False) -> State:
-        """Return whether submissions are taken today. Who tries a poll out needs to heed neither dates nor quota."""
+        """Return whether submissions are accepted today. During a trial, dates and quota do not matter."""
         if pilot and not closed_by_host:
             return State.OPEN
         over = closed_by_host or (self.destroy_on is not None and today >= self.destroy_on)
@@ -144,16 +144,16 @@ class HostedPoll(Poll):
 
 
 def expected_epsilons(levels: tuple[Level, ...]) -> Epsilons:
-    """Return a crowd's epsilons as they are expected before anybody has voted: each level as often."""
+    """Return the epsilons expected before anybody has voted: each level equally often."""
     each = np.fromiter(islice(cycle(range(len(levels))), _EXPECTED_VOTERS), np.int64)
     return Epsilons.of(level.epsilon for level in levels)[each]
 
 
 def grouping_questions(poll: Poll) -> tuple[Question, ...]:
-    """Return the questions by which voters can be grouped: a choice of one, a scale, or a number cut into ranges.
+    """Return the questions by which voters can be grouped: a choice of one, a scale, or a number divided into ranges.
 
-    Several answers at once and free text make no groups, attention checks tell nothing of a voter, and of too many
-    groups nothing could be told.
+    Several answers at once and free text do not form groups, attention checks say nothing about a voter, and too many
+    groups would leave nothing to see.
     """
     return tuple(
         question
@@ -168,42 +168,42 @@ def group_labels(question: Question) -> tuple[str, ...]:
 
 
 def group_label(question: Question, answer: Answer) -> str:
-    """Return the name of the group of a voter with this answer."""
+    """Return the name of the group of voters with this answer."""
     return question.range_words(answer) if isinstance(answer, int) else str(answer)
 
 
 def group_of(question: Question, about: Mapping[str, Answer]) -> str | None:
-    """Return the group of a voter, given all that she said of herself; None if she did not answer."""
+    """Return the group of a voter, given her answers about herself; None if she did not answer."""
     return group_label(question, about[question.id]) if question.id in about else None
 
 
 def find_poll(reference: str, paradigm: str | None = None, mechanism: str | None = None) -> HostedPoll:
-    """Read a poll file, or make the default poll of a study that is bundled or in a file."""
+    """Read a poll file, or return the default poll of a study that is bundled or in a file."""
     path = Path(reference)
     if path.is_file() and "features" not in _toml(path):
         if paradigm or mechanism:
             raise CrowdveilError(
-                f"{path} is a poll file, which says paradigm and mechanism itself: leave the options out"
+                f"{path} is a poll file, which already names its paradigm and mechanism: leave the options out"
             )
         return load_poll(path)
     return default_poll(load_study(reference), paradigm or "rldp", mechanism)
 
 
 def default_poll(study: Study, paradigm: str = "rldp", mechanism: str | None = None) -> HostedPoll:
-    """Return the poll of a study that leaves everything else as it comes."""
+    """Return a poll of a study with defaults for everything else."""
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in study.name.lower())[:40]
     wanted = {} if mechanism is None else {"mechanism": mechanism}
     return poll_from_dict({"name": name, "study": study.as_dict(), "paradigm": paradigm, **wanted})
 
 
 def load_poll(path: str | Path) -> HostedPoll:
-    """Read a poll file (TOML); the files that it names are looked for beside it."""
+    """Read a poll file (TOML). The files that it names are relative to its directory."""
     path = Path(path)
     return poll_from_dict(_toml(path), beside=path.parent)
 
 
 def poll_from_dict(data: Mapping[str, Any], beside: Path | None = None) -> HostedPoll:
-    """Check the plain data of a poll and return it as one; without ``beside``, it may name no files."""
+    """Check the plain data of a poll and return the poll. Without ``beside``, it must not name files."""
     where = f"poll {data.get('name', '?')!r}"
     unknown = sorted(set(data) - set(_KNOWN))
     if unknown:
@@ -319,8 +319,8 @@ def _relay(data: Mapping[str, Any], where: str) -> RelayTerms | None:
         return None
     if type(data.get("batch")) is not int:
         raise CrowdveilError(
-            f"{where}: say with batch = ... how many reports the relay hands over at least; it has no default, as the "
-            f"promise rests on it (`crowdveil plan relay` proposes one); got {data.get('batch')!r}"
+            f"{where}: give batch = ..., the minimum number of reports that the relay hands over; it has no default, "
+            f"because the promise depends on it (`crowdveil plan relay` proposes one); got {data.get('batch')!r}"
         )
     delta, honest = number(data, "delta", where, DEFAULT_DELTA), number(data, "honest", where, DEFAULT_HONEST)
     return RelayTerms(url.rstrip("/"), data["batch"], delta, honest)
@@ -366,7 +366,7 @@ def _question(given: Any, where: str) -> Question:
 
 
 def _question_as_dict(question: Question) -> dict[str, Any]:
-    """Write a question with what is not as it comes."""
+    """Return a question as plain data without the fields that have their defaults."""
     usual = {"kind": QuestionKind.SINGLE.value, "required": False, "options": [], "step": 1}
     return {key: value for key, value in question.as_dict().items() if value is not None and value != usual.get(key)}
 

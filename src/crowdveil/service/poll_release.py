@@ -1,10 +1,11 @@
-"""Make a release of a poll, or effects: look first at what they would cost and tell, then make them.
+"""Releases and effects of a poll: a preview of their cost and accuracy, and their making.
 
-Central polls are charged before noise is drawn. Distributed polls cost nothing: the noise is in the reports already.
+Central polls are charged before noise is drawn. Distributed polls are not charged: the noise is already in the reports.
 
-Effects are of everybody, or by a question about voters. They are read from the reports of a distributed poll: from
-choices after coin tosses by counting, from bits and scores by the preference that they tell. What voters said of
-themselves is exact in central polls; elsewhere it came through randomised response, and groups are corrected for it.
+Effects are about everybody, or grouped by a question about voters. In a distributed poll they are computed from the
+reports: by counting if these are choices after coin tosses, through the estimated preference if they are bits or
+scores. Voters' answers about themselves are exact in central polls. In distributed polls they went through randomised
+response, and groups are corrected for it.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ Tell = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Preview:
-    """The cost of a release or of effects. Nothing is spent, and nothing here came from a record."""
+    """The cost of a release or of effects. Nothing is spent, and nothing here is computed from a record."""
 
     poll: str
     voters: int
     cost: Amount
-    """Nothing for a distributed poll."""
+    """The amount that would be spent; nothing for a distributed poll."""
     remaining: Amount | None
-    """The rest of a central poll's budget before it."""
+    """What remains of a central poll's budget before the release."""
 
     @property
     def affordable(self) -> bool:
@@ -65,31 +66,31 @@ class Preview:
 
 @dataclass(frozen=True)
 class ReleasePreview(Preview):
-    """The cost of a release and the noise it would carry."""
+    """The cost of a release, and the noise it would have."""
 
     mechanism: str
     noise: NoiseDistribution | None
-    """The noise that the society would carry, where it is known beforehand."""
+    """The noise that the society would have, if it is known beforehand."""
     split: Mapping[str, float]
-    """The parts of a central epsilon, or of the reports, and what each of them buys."""
+    """The parts of a central epsilon, or of the reports, and what each part is used for."""
 
     @property
     def error_bar(self) -> float | None:
-        """How far the noise would move any coordinate at most, with 95 % probability each."""
+        """The most that the noise would move any coordinate, with 95 % probability each."""
         return None if self.noise is None else float(np.max(self.noise.half_widths(ERROR_BAR)))
 
 
 @dataclass(frozen=True)
 class PollEffectsPreview(Preview):
-    """The cost of effects, and how far they may be off."""
+    """The cost of effects, and their expected error."""
 
     by: str | None
     half_width: float | None
-    """How far the least certain effect may be off with 95 %, in each group if all are as large; None: not known yet."""
+    """The 95 % error of the least certain effect, in each group if all are equally large; None if not yet known."""
 
 
 def preview_release(store: Store, name: str, epsilon: Epsilon | None = None) -> ReleasePreview:
-    """Preview a release; ``epsilon`` is what a central one would spend."""
+    """Preview a release; ``epsilon`` is the amount that a central one would spend."""
     poll = store.polls.known(name)
     if poll.distributed:
         epsilons = _epsilons(store, poll)
@@ -114,7 +115,7 @@ def make_release(
 ) -> StoredRelease:
     """Make a release and store it; a central one spends ``epsilon`` of the poll's budget, before noise is drawn.
 
-    ``tell`` hears how many voters have been read.
+    ``tell`` is called with the number of voters read so far.
     """
     poll = store.polls.known(name)
     if poll.distributed:
@@ -157,9 +158,9 @@ def _remaining(store: Store, poll: HostedPoll) -> Amount | None:
 
 
 def _release_from_reports(store: Store, poll: HostedPoll, tell: Tell | None) -> Release:
-    """Make a release from the reports as they are at one moment; behind a relay, with the promise of its batches.
+    """Make a release from the reports stored at one moment; behind a relay, with the promise of its batches.
 
-    The promise is computed from how many reports of each batch are in this release, and nothing else.
+    The promise depends only on the number of reports of each batch in this release.
     """
     sizes: Counter[str] = Counter()
 
@@ -187,9 +188,9 @@ def _epsilons(store: Store, poll: HostedPoll) -> Epsilons:
 
 
 def why_not(poll: HostedPoll, *, grouped: bool) -> str | None:
-    """Say why a poll's reports tell no effects, or none of groups; None if they do."""
+    """Return the reason why a poll cannot have effects, or effects of groups; None if it can."""
     if grouped and not grouping_questions(poll):
-        return "no question about voters has one answer of a few that are public"
+        return "no question about voters asks for one of a few public answers"
     if not poll.distributed or _counted(poll):
         return None
     try:
@@ -200,7 +201,7 @@ def why_not(poll: HostedPoll, *, grouped: bool) -> str | None:
 
 
 def preview_poll_effects(store: Store, name: str, by: str | None, epsilon: Epsilon | None) -> PollEffectsPreview:
-    """Preview effects; ``epsilon`` is what a central poll would spend on them."""
+    """Preview effects; ``epsilon`` is the amount that a central poll would spend on them."""
     poll = store.polls.known(name)
     _check(poll, by)
     if poll.distributed:
@@ -224,7 +225,7 @@ def make_effects(
 ) -> StoredEffects:
     """Make effects and store them; a central poll spends ``epsilon`` of its budget, before noise is drawn.
 
-    ``by`` is the id of a question about voters; ``tell`` hears how many voters have been read.
+    ``by`` is the id of a question about voters; ``tell`` is called with the number of voters read so far.
     """
     poll = store.polls.known(name)
     _check(poll, by)
@@ -247,7 +248,7 @@ def _check(poll: HostedPoll, by: str | None) -> None:
 
 
 def _counted(poll: HostedPoll) -> bool:
-    """Whether effects are counted in the reports themselves, which then name their dilemmas."""
+    """Return whether effects are counted directly from the reports, which then name their dilemmas."""
     return poll.mechanism == RandomisedResponse.name and poll.study.indifference is None
 
 

@@ -1,12 +1,12 @@
-"""How an application is served: the server below it, and what stands in front of it: logs, headers and limits.
+"""The server that runs an application, and its middleware: logs, headers and limits.
 
-Logs are lines of JSON without personal data: no address, no token, no path as it was asked for, no body. A line names
-the route by its pattern, and a failure by its type and the lines of code it came through. The words of an exception are
-left out: they may quote what was sent. Faults of the service are answered without a word of what went wrong inside.
+Logs are lines of JSON without personal data: no address, no token, no requested path, no body. A line names the route
+by its pattern, and a failure by its type and the lines of code it passed through. The message of an exception is left
+out, because it may quote what was sent. The answer to a failure of the service says nothing about its cause.
 
-Requests and attempts to sign in are counted by address, in memory and nowhere else. An address is hashed with a key
-that the process draws at its start and never shows; of an IPv6 address, its network (/64) counts. Each worker process
-counts for itself.
+Requests and failed attempts to sign in are counted by address, only in memory. An address is hashed with a key that the
+process draws at its start and never reveals; for an IPv6 address, its network (/64) counts. Each worker process counts
+for itself.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from crowdveil.service.settings import Settings
 from crowdveil.version import VERSION
 
 LARGEST_OTHER = 1 << 20
-"""Of what is neither a report nor a ballot: dilemmas to decide, a host's files."""
+"""Maximum size in bytes of any other body than a report or ballot: dilemmas to decide, a host's files."""
 LARGEST_BATCH_BYTES = LARGEST_HAND_OVER * SEALED_LENGTH
-"""Of what a relay hands over at once."""
+"""Maximum size in bytes of what a relay hands over at once."""
 MOST_ADDRESSES = 100_000
 MOST_ATTEMPTS = 5
-"""To sign in, that failed, within WINDOW_SECONDS."""
+"""Maximum number of failed attempts to sign in within WINDOW_SECONDS."""
 WINDOW_SECONDS = 15 * 60
 MOST_VISITORS = 10_000
 PUBLIC = ("/api/polls/", "/api/releases/")
@@ -61,13 +61,13 @@ _BATCH = re.compile(r"/api/polls/[^/]+/batches/[^/]+")
 
 
 def new_application(title: str, summary: str, lifespan: Lifespan[FastAPI]) -> FastAPI:
-    """Return an application that answers errors in the one shape, and has no routes yet."""
+    """Return an application without routes, which answers all errors in one shape."""
     app = FastAPI(
         title=title,
         version=VERSION,
         summary=summary,
         openapi_url="/api/openapi.json",
-        docs_url=None,  # The ready-made pages load scripts from elsewhere.
+        docs_url=None,  # The framework's pages load scripts from other websites.
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
@@ -77,7 +77,7 @@ def new_application(title: str, summary: str, lifespan: Lifespan[FastAPI]) -> Fa
 
 
 def make_directory(settings: Settings) -> None:
-    """Make the directory of the SQLite database, for nobody else to read, where it is to be one."""
+    """Create the directory of the SQLite database, unreadable for others, unless another database is set."""
     if not settings.database:
         try:
             Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def make_directory(settings: Settings) -> None:
 
 
 def server_config(settings: Settings) -> dict[str, Any]:
-    """Return how the server library is to run."""
+    """Return the configuration of the server library."""
     return {
         "host": settings.host,
         "port": settings.port,
@@ -99,15 +99,15 @@ def server_config(settings: Settings) -> dict[str, Any]:
 
 
 def run_server(config: uvicorn.Config, tell: Callable[[int], None], run: Callable[[list[socket]], object]) -> None:
-    """Listen, tell the port, and run until a signal says stop."""
+    """Listen, call ``tell`` with the port, and run until a signal stops the server."""
     try:
         listening = config.bind_socket()
-    except SystemExit:  # How the server library says that it cannot.
+    except SystemExit:  # The server library's way to say that it cannot listen.
         raise CrowdveilError(
-            f"cannot listen at {config.host}:{config.port}: it is in use, or not of this machine; choose another --port"
+            f"cannot listen at {config.host}:{config.port}: it is in use, or not on this machine; choose another --port"
         ) from None
     tell(listening.getsockname()[1])
-    # The server stops in good order, and then passes on the signal that stopped it: the database is to be closed, too.
+    # After an orderly stop, the server raises the signal that stopped it again. The database must still be closed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with suppress(KeyboardInterrupt):
         run([listening])
@@ -115,7 +115,7 @@ def run_server(config: uvicorn.Config, tell: Callable[[int], None], run: Callabl
 
 @contextmanager
 def served_here(app: ASGIApp, port: int = 0) -> Iterator[str]:
-    """Serve an application in a thread of this process, at this port or a free one; give its address."""
+    """Serve an application in a thread of this process, at this port or a free one; yield its address."""
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", proxy_headers=False))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -129,10 +129,10 @@ def served_here(app: ASGIApp, port: int = 0) -> Iterator[str]:
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as one line of JSON."""
+    """A formatter that writes a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the line of a record."""
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
             "level": record.levelname.lower(),
@@ -145,7 +145,7 @@ class JsonLines(logging.Formatter):
 
 
 def logging_config(level: str) -> dict[str, Any]:
-    """Return the configuration of ``logging`` for the service and the server below it."""
+    """Return the configuration of ``logging`` for the service and the server library."""
     loggers = {
         name: {"handlers": ["stderr"], "level": level.upper(), "propagate": False} for name in ("crowdveil", "uvicorn")
     }
@@ -159,12 +159,12 @@ def logging_config(level: str) -> dict[str, Any]:
 
 
 def log_failure(error: Exception) -> None:
-    """Log a failure without its words."""
+    """Log a failure without its message."""
     REQUESTS.error("failure", extra={"told": _told_of(error)})
 
 
 class RequestLog:
-    """Logs one line for each request: method, route, status and how long it took."""
+    """Middleware that logs one line for each request: method, route, status and duration."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -201,13 +201,13 @@ def _told_of(error: BaseException) -> dict[str, Any]:
 
 
 class Failures:
-    """Answers 503 where the database fails, and 500 where anything else does."""
+    """Middleware that answers 503 if the database fails, and 500 if anything else fails."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and answer it if nobody else does."""
+        """Pass the request on, and answer it if that fails."""
         begun = False
 
         async def note(message: Message) -> None:
@@ -228,13 +228,13 @@ class Failures:
 def _answer(error: Exception) -> ASGIApp:
     if isinstance(error, SQLAlchemyError):
         return error_response(Reason.UNAVAILABLE, "the database does not answer: try again", {"Retry-After": "5"})
-    return error_response(Reason.INTERNAL, "a fault of the service: it has been logged")
+    return error_response(Reason.INTERNAL, "an error in the service: it has been logged")
 
 
 def content_security_policy(*relays: str, inside: Sequence[str] = ()) -> str:
-    """Return the policy of a page: it speaks with its own server only, and with the relays that are named.
+    """Return the policy of a page that may connect only to its own server and to the given relays.
 
-    Scripts and styles come from files of the server; one that stands inside of the page needs its hash here.
+    Scripts and styles come from files of the server; an inlined one needs its hash in ``inside``.
     """
     files, sources = (" ".join(("'self'", *more)) for more in (inside, relays))
     return (
@@ -256,9 +256,9 @@ _BY_HTTPS = {"Strict-Transport-Security": "max-age=31536000"}
 
 
 class SecurityHeaders:
-    """Adds the headers. Nothing of a page may come from elsewhere, and nobody may frame it.
+    """Middleware that adds security headers. No part of a page may come from another website, and none may frame it.
 
-    What is not static is never kept by a cache.
+    A cache never keeps a response that is not static.
     """
 
     def __init__(self, app: ASGIApp, https: bool) -> None:
@@ -285,7 +285,7 @@ class SecurityHeaders:
 
 
 class BodyLimit:
-    """Takes in no body beyond its limit, by what it announces and by what arrives."""
+    """Middleware that refuses a body above its limit, by its announced size and by the bytes that arrive."""
 
     def __init__(self, app: ASGIApp, largest_report: int) -> None:
         self._app = app
@@ -300,7 +300,7 @@ class BodyLimit:
         if _BATCH.fullmatch(scope["path"]):
             largest = LARGEST_BATCH_BYTES
         announced = dict(scope["headers"]).get(b"content-length", b"0")
-        told = f"the body is too large: at most {largest} bytes are read"
+        told = f"the body is too large: at most {largest} bytes are accepted"
         if not announced.isdigit() or int(announced) > largest:
             if announced.isdigit() and int(announced) <= LARGEST_OTHER:
                 await _let_pass(receive)
@@ -320,29 +320,29 @@ class BodyLimit:
 
 
 async def _let_pass(receive: Receive) -> None:
-    """Let a body go by. A proxy that is still sending when the connection ends would never read why."""
+    """Discard a body. A proxy that is still sending when the connection ends would never read the reason."""
     while (message := await receive())["type"] == "http.request" and message.get("more_body", False):
         pass
 
 
 class Buckets:
-    """A bucket of tokens for each address: it fills at a steady rate, and a request takes one out."""
+    """A token bucket for each address: it fills at a steady rate, and each request takes one token."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_second, self._size, self._clock = per_minute / 60, float(per_minute), clock
         self._key = secrets.token_bytes(32)
         self._levels: dict[bytes, tuple[float, float]] = {}
-        """Hashed address -> (tokens, when that was counted)."""
+        """Hashed address -> (tokens, time of that count)."""
 
     def take(self, address: str) -> int:
-        """Take a token: 0 if there was one, else the seconds until there is."""
+        """Take a token; return 0 if there was one, else the seconds until there is one."""
         now = self._clock()
         key = hashed(address, self._key)
         tokens, then = self._levels.pop(key, (self._size, now))
         tokens = min(self._size, tokens + (now - then) * self._per_second)
         self._levels[key] = (tokens - 1 if tokens >= 1 else tokens, now)
         if len(self._levels) > MOST_ADDRESSES:
-            self._levels.pop(next(iter(self._levels)))  # Who was heard of longest ago.
+            self._levels.pop(next(iter(self._levels)))  # The address whose last request is the oldest.
         return 0 if tokens >= 1 else math.ceil((1 - tokens) / self._per_second)
 
 
@@ -355,13 +355,13 @@ class Attempts:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def wait(self, address: str, now: float) -> int:
-        """Return how many seconds the visitor has to wait before the next attempt; mostly 0."""
+        """Return how many seconds the visitor has to wait before the next attempt; usually 0."""
         with self._lock:
             failed = self._recent(hashed(address, self._key), now)
             return 0 if len(failed) < MOST_ATTEMPTS else max(1, int(failed[0] + WINDOW_SECONDS - now) + 1)
 
     def failed(self, address: str, now: float) -> None:
-        """Note a failed attempt."""
+        """Record a failed attempt."""
         with self._lock:
             if len(self._failed) >= MOST_VISITORS:
                 self._forget(now)
@@ -380,7 +380,7 @@ class Attempts:
 
 
 def hashed(address: str, key: bytes) -> bytes:
-    """Hash what a visitor cannot change at will: an IPv4 address, or the network (/64) of an IPv6 one."""
+    """Hash the part of an address that a visitor cannot change at will: IPv4, or the network (/64) of IPv6."""
     try:
         parsed = ipaddress.ip_address(address)
         known = parsed.packed if parsed.version == 4 else parsed.packed[:8]
@@ -390,7 +390,7 @@ def hashed(address: str, key: bytes) -> bytes:
 
 
 def client_address(scope: Scope, trusted_proxies: int) -> str:
-    """Return where a request came from: as the outermost trusted proxy saw it, or the connection itself."""
+    """Return the address that a request came from, as seen by the outermost trusted proxy, or else by this server."""
     direct = str((scope.get("client") or ("unknown", 0))[0])
     if not trusted_proxies:
         return direct
@@ -400,7 +400,7 @@ def client_address(scope: Scope, trusted_proxies: int) -> str:
 
 
 class RateLimit:
-    """Refuses an address that asks too often."""
+    """Middleware that refuses an address with too many requests."""
 
     def __init__(self, app: ASGIApp, per_minute: int, trusted_proxies: int) -> None:
         self._app = app
@@ -422,10 +422,10 @@ class RateLimit:
 
 
 class Compression:
-    """Compresses what a poll says of itself to everybody: it is public, and large on a slow connection.
+    """Middleware that compresses a poll's public data, which is large for a slow connection.
 
-    Nothing else is: a compressed answer that holds a secret beside what somebody else may choose tells the secret by
-    its length.
+    Nothing else is compressed: if a compressed answer contains a secret and text that somebody else can choose, its
+    length reveals the secret.
     """
 
     def __init__(self, app: ASGIApp) -> None:

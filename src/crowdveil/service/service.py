@@ -1,6 +1,7 @@
-"""The service that every request works with: store, settings, clock, the releases that were read already.
+"""The service that every request uses: the store, the settings, the clock, and a cache of releases.
 
-By itself it destroys the exact answers of central polls on their day: in the database, and in the backups at hand.
+It destroys the exact answers of central polls automatically on their day, in the database and in the backups it can
+reach.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ RELEASES_KEPT = 100
 EVERY_SECONDS = 3600
 ENDING = "*.gz"
 BY_ITSELF = "the server"
-"""Who the audit log says it was."""
+"""Name of the service in the audit log."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +41,19 @@ class Service:
 
     @cached_property
     def commits(self) -> GroupCommit[SubmissionRow]:
-        """Where submissions go."""
+        """The queue that stores submissions."""
         return GroupCommit(self._put)
 
     def today(self) -> date:
-        """Return the day, which is the same everywhere (UTC)."""
+        """Return today's date in UTC."""
         return datetime.now(UTC).date()
 
     def now(self) -> int:
-        """Return the time of hosts' sessions: seconds since 1970."""
+        """Return the time for hosts' sessions, in seconds since 1970."""
         return int(time.time())
 
     def read(self, stored: StoredRelease) -> Release:
-        """Return a release, checked once."""
+        """Return a release, which is checked only the first time."""
         if stored.id not in self._releases:
             while len(self._releases) >= RELEASES_KEPT:
                 self._releases.pop(next(iter(self._releases)), None)
@@ -64,7 +65,7 @@ class Service:
 
 
 def destroy_due(service: Service) -> None:
-    """Destroy what is due today, and write it down. A backup that cannot be read is told of, and left."""
+    """Destroy the answers that are due today, and record it. Log a backup that cannot be read, and leave it."""
     for name in service.store.polls.destroy_answers(service.today()):
         service.store.audit_log.add(LogEntry(service.now(), BY_ITSELF, "destroyed the exact answers", name, ""))
     if not service.settings.backups:
@@ -81,10 +82,10 @@ def destroy_due(service: Service) -> None:
 
 
 async def destroy_on_time(service: Service) -> None:
-    """Look every hour, for as long as the service runs."""
+    """Destroy due answers every hour, as long as the service runs."""
     while True:
         try:
             await asyncio.to_thread(destroy_due, service)
-        except Exception as error:  # The service goes on; the next hour tries again.
+        except Exception as error:  # The service goes on, and tries again in an hour.
             log_failure(error)
         await asyncio.sleep(EVERY_SECONDS)

@@ -1,4 +1,4 @@
-"""Every setting of the service, in one table: the command line, the environment, the file and the docs read it."""
+"""Every setting of the service, in one table that the command line, the environment, the file and the docs use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _setting(default: Any, told: str) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """How the service runs. What a poll promises is not here: that is in the poll."""
+    """Settings of the service. The promises of a poll are not here but in the poll."""
 
     host: str = _setting("127.0.0.1", "The address to listen at; 0.0.0.0 for every network of the machine.")
     port: int = _setting(8000, "The port to listen at; 0 takes a free one.")
@@ -63,12 +63,12 @@ class Settings:
 
     @property
     def database_address(self) -> str:
-        """The database's address, the default one written out."""
+        """The database's address, or the default if none is set."""
         return self.database or f"sqlite:///{Path(self.data) / 'crowdveil.sqlite'}"
 
     @property
     def behind_https(self) -> bool:
-        """Whether voters come by https, so that cookies are for https only."""
+        """Whether voters use https, so that cookies are for https only."""
         return self.public_url.startswith("https://")
 
     def address(self, port: int) -> str:
@@ -84,7 +84,7 @@ class Settings:
 def read_settings(
     given: Mapping[str, Any], environment: Mapping[str, str] = os.environ, file: Path | None = None
 ) -> Settings:
-    """Put the settings together: what is given counts first (None: not given), then the environment, then the file."""
+    """Combine the settings: values given here win (None means not given), then the environment, then the file."""
     known = {f.name: type(f.default) for f in fields(Settings)}
     values = {} if file is None else _from_file(file, known)
     for name, kind in known.items():
@@ -102,7 +102,7 @@ def _from_file(file: Path, known: Mapping[str, type]) -> dict[str, Any]:
         raise CrowdveilError(f"{file} is not a readable TOML file: {error}") from None
     for name, value in data.items():
         if name not in known:
-            raise CrowdveilError(f"{file}: there is no setting {name!r}; known are {', '.join(known)}")
+            raise CrowdveilError(f"{file}: there is no setting {name!r}; the settings are {', '.join(known)}")
         if type(value) is not known[name]:
             raise CrowdveilError(f"{file}: setting {name} must be a {_KINDS[known[name]]}, got {value!r}")
     return data

@@ -1,7 +1,8 @@
-"""Files that are served as they are: style sheets, scripts and pictures, and the modules of the voter's page.
+"""Files that are served unchanged: style sheets, scripts and pictures, and the modules of the voter's page.
 
-The page's own files are compressed once, and kept by browsers for ever, for their address names their content. Without
-the digest in the address a file is checked before each use: the host's and the public pages ask for some so.
+The page's own files are compressed once, and browsers keep them for ever, because their address contains a digest of
+them. Without the digest in the address, a browser checks a file before each use: the host's and the public pages
+request some files in this way.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from crowdveil.protocol.voters_page import VotersPage
 
 StaticFile = tuple[str, str, str]
-"""The package that it is in, its path there, and what kind of file it is."""
+"""The package of a file, its path there, and its media type."""
 REVALIDATE = {"Cache-Control": "no-cache"}
-"""A cache may keep it, and asks by ETag before it uses it."""
+"""Header with which a cache may keep a file, but asks by ETag before each use."""
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
 
 
 def static_route(place: str, files: Mapping[str, StaticFile]) -> Route:
-    """Return the route to some files by name. A cache may keep one, and asks before it uses it."""
+    """Return a route to files by name. A cache may keep them, but asks before each use."""
 
     async def send(request: Request) -> Response:
         found = files.get(request.path_params["name"])
@@ -45,7 +46,7 @@ def static_route(place: str, files: Mapping[str, StaticFile]) -> Route:
 
 
 class _Checked(StaticFiles):
-    """Static files that a cache checks before it uses them."""
+    """Static files that a cache checks before each use."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         """Return a file."""
@@ -55,7 +56,7 @@ class _Checked(StaticFiles):
 
 
 class Modules:
-    """Serves the files of the page, with its digest in the address or without."""
+    """An application that serves the files of the page, with or without its digest in the address."""
 
     def __init__(self, page: VotersPage, directory: str) -> None:
         self._page = page
@@ -73,13 +74,13 @@ class Modules:
 
 
 def media_type(path: str) -> str:
-    """Return what kind of file it is, without asking the machine that it runs on for what is known."""
+    """Return the media type of a file; for known kinds, do not depend on the machine's own table."""
     suffix = PurePosixPath(path).suffix
     return KINDS.get(suffix) or mimetypes.guess_type(path)[0] or "application/octet-stream"
 
 
 def compressible(content: bytes, kind: str, headers: dict[str, str], request: Request, status: int = 200) -> Response:
-    """Answer with a content that never changes: compressed, if the other side can read that."""
+    """Return a response with content that never changes, compressed if the client accepts that."""
     told = {**headers, "Vary": "Accept-Encoding"}
     if "gzip" in request.headers.get("Accept-Encoding", ""):
         return Response(_compressed(content), status, {**told, "Content-Encoding": "gzip"}, media_type=kind)

@@ -1,7 +1,7 @@
-"""Answers of voters about themselves: questions with public levels, and codes.
+"""Voters' answers about themselves: questions with public levels, and codes.
 
-The levels of a question, and the ranges into which numbers are cut, stand in the mapping and never come from the rows:
-that somebody gave a rare answer must not show in the list of groups. An answer that is none of the levels is unknown,
+The levels of a question, and the ranges into which numbers are cut, are in the mapping and never come from the rows:
+the list of groups must not reveal that somebody gave a rare answer. An answer that is none of the levels is unknown,
 and counted.
 """
 
@@ -33,9 +33,9 @@ class AboutQuestion:
     name: str
     column: str
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Level -> what a cell may say for it, in capitals or not."""
+    """Level -> the cells that mean it, ignoring case."""
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Level -> from which number on, and below which; the highest range includes its end."""
+    """Level -> its lower end (included) and upper end (excluded, except in the highest range)."""
 
     def __post_init__(self) -> None:
         if bool(self.levels) == bool(self.ranges):
@@ -62,7 +62,7 @@ class AboutQuestion:
         return tuple(self.levels or self.ranges)
 
     def code(self, cell: pl.Expr) -> pl.Expr:
-        """Return the position of a cell's level, -1 where it has none."""
+        """Return the position of a cell's level, or -1 if it has none."""
         if self.levels:
             lowered = cell.str.to_lowercase()
             meanings = [lowered.is_in([word.strip().lower() for word in said]) for said in self.levels.values()]
@@ -82,7 +82,7 @@ class AboutMapping:
 
     questions: tuple[AboutQuestion, ...] = ()
     voter: tuple[str, ...] | None = None
-    """None: named as in the table of choices."""
+    """None if they are the same as in the table of choices."""
 
     @property
     def columns(self) -> list[str]:
@@ -102,7 +102,7 @@ class AboutMapping:
 
 @dataclass(frozen=True)
 class About:
-    """People's answers about themselves: a row for each person, with a code for each question."""
+    """People's answers about themselves: one row per person, with a code for each question."""
 
     labels: Mapping[str, tuple[str, ...]]
     people: pl.DataFrame
@@ -110,7 +110,7 @@ class About:
 
     @classmethod
     def gather(cls, answers: pl.DataFrame, questions: Sequence[AboutQuestion], notes: Iterable[str] = ()) -> About:
-        """Put together what people said in one row or more; where these differ, it is unknown.
+        """Combine people's answers from one or more rows each; if these differ, the answer is unknown.
 
         ``answers`` has the column ``voter`` and, as text, one with the name of each question.
         """
@@ -142,7 +142,7 @@ class About:
         return int((~names.is_in(self.people[_VOTER].implode())).sum())
 
     def join(self, ballots: Ballots) -> Ballots:
-        """Return ballots with what their voters said of themselves, unknown where there is no row."""
+        """Return ballots with their voters' answers about themselves, unknown for voters without a row."""
         names = pl.DataFrame({_VOTER: ballots.voter_names()}, schema={_VOTER: pl.String})
         found = names.join(self.people, on=_VOTER, how="left", maintain_order="left")
         about = {
@@ -152,7 +152,7 @@ class About:
         return replace(ballots, about=about)
 
     def account(self, voters: int, missing: int) -> list[str]:
-        """Return notes on the joining: who has no row, and which rows are about nobody here."""
+        """Return notes on the join: who has no row, and which rows are about nobody here."""
         told = list(self.notes)
         if missing:
             told.append(f"{missing} of {voters} voters have no row about themselves: their answers are unknown")
@@ -164,9 +164,9 @@ class About:
 
 
 def read_about(path: str | Path, mapping: AboutMapping, voter: tuple[str, ...]) -> About:
-    """Read a table of what people said of themselves.
+    """Read a table of people's answers about themselves.
 
-    ``voter`` are the columns that name the person, unless the mapping says which.
+    ``voter`` are the columns that name the person, unless the mapping names them.
     """
     if not mapping.questions:
         raise CrowdveilError(f"the mapping has no section [about], which says what to read from {path}")
@@ -196,7 +196,7 @@ def voter_name(columns: tuple[str, ...]) -> pl.Expr:
 
 
 def columns_of(value: Any, key: str, where: str) -> tuple[str, ...]:
-    """Read a column, or several that say something together."""
+    """Read a column name, or several that belong together."""
     columns = [value] if isinstance(value, str) else value
     if isinstance(columns, list) and columns and all(isinstance(column, str) for column in columns):
         return tuple(columns)
@@ -219,7 +219,7 @@ def _question(name: str, given: Any, where: str) -> AboutQuestion:
 
 
 def read_levels(given: Any, where: str) -> dict[str, tuple[str, ...]]:
-    """Read levels: a list of words, or a table of what cells say for each level, one text or several."""
+    """Read levels: a list of words, or a table of the cells that mean each level, one text or several."""
     if isinstance(given, list):
         given = {str(word): word for word in given}
     if not isinstance(given, dict):

@@ -1,4 +1,4 @@
-"""An import's account of every row: nothing is left out without being counted, and why."""
+"""An import's account of every row: whatever is left out is counted, with the reason."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from crowdveil.files import replacing
 from crowdveil.study.study import Study
 
 ROW, REASON, TEXT = "refused row", "refused because", "refused text"
-"""Columns of the refused rows beside the table's own, with names that no table has."""
+"""Columns of the refused rows besides the table's own, with names that no table uses."""
 
 
 MOST_REFUSED = 0.05
-"""The share of rows that may be refused, unless another is allowed by name."""
+"""Largest share of rows that may be refused, unless another is allowed explicitly."""
 
 
 class Refusal(Enum):
@@ -43,7 +43,7 @@ class Refusal(Enum):
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The number of rows that were read, and what they became."""
+    """The number of rows read, and what became of them."""
 
     rows: int
     pairs: int
@@ -66,7 +66,7 @@ class ImportReport:
         }
 
     def check(self, study: Study, allow_refused: float, one_record_each: bool) -> None:
-        """Refuse an import that has lost too many rows, or in which nearly every voter has one record."""
+        """Refuse an import that lost too many rows, or in which nearly every voter has one record."""
         if not 0 <= allow_refused <= 1:
             raise CrowdveilError(f"the share of rows that may be refused is a number from 0 to 1, got {allow_refused}")
         wrong = sum(self.refused.values())
@@ -98,22 +98,22 @@ def write_refused(path: str | Path, imported: ImportResult) -> None:
 
 
 def _above(wrong: int, rows: int) -> float:
-    """Return the share of refused rows, rounded up to whole per cent."""
+    """Return the share of refused rows, rounded up to a whole per cent."""
     return math.ceil(100 * wrong / rows) / 100
 
 
 def equal_alternatives_note(equal: int, records: int) -> list[str]:
-    """Return a note about records with two alternatives that are the same, if there are any."""
+    """Return a note about records with two identical alternatives, if there are any."""
     return [f"{equal} of {records} answers are between two equal alternatives"] if equal else []
 
 
 def number(column: str) -> pl.Expr:
-    """Return a cell of text as a number, null where it is none."""
+    """Return a cell of text as a number, or null if it is not a number."""
     return pl.col(column).cast(pl.Float64, strict=False)
 
 
 def says(cell: pl.Expr, word: str) -> pl.Expr:
-    """Tell whether a cell holds the word, in capitals or not; where the word is a number, 1.0 says 1."""
+    """Whether a cell contains the word, ignoring case; if the word is a number, 1.0 equals 1."""
     same = cell.str.to_lowercase() == word.strip().lower()
     try:
         return same | (cell.cast(pl.Float64, strict=False) == float(word)).fill_null(False)
@@ -122,21 +122,21 @@ def says(cell: pl.Expr, word: str) -> pl.Expr:
 
 
 def any_blank(columns: Iterable[str]) -> pl.Expr:
-    """Tell whether one of these cells of text is blank."""
+    """Whether one of these cells of text is blank."""
     return pl.any_horizontal(pl.col(column) == "" for column in columns)
 
 
 def any_not_finite(columns: Iterable[str]) -> pl.Expr:
-    """Tell whether one of these numbers is missing, NaN or infinite."""
+    """Whether one of these numbers is missing, NaN or infinite."""
     wrong = [~pl.col(column).is_finite().fill_null(False) for column in columns]
     return pl.any_horizontal(wrong) if wrong else pl.lit(False)
 
 
 def any_outside(bounds: Iterable[tuple[str, float, float]]) -> pl.Expr:
-    """Tell whether one of these numbers lies outside its bounds."""
+    """Whether one of these numbers is outside its bounds."""
     return pl.any_horizontal(~pl.col(column).is_between(low, high) for column, low, high in bounds)
 
 
 def first_reason(checks: Iterable[tuple[Refusal, pl.Expr]]) -> pl.Expr:
-    """Return the first reason whose condition holds for the row, null where none does."""
+    """Return the first reason whose condition holds for the row, or null if none does."""
     return pl.coalesce(pl.when(wrong).then(pl.lit(reason.value)) for reason, wrong in checks)

@@ -17,16 +17,16 @@
     [levels.blood]          # of a category: level = what a cell says for it; its name or its words, if left out
     zero = ["0", "O"]
 
-    [about.age]             # what voters said of themselves: the levels, in words or as ranges of a number
-    column = "age_group"    # as the question is called, if left out
+    [about.age]             # voters' answers about themselves: the levels, in words or as ranges of a number
+    column = "age_group"    # the name of the question, if left out
     levels = ["young", "old"]
 
     [drop]                  # rows to leave out: column = pattern (* is any text, ? any character)
     pairid = "att_*"
 
-Everything but ``study`` may be left out where the table has the usual names. Where each alternative has a row of its
-own, ``pair`` names the columns that join the two rows of a dilemma, ``chosen`` says ``yes`` in the row of the one that
-was chosen and ``no`` in the other, and a feature has one column::
+Everything but ``study`` may be left out if the table has the usual names. If each alternative has its own row, ``pair``
+names the columns that join the two rows of a dilemma, ``chosen`` is ``yes`` in the row of the chosen alternative and
+``no`` in the other, and a feature has one column::
 
     pair = ["voter", "question"]
     yes = "1"
@@ -57,7 +57,7 @@ _SECTIONS = ("features", "levels", "about", "drop")
 
 @dataclass(frozen=True)
 class TableMapping:
-    """The columns of a table that hold the records of a study. What is not said has the usual name."""
+    """The columns of a table that contain the records of a study. Anything not specified has the usual name."""
 
     study: Study
     voter: str | tuple[str, ...] = "voter"
@@ -66,27 +66,27 @@ class TableMapping:
     left: str = "left"
     right: str = "right"
     neither: str | None = None
-    """What the column says where neither was chosen; None where that is no answer.
+    """The cell that means that neither was chosen; None if that is not an answer.
 
     In a study that allows it, ``neither`` unless another word is given.
     """
     pair: tuple[str, ...] = ()
-    """The columns that join the two rows of a dilemma, where each alternative has a row of its own."""
+    """The columns that join the two rows of a dilemma, if each alternative has its own row."""
     yes: str = "1"
     no: str = "0"
     scenario: str | None = None
     """The column with the type of each dilemma, if there is one."""
     repeat: str | None = None
-    """The column that marks second answers, in a study that asks one dilemma twice: ``repeat``, if not told."""
+    """The column that marks second answers, in a study that asks one dilemma twice; ``repeat`` by default."""
     features: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Feature or category -> (column of the left alternative, column of the right one).
 
-    Where each alternative has a row of its own, both are the same column.
+    If each alternative has its own row, both are the same column.
     """
     levels: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    """Category -> level -> what a cell may say for it."""
+    """Category -> level -> the cells that mean it."""
     about: AboutMapping = field(default_factory=AboutMapping)
-    """What voters said of themselves, in columns of this table or in a file of its own."""
+    """Voters' answers about themselves, in columns of this table or in a separate file."""
     drop: Mapping[str, str] = field(default_factory=dict)
     """Column -> pattern: rows to leave out."""
 
@@ -141,7 +141,7 @@ class TableMapping:
         return {name: self.features.get(name, columns) for name, columns in usual.items()}
 
     def cells(self, category: Category) -> dict[str, tuple[str, ...]]:
-        """Return what a cell may say for each level: what the mapping tells, or else its name and its words."""
+        """Return the cells that mean each level: those in the mapping, or else its name and its words."""
         given = self.levels.get(category.name, {})
         features = {feature.name: feature for feature in self.study.features}
         usual = {
@@ -188,7 +188,7 @@ def load_mapping(path: str | Path) -> TableMapping:
 
 
 def load_about_mapping(path: str | Path) -> AboutMapping:
-    """Read a mapping file of which only the section ``[about]`` is needed, and nothing else allowed."""
+    """Read a mapping file that contains only the section ``[about]``."""
     path = Path(path)
     data = _read(path)
     check_keys(data, {"about"}, str(path))
@@ -196,7 +196,7 @@ def load_about_mapping(path: str | Path) -> AboutMapping:
 
 
 def choose_mapping(study: str | Study | None = None, mapping: str | Path | TableMapping | None = None) -> TableMapping:
-    """Return the mapping that was given, by itself or by its file, or the usual one of a study."""
+    """Return the given mapping, read it from its file, or return the usual one of a study."""
     if (study is None) == (mapping is None):
         raise CrowdveilError("give either a mapping (which column means what) or a study (for the usual column names)")
     if study is not None:

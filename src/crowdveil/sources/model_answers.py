@@ -1,16 +1,15 @@
-"""Reads what AI models answered to a study's dilemmas, as ballots: a voter is a model, neither side is a refusal.
+"""Read AI models' answers to a study's dilemmas as ballots: a voter is a model, and neither side is a refusal.
 
-Three layouts, told apart by content:
+There are three layouts, distinguished by content:
 
-- a table with a row an answer, as ``import table`` reads it, with the column ``model`` in place of ``voter``; where the
-  model did not choose, ``chosen`` says ``refused``;
-- JSON lines: ``{"model": "m", "dilemma": [...], "choice": "A"}``, with a dilemma in any form that decisions are asked
-  in, of two alternatives, and ``null`` where the model did not choose. A transcript of ``crowdveil align`` is such a
-  file;
+- a table with one row per answer, as ``import table`` reads it, with the column ``model`` instead of ``voter``; if the
+  model did not choose, ``chosen`` is ``refused``;
+- JSON lines: ``{"model": "m", "dilemma": [...], "choice": "A"}``, with a dilemma of two alternatives in any form that
+  decisions accept, and ``null`` if the model did not choose. A transcript of ``crowdveil align`` is such a file;
 - columns of models beside ``ResponseID`` and ``Intervention``, which together name one outcome, that is one row of a
-  file in the public layout of the Moral Machine. A model's cell is 1 where it spares this group, 0 where it spares the
-  other, and blank in both rows where it was not asked. Where the two rows do not say the opposite of each other, the
-  model has refused to choose.
+  file in the public layout of the Moral Machine. A model's cell is 1 if it spares this group, 0 if it spares the other,
+  and blank in both rows if it was not asked. If the two rows do not contradict each other, the model has refused to
+  choose.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from crowdveil.study.study import Dilemma, Study
 
 REFUSED = "refused"
 FORMAT = "crowdveil answers 1"
-"""The format that the first line of a transcript names; other files of JSON lines have no such line."""
+"""Format named in the first line of a transcript; other files of JSON lines have no such line."""
 
 
 def read_answers(
@@ -47,10 +46,10 @@ def read_answers(
     dilemmas: str | Path | None = None,
     allow_refused: float = MOST_REFUSED,
 ) -> Ballots:
-    """Read models' answers to dilemmas of a study, from one file or several.
+    """Read models' answers to dilemmas of a study, from one or more files.
 
-    ``dilemmas`` is the file in the public layout of the Moral Machine whose outcomes the answers name. A file of which
-    a larger share of rows is refused than allowed is refused.
+    ``dilemmas`` is the file in the public layout of the Moral Machine whose outcomes the answers name. A file is
+    refused if more of its rows are refused than allowed.
     """
     several: Sequence[object] = paths if isinstance(paths, Sequence) and not isinstance(paths, str) else [paths]
     given = [path_of(path, "the file of answers") for path in several]
@@ -109,7 +108,7 @@ def _read_lines(path: Path, study: Study) -> Ballots:
 
 
 def read_answer(entry: Any, study: Study, where: str) -> tuple[str, Dilemma, int]:
-    """Read one answer: whose it is, the dilemma, and 1 for its first alternative, -1 for the second, 0 for neither."""
+    """Read one answer: the model, the dilemma, and 1 for its first alternative, -1 for the second, 0 for neither."""
     if not isinstance(entry, dict) or not {"model", "dilemma", "choice"} <= set(entry):
         raise CrowdveilError(f'{where}: an answer looks like {{"model": "m", "dilemma": [...], "choice": "A"}}')
     if not (isinstance(entry["model"], str) and entry["model"]):
@@ -144,7 +143,7 @@ NAMED_BY = (DILEMMA, ACTION)
 
 
 def read_model_columns(path: str | Path, dilemmas: str | Path, study: Study, allow_refused: float) -> Ballots:
-    """Read the answers of all models in a file, as ballots of which a voter is a model."""
+    """Read the answers of all models in a file, as ballots in which a voter is a model."""
     if study.fingerprint != load_study("moral-machine").fingerprint:
         raise CrowdveilError(f"{path} answers dilemmas of the Moral Machine, and the release is of {study.name}")
     models = [column for column in TableFile(path, NAMED_BY).columns if column not in NAMED_BY]
@@ -185,7 +184,7 @@ def read_model_columns(path: str | Path, dilemmas: str | Path, study: Study, all
 
 
 def _outcomes(rows: pl.DataFrame, path: str) -> pl.DataFrame:
-    """Put the two outcomes of each dilemma in one row; a column ends in 0 if the car stays, in 1 if it swerves."""
+    """Join the two outcomes of each dilemma; columns end in 0 if the car stays and in 1 if it swerves."""
     sides = [
         rows.filter(number(ACTION) == action).select(DILEMMA, pl.exclude(NAMED_BY).name.suffix(f" {action}"))
         for action in (0, 1)
@@ -196,7 +195,7 @@ def _outcomes(rows: pl.DataFrame, path: str) -> pl.DataFrame:
 
 
 def _differences(path: str | Path) -> pl.DataFrame:
-    """Return each dilemma of a file in the public layout: its features where the car stays less where it swerves."""
+    """Return each dilemma of a file in the public layout: its features if the car stays minus those if it swerves."""
     good = []
     for batch in open_layout(path).batches():
         checked = check(batch if SIZE in batch.columns else batch.with_columns(pl.lit("").alias(SIZE)))

@@ -1,9 +1,9 @@
-"""Crowds that do not exist: for planning, for experiments and for trying everything out.
+"""Simulated crowds: for planning, for experiments and for trying everything out.
 
-Everyone answers by the paper's model: alternative x is worth beta . x plus normal noise of variance 1/2, so the
-left one is chosen with probability Phi(beta . (left - right)). Where a study allows a third answer, those to whom the
-two are worth the same, to within a threshold tau, choose neither. Where a study asks one dilemma twice, it is any of a
-voter's with the same probability, answered with noise drawn anew; or a given share of the voters answers it alike.
+Everyone answers by the paper's model: alternative x is worth beta . x plus normal noise of variance 1/2, so the left
+one is chosen with probability Phi(beta . (left - right)). If a study allows a third answer, voters to whom the two are
+worth the same, within a threshold tau, choose neither. If a study asks one dilemma twice, it is a uniformly random one
+of the voter's dilemmas, answered with new noise; or a given share of the voters answers it alike.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from crowdveil.study.study import Study
 
 VOTERS_PER_BLOCK = 16_384
 TAU = 0.3
-"""The threshold of simulated voters in studies that allow a third answer: a quarter of equal pairs go to the coin."""
+"""Threshold of simulated voters in studies that allow a third answer: a quarter of equal pairs are left to the coin."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class SyntheticCrowd:
 
     ballots: Ballots
     social: FloatArray
-    """m: the mean of the distribution that the voters' preferences come from."""
+    """m: the mean of the distribution of the voters' preferences."""
     preferences: FloatArray
-    """beta_i: a row a voter."""
+    """beta_i: one row per voter."""
 
 
 def synthetic_crowd(voters: int, records: int, features: int, rng: np.random.Generator) -> SyntheticCrowd:
@@ -49,21 +49,21 @@ def synthetic_crowd(voters: int, records: int, features: int, rng: np.random.Gen
 
 @dataclass(frozen=True)
 class Responses:
-    """Dilemmas that some voters were shown, in raw values, a row each, and the side that they chose."""
+    """The dilemmas shown to some voters, in raw values, one per row, and the sides that they chose."""
 
     study: Study
     left: ValueArray
     right: ValueArray
     chose_left: BoolArray
     scenarios: Categories | None = None
-    """Each dilemma's type of scenario, where the study's drawing knows types."""
+    """Each dilemma's scenario type, if the study's drawing has types."""
     neither: BoolArray | None = None
-    """Where neither side was chosen, in a study that allows it."""
+    """Whether neither side was chosen, in a study that allows it."""
     alike: BoolArray | None = None
-    """Which voters answered a dilemma alike that was asked twice, in a study that does so."""
+    """Which voters gave the same answer twice, in a study that asks one dilemma twice."""
 
     def ballots(self) -> Ballots:
-        """Return what they were shown and chose, in model units."""
+        """Return the dilemmas and choices as ballots, in model units."""
         dilemmas = dilemmas_between(self.study, self.left, self.right)
         choices = np.where(self.chose_left, np.int8(1), np.int8(-1))
         if self.neither is not None:
@@ -96,10 +96,11 @@ def simulate_responses(
 ) -> Iterator[Responses]:
     """Draw the same crowd with everything that it was shown. ``tau`` is for studies that allow a third answer.
 
-    ``alike`` is for studies that ask one dilemma twice: the probability of answering it alike; None: by the model.
+    ``alike`` is for studies that ask one dilemma twice: the probability of giving the same answer, or None to follow
+    the model.
 
-    Each block of voters has a generator of its own, spawned from ``rng``: what a block holds depends on the seed
-    and on nothing that its reader does.
+    Each block of voters has its own generator, spawned from ``rng``. So the content of a block depends on the seed and
+    not on what its reader does.
     """
     _check_size(voters)
     if not (spread >= 0 and math.isfinite(spread)):
@@ -131,7 +132,7 @@ def _vote(
     scenarios = None if types is None else Categories(types[0], types[1].astype(CODE))
     differences = np.subtract(left, right) / study.units
     worth = differences.reshape(voters, -1, dimension) @ preferences[:, :, None]
-    # The two utilities' noises have variance 1/2 each: their difference has variance 1.
+    # The noise of each utility has variance 1/2, so their difference has variance 1.
     felt = worth.reshape(-1) + rng.standard_normal(len(differences))
     neither = None if study.indifference is None else np.abs(felt) <= tau
     again = _answered_alike(worth[:, :, 0], felt, 0.0 if neither is None else tau, rng, alike) if study.repeat else None
@@ -141,7 +142,7 @@ def _vote(
 def _answered_alike(
     worth: FloatArray, felt: FloatArray, tau: float, rng: np.random.Generator, share: float | None
 ) -> BoolArray:
-    """Ask each voter one of her dilemmas again, or let a share of them answer alike."""
+    """Ask each voter one of her dilemmas again, or let a share of them give the same answer."""
     voters, dilemmas = worth.shape
     if share is not None:
         return np.asarray(rng.random(voters) < share)

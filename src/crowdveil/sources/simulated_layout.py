@@ -1,9 +1,9 @@
-"""A simulated crowd's answers as a file in the public layout, of any size and as dirty as wanted.
+"""Write a simulated crowd's answers as a file in the public layout, of any size and as dirty as requested.
 
-The file says what an import of it must find: how many rows, pairs and voters, and how many rows of each kind are to
-be refused. What a simulation does not know is written as the public files write it for their random scenarios. A
-voter's and a dilemma's names look like the public ones and are made from their numbers by one-to-one maps, so that no
-two are equal. Lines are written byte by byte: a hundred million rows in minutes.
+The result says what an import of the file must find: how many rows, pairs and voters, and how many rows of each kind
+are to be refused. Values that a simulation does not have are written as in the public files for random scenarios. The
+names of voters and dilemmas look like the public ones. They are one-to-one functions of their numbers, so that no two
+are equal. Lines are written byte by byte: a hundred million rows in minutes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _compiled = numba.njit(cache=True, nogil=True)
 
 
 class Dirt(IntEnum):
-    """Faults of a written dilemma, or things only unusual. It befalls its first row unless said otherwise."""
+    """Faults or oddities of a written dilemma. They affect its first row unless stated otherwise."""
 
     NONE = 0
     PARTNER_LOST = 1
@@ -60,7 +60,7 @@ _TEMPLATES = np.frombuffer(b"DesktopMobile ", np.uint8).reshape(2, 7)
 _COUNTRIES = np.frombuffer(b"USABRAFRADEUGBRCANAUSRUSITAESPPOLJPNKORTURINDMEX", np.uint8).reshape(-1, 3)
 _LETTERS = np.frombuffer(b"23456789ABCDEFGHJKLMNPQRSTWXYZabcdefghijkmnopqrstuvwxyz", np.uint8)
 _COMMA, _NEWLINE, _POINT, _ZERO, _MINUS, _UNDERSCORE, _SPACE, _X = (np.uint8(ord(c)) for c in ",\n.0-_ x")
-# Odd, so that multiplication is one-to-one modulo 2^64; and coprime to 10, so that it is modulo 10^16.
+# Multiplication is one-to-one modulo 2^64 since the first is odd, and modulo 10^16 since the second is coprime to 10.
 _SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)
 _SPREAD = 6_364_136_223_846_793
 _DIGITS = 10**16
@@ -81,7 +81,7 @@ REFUSED_FOR: Mapping[Dirt, Mapping[Refusal, int]] = {
     Dirt.DECIMALS: {},
     Dirt.APART: {},
 }
-"""Which rows of a dilemma an import refuses, and why."""
+"""The rows of a dilemma that an import refuses, by reason."""
 
 _KEEP_THE_PAIR = (Dirt.NONE, Dirt.REPEATED, Dirt.DECIMALS, Dirt.APART)
 _DILEMMAS_PER_BLOCK = 1 << 14
@@ -97,7 +97,7 @@ class ExpectedImport:
     refused: Mapping[Refusal, int]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data, in the words of an import's report."""
+        """Return the report as plain data, with the names of an import's report."""
         refused = {reason.value: count for reason, count in self.refused.items()}
         return {"rows": self.rows, "pairs": self.pairs, "voters": self.voters, "refused": refused}
 
@@ -110,11 +110,11 @@ def write_public_layout(
     dirty: float = 0.0,
     progress: Callable[[int], None] | None = None,
 ) -> ExpectedImport:
-    """Write a simulated crowd's answers as CSV (gzipped where the name ends in .gz), a block of voters at a time.
+    """Write a simulated crowd's answers as CSV (gzipped if the name ends in .gz), one block of voters at a time.
 
     ``dirty`` is the share of dilemmas with something wrong or unusual, of all kinds in equal parts. The answers are
-    those of ``simulate_crowd`` with a generator of the same seed. Dilemmas come in random order within a block, with
-    their two rows one after the other. ``progress`` is told how many voters were written.
+    those of ``simulate_crowd`` with a generator of the same seed. Dilemmas are in random order within a block, with
+    their two rows one after the other. ``progress`` is called with the number of voters written.
     """
     if study.name != "moral-machine":
         raise CrowdveilError(f"only answers to moral-machine can be written in its public layout, not to {study.name}")
@@ -130,7 +130,7 @@ def write_public_layout(
         file.write(_HEADER)
         for responses in simulate_responses(study, voters, rng):
             dilemmas = len(responses.chose_left)
-            # Seeded by the block alone: the crowd's own generator must not notice whether its answers are spoilt.
+            # Seeded by the block alone: dirt must not change what the crowd's own generator draws.
             dirt, order = _spoil(dilemmas, dirty, np.random.default_rng([before, dilemmas]))
             for start in range(0, dilemmas, _DILEMMAS_PER_BLOCK):
                 text, written = _write_dilemmas(responses, dirt, order[start : start + _DILEMMAS_PER_BLOCK], before)
@@ -152,7 +152,7 @@ def _open(path: Path, zipped: bool) -> gzip.GzipFile | BufferedWriter:
 
 
 def _spoil(dilemmas: int, dirty: float, rng: np.random.Generator) -> tuple[SmallIntArray, IntArray]:
-    """Choose which dilemmas are dirty, in what way, and in which order all of them come."""
+    """Choose which dilemmas are dirty, in what way, and the order of all of them."""
     kinds = rng.integers(1, len(Dirt), dilemmas, dtype=np.int8)
     return np.where(rng.random(dilemmas) < dirty, kinds, np.int8(Dirt.NONE)), rng.permutation(dilemmas)
 
@@ -178,11 +178,11 @@ def _write_dilemmas(
 def _write_rows(
     left: Any, right: Any, chose_left: Any, dirt: Any, order: Any, per_voter: int, first_voter: int, out: ByteArray
 ) -> tuple[int, int]:
-    """Write a block's dilemmas in the given order; return how many bytes and rows that were.
+    """Write a block's dilemmas in the given order; return the number of bytes and of rows.
 
     ``out`` needs room for _MOST_ROWS_PER_DILEMMA rows of _MOST_BYTES_PER_ROW bytes for each dilemma.
     """
-    # Of a type, as are the arguments below: numba compiles a function once more for every other type, and for literals.
+    # Typed, as are the arguments below: numba would compile a function again for another type, and for literals.
     at: Any = np.int64(0)
     rows = 0
     yes, no = np.bool_(True), np.bool_(False)
@@ -281,7 +281,7 @@ def _spread(number: int) -> int:
 
 @_compiled
 def _dilemma_name(out: ByteArray, at: int, dilemma: int) -> int:
-    """17 letters: the first 12 tell the number, mixed one-to-one (55^12 > 2^64), and 5 only look so."""
+    """Write 17 letters: the first 12 encode the number, mixed one-to-one (55^12 > 2^64), and 5 are filler."""
     mixed = np.uint64(dilemma + 1) * _SCRAMBLE
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _SCRAMBLE
     rest = mixed

@@ -1,9 +1,9 @@
-"""Imports the choices of any study from a table (CSV, gzipped CSV or Parquet) with a row a record.
+"""Import the choices of any study from a table (CSV, gzipped CSV or Parquet) with one record per row.
 
 The columns are ``voter``, ``chosen`` (left or right), and for each feature of the study ``left_<feature>`` and
-``right_<feature>``, in the feature's own values. A table with other names needs a mapping (``mapping``); where each
-alternative has a row of its own, the two rows of a dilemma are joined first. What voters said of themselves stands in
-columns of the table, the same in all rows of a voter, or in a file of its own.
+``right_<feature>``, in the feature's own values. A table with other names needs a mapping (``mapping``). If each
+alternative has its own row, the two rows of a dilemma are joined first. Voters' answers about themselves are in columns
+of the table, the same in all rows of a voter, or in a separate file.
 """
 
 from __future__ import annotations
@@ -59,9 +59,8 @@ def read_table(
 ) -> Ballots:
     """Read a table of records into memory, by a study's usual column names or by a mapping.
 
-    ``about`` is a table of what voters said of themselves, in columns that the mapping names. A table of which a larger
-    share of rows is refused than allowed, or in which nearly every voter has one record only, is refused
-    (``ImportReport.check``).
+    ``about`` is a table of voters' answers about themselves, in columns that the mapping names. A table is refused if
+    more of its rows are refused than allowed, or if nearly every voter has only one record (``ImportReport.check``).
     """
     result = load_table(path, choose_mapping(study, mapping), about)
     result.report.check(result.ballots.study, allow_refused, one_record_each)
@@ -78,9 +77,9 @@ def import_table(
     allow_refused: float = MOST_REFUSED,
     one_record_each: bool = False,
 ) -> ImportReport:
-    """Read a table of records into a ballot file; optionally write the refused rows and why to a CSV.
+    """Read a table of records into a ballot file; optionally write the refused rows and the reasons to a CSV.
 
-    What is refused as a whole is as in ``read_table``; the refused rows are written all the same.
+    A whole table is refused as in ``read_table``; the refused rows are written in any case.
     """
     check_writable(Path(out))
     result = load_table(path, mapping, about)
@@ -100,9 +99,9 @@ def load_table(
     about: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ImportResult:
-    """Read a table of records into memory, with a report and the rows that were refused.
+    """Read a table of records into memory, with a report and the refused rows.
 
-    ``progress`` is told how many rows have been read so far.
+    ``progress`` is called with the number of rows read so far.
     """
     people = None
     if about is not None:
@@ -137,7 +136,7 @@ def load_table(
 
 
 def _ballots(records: pl.DataFrame, mapping: TableMapping, about: About | None) -> tuple[Ballots, list[str]]:
-    """Put records together by voter, with notes: in the order of the first records, a voter's in theirs."""
+    """Group records by voter, with notes: voters in the order of their first records, a voter's records in theirs."""
     voters = records.select("voter").with_row_index("at").group_by("voter", maintain_order=True).agg(pl.col("at"))
     records = records[voters["at"].explode(empty_as_null=False).to_numpy()]
     counts = voters["at"].list.len().to_numpy()
@@ -170,7 +169,7 @@ def _ballots(records: pl.DataFrame, mapping: TableMapping, about: About | None) 
 
 
 def _with_repeats(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the records of voters who have one second answer to one of their dilemmas, and the other rows, refused."""
+    """Return the records of voters with one second answer to one of their dilemmas; refuse the other rows."""
     ordered = records.with_row_index("at").sort("voter", "at", maintain_order=True)
     counts = ordered.group_by("voter", maintain_order=True).len()["len"].to_numpy()
     whole = pl.Series(np.repeat(_alike(ordered, counts) != 0, counts), dtype=pl.Boolean)
@@ -181,14 +180,14 @@ def _with_repeats(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _alike(records: pl.DataFrame, counts: IntArray) -> SmallIntArray:
-    """Compare second answers with the first ones, of records in the order of voters."""
+    """Compare second answers with the first ones, for records in the order of voters."""
     left, right = (records.select(f"^{side} .*$").to_numpy() for side in _SIDES)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return answered_alike(offsets, left, right, records["choice"].to_numpy(), records["repeat"].to_numpy())
 
 
 def _to_drop(batch: pl.DataFrame, mapping: TableMapping) -> pl.Series:
-    """Tell which rows the mapping leaves out."""
+    """Return which rows the mapping leaves out."""
     dropped = pl.repeat(False, len(batch), eager=True)
     for column, pattern in mapping.drop.items():
         cells = batch[column]
@@ -204,7 +203,7 @@ def _check_rows(rows: pl.DataFrame, mapping: TableMapping) -> tuple[pl.DataFrame
 
 
 def _check_pairs(rows: pl.DataFrame, mapping: TableMapping) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the same where each alternative has a row of its own."""
+    """Return the same if each alternative has its own row."""
     joined, unjoined = join_rows(rows, mapping)
     good, wrong = _check_rows(joined, joined_mapping(mapping))
     reasons = pl.concat([wrong.select(ROW, REASON), wrong.select(pl.col(OTHER_ROW).alias(ROW), REASON)])
@@ -212,7 +211,7 @@ def _check_pairs(rows: pl.DataFrame, mapping: TableMapping) -> tuple[pl.DataFram
 
 
 def _check(batch: pl.DataFrame, mapping: TableMapping) -> pl.DataFrame:
-    """Turn a batch of text into numbers, with the reason why a row is refused, if it is."""
+    """Turn a batch of text into numbers, with the reason if a row is refused."""
     numbers = [a.name for a in mapping.study.attributes if isinstance(a, Feature)]
     said = {1: mapping.left, -1: mapping.right, 0: mapping.neither}
     chosen = {choice: says(pl.col(mapping.chosen), word) for choice, word in said.items() if word is not None}
@@ -252,7 +251,7 @@ def _is_repeat(column: str) -> pl.Expr:
 
 
 def _values(mapping: TableMapping, side: int) -> dict[str, pl.Expr]:
-    """Return the value of each feature of one alternative, in the study's order, null where a number is none."""
+    """Return the value of each feature of one alternative, in the study's order, or null if it is not a number."""
     values = {}
     for attribute in mapping.study.attributes:
         column = mapping.columns[attribute.name][side]
@@ -270,7 +269,7 @@ _CHOSEN = "which was chosen"
 
 
 def join_rows(rows: pl.DataFrame, mapping: TableMapping) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return a table with a row a dilemma, the earlier row its left side, and the rows that could not be joined."""
+    """Return a table with one row per dilemma (its left side is the earlier row), and rows that cannot be joined."""
     keys = list(mapping.pair)
     together = pl.len().over(keys)
     reason = first_reason(
@@ -306,7 +305,7 @@ def join_rows(rows: pl.DataFrame, mapping: TableMapping) -> tuple[pl.DataFrame, 
 
 
 def joined_mapping(mapping: TableMapping) -> TableMapping:
-    """Return the mapping of a table whose rows are joined."""
+    """Return the mapping of a table with joined rows."""
     return replace(
         mapping,
         pair=(),

@@ -1,6 +1,6 @@
-"""Files of rows: CSV, gzipped CSV or Parquet, told apart by content, read in batches of cells as text.
+"""Files of rows: CSV, gzipped CSV or Parquet, distinguished by content, read in batches of cells as text.
 
-A row with too few or too many cells is set aside and counted; a file that is no table is refused.
+A row with too few or too many cells is set aside and counted; a file that is not a table is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.sources.import_report import REASON, ROW, TEXT, Refusal
 
 _MOST_NAMED = 6
-"""Of columns that a table lacks: a file of something else lacks nearly all."""
+"""Most missing columns that are named: an unrelated file lacks nearly all."""
 _BLOCK_BYTES = 1 << 24
 _ROWS_PER_BATCH = 1 << 18
 _LONGEST_HEADER = 1 << 20
@@ -34,21 +34,21 @@ class TableFile:
     def __init__(self, path: str | Path, needed: Sequence[str], optional: Sequence[str] = ()) -> None:
         self.path = Path(path)
         self.rows = 0
-        """How many rows have been read, the ragged ones among them."""
+        """Number of rows read so far, including ragged ones."""
         self._ragged: list[tuple[int, str]] = []
         self._unclosed: int | None = None
         self._magic = _first_bytes(self.path)
         self.columns = self._columns()
-        """All columns, in their order."""
+        """All columns, in order."""
         self._check(self.columns, needed, optional)
         self.wanted = [c for c in self.columns if c in {*needed, *optional}]
         self.unused = tuple(c for c in self.columns if c not in self.wanted)
 
     def batches(self, progress: Callable[[int], None] | None = None) -> Iterator[pl.DataFrame]:
-        """Walk the table: the wanted columns, and the row's number (1 is the first after the header).
+        """Read the table: the wanted columns, and the row's number (1 is the first after the header).
 
-        A cell is text without the spaces around it, empty where it is missing. There is at least one batch, though
-        it may be empty. ``progress`` is told how many rows have been read so far.
+        A cell is text without surrounding spaces, empty if it is missing. There is at least one batch, though it may be
+        empty. ``progress`` is called with the number of rows read so far.
         """
         following = 1
         try:
@@ -75,7 +75,7 @@ class TableFile:
         self.rows += len(self._ragged)
 
     def ragged(self) -> pl.DataFrame:
-        """Return the rows that were set aside so far."""
+        """Return the rows set aside so far."""
         return pl.DataFrame(
             {
                 ROW: [number for number, _ in self._ragged],
@@ -86,12 +86,12 @@ class TableFile:
         )
 
     def notes(self) -> list[str]:
-        """Tell what a reader of the report should know about the file itself."""
+        """Return what a reader of the report should know about the file itself."""
         return [f"columns not needed ({len(self.unused)}): {', '.join(self.unused)}"] if self.unused else []
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the file is Parquet; else it is CSV."""
+        """Whether the file is Parquet; otherwise it is CSV."""
         return self._magic.startswith(b"PAR1")
 
     @property
@@ -100,7 +100,7 @@ class TableFile:
         return self._magic.startswith(b"\x1f\x8b")
 
     def parquet_rows(self) -> int:
-        """Return how many rows a Parquet file says it has."""
+        """Return the number of rows that a Parquet file states."""
         return int(pq.read_metadata(self.path).num_rows)
 
     def _columns(self) -> list[str]:
@@ -144,7 +144,7 @@ class TableFile:
             yield from file.iter_batches(_ROWS_PER_BATCH, columns=self.wanted)
 
     def _csv(self) -> Iterator[pa.RecordBatch]:
-        # Bytes that are not UTF-8 are spelt out, so that one bad name does not lose the file.
+        # Bytes that are not UTF-8 are escaped, so that one bad name does not make the file unreadable.
         decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         with self._stream() as stream:
             yield from arrow_csv.open_csv(
@@ -160,7 +160,7 @@ class TableFile:
             )
 
     def _set_aside(self, row: arrow_csv.InvalidRow) -> str:
-        # A quote that is not closed swallows the rows after it: they must not be lost as if they were one.
+        # An unclosed quote swallows the rows after it, which must not be lost as if they were one row.
         if "\n" in row.text or "\r" in row.text:
             self._unclosed = row.number - 1
             return "error"
@@ -177,7 +177,7 @@ class TableFile:
 
 
 def as_text(batch: pa.RecordBatch | pa.Table) -> pl.DataFrame:
-    """Return cells as text without the spaces around it, empty where they are missing."""
+    """Return cells as text without surrounding spaces, empty if they are missing."""
     return pl.DataFrame(batch).select(pl.all().cast(pl.String).str.strip_chars().fill_null(""))
 
 

@@ -1,1 +1,1 @@
-"""Studies: their features, how their dilemmas are drawn, their languages, and those that come with crowdveil."""
+"""Studies: features, the drawing of dilemmas, translations, and the bundled studies."""

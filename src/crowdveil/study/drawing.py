@@ -1,10 +1,10 @@
-"""Drawing a study's dilemmas, for a voter's page and for simulated crowds: by levels, or as the Moral Machine does.
+"""Draw a study's dilemmas, for a voter's page and for simulated crowds: by levels, or as the Moral Machine does.
 
-The Moral Machine's way (Awad et al. 2018): of a session's 13 dilemmas two are about each of six attributes of the
-characters, and one is random. In a dilemma about an attribute the two groups are made of pairs that differ in it: a
-pair's first member joins one group, its second member the other. Which group dies if the car stays on course, who sits
-in the car and who crosses against the light is drawn in every dilemma. The laws are the platform's own, read off its
-published answers and analysis: see the constants.
+The Moral Machine's method (Awad et al. 2018): of the 13 dilemmas of a session, two are about each of six attributes of
+the characters, and one is random. In a dilemma about an attribute, the two groups consist of pairs that differ in it:
+the first member of a pair joins one group, the second member the other. Each dilemma draws which group dies if the car
+stays on course, who sits in the car and who crosses against the light. The distributions are those of the platform,
+taken from its published answers and analysis: see the constants.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Scenario(Enum):
-    """The attribute in which the two groups of a dilemma differ, its first group named first."""
+    """The attribute in which the two groups of a dilemma differ, with the level of the first group named first."""
 
     GENDER = "female or male"
     AGE = "young or old"
@@ -66,8 +66,8 @@ _SESSION = (*_ATTRIBUTES, *_ATTRIBUTES, Scenario.RANDOM)
 _LOW, _NEUTRAL = ("homeless", "criminal"), ("man", "woman")
 _HIGH = ("pregnant", "male_executive", "female_executive", "female_doctor", "male_doctor")
 
-# Equally likely pairs, one for each place of the group; a pair that is likelier is repeated. Where an attribute
-# has three levels, one combination of two levels comes half of the time, and each of the other two a quarter.
+# Equally likely pairs, one for each place of the group; likelier pairs are repeated. If an attribute has three levels,
+# one combination of two levels has probability 1/2, and each of the other two 1/4.
 _PAIRS: dict[Scenario, Pairs] = {
     Scenario.GENDER: (
         ("woman", "man"),
@@ -97,10 +97,9 @@ _PAIRS: dict[Scenario, Pairs] = {
 }
 
 # P(both groups cross the road; those in the car die if it swerves; those in the car die if it stays), and
-# P(no light; green for the pedestrians; red for them). Where both groups cross, that is the light of the group
-# ahead, and the group in the other lane has the opposite one. The first row is the law of the attributes, which
-# is published (as weights in the analysis code of Awad et al.), the second that of random scenarios, which is
-# counted in the public answers.
+# P(no light; green for the pedestrians; red for them). If both groups cross, that is the light of the group ahead, and
+# the group in the other lane has the opposite one. The first row is for the attributes and is published (as weights in
+# the analysis code of Awad et al.). The second row is for random scenarios and was counted in the public answers.
 _PLACES = np.array([[0.48, 0.32, 0.20], [0.14, 0.46, 0.40]])
 _LIGHTS = np.array([[0.48, 0.20, 0.32], [0.12, 0.40, 0.48]])
 
@@ -133,11 +132,11 @@ SCENARIO_LABELS = {
     Scenario.SPECIES: "Species",
     Scenario.RANDOM: "Random",
 }
-"""The types of scenarios as the platform's public files name them, in the order of their codes."""
+"""The names of scenario types in the platform's public files, in the order of their codes."""
 
 
 def draw_moral_machine(study: Study, voters: int, rng: np.random.Generator) -> tuple[SmallIntArray, SmallIntArray]:
-    """Draw the sessions of this many voters: the left and the right groups' features, a row a dilemma."""
+    """Draw the sessions of this many voters: the features of the left and the right groups, one row per dilemma."""
     left, right, _ = draw_with_scenarios(study, voters, rng)
     return left, right
 
@@ -147,8 +146,8 @@ def draw_with_scenarios(
 ) -> tuple[SmallIntArray, SmallIntArray, IntArray]:
     """Draw sessions, and the type of each dilemma's scenario as its position among ``SCENARIO_LABELS``.
 
-    A session longer or shorter than 13 goes round the same order of scenarios: six attributes, six attributes,
-    random; then it is shuffled.
+    A session longer or shorter than 13 cycles through the same scenarios (six attributes, six attributes, random), and
+    is then shuffled.
     """
     absent = [n for n in ("intervention", "barrier", "legality", *CHARACTERS) if n not in study.feature_names]
     if absent:
@@ -158,7 +157,7 @@ def draw_with_scenarios(
     deck = [_SESSION[i % len(_SESSION)] for i in range(study.drawing.dilemmas)]
     order = rng.permuted(np.tile(np.arange(len(deck)), (voters, 1)), axis=1).reshape(-1)
     everyone = np.arange(len(order))
-    # One column more than there are features takes the places where nobody stands.
+    # An extra column after the features receives the empty places.
     sides = np.zeros((2, len(order), study.dimension + 1), np.int8)
     column = np.array([*map(study.feature_names.index, CHARACTERS), study.dimension])
     for scenario in dict.fromkeys(deck):
@@ -184,7 +183,7 @@ def draw_with_scenarios(
 
 
 def _pick(chances: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Draw 0, 1 or 2 with the chances of each row."""
+    """Draw 0, 1 or 2 with the probabilities in each row."""
     first = chances[:, 0]
     second = first + chances[:, 1]
     drawn = rng.random(len(chances))
@@ -194,8 +193,8 @@ def _pick(chances: FloatArray, rng: np.random.Generator) -> IntArray:
 def draw_dilemmas(study: Study, voters: int, rng: np.random.Generator) -> tuple[ValueArray, ValueArray]:
     """Draw the dilemmas of this many voters by the study's method.
 
-    Returns the left and the right alternatives, each (voters * dilemmas, features) in the features' raw
-    values; one voter's dilemmas are consecutive rows.
+    Return the left and the right alternatives, each (voters * dilemmas, features) in raw values of the features. The
+    dilemmas of one voter are consecutive rows.
     """
     return _METHODS[study.drawing.method](study, voters, rng)
 
@@ -203,9 +202,9 @@ def draw_dilemmas(study: Study, voters: int, rng: np.random.Generator) -> tuple[
 def draw_typed(
     study: Study, voters: int, rng: np.random.Generator
 ) -> tuple[ValueArray, ValueArray, tuple[tuple[str, ...], IntArray] | None]:
-    """Draw the same dilemmas with their types of scenario: the labels, and each dilemma's position among them.
+    """Draw the same dilemmas with their scenario types: the labels, and each dilemma's position among them.
 
-    The types are None where the study's method knows none.
+    The types are None if the study's method has none.
     """
     if study.drawing.method != "moral-machine":
         return *draw_dilemmas(study, voters, rng), None
@@ -216,11 +215,11 @@ def draw_typed(
 def draw_session(study: Study, rng: np.random.Generator) -> list[Dilemma]:
     """Draw one voter's dilemmas, each between an alternative named left and one named right.
 
-    No dilemma comes twice where the study has plenty of them (``has_plenty``).
+    No dilemma occurs twice if the study has plenty of them (``has_plenty``).
     """
     drawn = _draw_one(study, rng)
     while has_plenty(study) and count_repeats(drawn):
-        if study.drawing.method == "moral-machine":  # Its sessions are made as wholes: two dilemmas of each kind.
+        if study.drawing.method == "moral-machine":  # A session is drawn as a whole: two dilemmas of each kind.
             drawn = _draw_one(study, rng)
         else:
             different = {_sides(dilemma): dilemma for dilemma in (*drawn, *_draw_one(study, rng))}
@@ -229,7 +228,7 @@ def draw_session(study: Study, rng: np.random.Generator) -> list[Dilemma]:
 
 
 def has_plenty(study: Study) -> bool:
-    """Whether a study can show at least twice as many different dilemmas as a session has."""
+    """Whether a study has at least twice as many different dilemmas as a session."""
     if study.drawing.method != "independent":
         return True
     alternatives = math.prod(len(set(attribute.levels)) for attribute in study.attributes)
@@ -237,7 +236,7 @@ def has_plenty(study: Study) -> bool:
 
 
 def never_shown(study: Study, alternative: Alternative) -> str | None:
-    """Return what a study's drawing could never come up with in an alternative, if there is anything."""
+    """Return a value in an alternative that the study's drawing could never produce, in words, or None."""
     for feature, value in zip(study.features, alternative.values, strict=True):
         match study.drawing.method:
             case "independent":
@@ -253,7 +252,7 @@ def never_shown(study: Study, alternative: Alternative) -> str | None:
 
 
 def count_repeats(dilemmas: Sequence[Dilemma]) -> int:
-    """Count the dilemmas that came before, whichever side their alternatives were on."""
+    """Count the dilemmas that occurred before, whichever sides their alternatives were on."""
     return len(dilemmas) - len({_sides(dilemma) for dilemma in dilemmas})
 
 
@@ -269,7 +268,7 @@ def _draw_one(study: Study, rng: np.random.Generator) -> list[Dilemma]:
 
 
 def _draw_gaussian(study: Study, voters: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Draw every feature from N(0, 1), cut off at its public bounds (the paper's Section 5.1)."""
+    """Draw every feature from N(0, 1), clipped to its public bounds (the paper's Section 5.1)."""
     dilemmas = voters * study.drawing.dilemmas
     low, high = (np.array([getattr(f, end) for f in study.features]) for end in ("low", "high"))
     left, right = np.clip(rng.standard_normal((2, dilemmas, study.dimension)), low, high)
@@ -277,7 +276,7 @@ def _draw_gaussian(study: Study, voters: int, rng: np.random.Generator) -> tuple
 
 
 def _draw_independent(study: Study, voters: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Draw every feature uniformly from its levels, given that the two alternatives are not the same."""
+    """Draw every feature uniformly from its levels, given that the two alternatives differ."""
     if all(len(set(attribute.levels)) < 2 for attribute in study.attributes):
         raise CrowdveilError(
             f"study {study.name!r} has no dilemma to draw: every feature has a single level; "

@@ -1,12 +1,12 @@
-"""Features that describe alternatives, categories of them, and factors that contrast them.
+"""Features that describe alternatives, categories of features, and factors that contrast them.
 
-A category is said in words that have no order, one of a few levels. It has a feature for each of its levels, 1 where
-the alternative has it and else 0. So two alternatives differ by +1 in one level and -1 in another: only differences of
-effects can be seen, and effects that sum to zero stand for them all.
+A category is a property with a few unordered levels in words. It has one feature per level: 1 if the alternative has
+the level, else 0. So two alternatives differ by +1 in one level and -1 in another. Only differences of effects are
+observable, and effects that sum to zero represent them all.
 
 Factors are the few respects in which a study's alternatives differ, as whole-number contrasts of its features. A
-preference theta over the factors is the preference beta = A theta over the features, where A has a column of weights
-for each factor: beta . (x - z) = theta . A'(x - z).
+preference theta over the factors is the preference beta = A theta over the features, where A has one column of weights
+per factor: beta . (x - z) = theta . A'(x - z).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ ICONS = (
 )
 """Pictures that the voter's page can draw beside a fact."""
 LONGEST_EMOJI = 12
-"""In code points: some emoji are put together from several."""
+"""In code points: some emoji consist of several."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One measured property of an alternative, with the public range that it can take."""
+    """One measured property of an alternative, with its public range."""
 
     name: str
     label: str
@@ -44,13 +44,13 @@ class Feature:
     levels: tuple[float, ...] = ()
     """Values that an independently drawn dilemma may show."""
     words: Mapping[str, str] | None = None
-    """Value -> phrase; ``other`` stands for any value not listed; ``{n}`` is the value; "" is not said."""
+    """Value -> phrase; ``other`` stands for any value not listed; ``{n}`` is the value; "" omits it."""
     part: str = ""
     """Phrases of features of the same part are joined with "and"."""
     lean: float = 0.0
-    """The mean preference of a simulated crowd. Used by simulations only."""
+    """Mean preference of a simulated crowd. Only simulations use it."""
     icon: str = ""
-    """The picture beside it on a voter's card: one of ``ICONS``, or an emoji."""
+    """The picture beside the feature on a voter's card: one of ``ICONS``, or an emoji."""
 
     def __post_init__(self) -> None:
         if not self.name or not all(c.isalnum() or c in "_-" for c in self.name):
@@ -73,7 +73,7 @@ class Feature:
 
     @property
     def default(self) -> float | None:
-        """The value of a feature that an alternative does not mention: 0 where 0 is possible."""
+        """The value if an alternative does not mention the feature: 0 if 0 is possible."""
         return 0.0 if self.low <= 0 <= self.high else None
 
     @property
@@ -82,16 +82,16 @@ class Feature:
         return (self.high - self.low) / self.unit
 
     def phrase(self, value: float) -> str:
-        """Put a value of this feature in the study's words."""
+        """Express a value of this feature in the study's words."""
         shown = f"{value:g}"
         if self.words is None:
             return f"{self.label}: {shown}"
         return self.words.get(shown, self.words.get("other", "{n} " + self.label)).replace("{n}", shown)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the feature as plain data; optional parts appear only when they are set.
+        """Return the feature as plain data; optional settings appear only if they are set.
 
-        Numbers are floats, so that studies that are equal read the same.
+        Numbers are floats, so that equal studies give equal data.
         """
         return {
             "name": self.name,
@@ -129,7 +129,7 @@ class Feature:
 
 
 def _is_emoji(text: str) -> bool:
-    """Tell whether a text is short and begins with a sign that is neither a letter, a digit nor a space."""
+    """Whether a text is short and begins with a character that is neither a letter, a digit nor a space."""
     return len(text) <= LONGEST_EMOJI and not text.isascii() and not text[0].isalnum() and text.split() == [text]
 
 
@@ -139,7 +139,7 @@ _OF_LEVELS = ("words", "leans", "part", "icon", "icons")
 
 @dataclass(frozen=True)
 class Category:
-    """One property of an alternative that is told in words: its levels, in no order."""
+    """One property of an alternative that is expressed in words, with unordered levels."""
 
     name: str
     label: str
@@ -158,18 +158,18 @@ class Category:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The features of the levels, in their order."""
+        """The names of the levels' features, in order."""
         return tuple(f"{self.name}-{level}" for level in self.levels)
 
     def position(self, given: Any) -> int | None:
-        """Find a level, in capitals or not; None where there is no such level."""
+        """Find a level, ignoring case; None if there is no such level."""
         wanted = str(given).strip().lower()
         return next((k for k, level in enumerate(self.levels) if level.lower() == wanted), None)
 
     def features(
         self, words: Mapping[str, str], leans: Mapping[str, float], part: str, icon: str, icons: Mapping[str, str]
     ) -> tuple[Feature, ...]:
-        """Make the features of the levels: words, pictures, and the leanings of a simulated crowd around their mean."""
+        """Make the features of the levels: words, pictures, and the leans of a simulated crowd minus their mean."""
         for unknown in (level for level in (*words, *leans, *icons) if level not in self.levels):
             raise CrowdveilError(f"category {self.name}: {unknown!r} is none of its levels {', '.join(self.levels)}")
         mean = math.fsum(leans.values()) / len(self.levels)
@@ -189,14 +189,14 @@ class Category:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the category as plain data; words and leanings are in the features of its levels."""
+        """Return the category as plain data; words and leans are in the features of its levels."""
         return {"name": self.name, "label": self.label, "levels": list(self.levels)}
 
 
 def read_categories(
     entries: Sequence[Any], given: Sequence[Feature], study: str
 ) -> list[tuple[Category, tuple[Feature, ...]]]:
-    """Read the categories of a study, each with those features of its levels that are not given already."""
+    """Read the categories of a study, each with those features of its levels that are not already given."""
     found: list[tuple[Category, tuple[Feature, ...]]] = []
     known = {feature.name for feature in given}
     for entry in entries:
@@ -221,7 +221,7 @@ def read_categories(
 
 
 def check_categories(categories: Sequence[Category], features: Sequence[Feature], where: str) -> None:
-    """Refuse categories that are named twice or like a feature, or whose levels are no features from 0 to 1."""
+    """Refuse categories with a name in use, or whose levels are not features from 0 to 1."""
     by_name = {feature.name: feature for feature in features}
     names = [category.name for category in categories]
     for name in names:
@@ -249,7 +249,7 @@ class Factor:
     weights: Mapping[str, int]
     """Feature -> whole number; features that are not mentioned do not count."""
     scenario: str | None = None
-    """The type of scenario whose pairs are this factor's contrast; None: all pairs that differ in it are."""
+    """The type of scenario whose pairs contrast this factor; None if all pairs that differ in it do."""
 
     def __post_init__(self) -> None:
         if not self.name or not all(c.isalnum() or c in "_-" for c in self.name):
@@ -266,7 +266,7 @@ class Factor:
 
     @classmethod
     def of_feature(cls, feature: Feature, category: str | None = None) -> Factor:
-        """Take a feature as a factor of its own; the level of a category stands against the others."""
+        """Make a factor of one feature; the level of a category is contrasted with the other levels."""
         poles = (f"less {feature.label}", f"more {feature.label}")
         if category is not None:
             poles = (f"other {category}", feature.phrase(1) or feature.label)
@@ -308,7 +308,7 @@ def read_poles(data: Mapping[str, Any], where: str) -> tuple[str, str]:
 
 
 def check_factors(factors: Sequence[Factor], features: Sequence[str], where: str) -> None:
-    """Refuse factors that are named twice, that weigh an unknown feature, or of which one follows from the others."""
+    """Refuse duplicate names, unknown features, and a factor that is a combination of others."""
     names = [factor.name for factor in factors]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
@@ -328,7 +328,7 @@ def check_factors(factors: Sequence[Factor], features: Sequence[str], where: str
 
 
 def weight_matrix(factors: Sequence[Factor], features: Sequence[str]) -> IntArray:
-    """Return A: a row for each feature, a column for each factor."""
+    """Return A: one row per feature, one column per factor."""
     rows = {name: row for row, name in enumerate(features)}
     matrix = np.zeros((len(features), len(factors)), dtype=np.int64)
     for column, factor in enumerate(factors):

@@ -1,4 +1,4 @@
-"""Plain data, as TOML and JSON hold it: written in one way only, and checked key by key when it is read."""
+"""Plain data, as in TOML and JSON: written in one canonical form, and checked key by key when read."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from crowdveil.errors import CrowdveilError
 
 
 def canonical_json(data: Any) -> str:
-    """Write one text per value: sorted keys, no spaces, and no NaN."""
+    """Write exactly one text per value: sorted keys, no spaces, and no NaN."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def check_keys(data: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    """Refuse data with a key that is not among the known ones."""
+    """Refuse data with an unknown key."""
     known = sorted(known)
     unknown = sorted(str(key) for key in data if key not in known)
     if unknown:
@@ -23,7 +23,7 @@ def check_keys(data: Mapping[str, Any], known: Iterable[str], where: str) -> Non
 
 
 def need(data: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
-    """Return a value that must be there and of this kind."""
+    """Return a value that must be present and of this type."""
     if key not in data:
         raise CrowdveilError(f"{where}: {key!r} is missing")
     if not isinstance(data[key], kind):
@@ -32,7 +32,7 @@ def need(data: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
 
 
 def optional(data: Mapping[str, Any], key: str, default: Any, where: str) -> Any:
-    """Return a value of the default's kind, or the default."""
+    """Return a value of the default's type, or the default."""
     return need({key: default, **data}, key, type(default), where)
 
 
@@ -47,7 +47,7 @@ def number(data: Mapping[str, Any], key: str, where: str, default: float | None 
 
 
 def text(data: Mapping[str, Any], key: str, where: str) -> str:
-    """Return a text that is not empty."""
+    """Return a text, which must not be empty."""
     value = data.get(key)
     if not isinstance(value, str) or not value.strip():
         raise CrowdveilError(f"{where}: {key!r} must be a text that is not empty, got {value!r}")

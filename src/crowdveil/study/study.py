@@ -1,7 +1,7 @@
 """A study: its features with their public bounds, its alternatives and its dilemmas.
 
-Every bound that privacy rests on (how large a feature, a record or a preference can be) is a public fact
-of the study, written down before anybody chooses. Nothing here ever looks at a choice.
+Every bound that privacy rests on (how large a feature, a record or a preference can be) is a public fact of the study,
+written down before anybody chooses. Nothing here ever looks at a choice.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from crowdveil.study.features import (
 from crowdveil.study.plain_data import canonical_json, check_keys, need, number, optional
 
 LONGEST_NAME = 200
-"""Of an alternative, in characters."""
+"""Longest name of an alternative, in characters."""
 COIN = "toss a coin"
-"""The choice of a crowd most of which would treat two alternatives equally, in a study that allows this answer."""
+"""The crowd's choice if most of it would treat two alternatives equally, in a study that allows this answer."""
 _DECIMALS = 9
-"""Weighted sums of fractions are told from zero after this many."""
+"""Decimals to which weighted sums of fractions are rounded, so that almost 0 becomes 0."""
 _SETTINGS = (
     "name",
     "title",
@@ -92,7 +92,7 @@ class Dilemma:
 
 @dataclass(frozen=True)
 class Study:
-    """A study: its features, its words, how dilemmas are drawn, and its public privacy bounds."""
+    """A study: its features, its words, the drawing of dilemmas, and its public privacy bounds."""
 
     name: str
     title: str
@@ -104,15 +104,15 @@ class Study:
     record_norm: float | None = None
     """Largest l2 norm of a record's difference that Algorithm 3 keeps; longer ones are scaled down to it."""
     parts: tuple[str, ...] = ()
-    """The order in which the parts of a description are said."""
+    """The order of the parts of a description."""
     named_factors: tuple[Factor, ...] = ()
-    """The factors that the study names; where it names none, its features are its factors."""
+    """The factors that the study names; if it names none, its features are its factors."""
     categories: tuple[Category, ...] = ()
-    """What is told in words: groups of features, one for each level, of which an alternative has one."""
+    """Properties in words: groups of features, one for each level. An alternative has one level of each."""
     indifference: str | None = None
-    """The words of the third answer, that both sides be treated equally; None where people have to choose."""
+    """The words of the third answer, to treat both sides equally; None if people have to choose."""
     repeat: bool = False
-    """Whether one dilemma of a ballot is asked a second time, mirrored: it tells how reliably people answer."""
+    """Whether one dilemma of a ballot is asked again, mirrored, to measure how reliably people answer."""
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -163,7 +163,7 @@ class Study:
 
     @property
     def answers(self) -> int:
-        """The number of answers that a whole ballot has: one to each dilemma, and one to a repeat."""
+        """The number of answers in a whole ballot: one to each dilemma, and one to the repeat if there is one."""
         return self.drawing.dilemmas + self.repeat
 
     @cached_property
@@ -183,7 +183,7 @@ class Study:
 
     @cached_property
     def attributes(self) -> tuple[Feature | Category, ...]:
-        """The attributes of an alternative that are told: the features that are numbers, and the categories."""
+        """The properties by which an alternative is described: numeric features and categories."""
         levels = {name for category in self.categories for name in category.feature_names}
         return *(feature for feature in self.features if feature.name not in levels), *self.categories
 
@@ -195,7 +195,7 @@ class Study:
 
     @cached_property
     def record_bound(self) -> float:
-        """Public l2 bound of a record: the study's ``record_norm``, or what the features' ranges imply.
+        """Public l2 bound of a record: the study's ``record_norm``, or the bound implied by the ranges of features.
 
         Alternatives that differ in a category differ by 1 in two of its levels.
         """
@@ -216,16 +216,16 @@ class Study:
 
     @cached_property
     def factor_matrix(self) -> IntArray:
-        """A: a row of weights for each feature, a column for each factor. A'V is what a difference V shows of each."""
+        """A: one row of weights per feature, one column per factor. A'V is the contrast of V in each factor."""
         return weight_matrix(self.factors, self.feature_names)
 
     def contrasts(self, differences: ValueArray) -> FloatArray:
-        """Return what differences (rows) show of each factor; exactly 0 where fractions add up to almost 0."""
+        """Return the contrasts of differences (rows) in each factor; exactly 0 where fractions add up to almost 0."""
         return np.asarray(differences @ self.factor_matrix.astype(np.float64), np.float64).round(_DECIMALS)
 
     @cached_property
     def factor_map(self) -> FloatArray:
-        """The linear map from beta to theta, a row for each factor: beta is nearest to A theta (least squares)."""
+        """The linear map from beta to theta, one row per factor: A theta is nearest to beta (least squares)."""
         return np.linalg.pinv(self.factor_matrix.astype(np.float64))
 
     def split(self, preference: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -235,10 +235,10 @@ class Study:
 
     @cached_property
     def pole_steps(self) -> FloatArray:
-        """The step from the negative pole to the positive one, a row of differences for each factor.
+        """The step from the negative pole to the positive one, one row of differences per factor.
 
         It changes this factor and no other, by as much as one unit of one feature at either pole does: one person
-        against one pet, crossing on green against crossing on red.
+        instead of one pet, crossing on green instead of crossing on red.
         """
         low, high = np.array([(f.low / f.unit, f.high / f.unit) for f in self.features]).T
         weights = self.factor_matrix.T
@@ -248,9 +248,9 @@ class Study:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of all that is asked and estimated: two studies are the same iff this is.
+        """SHA-256 of everything that is asked and estimated: two studies are the same iff this is.
 
-        It knows the factors' names and weights, and not the words for them. Factors that are the features are left out.
+        It includes the names and weights of factors, but not their words. Factors that are the features are left out.
         """
         definition = self.as_dict()
         definition.pop("factors", None)
@@ -263,7 +263,7 @@ class Study:
     def alternative(self, features: Mapping[str, Any], name: str) -> Alternative:
         """Check the values of one alternative against the study and put them in order.
 
-        A feature that is not mentioned counts as 0 where 0 is a possible value. A category is given by the word for its
+        A feature that is not mentioned counts as 0 if 0 is a possible value. A category is given by the word for its
         level, ``{"race": "black"}``; one that is not mentioned counts as the mean of its levels.
         """
         said = dict(features)
@@ -286,7 +286,7 @@ class Study:
         return Alternative(name, values)
 
     def _level(self, category: Category, given: Any, name: str) -> dict[str, int]:
-        """Return the value of each level's feature for the word that was given."""
+        """Return the value of each level's feature for a given word."""
         position = category.position(given)
         if position is None:
             raise CrowdveilError(
@@ -296,7 +296,7 @@ class Study:
         return {feature: int(k == position) for k, feature in enumerate(category.feature_names)}
 
     def plain_values(self, values: Sequence[float]) -> dict[str, float | str]:
-        """Return an alternative's values as people write them: numbers of features, words of categories."""
+        """Return an alternative's values as people write them: numbers for features, words for categories."""
         said: dict[str, float | str] = dict(zip(self.feature_names, values, strict=True))
         for category in self.categories:
             levels = [said.pop(name) for name in category.feature_names]
@@ -305,7 +305,7 @@ class Study:
         return said
 
     def first_without_level(self, values: ValueArray) -> tuple[int, Category] | None:
-        """Find the first row of alternatives that has not exactly one level of each category."""
+        """Find the first alternative (row) that does not have exactly one level of each category."""
         for category, columns in zip(self.categories, self.level_columns, strict=True):
             levels = np.asarray(values)[:, columns]
             wrong = (levels.sum(axis=1) != 1) | ((levels != 0) & (levels != 1)).any(axis=1)
@@ -314,11 +314,11 @@ class Study:
         return None
 
     def dilemma(self, given: Any) -> Dilemma:
-        """Make a dilemma from plain data, in any of the forms that decisions are asked in.
+        """Build a dilemma from plain data, in any of the accepted forms.
 
         These are a list of alternatives, each given by its features (``{"girl": 1}``, then called A, B, ...) or with a
-        name (``{"name": "stay", "features": {"girl": 1}}``), and a mapping of names to features. Either may stand under
-        the key ``alternatives``.
+        name (``{"name": "stay", "features": {"girl": 1}}``), and a mapping of names to features. Either may be nested
+        under the key ``alternatives``.
         """
         if isinstance(given, Mapping):
             given = given.get("alternatives", given)
@@ -340,7 +340,7 @@ class Study:
         return dilemma
 
     def _alternative(self, position: int, given: Any) -> Alternative:
-        """Read one alternative of a dilemma: its features, or an object of its name and its features."""
+        """Read one alternative of a dilemma: its features, or an object with its name and its features."""
         name = chr(ord("A") + position) if position < 26 else str(position + 1)
         features = given
         if isinstance(given, Mapping) and "features" in given and set(given) <= {"name", "features"}:
@@ -362,7 +362,7 @@ class Study:
         return self.alternative(features, name)
 
     def difference(self, chosen: Alternative, other: Alternative) -> FloatArray:
-        """V = X - Z in model units."""
+        """Return V = X - Z in model units."""
         return np.subtract(chosen.values, other.values) / self.units
 
     def describe(self, alternative: Alternative) -> str:
@@ -379,7 +379,7 @@ class Study:
         return f"<study {self.name}: {self.dimension} features, {self.drawing.dilemmas} dilemmas a voter>"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the study as plain data, the same shape as its TOML file."""
+        """Return the study as plain data, in the same shape as its TOML file."""
         return {
             "name": self.name,
             "title": self.title,
@@ -397,7 +397,7 @@ class Study:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Study:
-        """Build a study from plain data and refuse what does not fit, by name."""
+        """Build a study from plain data, and name whatever does not fit."""
         where = f"study {data.get('name', '?')!r}"
         check_keys(data, _SETTINGS, where)
         drawing = need(data, "drawing", dict, where)
@@ -427,12 +427,12 @@ def _join(phrases: Sequence[str]) -> str:
 
 
 def _is_text(given: str) -> bool:
-    """Whether a string can be written down: half of a surrogate pair cannot."""
+    """Whether a string can be encoded: half of a surrogate pair cannot."""
     return given.encode(errors="replace").decode() == given
 
 
 def _value(feature: Feature, given: Any, name: str) -> float:
-    """Check the value of a feature that was given for an alternative; numbers of NumPy are numbers."""
+    """Check the value that was given for a feature of an alternative; NumPy numbers are accepted."""
     if isinstance(given, bool) or not isinstance(given, Real) or not feature.low <= float(given) <= feature.high:
         raise CrowdveilError(
             f"alternative {name!r}: feature {feature.name} must be a number from "
@@ -442,7 +442,7 @@ def _value(feature: Feature, given: Any, name: str) -> float:
 
 
 def _default_value(feature: Feature, name: str) -> float:
-    """Return what a feature counts as that is not mentioned."""
+    """Return the value of a feature that is not mentioned."""
     if feature.default is None:
         raise CrowdveilError(
             f"alternative {name!r}: feature {feature.name} is missing "

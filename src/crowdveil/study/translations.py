@@ -1,7 +1,7 @@
 """A study's words in other languages.
 
-A translation is a TOML file beside the study. It changes what a voter reads and nothing that is measured: it has
-no place for a bound, a level or a unit, and it is checked against the study before anybody sees it.
+A translation is a TOML file beside the study. It changes what a voter reads and nothing that is measured: it cannot
+contain a bound, a level or a unit, and it is checked against the study before anybody sees it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from crowdveil.study.plain_data import check_keys, text
 from crowdveil.study.study import Study
 
 INTERFACE_LANGUAGES = ("en", "ar", "zh", "fr", "de", "ja", "ko", "pt", "ru", "es")
-"""The languages that the voter's page and the bundled studies speak."""
+"""The languages of the voter's page and the bundled studies."""
 
 OWN_LANGUAGE = "en"
-"""The language that a study's own words are taken to be in."""
+"""The assumed language of a study's own words."""
 
 TOSS_A_COIN = {
     "en": "Treat them equally: toss a coin",
@@ -38,7 +38,7 @@ TOSS_A_COIN = {
     "ru": "Отнестись одинаково: бросить монету",
     "es": "Tratarlos por igual: lanzar una moneda",
 }
-"""The usual words of the third answer: where a study has them in English, they are translated already."""
+"""The usual words of the third answer: a study with the English ones needs no translation of them."""
 
 _TABLES = {"feature": "features", "category": "categories", "factor": "factors"}
 _RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
@@ -47,7 +47,7 @@ _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 @dataclass(frozen=True)
 class FeatureWords:
-    """The name of one feature, and its phrases by value (``other`` for the rest, ``{n}`` is the value)."""
+    """The label of one feature, and its phrases by value (``other`` for the rest, ``{n}`` is the value)."""
 
     label: str
     words: Mapping[str, str] | None
@@ -55,7 +55,7 @@ class FeatureWords:
 
 @dataclass(frozen=True)
 class FactorWords:
-    """The title of one factor, and its negative and positive pole."""
+    """The title of one factor, and the words for its negative and its positive pole."""
 
     title: str
     poles: tuple[str, str]
@@ -71,7 +71,7 @@ class Translation:
     question: str
     features: Mapping[str, FeatureWords]
     factors: Mapping[str, FactorWords]
-    """Of the factors that the study names."""
+    """Words of the factors that the study names."""
     indifference: str | None = None
     """The third answer, in a study that allows it."""
 
@@ -81,7 +81,7 @@ class Translation:
         return "rtl" if self.language.partition("-")[0] in _RIGHT_TO_LEFT else "ltr"
 
     def as_dict(self, study: Study) -> dict[str, Any]:
-        """Return the words as a page needs them; what the study leaves unsaid stays unsaid in every language."""
+        """Return the words as a page needs them; values that the study omits are omitted in every language."""
         return {
             "language": self.language,
             "direction": self.direction,
@@ -101,13 +101,13 @@ class Translation:
 
 
 def languages(study: Study, added: Sequence[Translation] = ()) -> tuple[str, ...]:
-    """Return every language that a study can be shown in, its own first."""
+    """Return every language in which a study can be shown, its own first."""
     bundled = INTERFACE_LANGUAGES[1:] if _bundled_words_fit(study) else ()
     return tuple(dict.fromkeys((OWN_LANGUAGE, *bundled, *(t.language for t in added))))
 
 
 def words(study: Study, language: str, added: Sequence[Translation] = ()) -> dict[str, Any]:
-    """Return a study's words in a language; a translation that was added goes before a bundled one."""
+    """Return a study's words in a language; an added translation takes precedence over a bundled one."""
     for translation in added:
         if translation.language == language:
             return translation.as_dict(study)
@@ -134,7 +134,7 @@ def load_translation(path: str | Path, study: Study) -> Translation:
 
 
 def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Translation:
-    """Check the plain data of a translation against its study; ``where`` names it in what is said of it."""
+    """Check the plain data of a translation against its study; ``where`` names the translation in error messages."""
     allowed = ("study", "language", "title", "question", "features", "categories", "factors")
     check_keys(data, allowed if study.indifference is None else (*allowed, "indifference"), where)
     if text(data, "study", where) != study.name:
@@ -158,7 +158,7 @@ def read_translation(data: Mapping[str, Any], study: Study, where: str) -> Trans
 
 
 def _indifference(data: Mapping[str, Any], study: Study, language: str, where: str) -> str | None:
-    """Return the words of the third answer, which need not be given where they are the usual ones."""
+    """Return the words of the third answer, which may be left out if they are the usual ones."""
     if study.indifference is None:
         return None
     if "indifference" not in data and study.indifference == TOSS_A_COIN[OWN_LANGUAGE] and language in TOSS_A_COIN:
@@ -167,7 +167,7 @@ def _indifference(data: Mapping[str, Any], study: Study, language: str, where: s
 
 
 def _table(data: Mapping[str, Any], kind: str, names: Sequence[str], study: Study, where: str) -> dict[str, Any]:
-    """Return the table of the words for exactly these features or factors."""
+    """Return the table of words for exactly these features or factors."""
     table = _TABLES[kind]
     given = data.get(table, None if names else {})
     if not isinstance(given, dict):
@@ -232,7 +232,7 @@ def _feature_words(feature: Feature, given: Any, where: str) -> FeatureWords:
 
 
 def _values(feature: Feature) -> Iterable[float]:
-    """List the values that a voter may be shown: the levels, or else what the study has words for, and both ends."""
+    """List the values that a voter may be shown: the levels, the values with words, and both ends of the range."""
     named = [float(value) for value in feature.words or () if value != "other"]
     return sorted({feature.low, feature.high, *named, *feature.levels})
 
@@ -256,7 +256,7 @@ def _own_words(study: Study) -> Translation:
 
 
 def _bundled_words_fit(study: Study) -> bool:
-    """Tell whether the bundled translations fit: the study's own words are those of the bundled study."""
+    """Whether the bundled translations fit: the study's own words must be those of the bundled study."""
     has_translations = study.name in BUNDLED and not study.name.startswith("synthetic")
     if not has_translations or study.indifference not in (None, TOSS_A_COIN[OWN_LANGUAGE]):
         return False

@@ -1,1 +1,1 @@
-"""The paper's evaluation, done again: every figure, every claim, with a verdict."""
+"""The paper's evaluation, reproduced: every figure and every claim, with a verdict."""

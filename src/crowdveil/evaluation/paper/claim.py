@@ -42,11 +42,11 @@ class Part:
     above: float = -math.inf
     below: float = math.inf
     counts: bool = True
-    """False for context: shown beside the claim, no part of its verdict."""
+    """False for context, which is shown beside the claim and does not affect the verdict."""
 
     @property
     def outcome(self) -> Outcome:
-        """Yes or no where the whole interval says so."""
+        """Yes or no if the whole interval says so."""
         if self.interval.low > self.above and self.interval.high < self.below:
             return Outcome.YES
         if self.interval.high <= self.above or self.interval.low >= self.below:
@@ -62,7 +62,7 @@ class Part:
         return f"above {self.above:g}" if low else f"below {self.below:g}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the part as plain data."""
         i = self.interval
         return {
             "what": self.what,
@@ -79,7 +79,7 @@ class Part:
 class Claim:
     """One sentence of the paper.
 
-    It holds where every part does, partly where some do. Where none does, it does not hold, unless no part is refuted.
+    It holds if every part does, and partly if some do. If none does, it does not hold, unless no part is refuted.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Claim:
         return Verdict.FAILS if Outcome.NO in outcomes else Verdict.UNCLEAR
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the claim as plain data."""
         return {
             "name": self.name,
             "section": self.section,
@@ -116,9 +116,9 @@ def parts(
     above: float = -math.inf,
     below: float = math.inf,
 ) -> tuple[Part, ...]:
-    """Measure the same of several series by one or more truths; series that protect nobody are context.
+    """Measure the same quantity for several series and one or more truths; series that protect nobody are context.
 
-    ``words`` has a place for the {series}, and one for the {truth} where there is more than one.
+    ``words`` contains {series}, and {truth} if there is more than one.
     """
     truths = tuple(truths)
     return tuple(
@@ -140,7 +140,7 @@ def curves(results: Results, experiments: Iterable[Experiment], series: str, mea
 
 
 def joined(values: Iterable[FloatArray]) -> FloatArray:
-    """Put the crowds of several experiments together."""
+    """Concatenate the crowds of several experiments."""
     return np.concatenate(list(values))
 
 
@@ -150,33 +150,33 @@ def rise(found: Iterable[Curve]) -> Interval:
 
 
 def certainly_below_zero(columns: Iterable[FloatArray]) -> Interval:
-    """Count the columns whose mean over crowds is below zero for certain (95 % for all columns together)."""
+    """Count the columns whose mean over crowds is certainly below zero (95 % for all columns together)."""
     columns = list(columns)
     count = float(sum(mean(column, confidence=1 - 0.05 / len(columns)).high < 0 for column in columns))
     return Interval(count, count, count)
 
 
 def steps_down(found: Iterable[Curve]) -> Interval:
-    """Count the steps of curves from one point to the next that go down for certain."""
+    """Count the steps of curves from one point to the next that certainly go down."""
     return certainly_below_zero(step for curve in found for step in np.diff(curve.values, axis=1).T)
 
 
 def advantage(first: Iterable[Curve], second: Iterable[Curve]) -> Interval:
-    """Return how much higher one set of curves lies than another on the same crowds, on average over the axis."""
+    """Return how much higher one set of curves lies than another on the same crowds, averaged over the axis."""
     return mean(joined(a.overall - b.overall for a, b in zip(first, second, strict=True)))
 
 
 def between(
     results: Results, first: Sequence[Experiment], second: Sequence[Experiment], series: str, measure: str
 ) -> Interval:
-    """Return how much higher a series lies in some experiments than in others on other crowds, over the axis."""
+    """Return how much higher a series lies in some experiments than in others with other crowds, over the axis."""
     values = [joined(c.overall for c in curves(results, group, series, measure)) for group in (first, second)]
     return difference(*values)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Results as one or more truths tell them, and what several claims measure in them: a part a series and truth."""
+    """Results judged by one or more truths, and measurements that claims share: one part per series and truth."""
 
     results: Results
     truths: tuple[str, ...]
@@ -202,13 +202,13 @@ class Reading:
     def leads(
         self, words: str, series: Iterable[str], where: Sequence[Experiment], other: str, above: float = 0
     ) -> tuple[Part, ...]:
-        """Measure how much higher series lie than another on the same crowds."""
+        """Measure how much higher series lie than another one on the same crowds."""
         return self.parts(words, series, lambda s, t: self._lead(where, s, other, t), above)
 
     def trails(
         self, words: str, series: Iterable[str], where: Sequence[Experiment], other: str, above: float = 0
     ) -> tuple[Part, ...]:
-        """Measure how much lower series lie than another on the same crowds."""
+        """Measure how much lower series lie than another one on the same crowds."""
         return self.parts(words, series, lambda s, t: self._lead(where, other, s, t), above)
 
     def parts(
@@ -219,7 +219,7 @@ class Reading:
         above: float = -math.inf,
         below: float = math.inf,
     ) -> tuple[Part, ...]:
-        """Measure anything of series by every truth."""
+        """Measure any quantity of series by every truth."""
         return parts(words, series, self.truths, measured, above, below)
 
     def _lead(self, where: Sequence[Experiment], first: str, second: str, truth: str) -> Interval:

@@ -1,7 +1,7 @@
 """The claims of Section 4 that an experiment can check, and those of Sections 5.1 (synthetic data) and 5.2 (real data).
 
-Sentences of both sections that claim the same are checked by the same measurement: on synthetic data by the accuracy,
-on real data by two truths.
+Sentences of both sections that make the same claim are checked by the same measurement: on synthetic data by the
+accuracy, on real data by two truths.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HIGH = 0.8
 
 
 def all_claims(results: Results, data: MoralMachine | None) -> list[Claim]:
-    """Check every claim of the paper; those about real data only where there is some."""
+    """Check every claim of the paper; those about real data only if there is a file."""
     return [
         *theory_claims(results),
         *synthetic_claims(results),
@@ -65,7 +65,7 @@ def theory_claims(results: Results) -> list[Claim]:
 
 
 def synthetic_claims(results: Results) -> list[Claim]:
-    """Check every sentence of Section 5.1 that claims something."""
+    """Check every sentence of Section 5.1 that makes a claim."""
     read = Reading(results, ("accuracy",))
     compared = [plan.synthetic(n) for n in plan.VOTERS]
     panels = {
@@ -199,7 +199,7 @@ def synthetic_claims(results: Results) -> list[Claim]:
 
 
 def real_claims(results: Results, data: MoralMachine) -> list[Claim]:
-    """Check every sentence of Section 5.2 that claims something."""
+    """Check every sentence of Section 5.2 that makes a claim."""
     read = Reading(results, ("agreement", "predicted"))
     where = [plan.real(data, n) for n in plan.REAL_VOTERS]
     compared = plan.real(data, plan.REAL_COMPARISON_VOTERS)
@@ -308,7 +308,7 @@ def _maximum(results: Results) -> Claim:
 
 
 def _rises_step_by_step(read: Reading, where: Sequence[AcrossEpsilons]) -> tuple[Part, ...]:
-    """Measure that curves end higher than they begin; how many of their steps go down is context."""
+    """Measure whether curves end higher than they begin; the number of steps that go down is context."""
     measured: list[Part] = []
     for series in PRIVATE:
         down = steps_down(curves(read.results, where, series, *read.truths))

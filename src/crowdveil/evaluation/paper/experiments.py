@@ -1,7 +1,7 @@
 """The experiments: the paper's algorithms on many crowds at once, and the recommended mechanisms on the same crowds.
 
-Each algorithm returns learned social parameters (crowds, points, d): fitted once, noised once per epsilon. ``levels``
-holds the epsilons of all voters of all crowds for each point of the curve.
+Each algorithm returns learned social parameters (crowds, points, d): fitted once, with noise added once per epsilon.
+``levels`` contains the epsilons of all voters of all crowds for each point of the curve.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def papers_settings(study: Study, norm_bound: float) -> Settings:
 
 
 def same_for_all(epsilons: tuple[float, ...], crowds: Crowds) -> list[Epsilons]:
-    """Give every voter of every crowd the same epsilon at each curve point."""
+    """Give every voter of every crowd the same epsilon at each point of the curve."""
     return [Epsilons.same(epsilon, crowds.ballots.voters) for epsilon in epsilons]
 
 
 def algorithm1(
     crowds: Crowds, preferences: FloatArray, settings: Settings, epsilons: tuple[float, ...], noise: Noise
 ) -> FloatArray:
-    """Noise on each crowd's mean preference."""
+    """Add noise to each crowd's mean preference."""
     totals = crowds.by_crowd(to_steps(preferences, settings.norm_bound)).sum(axis=1)
     measured = [Measurement(total, crowds.voters, crowds.ballots.records // crowds.crowds) for total in totals]
     mechanism = Algorithm1()
@@ -57,7 +57,7 @@ def algorithm1(
 def algorithm2(
     crowds: Crowds, preferences: FloatArray, settings: Settings, levels: Sequence[Epsilons], noise: Noise
 ) -> FloatArray:
-    """Noise on each voter's preference, then the mean."""
+    """Add noise to each voter's preference, then take the mean."""
     mechanism = Algorithm2()
     points = []
     for epsilons in levels:
@@ -78,9 +78,9 @@ class Variant:
     sensitivity: Sensitivity
     """The tighter of the two proved ones, or the paper's."""
     cut_to: float | None = None
-    """Public bound on a record's length that longer ones are cut to; None: the study's, which few records reach."""
+    """Public bound to which longer records are shortened; None for the study's bound, which few records reach."""
     private: bool = True
-    """Without it the records are not scaled to length 1, as the sensitivity needs: the noise hides nothing."""
+    """If False, records are not scaled to length 1, as the sensitivity requires: the noise hides nothing."""
 
 
 PRINTED = Variant("algorithm 3, as printed", repair=False, sensitivity="paper")
@@ -94,7 +94,7 @@ VARIANTS = (PRINTED, REPAIRED, CUT, RAW_PRINTED, RAW_REPAIRED)
 def algorithm3(
     crowds: Crowds, variant: Variant, settings: Settings, levels: Sequence[Epsilons], noise: Noise
 ) -> tuple[FloatArray, FloatArray]:
-    """Noise on each voter's objective, then the mean; also the share of voters whose noisy objective has no maximum."""
+    """Add noise to each voter's objective, then average; also return the share of voters without a maximum."""
     settings = replace(settings, repair=variant.repair, sensitivity=variant.sensitivity)
     if variant.cut_to is not None:
         settings = replace(settings, study=replace(settings.study, record_norm=variant.cut_to))
@@ -117,10 +117,10 @@ def algorithm3(
 
 
 def unscaled_coefficients(crowds: Crowds) -> IntArray:
-    """The coefficients of records that are not scaled to length 1, on the same grid as those that are. Not private.
+    """Return the coefficients of records that are not scaled to length 1, on the grid of scaled ones. Not private.
 
-    The library scales by a bound r that no record here exceeds, which divides linear coefficients by r and
-    quadratic ones by r^2; here that is undone.
+    The library scales by a bound r that no record here exceeds, which divides linear coefficients by r and quadratic
+    ones by r^2; this is undone here.
     """
     d = crowds.study.dimension
     longest = float(np.sqrt(np.square(crowds.ballots.differences, dtype=np.float64).sum(axis=1).max()))
@@ -136,7 +136,7 @@ WITHOUT_MAXIMUM = "voters whose objective has no maximum"
 
 @dataclass(frozen=True)
 class _FittedCrowds:
-    """Crowds of which everybody is fitted, and who judges what is learned from them."""
+    """Crowds with a fit for every voter, and the judge of what is learned from them."""
 
     numbers: range
     crowds: Crowds
@@ -159,7 +159,7 @@ class _FittedCrowds:
     def algorithms_1_and_2(
         self, points: tuple[float, ...], epsilons: tuple[float, ...], *name: object
     ) -> list[pl.DataFrame]:
-        """Judge both algorithms at these epsilons; ``name`` draws their noise."""
+        """Judge both algorithms at these epsilons; ``name`` seeds their noise."""
         levels = same_for_all(epsilons, self.crowds)
         central, distributed = noise(*name, ALGORITHM_1), noise(*name, ALGORITHM_2)
         first = algorithm1(self.crowds, self.preferences, self.settings, epsilons, central)
@@ -186,7 +186,7 @@ class AcrossEpsilons:
         return f"epsilons {self.epsilons}, {self.source.name} N={self.voters}"
 
     def measure(self, crowds: range) -> pl.DataFrame:
-        """Fit everybody once, then noise each epsilon."""
+        """Fit everybody once, then add noise for each epsilon."""
         fitted = _fit(self.source.draw(self.voters, crowds), crowds)
         levels = same_for_all(self.epsilons, fitted.crowds)
         tables = fitted.no_privacy(NO_PRIVACY_AT)
@@ -203,8 +203,8 @@ class AcrossEpsilons:
 class AcrossBounds:
     """One source, one crowd size, one epsilon, the algorithms with different public bounds.
 
-    Of a preference's norm: Algorithms 1 and 2, with everybody fitted anew for each B. Of a record's: Algorithm 3,
-    repaired, with records scaled by a smaller bound, and cut off at it where longer.
+    For bounds on a preference's norm: Algorithms 1 and 2, with a new fit of everybody for each B. For bounds on a
+    record: Algorithm 3, repaired, with records scaled by a smaller bound, and longer ones shortened to it.
     """
 
     source: Source
@@ -219,7 +219,7 @@ class AcrossBounds:
         return f"{self.of} bounds {self.bounds}, {self.source.name} N={self.voters} epsilon={self.epsilon}"
 
     def measure(self, crowds: range) -> pl.DataFrame:
-        """Noise and judge at each bound."""
+        """Add noise and judge at each bound."""
         drawn = self.source.draw(self.voters, crowds)
         measured = self._norms if self.of == "norm" else self._records
         return pl.concat(measured(drawn, crowds))
@@ -257,7 +257,7 @@ class AcrossPersonalEpsilons:
         return f"personal epsilons, {self.panel}, {self.source.name} N={self.voters} {self.settings}"
 
     def measure(self, crowds: range) -> pl.DataFrame:
-        """Draw the voters' epsilons anew for every setting and crowd."""
+        """Draw new epsilons of the voters for every setting and crowd."""
         fitted = _fit(self.source.draw(self.voters, crowds), crowds)
         points = tuple(point for point, _ in self.settings)
         levels = [
@@ -274,10 +274,10 @@ class AcrossPersonalEpsilons:
 
 @dataclass(frozen=True)
 class AcrossParadigms:
-    """One source, one crowd size, every paradigm at every epsilon: a series a paradigm, by its name.
+    """One source, one crowd size, every paradigm at every epsilon: one series per paradigm, named after it.
 
     The crowds are those of ``AcrossEpsilons`` with the same source and size, so that curves can be compared crowd by
-    crowd. Which mechanism is recommended may change along a curve.
+    crowd. The recommended mechanism may change along a curve.
     """
 
     source: Source
@@ -318,7 +318,7 @@ OWN = "each voter's estimate against the voter's own preference"
 
 @dataclass(frozen=True)
 class Baselines:
-    """The same crowds as ``AcrossEpsilons`` has, judged without privacy."""
+    """The same crowds as in ``AcrossEpsilons``, judged without privacy."""
 
     source: Source
     voters: int
@@ -329,7 +329,7 @@ class Baselines:
         return f"no privacy, {self.source.name} N={self.voters}"
 
     def measure(self, crowds: range) -> pl.DataFrame:
-        """Fit with and without a bound; a mean of unbounded estimates is over the voters who have one (NaN: nobody)."""
+        """Fit with and without a bound. Unbounded estimates are averaged over the voters who have one (NaN: nobody)."""
         drawn = self.source.draw(self.voters, crowds)
         fitted = _fit(drawn, crowds)
         free = fit_voters_unbounded(drawn.ballots)
@@ -352,7 +352,7 @@ class Baselines:
 WITHIN = "within the stated error"
 GAMMAS = (0.5, 0.2, 0.1)
 RELEASES = 2000
-"""Releases per crowd, and (about) as many reports."""
+"""Releases per crowd, and approximate number of reports."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ _MARKS = tuple((edge, wanted) for edge, _, wanted in THRESHOLDS)
 
 
 def figures(data: MoralMachine | None) -> dict[str, FigurePlan]:
-    """Return the figures in the order of their names; those on real data only where there is a file."""
+    """Return the figures in the order of their names; those on real data only if there is a file."""
     synthetic, *real = plan.headline(data)
     plans = [
         _algorithm("algorithm-1", "Figure 1", (ALGORITHM_1,)),
@@ -83,7 +83,7 @@ def figures(data: MoralMachine | None) -> dict[str, FigurePlan]:
 
 
 def check_figure_name(name: str) -> None:
-    """Refuse a name that no figure has."""
+    """Refuse an unknown name of a figure."""
     if name not in FIGURE_NAMES:
         raise CrowdveilError(f"there is no figure {name!r}: choose one of {', '.join(FIGURE_NAMES)}")
 
@@ -116,7 +116,7 @@ def _by_series(results: Results, experiment: Experiment, series: Iterable[str], 
 
 
 def _all_series(results: Results, experiment: AcrossEpsilons, title: str, measure: str, words: str) -> Panel:
-    """Return a panel of every algorithm on the same crowds, beside what they reach without privacy."""
+    """Return a panel with every algorithm on the same crowds, and their level without privacy."""
     level = float(results.curve(experiment, NO_PRIVACY, measure).only.mean())
     lines = _by_series(results, experiment, SHORT, measure)
     return Panel(title, EPSILON, words, lines, log_x=True, level=("no privacy (B = 2)", level))
@@ -261,7 +261,7 @@ def _real_personal(data: MoralMachine) -> FigurePlan:
 
 
 def _no_privacy(synthetic: AcrossEpsilons, real: Sequence[AcrossEpsilons]) -> FigurePlan:
-    """Figure 10; without real data, its synthetic half."""
+    """Plan Figure 10; without real data, only its synthetic half."""
     unbounded = plan.baselines(plan.NO_PRIVACY_VOTERS, plan.NO_PRIVACY_RECORDS)
 
     def panel(title: str, results: Results, of: AcrossEpsilons, truth: str, baseline: Curve) -> Panel:
@@ -295,7 +295,7 @@ def _no_privacy(synthetic: AcrossEpsilons, real: Sequence[AcrossEpsilons]) -> Fi
 
 
 def _maximum() -> FigurePlan:
-    """Show where the maximum that Algorithm 3 takes exists at all."""
+    """Show where the maximum that Algorithm 3 takes exists."""
 
     def panels(results: Results) -> list[Panel]:
         return [
@@ -315,7 +315,7 @@ def _maximum() -> FigurePlan:
 
 
 def _recommended(name: str, words: str, papers: AcrossEpsilons) -> FigurePlan:
-    """Show the recommended mechanisms beside the paper's, on the crowds of its last figure."""
+    """Show the recommended mechanisms and the paper's, on the crowds of its last figure."""
     ours = plan.recommended(papers)
 
     def panels(results: Results) -> list[Panel]:

@@ -1,7 +1,7 @@
-"""The claims of Section 5.3, how close the private algorithms come to no privacy; and the same asked of ours.
+"""The claims of Section 5.3, how close the private algorithms come to no privacy; and the same for ours.
 
-The paper's headline is two thresholds. They are asked of its own algorithms, and of the mechanism that is recommended
-for each paradigm.
+The paper's headline is two thresholds. They are tested on its own algorithms, and on the recommended mechanism of each
+paradigm.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from crowdveil.evaluation.toolkit.sweep import Experiment, Results
 from crowdveil.privacy.guarantee import PARADIGMS, Paradigm
 
 THRESHOLDS = ((0.3, 0.5, 0.8), (1.0, 2.0, 0.9))
-"""Beyond which epsilon, the nearest one of the grid beyond it, and which share of the accuracy without privacy.
+"""The epsilon, the nearest larger one of the grid, and the share of the accuracy without privacy.
 
-The nearest one beyond is the hardest that the paper speaks of; the epsilon itself is context.
+The paper claims the share beyond the epsilon, so the nearest larger one is its hardest case; the epsilon itself is
+context.
 """
 PAPERS_SERIES = {
     "vlcp": ALGORITHM_1,
@@ -42,11 +43,11 @@ PAPERS_SERIES = {
 }
 """The paper's series for each paradigm. It has none for choices, but what protects a record protects its choice."""
 NEAR = 0.01
-"""Within one percentage point counts as the paper's number."""
+"""Largest distance, one percentage point, from the paper's number that counts as equal."""
 
 
 def no_privacy_claims(results: Results, data: MoralMachine | None) -> list[Claim]:
-    """Check every sentence of Section 5.3 that claims something; those about real data only where there is some."""
+    """Check every sentence of Section 5.3 that makes a claim; those about real data only if there is a file."""
     synthetic = plan.headline(None)[0]
     claims = [
         _baseline(results, plan.baselines(plan.NO_PRIVACY_VOTERS, plan.NO_PRIVACY_RECORDS)),
@@ -64,7 +65,7 @@ def no_privacy_claims(results: Results, data: MoralMachine | None) -> list[Claim
 
 
 def recommended_claims(results: Results, data: MoralMachine | None) -> list[Claim]:
-    """Ask each paradigm's recommended mechanism for what the paper promises of its own."""
+    """Test the paper's headline on the recommended mechanism of each paradigm."""
     return [_recommended(results, where, paradigm) for where in plan.headline(data) for paradigm in PARADIGMS.values()]
 
 
@@ -209,7 +210,7 @@ _WHY_RECOMMENDED = {
     "alcp": "pooled-choices. The dilemmas shown are public here, and one choice among all has to be hidden.",
     "aldp": "randomised-response, and score where it tells more. The dilemmas shown are public here.",
 }
-"""Which mechanism it is, and what decides how far it comes."""
+"""The mechanism, and what limits its accuracy."""
 _WHY_REAL = (
     " Mechanisms of scores and choices fit one preference to everybody, which predicts people better than the paper's "
     "society, the mean of bounded fits, does, and so agrees with that society less, with or without noise. Of "

@@ -90,24 +90,24 @@ any number of cores. The noise is seeded floating-point noise, for experiments o
 
 
 def summary(made: Reproduction) -> str:
-    """Return how many claims hold, in words."""
+    """Return in words how many claims hold."""
     counts = Counter(claim.verdict for claim in made.claims)
     said = ", ".join(f"{counts[verdict]} {_plural(verdict, counts[verdict])}" for verdict in Verdict)
     return f"Of {len(made.claims)} claims checked, {said}."
 
 
 def versions(made: Reproduction) -> str:
-    """Return what made the numbers, in words."""
+    """Return in words the versions of the software that made the numbers."""
     return ", ".join(f"{name} {number}" for name, number in made.versions.items())
 
 
 def outcome(part: Part) -> str:
-    """Return the outcome of a part in a word."""
+    """Return the outcome of a part in one word."""
     return part.outcome.value if part.counts else "context"
 
 
 def number(part: Part) -> str:
-    """Write what was measured: with its interval, or alone where it is a count."""
+    """Format a measured number: with its interval, or alone if it is a count."""
     return f"{part.interval.estimate:g}" if part.interval.low == part.interval.high else str(part.interval)
 
 

@@ -1,4 +1,4 @@
-"""The paper's Section 5 as data: its grids and defaults, the experiments in it, and its words on its figures."""
+"""The paper's Section 5 as data: its grids and defaults, its experiments, and its words on its figures."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ NO_PRIVACY_REAL_VOTERS = 200
 """Figure 10(b)."""
 
 RECOMMENDED_EPSILONS = (0.03, 0.1, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Where the recommended mechanisms are measured beside the paper's: some of the epsilons above."""
+"""Epsilons at which the recommended mechanisms are compared with the paper's: some of those above."""
 
-# Left open by the paper, and chosen here.
+# The paper leaves these open; they are chosen here.
 RECORDS_GRID = (20, 50, 100)
 FEATURES_GRID = (5, 10, 15, 20, 25, 30)
 DIMENSION_VOTERS = 100
@@ -72,11 +72,11 @@ SHORT = {
     RAW_PRINTED.name: "NOT PRIVATE: 3 as printed, unscaled",
     RAW_REPAIRED.name: "NOT PRIVATE: 3 repaired, unscaled",
 }
-"""Every series in a few words."""
+"""A short name for every series."""
 PRIVATE = (ALGORITHM_1, ALGORITHM_2, PRINTED.name, REPAIRED.name, CUT.name)
 """The series that protect somebody."""
 THIRD = (PRINTED.name, REPAIRED.name, CUT.name, RAW_REPAIRED.name)
-"""The readings of Algorithm 3 that a figure shows; the last protects nobody."""
+"""The readings of Algorithm 3 in the figures; the last protects nobody."""
 
 
 def synthetic(voters: int, records: int = RECORDS) -> AcrossEpsilons:
@@ -125,12 +125,12 @@ def theorems() -> UtilityTheorems:
 
 
 def recommended(beside: AcrossEpsilons) -> AcrossParadigms:
-    """The recommended mechanisms on the very crowds of an experiment with the paper's."""
+    """The recommended mechanisms on the same crowds as an experiment with the paper's."""
     return AcrossParadigms(beside.source, beside.voters, RECOMMENDED_EPSILONS)
 
 
 def headline(data: MoralMachine | None) -> list[AcrossEpsilons]:
-    """Return what Figure 10 compares with no privacy: synthetic crowds, and real ones where there are some."""
+    """Return the experiments that Figure 10 compares with no privacy: synthetic crowds, and real ones if given."""
     made_up = synthetic(NO_PRIVACY_VOTERS, NO_PRIVACY_RECORDS)
     return [made_up] if data is None else [made_up, real(data, NO_PRIVACY_REAL_VOTERS)]
 
@@ -141,7 +141,7 @@ def real(data: MoralMachine, voters: int) -> AcrossEpsilons:
 
 
 def all_experiments(data: MoralMachine | None) -> list[Experiment]:
-    """Return what the figures, the claims and the open choices are made of, the longest first."""
+    """Return the experiments behind the figures, the claims and the open choices, longest first."""
     on_real: list[Experiment] = []
     if data is not None:
         on_real += [recommended(headline(data)[-1])]
@@ -238,4 +238,4 @@ BESIDE_THE_PAPER = {
         "does without privacy (ratios above 1, bottom), and agrees less with that society (top)."
     ),
 }
-"""Each figure: the paper's words on it, and where ours differs."""
+"""For each figure: what the paper says about it, and where ours differs."""

@@ -1,4 +1,4 @@
-"""Runs the evaluation and writes its folder: figures, numbers, claims, and the page that shows them all."""
+"""Run the evaluation and write its folder: figures, numbers, claims, and the page that shows them all."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Order:
     data: MoralMachine | None
     command: str
     data_words: str
-    """Which real data, in words; or that there are none."""
+    """Description of the real data, or that there are none."""
 
 
 @dataclass(frozen=True)
 class DrawnFigure:
-    """A figure with the numbers in it."""
+    """A figure with its numbers."""
 
     plan: FigurePlan
     figure: Figure
@@ -68,12 +68,12 @@ class Reproduction:
     figures: tuple[DrawnFigure, ...]
     claims: tuple[Claim, ...]
     recommended: tuple[Claim, ...]
-    """The paper's headline, asked of the recommended mechanisms."""
+    """The paper's headline, tested on the recommended mechanisms."""
     choices: tuple[OpenChoice, ...]
     versions: Mapping[str, str]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the claims and where everything is, as plain data."""
+        """Return the claims and the locations of all results, as plain data."""
         return {
             "command": self.order.command,
             "crowds": self.order.crowds,
@@ -88,7 +88,7 @@ class Reproduction:
 
 
 def find_data(given: Path | None) -> tuple[MoralMachine | None, str]:
-    """Open the Moral Machine file that was given, and describe it; without one, say what is left out."""
+    """Open the given Moral Machine file and describe it; without one, say what is left out."""
     if given is None:
         return None, f"no Moral Machine file, so the figures and claims on real data are left out: {HOW_TO_GET_DATA}"
     if not given.is_file():
@@ -98,7 +98,7 @@ def find_data(given: Path | None) -> tuple[MoralMachine | None, str]:
 
 
 def make_order(folder: Path, crowds: int, workers: int, given: Path | None, command: str) -> Order:
-    """Check what was asked for."""
+    """Check the request."""
     if not crowds >= FEWEST_CROWDS:
         raise CrowdveilError(f"a mean with an interval needs at least {FEWEST_CROWDS} crowds, got {crowds}")
     if not workers >= 1:
@@ -112,11 +112,11 @@ def make_order(folder: Path, crowds: int, workers: int, given: Path | None, comm
 
 
 Watch = Callable[[int], Any]
-"""Told the number of jobs; returns a context whose value is told of each finished one."""
+"""Takes the number of jobs; returns a context whose value is called after each finished job."""
 
 
 def reproduce(order: Order, watch: Watch) -> Reproduction:
-    """Run everything, write the folder, and return what stands in it."""
+    """Run everything, write the folder, and return its contents."""
     results = _run(order, all_experiments(order.data), watch)
     drawn = tuple(_draw(order, plan, results) for plan in figures(order.data).values())
     claims = tuple(all_claims(results, order.data))
@@ -127,7 +127,7 @@ def reproduce(order: Order, watch: Watch) -> Reproduction:
 
 
 def reproduce_figure(order: Order, name: str, watch: Watch) -> DrawnFigure:
-    """Run what one figure needs and write its files."""
+    """Run what one figure needs, and write its files."""
     if name in NEED_DATA and order.data is None:
         raise CrowdveilError(f"figure {name} needs real data: {HOW_TO_GET_DATA}")
     plan = figures(order.data)[name]
@@ -183,7 +183,7 @@ def _versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class OpenChoice:
-    """One thing that the paper does not say."""
+    """One thing that the paper does not specify."""
 
     question: str
     chosen: str
@@ -191,7 +191,7 @@ class OpenChoice:
 
 
 def open_choices(results: Results, data: MoralMachine | None) -> list[OpenChoice]:
-    """Return every open choice with its measured weight."""
+    """Return every open choice with its measured effect."""
     return [
         _truth(results),
         _test_pairs(results),

@@ -1,6 +1,6 @@
 """Crowds for experiments: many, joined so that everybody is fitted in one call; or one, released again and again.
 
-The same name always draws the same numbers, whoever draws them and in whatever order.
+The same name always draws the same numbers, wherever and in whatever order they are drawn.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from crowdveil.study.drawing import draw_dilemmas
 from crowdveil.study.study import Drawing, Study
 
 TEST_PAIRS = 1000
-"""Fresh pairs that each synthetic crowd is judged on."""
+"""Fresh pairs that judge each synthetic crowd."""
 NORM_BOUND = 2.0
-"""B, where it is not what varies."""
+"""B, unless it is what varies."""
 FEATURES, RECORDS = 10, 50
-"""d and n, when not specified."""
+"""d and n, unless specified."""
 
 Judge = Callable[[FloatArray, FloatArray], Mapping[str, FloatArray]]
 
@@ -51,25 +51,25 @@ def seed(*name: object) -> int:
 
 
 def generator(*name: object) -> np.random.Generator:
-    """Return the random numbers of this name."""
+    """Return the random generator for this name."""
     return np.random.default_rng(np.random.SeedSequence(seed(*name)))
 
 
 def noise(*name: object) -> FloatNoiseForExperiments:
-    """Return the noise of this name. It protects nobody."""
+    """Return the noise source for this name. It protects nobody."""
     return FloatNoiseForExperiments(seed(*name))
 
 
 @dataclass(frozen=True)
 class Crowds:
-    """Crowds of equal size, their voters one after the other, and how their learned parameters are judged."""
+    """Crowds of equal size, their voters one after the other, and the judge of their learned parameters."""
 
     ballots: Ballots
     crowds: int
     judge: Judge
     """Learned parameters (crowds, points, d) and the crowds' own without privacy (crowds, d) -> accuracy per point."""
     own_preferences: FloatArray | None = None
-    """The voters' true preferences, where they are known."""
+    """The voters' true preferences, if they are known."""
 
     @property
     def study(self) -> Study:
@@ -82,7 +82,7 @@ class Crowds:
         return self.ballots.voters // self.crowds
 
     def by_crowd(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Cut an array with a row a voter into crowds: (crowds, voters, ...)."""
+        """Reshape an array with one row per voter into crowds: (crowds, voters, ...)."""
         return values.reshape(self.crowds, self.voters, *values.shape[1:])
 
 
@@ -99,7 +99,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Synthetic:
-    """The crowds of Section 5.1, judged against the social parameter m that generated each of them."""
+    """The crowds of Section 5.1, each judged against the social parameter m that generated it."""
 
     records: int = RECORDS
     features: int = FEATURES
@@ -110,7 +110,7 @@ class Synthetic:
         return f"synthetic n={self.records} d={self.features}"
 
     def draw(self, voters: int, crowds: range) -> Crowds:
-        """Draw crowds, and for each of them fresh test pairs."""
+        """Draw crowds, and fresh test pairs for each of them."""
         drawn = []
         pairs = []
         for crowd in crowds:
@@ -139,7 +139,7 @@ class MoralMachine:
     """Voters sampled from a file in the public Moral Machine layout, judged by two truths on everybody else's dilemmas.
 
     ``agreement``: decides as the non-private society of all voters in the file (mean of their fits, B = 2) does.
-    ``predicted``: decides as the person did who was asked.
+    ``predicted``: decides as the person who was asked did.
     """
 
     path: Path
@@ -175,7 +175,7 @@ class MoralMachine:
 
 
 def open_moral_machine(path: Path) -> tuple[MoralMachine, Ballots]:
-    """Read a Moral Machine file once, and name exactly these records."""
+    """Read a Moral Machine file once, and identify its records by a fingerprint."""
     everyone, _ = _everyone(path)
     if everyone.voters < 400:
         raise CrowdveilError(
@@ -192,7 +192,7 @@ def _everyone(path: Path) -> tuple[Ballots, FloatArray]:
 
 @dataclass(frozen=True)
 class Groups:
-    """The paper's defaults: how large each group is, and where its epsilons begin and end."""
+    """The paper's defaults: the size of each group, and the range of its epsilons."""
 
     conservative: float = 0.54
     moderate: float = 0.36
@@ -207,7 +207,7 @@ class Groups:
         return conservative, moderate, voters - conservative - moderate
 
     def draw(self, voters: int, rng: np.random.Generator) -> Epsilons:
-        """Draw each voter's epsilon, rounded to hundredths; who is in which group is random."""
+        """Draw each voter's epsilon, rounded to hundredths; the groups are assigned at random."""
         conservative, moderate, liberal = self.sizes(voters)
         drawn = np.concatenate(
             [
@@ -222,7 +222,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class FittedCrowd:
-    """A crowd whose voters are fitted already."""
+    """A crowd whose voters are already fitted."""
 
     ballots: Ballots
     settings: Settings
@@ -259,9 +259,10 @@ class FittedCrowd:
         return learned
 
     def without_noise(self, mechanism: str) -> FloatArray:
-        """Return what a mechanism estimates, exactly: the society, or the crowd's preference.
+        """Return the exact value of what a mechanism estimates: the society, or the crowd's preference.
 
-        Where voters are protected, every voter counts once in it; where records or choices are, every choice.
+        If the mechanism protects voters, every voter counts once in it; if it protects records or choices, every choice
+        does.
         """
         estimator = CENTRAL.get(mechanism) or DISTRIBUTED[mechanism]
         if estimator.estimates is Estimand.SOCIETY:
@@ -271,17 +272,17 @@ class FittedCrowd:
 
     @cached_property
     def preference(self) -> FloatArray:
-        """The crowd's preference without privacy, every voter counted once."""
+        """The crowd's preference without privacy, with every voter counted once."""
         return crowd_preference(self.ballots).preference
 
     @cached_property
     def along_factors(self) -> CrowdPreference:
-        """The crowd's preference along the study's factors, every voter counted once."""
+        """The crowd's preference along the study's factors, with every voter counted once."""
         study = self.ballots.study
         return crowd_preference(self.ballots, directions=study.factor_matrix.astype(np.float64))
 
     def coverage(self, released: Sequence[Estimate]) -> float | None:
-        """Return the share of the factors' 95 % intervals that hold the crowd's own preference; None of a society."""
+        """Return the share of the factors' 95 % intervals that contain the crowd's preference; None for a society."""
         exact = self.along_factors
         directions = self.ballots.study.factor_map
         inside = [
@@ -294,6 +295,6 @@ class FittedCrowd:
 
 
 def fit_crowd(ballots: Ballots, *, drawn: bool = False) -> FittedCrowd:
-    """Fit everybody, once for all releases; ``drawn`` tells whether the study's generator drew the dilemmas."""
+    """Fit everybody, once for all releases; ``drawn`` says whether the study's generator drew the dilemmas."""
     settings = Settings(ballots.study, ballots.study.norm_bound, drawn=drawn)
     return FittedCrowd(ballots, settings, fit_voters(ballots, settings.norm_bound, threads=1).values)

@@ -1,4 +1,4 @@
-"""Figures: what they show, as data, and how it is drawn. The same numbers give the same file."""
+"""Figures: their content, as data, and how it is drawn. The same numbers give the same file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crowdveil.files import check_picture, replacing
 
 @dataclass(frozen=True)
 class LineStyle:
-    """The style of a line: colours after Okabe and Ito, told apart by marker and dash too."""
+    """The style of a line: colours after Okabe and Ito, also distinguished by marker and dash."""
 
     colour: str
     marker: str
@@ -32,7 +32,7 @@ class LineStyle:
 
 BLUE, ORANGE, GREEN, PURPLE, SKY, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#666666"
 STEPS = (LineStyle(SKY, "o"), LineStyle(BLUE, "s"), LineStyle(GREEN, "^"), LineStyle(ORANGE, "D"))
-"""For lines that differ by a number, from the smallest to the largest."""
+"""Styles for lines that differ by a number, from the smallest to the largest."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Panel:
     lines: tuple[Line, ...]
     log_x: bool = False
     level: tuple[str, float] | None = None
-    """A horizontal line to compare with."""
+    """A horizontal line for comparison."""
     marks: tuple[tuple[float, float], ...] = ()
     """Points that the paper names."""
 
@@ -68,12 +68,12 @@ class FigurePlan:
     name: str
     title: str
     paper: str
-    """Which of the paper's figures it is, or that it is not in the paper."""
+    """The corresponding figure of the paper, or that it is not in the paper."""
     columns: int
     experiments: tuple[Experiment, ...]
     panels: Callable[[Results], list[Panel]]
     beside_the_paper: str
-    """The paper's words on its figure, and where this one differs."""
+    """What the paper says about its figure, and where this one differs."""
 
 
 def line(label: str, style: LineStyle, curve: Curve) -> Line:
@@ -91,7 +91,7 @@ def ratio_line(label: str, style: LineStyle, curve: Curve, baseline: FloatArray)
 
 
 def numbers(panels: Sequence[Panel]) -> pl.DataFrame:
-    """Return everything a figure shows, a row a point."""
+    """Return everything that a figure shows, one row per point."""
     return pl.DataFrame(
         [
             {
@@ -110,7 +110,7 @@ def numbers(panels: Sequence[Panel]) -> pl.DataFrame:
     )
 
 
-# matplotlib types the keys of its settings one by one.
+# matplotlib declares a literal type for the keys of its settings.
 _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -155,7 +155,7 @@ def png(figure: Figure, dpi: int = 150) -> bytes:
 
 
 def svg(figure: Figure) -> str:
-    """Return the figure as an SVG file; its words stay words."""
+    """Return the figure as an SVG file, in which text stays text."""
     buffer = io.StringIO()
     with mpl.rc_context(_STYLE):
         figure.savefig(buffer, format="svg", metadata=_NOTHING)
@@ -171,7 +171,7 @@ def write_picture(path: Path, draw: Callable[[], Figure]) -> None:
 
 
 def bare(axes: Axes, grid: Literal["both", "x"] = "both") -> None:
-    """Leave out the frame, and draw a light grid behind everything."""
+    """Remove the frame, and draw a light grid behind everything."""
     axes.grid(axis=grid, color="#e4e4e4", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -193,7 +193,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
 
 
 def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
-    """The axis that all these panels fit on, to the next twentieth."""
+    """Return the limits of an axis that fits all these panels, rounded outward to twentieths."""
     drawn = [(i.low, i.high) for panel in panels for one in panel.lines for i in one.intervals]
     ends = [end for pair in drawn for end in pair if math.isfinite(end)]
     ends += [i.estimate for panel in panels for one in panel.lines for i in one.intervals]

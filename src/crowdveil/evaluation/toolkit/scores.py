@@ -1,9 +1,9 @@
-"""Scores: the share of pairs decided rightly, how good stated probabilities are, and means with 95 % intervals.
+"""Scores: the share of pairs decided correctly, how good stated probabilities are, and means with 95 % intervals.
 
-A forecast is a stated probability that a person picks the first side of a dilemma; the choice is +1 for the first
-side and -1 for the second. Records in which neither was chosen (0) say nothing about it and are left out. Choices of
-one voter resemble each other. So every interval of a forecast's scores takes voters, not choices, for the independent
-draws (a sandwich estimate clustered by voter, Student's t with one degree of freedom less than there are voters).
+A forecast is a stated probability that a person picks the first side of a dilemma; the choice is +1 for the first side
+and -1 for the second. Records in which neither was chosen (0) say nothing about it and are left out. Choices of one
+voter resemble each other. So intervals of a forecast's scores treat voters, not choices, as the independent draws (a
+sandwich estimate clustered by voter, Student's t with one degree of freedom less than there are voters).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from crowdveil.estimation.probit import slopes_and_weights
 
 
 def sides(pairs: npt.NDArray[Any], learned: FloatArray) -> FloatArray:
-    """Return which side of each pair (rows) each learned parameter (rows) chooses: 1, -1, or 0 where indifferent."""
+    """Return which side of each pair (rows) each learned parameter (rows) chooses: 1, -1, or 0 if indifferent."""
     result: FloatArray = np.sign(pairs @ learned.T)
     return result
 
@@ -32,7 +32,7 @@ def sides(pairs: npt.NDArray[Any], learned: FloatArray) -> FloatArray:
 def share(chosen: FloatArray, expected: FloatArray | float) -> FloatArray:
     """Return the share of pairs on which each parameter chose the expected side.
 
-    Where either is indifferent it is counted as half right: a coin would be.
+    If either is indifferent, the pair counts as half right, as for a coin.
     """
     result: FloatArray = (1 + np.mean(chosen * expected, axis=0)) / 2
     return result
@@ -44,7 +44,7 @@ def same_side(pairs: npt.NDArray[Any], truth: FloatArray, learned: FloatArray) -
 
 
 def on_all_gaussian_pairs(truth: FloatArray, learned: FloatArray) -> FloatArray:
-    """Return what ``same_side`` tends to as Gaussian pairs become many: 1 - angle / pi.
+    """Return the limit of ``same_side`` for many Gaussian pairs: 1 - angle / pi.
 
     A Gaussian difference has a uniformly random direction; it lies between the two hyperplanes with probability
     angle / pi. Parameters are along the last axis. A parameter of length zero decides nothing: one half.
@@ -61,7 +61,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and where the truth lies with 95 % confidence."""
+    """An estimate, and where the truth lies with 95 % confidence."""
 
     estimate: float
     low: float
@@ -81,18 +81,18 @@ def half_width(values: FloatArray, confidence: float = CONFIDENCE) -> FloatArray
 
 
 def mean(values: FloatArray, confidence: float = CONFIDENCE) -> Interval:
-    """Return the mean over crowds. Of the difference of two values of the same crowds, it is a paired comparison."""
+    """Return the mean over crowds. For differences of two values of the same crowds, it is a paired comparison."""
     estimate, half = float(np.mean(values)), float(half_width(values, confidence))
     return Interval(estimate, estimate - half, estimate + half)
 
 
 @dataclass(frozen=True)
 class ClusteredMean:
-    """The mean of values of which those in one cluster are one draw, with its deviation (a sandwich estimate)."""
+    """The mean of values in clusters, each of which is one draw, with its deviation (a sandwich estimate)."""
 
     estimate: float
     deviation: float
-    """Infinite where there is one cluster."""
+    """Infinite if there is one cluster."""
     clusters: int
 
     @property
@@ -107,7 +107,7 @@ class ClusteredMean:
 
 
 def clustered_mean(values: FloatArray, clusters: IntArray) -> ClusteredMean:
-    """Return the mean of values that are numbered by cluster, in any way."""
+    """Return the mean of values with these cluster numbers, which may be arbitrary."""
     estimate = float(values.mean())
     _, places = np.unique(clusters, return_inverse=True)
     sums = np.bincount(places, values - estimate)
@@ -137,26 +137,26 @@ def ratio(numerator: FloatArray, denominator: FloatArray) -> Interval:
 
 
 _SURE = 2.0**-53
-"""A stated 0 or 1 is taken to be this far from it, all that a double can tell: nobody is infinitely wrong."""
+"""Distance kept from a stated 0 or 1, the precision of a double, so that no loss is infinite."""
 _SETTLED = 1e-7
-"""After a Newton step so small, what is left is about its square."""
+"""Newton step after which the remaining error is about its square."""
 _MOST_STEPS = 200
 
 
 @dataclass(frozen=True)
 class Bin:
-    """A point of the calibration curve: forecasts that stated about the same for the side they predict."""
+    """A point of the calibration curve: forecasts that stated about the same probability for the side they predict."""
 
     low: float
     high: float
     stated: float
-    """The mean of what was stated."""
+    """The mean stated probability."""
     right: Interval
-    """The share that came true, with Wilson's interval for as many choices as the weights are worth."""
+    """The share that came true, with Wilson's interval at the effective number of choices."""
     choices: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the point as plain data."""
         return {
             "from": self.low,
             "to": self.high,
@@ -168,7 +168,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of some forecasts (see ``Forecasts`` for what each means)."""
+    """The scores of some forecasts (see ``Forecasts`` for their meanings)."""
 
     voters: int
     choices: int
@@ -179,7 +179,7 @@ class Scores:
     overstatement: Interval
 
     def as_dict(self) -> dict[str, Any]:
-        """Return them as plain data; a bound that is not known is None."""
+        """Return the scores as plain data; a bound that is not known is None."""
         means = {name: getattr(self, name) for name in MEASURES}
         plain = {name: None if found is None else interval_as_dict(found) for name, found in means.items()}
         return {"voters": self.voters, "choices": self.choices, **plain}
@@ -196,31 +196,31 @@ def interval_as_dict(interval: Interval) -> dict[str, float | None]:
 
 @dataclass(frozen=True, eq=False)
 class Forecasts:
-    """Stated probabilities beside what was chosen; make them with ``forecasts``, which checks them."""
+    """Stated probabilities and choices; make them with ``forecasts``, which checks them."""
 
     stated: FloatArray
     """The stated probability of the first side."""
     choices: FloatArray
     """+1 or -1."""
     voters: IntArray
-    """Whose choice each is, numbered from 0 without gaps."""
+    """The voter of each choice, numbered from 0 without gaps."""
     weighting: Weighting
 
     def __len__(self) -> int:
         return len(self.choices)
 
     def where(self, kept: BoolArray) -> Forecasts:
-        """Return the forecasts where the mask is true; a voter weighs the same whatever is left of her choices."""
+        """Return the forecasts where the mask is true; a voter's weight does not depend on how many choices remain."""
         return forecasts(self.stated[kept], self.choices[kept], self.voters[kept], self.weighting)
 
     @property
     def scores(self) -> Scores:
-        """All scores, one by one below."""
+        """All scores, which are defined one by one below."""
         return Scores(self.voter_count, len(self), *(getattr(self, name) for name in MEASURES))
 
     @cached_property
     def voter_count(self) -> int:
-        """The number of voters whose choices they are."""
+        """The number of voters behind the choices."""
         return int(self.voters.max()) + 1
 
     @cached_property
@@ -232,7 +232,7 @@ class Forecasts:
 
     @property
     def share_predicted(self) -> Interval:
-        """The share of choices that went to the likelier side; a stated half is half right, as a coin would be."""
+        """The share of choices that went to the likelier side; a stated half is half right, as for a coin."""
         return self._mean(self._right)
 
     @property
@@ -242,20 +242,20 @@ class Forecasts:
 
     @property
     def log_loss(self) -> Interval:
-        """The mean of -ln of what was stated for the side that was chosen: 0 at best, ln 2 for a coin."""
+        """The mean of -ln of the probability stated for the chosen side: 0 at best, ln 2 for a coin."""
         return self._mean(-np.log(np.where(self.choices > 0, self.stated, 1 - self.stated)))
 
     @property
     def overstatement(self) -> Interval:
-        """The mean of what was stated for the predicted side, less the share that was right: above 0, too sure."""
+        """The mean probability stated for the predicted side, minus the share that was right: above 0, too sure."""
         return self._mean(self._confidence - self._right)
 
     @cached_property
     def slope(self) -> Interval | None:
-        """The calibration slope b: choices follow Phi(b Phi^-1(stated)). Honest is 1; above it, too timid.
+        """The calibration slope b: choices follow Phi(b Phi^-1(stated)). 1 is honest; above 1 is too timid.
 
-        It is the maximum likelihood of a probit regression of the choices on Phi^-1(stated) without intercept. There
-        is none if every choice went to the predicted side, or none did, or nothing but one half was ever stated.
+        It is the maximum likelihood estimate of a probit regression of the choices on Phi^-1(stated) without intercept.
+        There is none if every choice went to the predicted side, or none did, or only one half was ever stated.
         """
         margins = self.choices * ndtri(self.stated)
         if margins.min() >= 0 or margins.max() <= 0:
@@ -265,7 +265,7 @@ class Forecasts:
         for _ in range(_MOST_STEPS):
             step = marginal / curvature
             reached = self._slope_derivatives(margins, slope + step)
-            # A Newton step of a concave function may jump over the top to where it is steeper: halve it.
+            # A Newton step on a concave function may overshoot the maximum to where it is steeper: halve it.
             while abs(reached[0]) > abs(marginal):
                 step /= 2
                 reached = self._slope_derivatives(margins, slope + step)
@@ -277,9 +277,9 @@ class Forecasts:
         return self._interval(slope, self.weights * margins * slopes / curvature)
 
     def curve(self, bins: int = 10) -> tuple[Bin, ...]:
-        """Sort forecasts into bins of equal width by what they stated for the predicted side, from 1/2 to 1.
+        """Sort forecasts into bins of equal width by the probability stated for the predicted side, from 1/2 to 1.
 
-        Bins that nothing fell into are left out.
+        Empty bins are left out.
         """
         edges = np.linspace(0.5, 1.0, bins + 1)
         places = np.clip(np.searchsorted(edges, self._confidence, "right") - 1, 0, bins - 1)
@@ -320,7 +320,7 @@ class Forecasts:
         return self._interval(estimate, self.weights * (values - estimate))
 
     def _interval(self, estimate: float, influences: FloatArray) -> Interval:
-        """Return the interval of an estimate from what each choice moved it by."""
+        """Return the interval of an estimate from the influence of each choice."""
         if self.voter_count == 1:
             return Interval(estimate, -np.inf, np.inf)
         by_voter = np.bincount(self.voters, influences)
@@ -333,9 +333,9 @@ class Forecasts:
 def forecasts(
     stated: ArrayLike, choices: ArrayLike, voters: ArrayLike | None = None, weighting: Weighting = "voters"
 ) -> Forecasts:
-    """Put stated probabilities of the first side beside the choices (+1, -1; 0, a tie, is left out).
+    """Combine stated probabilities of the first side with the choices (+1, -1; 0, a tie, is left out).
 
-    ``voters`` numbers the voter of each choice, in any way; without it every choice is its own voter's.
+    ``voters`` numbers the voter of each choice, in any way; without it every choice has its own voter.
 
     >>> honest = forecasts([0.8, 0.8, 0.8, 0.2, 0.8], [1, 1, 1, -1, -1])
     >>> honest.share_predicted.estimate, round(honest.slope.estimate, 9)
@@ -365,7 +365,7 @@ def forecasts(
 
 
 def wilson(share: float, number: float, confidence: float = CONFIDENCE) -> Interval:
-    """Return Wilson's score interval of a share of so many independent draws."""
+    """Return Wilson's score interval for a share of this many independent draws."""
     z2 = float(ndtri((1 + confidence) / 2)) ** 2
     centre = (share + z2 / (2 * number)) / (1 + z2 / number)
     half = float(np.sqrt(z2 / number * (share * (1 - share) + z2 / (4 * number)))) / (1 + z2 / number)

@@ -1,8 +1,8 @@
-"""Run experiments on all cores, keep every finished job on disk, never compute a job twice; and read off their curves.
+"""Run experiments on all cores, save every finished job, never compute a job twice; and read off their curves.
 
 A job is one experiment on a few consecutive crowds. Its random numbers follow from its name, so the results are the
-same for any number of workers and in any order. A finished job is a file named by a hash of its name and of the
-code that computes it: what is there is not computed again, and what changed has another name.
+same for any number of workers and in any order. A finished job is a file named by a hash of its name and of the code
+that computes it: an existing file is not computed again, and changed code gives another name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from crowdveil.files import replacing
 
 CROWDS_PER_JOB = 10
 NO_PRIVACY_AT = float("inf")
-"""Where on an axis of epsilons a result without privacy stands."""
+"""Position of a result without privacy on an axis of epsilons."""
 
 
 class Experiment(Protocol):
@@ -39,10 +39,10 @@ class Experiment(Protocol):
 
     @property
     def name(self) -> str:
-        """Everything that the results depend on, apart from which crowds and which code."""
+        """Everything that the results depend on, apart from the crowds and the code."""
 
     def measure(self, crowds: range) -> pl.DataFrame:
-        """Measure these crowds: see ``rows`` for the columns."""
+        """Measure these crowds; see ``rows`` for the columns."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Names the result: the same key, the same numbers."""
+        """The name of the result: equal keys mean equal numbers."""
         name = f"{self.experiment.name} | {self.crowds} | {code_tag(type(self.experiment).__module__)}"
         return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
 def jobs(experiments: Sequence[Experiment], crowds: int) -> list[Job]:
-    """Cut experiments into jobs; more crowds later only add jobs."""
+    """Split experiments into jobs; more crowds later only add jobs."""
     starts = range(0, crowds, CROWDS_PER_JOB)
     cuts = [range(start, min(start + CROWDS_PER_JOB, crowds)) for start in starts]
     return [Job(experiment, cut) for experiment in dict.fromkeys(experiments) for cut in cuts]
@@ -69,9 +69,9 @@ def jobs(experiments: Sequence[Experiment], crowds: int) -> list[Job]:
 def sweep(
     experiments: Sequence[Experiment], crowds: int, workers: int, folder: Path, tell: Callable[[int], None]
 ) -> pl.DataFrame:
-    """Measure every experiment on crowds 0, 1, ..., and return one table with the experiment's name in front.
+    """Measure every experiment on crowds 0, 1, ..., and return one table with the name of the experiment in front.
 
-    ``tell`` is told of each finished job, those found on disk first.
+    ``tell`` is called with the number of jobs found on disk, then after each finished job.
     """
     folder.mkdir(parents=True, exist_ok=True)
     wanted = jobs(experiments, crowds)
@@ -83,7 +83,7 @@ def sweep(
 
 
 def _compute(missing: list[Job], workers: int, folder: Path, tell: Callable[[int], None]) -> None:
-    # Fresh processes: a fork would copy the locks of numba's and NumPy's threads in whatever state they are.
+    # Fresh processes: a fork would copy the locks of numba's and NumPy's threads in an undefined state.
     with (
         _one_thread_each(),
         ProcessPoolExecutor(
@@ -118,7 +118,7 @@ def _live_and_die_with_parent() -> None:
 
 
 def compute(job: Job, file: Path) -> None:
-    """Measure one job and keep it; the file appears whole or not at all."""
+    """Measure one job and save it; the file appears whole or not at all."""
     with replacing(file) as unfinished:
         job.experiment.measure(job.crowds).write_parquet(unfinished)
 
@@ -138,7 +138,7 @@ def _read(folder: Path, job: Job) -> pl.DataFrame:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Let each worker use one core: the pool is what uses the others."""
+    """Limit each worker to one core, since the pool uses all cores."""
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
@@ -176,7 +176,7 @@ def code_tag(module: str, above: Path = _ABOVE_PACKAGE) -> str:
 
 
 def _files(module: str, above: Path) -> list[Path]:
-    """The files of a module; none for a name inside one."""
+    """Return the files of a module; none for a name inside a module."""
     place = above.joinpath(*module.split("."))
     if (place / "__init__.py").exists():
         return [place / "__init__.py", *place.glob("*.toml")]
@@ -185,7 +185,7 @@ def _files(module: str, above: Path) -> list[Path]:
 
 @cache
 def _imports(source: bytes, package: str) -> tuple[str, ...]:
-    """The modules of a package that a source imports, or names inside them."""
+    """Return the modules of a package that a source imports, or names inside them."""
     found: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == package:
@@ -255,7 +255,7 @@ class Results:
     table: pl.DataFrame
 
     def curve(self, experiment: Experiment, series: str, measure: str) -> Curve:
-        """Return one series, its points and crowds in order."""
+        """Return one series, with its points and crowds in order."""
         wide = self._parts[experiment.name, series, measure].pivot("point", index="crowd", values="value").sort("crowd")
         points = tuple(float(point) for point in wide.columns[1:])
         order = np.argsort(points)

@@ -20,10 +20,10 @@ class Crowd:
     """The people whose records a release is about."""
 
     study: str
-    """Tells studies apart by their features alone: another title, order or bound is the same study."""
+    """A digest of the study's features alone: changing its title, order or bounds leaves it the same study."""
     voters: int
     digests: bytes | None = field(default=None, repr=False)
-    """A digest of each voter's name, 16 bytes each; None where there are no names."""
+    """A digest of each voter's name, 16 bytes each; None if there are no names."""
 
     @classmethod
     def of(cls, features: Iterable[str], voters: int, digests: bytes | None) -> Crowd:
@@ -45,11 +45,11 @@ class Charge:
     """The largest number of records of any voter."""
     purpose: str
     rho: Amount | None = None
-    """Of a zCDP release, which has no pure epsilon."""
+    """The rho of a zCDP release, which has no pure epsilon."""
 
 
 class PostedCharge(Protocol):
-    """A charge that is on disk."""
+    """A charge on disk."""
 
     @property
     def ledger(self) -> str:
@@ -57,22 +57,22 @@ class PostedCharge(Protocol):
 
     @property
     def id(self) -> int:
-        """Its number there."""
+        """Its number in that ledger."""
 
 
 class ChargeableLedger(Protocol):
-    """Where the cost of a release is written down before its noise is drawn: a ledger file, or a poll's budget."""
+    """A record of what releases cost, written before their noise is drawn: a ledger file, or a poll's budget."""
 
     @property
     def delta(self) -> float | None:
-        """Of a zCDP ledger; None for a pure one."""
+        """The delta of a zCDP ledger; None for a pure one."""
 
     def charge(self, charge: Charge) -> PostedCharge:
-        """Spend, durably, or raise ``BudgetExceeded`` and spend nothing."""
+        """Spend the amount durably, or raise ``BudgetExceeded`` and spend nothing."""
 
 
 LINES = tuple(Unit)
-"""From the strongest promise to the weakest: who protects a voter also protects each of its records."""
+"""The units, from the strongest promise to the weakest: protecting a voter also protects each of their records."""
 
 
 class Measure(StrEnum):
@@ -90,7 +90,7 @@ class Entry:
     """The random id of the ledger that holds the entry; with ``id`` it traces a release to its charge."""
     id: int
     crowd: int
-    """The number of the crowd that it was charged to."""
+    """The number of the crowd that was charged."""
     dataset: str
     unit: Unit
     charged: Amount
@@ -104,16 +104,16 @@ class Entry:
 
     @property
     def state(self) -> str:
-        """Whether a release is known to have come of the charge."""
+        """Whether the release that was charged is known to be delivered."""
         return "charged, not delivered" if self.delivered_at is None else "delivered"
 
     @property
     def whole_voter(self) -> Amount:
         """The cost of the release to a voter as a whole, in the ledger's measure.
 
-        Theorem (group privacy). If changing one record changes no probability by more than a factor e^eps,
-        then changing k records changes none by more than e^(k eps): change them one after the other. If
-        changing one record costs rho, changing k costs at most k^2 rho (Bun and Steinke 2016, Proposition 1.9).
+        Theorem (group privacy). If changing one record changes no probability by more than a factor e^eps, then
+        changing k records changes none by more than e^(k eps): change them one after the other. If changing one record
+        costs rho, changing k costs at most k^2 rho (Bun and Steinke 2016, Proposition 1.9).
         """
         if self.unit is Unit.VOTER:
             return self.charged
@@ -121,7 +121,7 @@ class Entry:
         return self.charged * (records if self.measure is Measure.EPSILON else records * records)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the entry as plain data, amounts as numbers."""
+        """Return the entry as plain data, with amounts as numbers."""
         return {
             "ledger": self.ledger,
             "entry": self.id,
@@ -140,7 +140,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Raise:
-    """A budget that somebody raised on purpose, and why."""
+    """A deliberate raise of the budget, with the reason for it."""
 
     old: Amount
     new: Amount
@@ -148,7 +148,7 @@ class Raise:
     raised_at: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the raise as plain data, amounts as numbers."""
+        """Return the raise as plain data, with amounts as numbers."""
         return {
             "old_budget": self.old.value,
             "new_budget": self.new.value,
@@ -159,15 +159,15 @@ class Raise:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Another crowd that was charged, and how many people are in both."""
+    """Another crowd that was charged, and the number of people in both."""
 
     crowd: int
     shared: int | None
-    """None: nobody knows who is in one of the two, so anybody may be in both."""
+    """The number of people in both crowds. None if the people of either are unknown: then anybody may be in both."""
     spent: Amount
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the overlap as plain data, amounts as numbers."""
+        """Return the overlap as plain data, with amounts as numbers."""
         return {"crowd": self.crowd, "people_in_both": self.shared, "spent": self.spent.value}
 
     def __str__(self) -> str:
@@ -178,25 +178,25 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Account:
-    """What has been released about the people of one crowd, by itself or as part of others, and what may still be."""
+    """The privacy that the people of one crowd have lost, in it or in other crowds, and what they may still lose."""
 
     crowd: int
     voters: int
     named: bool
-    """Whether the ledger knows who is in it. If not, it may be anybody of its study."""
+    """Whether the ledger knows who is in the crowd. If not, anybody in its study may be."""
     budget: Amount
     entries: tuple[Entry, ...]
-    """The charges to this very crowd."""
+    """The charges to exactly this crowd."""
     spent_by_line: Mapping[Unit, Amount]
     whole_voter: Amount
-    """What all releases together can cost somebody in the crowd as a whole, including those that protect less."""
+    """The most that all releases together, including those that protect less, can cost a person as a whole."""
     overlaps: tuple[Overlap, ...]
 
     def spent_on(self, line: Unit) -> Amount:
-        """What somebody in the crowd, or one of their records, has lost at most, by sequential composition.
+        """Return the most that anybody in the crowd, or one of their records, has lost, by sequential composition.
 
-        A release that protects voters with epsilon protects their records with the same epsilon, so an entry
-        is posted to the line of its own unit and to every weaker one.
+        A release that protects voters with epsilon protects their records with the same epsilon, so an entry is posted
+        to the line of its own unit and to every weaker one.
         """
         return self.spent_by_line[line]
 
@@ -212,7 +212,7 @@ class Account:
 
     @property
     def undelivered(self) -> tuple[Entry, ...]:
-        """Charges of which no release is known: spent all the same, since noise may have been drawn."""
+        """Charges without a known release. They count as spent because noise may have been drawn."""
         return tuple(entry for entry in self.entries if entry.delivered_at is None)
 
     def __repr__(self) -> str:
@@ -220,7 +220,7 @@ class Account:
         return f"<crowd {self.crowd}, {who}: {self.spent} of {self.budget} spent>"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the account as plain data, amounts as numbers."""
+        """Return the account as plain data, with amounts as numbers."""
         return {
             "crowd": self.crowd,
             "voters": self.voters,
@@ -242,11 +242,11 @@ class Statement:
     ledger: str
     created_at: str
     budget: Amount
-    """What everybody in the ledger may lose."""
+    """The most that each person in the ledger may lose."""
     raises: tuple[Raise, ...]
     accounts: tuple[Account, ...]
     delta: float | None = None
-    """Of a zCDP ledger, whose amounts are rhos; None for a pure one, whose amounts are epsilons."""
+    """The delta of a zCDP ledger, whose amounts are rhos; None for a pure one, whose amounts are epsilons."""
 
     @property
     def measure(self) -> Measure:
@@ -258,7 +258,7 @@ class Statement:
         return f"<statement: nobody may lose more than {self.measure} {self.budget}{accounts}>"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the statement as plain data, amounts as numbers."""
+        """Return the statement as plain data, with amounts as numbers."""
         return {
             "ledger": self.ledger,
             "created_at": self.created_at,
@@ -271,17 +271,17 @@ class Statement:
 
 @dataclass(frozen=True)
 class ChargePreview:
-    """The effect of a charge, if it were made now."""
+    """The effect that a charge would have now."""
 
     unit: Unit
     requested: Amount
     budget: Amount
     remaining: Amount
-    """Before the charge, for the person in the crowd who has lost most."""
+    """What remains before the charge for the person in the crowd who has lost the most."""
     overlaps: tuple[Overlap, ...] = ()
-    """Where these people have lost something already."""
+    """Crowds that were charged already and that contain, or may contain, some of these people."""
     caution: str | None = None
-    """Why the crowd is charged as if anybody could be in it; None where its people are known."""
+    """The reason for charging the crowd as if anybody could be in it; None if its people are known."""
     measure: Measure = Measure.EPSILON
 
     @property
@@ -291,16 +291,16 @@ class ChargePreview:
 
     @property
     def remaining_after(self) -> Amount:
-        """The remainder afterwards; a refused charge takes nothing."""
+        """What remains after the charge. A refused charge takes nothing."""
         return self.remaining - self.requested if self.fits else self.remaining
 
     @property
     def missing(self) -> Amount:
-        """By how much the request is too large; 0 if it fits."""
+        """The amount by which the request is too large; 0 if it fits."""
         return NOTHING if self.fits else self.requested - self.remaining
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the preview as plain data, amounts as numbers."""
+        """Return the preview as plain data, with amounts as numbers."""
         return {
             "unit": self.unit.value,
             "fits": self.fits,

@@ -1,15 +1,16 @@
 """The file behind a privacy ledger: its tables, its transactions, and its failures in plain words.
 
-SQLite with a rollback journal and synchronous=EXTRA. Not WAL, for three reasons. A ledger at rest is one
-file: copying it cannot leave charges behind in a ``-wal`` file. SQLite before 3.51.3 can, rarely, corrupt a
-WAL database that several processes write, and most systems still ship an older one. And a ledger makes a few
-commits per release, so WAL's speed buys nothing. EXTRA, because FULL does not sync the directory after
-deleting the journal: a power cut could then bring the journal back, and undo a charge whose noise is out.
+It is an SQLite database with a rollback journal and synchronous=EXTRA. It does not use WAL, for three reasons. A ledger
+at rest is one file: copying it cannot leave charges behind in a ``-wal`` file. SQLite before 3.51.3 can, rarely,
+corrupt a WAL database that several processes write to, and most systems still ship an older version. And a ledger makes
+only a few commits per release, so it gains nothing from WAL's speed. It uses EXTRA because FULL does not sync the
+directory after deleting the journal: a power cut could then bring the journal back and undo a charge whose noise has
+already been published.
 
-Nothing is ever updated or deleted: budgets and sums are derived from what was appended. Every operation opens
-its own connection, so threads may share a ledger, and a process may fork unless one of its threads is in the
-middle of an operation. POSIX locks belong to the process, and a plain ``open`` and ``close`` of the file
-would drop those of its other threads, so nothing but SQLite opens a ledger once it exists.
+Nothing is ever updated or deleted: budgets and sums are derived from the rows that were appended. Every operation opens
+its own connection, so threads may share a ledger, and a process may fork unless one of its threads is in the middle of
+an operation. POSIX locks belong to the process, and a plain ``open`` and ``close`` of the file would drop the locks of
+its other threads, so nothing but SQLite opens a ledger once it exists.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from crowdveil.privacy.epsilon import Amount
 from crowdveil.privacy.ledger.people import create_key, key_path
 
 PATIENCE_SECONDS = 30.0
-"""How long to wait for another process that is writing to the ledger."""
+"""Time to wait for another process that is writing to the ledger."""
 
 APPLICATION_ID = int.from_bytes(b"crvl", "big")
 PURE_FORMAT, ZCDP_FORMAT = 3, 4
-"""A ledger that adds up epsilons, and one that adds up rhos."""
+"""Formats of a ledger that adds up epsilons, and of one that adds up rhos."""
 
 _HOW_TO_CREATE = "create one with: crowdveil ledger create PATH --budget 3"
 
@@ -48,7 +49,7 @@ _TABLES = (
         new_budget INTEGER NOT NULL CHECK (new_budget > old_budget),
         note TEXT NOT NULL,
         raised_at TEXT NOT NULL)""",
-    # people: the sorted numbers of a crowd's people, 8 bytes each; NULL where it is not known who they are.
+    # people: the sorted numbers of a crowd's people, 8 bytes each; NULL if they are unknown.
     """CREATE TABLE crowd (
         id INTEGER PRIMARY KEY,
         digest TEXT NOT NULL UNIQUE,
@@ -72,7 +73,7 @@ _TABLES = (
         delivered_at TEXT NOT NULL)""",
     """CREATE VIEW budget AS
         SELECT coalesce((SELECT max(new_budget) FROM budget_raise), opening_budget) AS budget FROM ledger""",
-    # The second wall: a program that forgets to ask cannot overspend on a crowd, nor understate what was spent on it.
+    # A second check: a program that forgets the first one can neither overspend on a crowd nor understate its spending.
     """CREATE TRIGGER within_budget AFTER INSERT ON entry
         WHEN NEW.spent_before + NEW.epsilon > (SELECT budget FROM budget)
           OR NEW.spent_before + NEW.epsilon < (SELECT sum(epsilon) FROM entry WHERE crowd = NEW.crowd)
@@ -93,21 +94,21 @@ _ZCDP_TABLES = (
         for action in ("UPDATE", "DELETE")
     ),
 )
-"""A zCDP ledger has one table more. All amounts in its other tables are millionths of rho, not of epsilon."""
+"""The additional table of a zCDP ledger. All amounts in its other tables are millionths of rho, not of epsilon."""
 
 
 def now() -> str:
-    """Return the time in UTC, ISO 8601, to the second."""
+    """Return the current time in UTC, in ISO 8601, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def create(path: Path, budget: Amount, delta: float | None) -> None:
-    """Make a new ledger, whole and on disk when this returns; an existing file is left alone.
+    """Create a ledger. It is complete and on disk when this returns; an existing file is never overwritten.
 
-    ``delta`` makes it a zCDP ledger, whose budget is a rho.
+    With ``delta`` it is a zCDP ledger, whose budget is a rho.
     """
     try:
-        # O_EXCL: of several processes that create the same ledger, one succeeds.
+        # O_EXCL: if several processes create the same ledger, exactly one succeeds.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
     except FileExistsError:
         raise CrowdveilError(f"{path} already exists: use it as it is, or choose another path") from None
@@ -139,10 +140,10 @@ def create(path: Path, budget: Amount, delta: float | None) -> None:
 
 @contextmanager
 def transaction(path: Path, ledger: str | None = None, *, writes: bool) -> Iterator[sqlite3.Connection]:
-    """Run a block on a ledger as one transaction: committed and on disk when it ends well, else undone.
+    """Run a block as one transaction: committed and on disk if the block succeeds, undone if it raises.
 
-    With ``writes`` the block holds the only write lock from its first line, so what it reads stays true until
-    its commit. Without, it sees one moment of the ledger. ``ledger`` is the id that the file must carry.
+    With ``writes`` the block holds the only write lock from its first line, so what it reads stays true until its
+    commit. Without ``writes`` it sees the ledger at one moment. ``ledger`` is the id that the file must have.
     """
     _check_path(path)
     with _in_plain_words(path), closing(_connect(path)) as connection:
@@ -156,8 +157,8 @@ def transaction(path: Path, ledger: str | None = None, *, writes: bool) -> Itera
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """Open a connection on which a commit is on disk when it returns."""
-    # mode=rw: never conjure up an empty ledger where one is missing.
+    """Open a connection whose commits are on disk when they return."""
+    # mode=rw: never create an empty ledger if the file is missing.
     uri = f"{path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE_SECONDS, isolation_level=None)
     try:
@@ -190,7 +191,7 @@ def _check_path(path: Path) -> None:
 
 
 def delta_of(connection: sqlite3.Connection) -> float | None:
-    """Return the delta of a zCDP ledger, None for a pure one."""
+    """Return the delta of a zCDP ledger; None for a pure one."""
     if _format(connection) == PURE_FORMAT:
         return None
     (delta,) = connection.execute("SELECT delta FROM zcdp").fetchone()
@@ -217,11 +218,11 @@ def _check_identity(path: Path, connection: sqlite3.Connection, ledger: str | No
 
 @contextmanager
 def _in_plain_words(path: Path) -> Iterator[None]:
-    """Turn what can go wrong with a file into a line for the person who must fix it; bugs pass through."""
+    """Turn an error of the file into a message for the person who must fix it; bugs pass through."""
     try:
         yield
     except sqlite3.Error as error:
-        # The low byte is the family of the error; errors of Python's own making have no code.
+        # The low byte is the family of the error; errors that Python itself raises have no code.
         advice = {
             sqlite3.SQLITE_BUSY: f"another program keeps it locked ({PATIENCE_SECONDS:g} s waited): try again",
             sqlite3.SQLITE_FULL: "the disk is full: free some space, then try again",

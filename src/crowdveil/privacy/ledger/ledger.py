@@ -1,28 +1,28 @@
-"""The privacy budget: what has been released about whom, and what may still be.
+"""The privacy budget: what has been released about each person, and what may still be.
 
 Theorem (sequential composition). Releases that are eps_1-, ..., eps_k-differentially private for one unit of
-protection, each chosen after seeing the earlier ones, are together (eps_1 + ... + eps_k)-differentially
-private for that unit: the probability of what was seen is a product of k factors, and the i-th changes by at
-most e^eps_i. The ledger therefore adds epsilons up for each person (``people``), and refuses the charge with which
-somebody would exceed the budget. What counts is who is in a crowd: another order of the voters, other display texts, a
-subset, a superset or a later wave meets what the same people have lost before.
+protection, each chosen after seeing the earlier ones, are together (eps_1 + ... + eps_k)-differentially private for
+that unit: the probability of what was seen is a product of k factors, and the i-th changes by at most e^eps_i. So the
+ledger adds up epsilons for each person (``people``), and refuses a charge if anybody would then exceed the budget. Only
+the people in a crowd count: if the voters are reordered, the display texts change, or the crowd is a subset, a superset
+or a later wave, the same people still have what they lost before.
 
-A zCDP ledger, made with a delta, adds up rhos instead (``zcdp``). Its budget (epsilon, delta) becomes a rho once, when
-it is set, rounded down; a pure epsilon is charged as epsilon^2 / 2, and a Gaussian release as its rho, rounded up to a
-millionth. Whatever was released is then (epsilon, delta)-differentially private in all, also when each charge was
-chosen after seeing the earlier releases (Feldman and Zrnic 2021: a Renyi filter). Nobody is moved from one kind of
-ledger to the other silently: the kind is chosen at creation, and stays.
+A zCDP ledger, created with a delta, adds up rhos instead (``zcdp``). Its budget (epsilon, delta) is converted to a rho
+once, when it is set, and rounded down. A pure epsilon is charged as epsilon^2 / 2, and a Gaussian release as its rho,
+rounded up to a millionth. Then all releases together are (epsilon, delta)-differentially private, even if each charge
+was chosen after seeing the earlier releases (Feldman and Zrnic 2021: a Renyi filter). A ledger never changes silently
+from one kind to the other: the kind is chosen at creation and stays.
 
-The budget caps two lines: what a voter and what a record can lose. A charge is posted to the line of its own
-unit and to every weaker one, so every charge is posted to the weakest line. That line is the fullest, and a
-charge fits into all of its lines if and only if it fits into the weakest: one comparison decides.
+The budget caps two lines: what a voter and what a record can lose. A charge is posted to the line of its own unit and
+to every weaker one, so every charge is posted to the weakest line. That line is the fullest, and a charge fits into all
+of its lines if and only if it fits into the weakest. So one comparison is enough.
 
-Order of a release: ``charge`` (durable), draw noise, put the release file in place (durable), ``deliver``. A
-process killed anywhere in between leaves a charge without a release, never a release without its charge.
+A release proceeds in this order: ``charge`` (durable), draw the noise, put the release file in place (durable),
+``deliver``. A process killed anywhere in between leaves a charge without a release, never a release without its charge.
 
-The ledger guards against mistakes and races, not against an owner who deletes it or restores an old copy. It
-is not for publishing: ``records_per_voter`` may come from private ballots. It belongs on a local disk, since
-SQLite relies on file locks that network file systems often get wrong.
+The ledger guards against mistakes and races, not against an owner who deletes it or restores an old copy. Do not
+publish it: ``records_per_voter`` may come from private ballots. Keep it on a local disk, because SQLite relies on file
+locks that network file systems often get wrong.
 """
 
 from __future__ import annotations
@@ -60,35 +60,35 @@ from crowdveil.privacy.ledger.people import KnownCrowd, PersonArray, key_path, m
 from crowdveil.privacy.zcdp import epsilon_of, rho_of
 
 MOST = Amount(10**18)
-"""No amount in a ledger is larger, so that every sum that SQLite makes fits into 64 bits."""
+"""The largest amount in a ledger, so that every sum that SQLite computes fits into 64 bits."""
 MOST_RECORDS = 10**18
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """A durable ledger of epsilons, safe to use from many threads and processes at once."""
+    """A durable privacy ledger, safe to use from many threads and processes at once."""
 
     path: Path
     id: str
-    """A random UUID, made at creation."""
+    """A random UUID, drawn at creation."""
     delta: float | None = None
-    """Of a zCDP ledger; None for a pure one."""
+    """The delta of a zCDP ledger; None for a pure one."""
     key_recognised_by: str = field(default="", repr=False)
 
     @classmethod
     def create(cls, path: str | PathLike[str], budget: AmountLike, delta: float | None = None) -> Ledger:
-        """Make a new ledger in which nobody may lose more than the budget, an epsilon; never overwrites a file.
+        """Create a ledger in which nobody may lose more than the budget, an epsilon; never overwrite a file.
 
-        With a ``delta`` it is a zCDP ledger: all releases about a person are (epsilon, delta)-differentially
-        private together, with the budget's epsilon. Beside the ledger a key is made, by which it recognises people
-        and which nobody else should have.
+        With a ``delta`` it is a zCDP ledger: all releases about a person are together (epsilon, delta)-differentially
+        private, with the budget's epsilon. A key file is created beside the ledger. The ledger recognises people by it,
+        and nobody else should have it.
         """
         ledger_file.create(path_of(path, "the ledger"), _budget(budget, delta), delta)
         return cls.open(path)
 
     @classmethod
     def open(cls, path: str | PathLike[str], budget: AmountLike | None = None, delta: float | None = None) -> Ledger:
-        """Open a ledger; with a budget, create it if there is none, and check that it has this budget if there is."""
+        """Open a ledger. With a budget, create it if it does not exist, or check that it has this budget if it does."""
         path = path_of(path, "the ledger")
         if budget is not None and not path.exists():
             return cls.create(path, budget, delta)
@@ -113,9 +113,9 @@ class Ledger:
         return Measure.EPSILON if self.delta is None else Measure.RHO
 
     def charge(self, charge: Charge) -> Entry:
-        """Spend what a release costs, or raise ``BudgetExceeded`` and spend nothing.
+        """Spend the cost of a release, or raise ``BudgetExceeded`` and spend nothing.
 
-        When this returns, the charge is on disk: only then may noise be drawn.
+        When this returns, the charge is on disk. Only then may noise be drawn.
         """
         _check_digest("dataset", charge.dataset)
         cost = self._cost(charge)
@@ -147,7 +147,7 @@ class Ledger:
         return self._entry(last + 1, crowd, charge.dataset, unit, cost.micro, records, charge.purpose, now)
 
     def preview(self, charge: Charge) -> ChargePreview:
-        """Tell whether a charge would fit; changes nothing, and promises nothing about a later charge."""
+        """Return whether a charge would fit. This changes nothing, and promises nothing about a later charge."""
         _check_digest("dataset", charge.dataset)
         cost = self._cost(charge)
         people, caution = self._people(charge.crowd)
@@ -158,7 +158,7 @@ class Ledger:
         )
 
     def deliver(self, entry: int, release_digest: str) -> None:
-        """Note that the release of ``entry`` is durably in place; saying so again changes nothing."""
+        """Record that the release of ``entry`` is durably in place. Repeating it changes nothing."""
         _check_digest("release digest", release_digest)
         with ledger_file.transaction(self.path, self.id, writes=True) as connection:
             found = connection.execute(
@@ -177,7 +177,7 @@ class Ledger:
                 )
 
     def raise_budget(self, budget: AmountLike, note: str) -> None:
-        """Raise the budget of everybody in the ledger for good. It is an epsilon in a zCDP ledger too."""
+        """Raise the budget of everybody in the ledger, permanently. It is an epsilon in a zCDP ledger too."""
         wanted = _budget(budget, self.delta)
         if not note.strip():
             raise CrowdveilError("a raise of the budget needs a note that says why")
@@ -194,7 +194,7 @@ class Ledger:
             )
 
     def statement(self) -> Statement:
-        """Read the whole ledger as it is at one moment."""
+        """Read the whole ledger at one moment."""
         with ledger_file.transaction(self.path, self.id, writes=False) as connection:
             (created_at,) = connection.execute("SELECT created_at FROM ledger").fetchone()
             budget = _budget_of(connection)
@@ -214,7 +214,7 @@ class Ledger:
         return f"<ledger {kind} in {self.path}>"
 
     def _cost(self, charge: Charge) -> Amount:
-        """Return what a release costs in the ledger's measure: epsilon, or epsilon^2 / 2 rounded up, or its rho."""
+        """Return the cost of a release in the ledger's measure: epsilon, or epsilon^2 / 2 rounded up, or its rho."""
         epsilon = _positive("epsilon", charge.epsilon)
         if self.delta is None and charge.rho is not None:
             raise CrowdveilError(
@@ -228,12 +228,12 @@ class Ledger:
         return _positive("the charge in rho", Amount(-(-(epsilon.micro**2) // (2 * MICROS_PER_UNIT))))
 
     def _people(self, crowd: Crowd) -> tuple[PersonArray | None, str | None]:
-        """Return the numbers of a crowd's people, or None and why nobody can know them."""
+        """Return the numbers of a crowd's people, or None and the reason why they cannot be known."""
         if crowd.digests is None:
             return None, "the ballots do not name their voters: import them with names or digests"
         key = read_key(self.path, self.key_recognised_by)
         if key is None:
-            return None, f"the ledger's key {key_path(self.path)} is missing: bring it back"
+            return None, f"the ledger's key {key_path(self.path)} is missing: restore it"
         return people_of(crowd, key), None
 
     def _entry(self, number: int, crowd: int, dataset: str, unit: str, micro: int, *rest: Any) -> Entry:
@@ -265,7 +265,7 @@ def _budget(budget: AmountLike, delta: float | None) -> Amount:
 
 
 def _epsilon_for(rho: Amount, delta: float) -> Amount:
-    """Return the budget, an epsilon, that allows so much rho."""
+    """Return the budget, an epsilon, that allows this rho."""
     micro = math.ceil(epsilon_of(rho.value, delta) * MICROS_PER_UNIT)
     while _budget(Amount(micro), delta) < rho:
         micro += 1
@@ -279,13 +279,13 @@ def _budget_of(connection: sqlite3.Connection) -> Amount:
 
 @dataclass(frozen=True)
 class _Balance:
-    """What a crowd's people may still lose."""
+    """The loss that a crowd's people may still incur."""
 
     crowd: KnownCrowd
-    """Its id is 0 if it was never charged."""
+    """The crowd; its id is 0 if it was never charged."""
     budget: Amount
     spent: Amount
-    """By the one who has lost most."""
+    """The loss of the person who has lost the most."""
     overlaps: tuple[Overlap, ...]
 
     @property
@@ -333,7 +333,7 @@ def _crowds(connection: sqlite3.Connection) -> list[KnownCrowd]:
 
 
 def _number_of(connection: sqlite3.Connection, crowd: KnownCrowd) -> int:
-    """Return the number of a crowd, giving it one if it has none."""
+    """Return the number of a crowd; assign one if it has none."""
     if crowd.id:
         return crowd.id
     people = None if crowd.people is None else crowd.people.astype("<u8").tobytes()
@@ -375,6 +375,6 @@ def _positive(what: str, amount: Amount) -> Amount:
 
 
 def _check_digest(what: str, digest: str) -> None:
-    # One spelling only: a second spelling of a fingerprint would be a second budget for the same data.
+    # Only one spelling is allowed: a second spelling of a fingerprint would be a second budget for the same data.
     if not re.fullmatch("[0-9a-f]{64}", digest):
         raise CrowdveilError(f"{what} must be 64 lower-case hexadecimal digits (SHA-256), got {digest!r}")

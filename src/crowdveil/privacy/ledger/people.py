@@ -1,18 +1,19 @@
-"""Who is in a crowd, and how much the person in it who has lost most has lost already.
+"""The people in a crowd, and the largest loss that any of them has had.
 
-A ledger knows people by numbers that only its key can make of their names: AES under the key, over the 16-byte digest
-of a name, cut to 8 bytes. Without the key nobody can look a name up in a ledger. Two people with the same number (for
-ten million people this happens with probability 3e-6) would be charged as one, which is too much and never too little.
+A ledger identifies people by numbers that can be computed from their names only with its key: AES under the key, of the
+16-byte digest of a name, cut to 8 bytes. Without the key nobody can look up a name in a ledger. Two people with the
+same number (for ten million people this happens with probability 3e-6) would be charged as one, which charges them too
+much and never too little.
 
 Theorem (who pays for what). Let each release be eps_i-differentially private for the voters of its crowd, and let
-membership in the crowds not depend on anything that is protected. Then everything that was released is together
-E-differentially private for a voter v, where E is the sum of the eps_i over the crowds that v is in: what was released
-about other crowds does not change at all when v's records do, and the rest is sequential composition. The same holds
-for rhos. So a release may be made if, for everybody in its crowd, E and the new epsilon stay within the budget.
+membership in the crowds not depend on anything that is protected. Then all releases together are E-differentially
+private for a voter v, where E is the sum of the eps_i over the crowds that v is in: releases about other crowds do not
+change at all when v's records do, and the rest is sequential composition. The same holds for rhos. So a release may be
+made if, for everybody in its crowd, E plus the new epsilon stays within the budget.
 
-A crowd without names, or one that was charged while the key was missing, may hold anybody of its study: all other
-crowds of the study count as overlapping it as much as they can, and so do crowds of other studies for those people
-whom the ledger knows in both.
+A crowd without names, or one that was charged while the key was missing, may contain anybody in its study: all other
+crowds of the study count as overlapping it as much as they can, and so do crowds of other studies for the people whom
+the ledger knows in both.
 """
 
 from __future__ import annotations
@@ -42,30 +43,30 @@ class KnownCrowd:
     study: str
     voters: int
     people: PersonArray | None = field(repr=False, compare=False)
-    """The numbers of its people, sorted; None where it is not known who they are."""
+    """The sorted numbers of its people; None if they are unknown."""
 
     def shared_with(self, other: KnownCrowd) -> int | None:
-        """Count the people who are in both crowds; None where that is not known."""
+        """Return the number of people in both crowds; None if it is unknown."""
         if self.people is None or other.people is None:
             return None
         return len(np.intersect1d(self.people, other.people, assume_unique=True))
 
     def meets(self, other: KnownCrowd, crowds: Sequence[KnownCrowd]) -> bool:
-        """Tell whether somebody may be in both crowds."""
+        """Return whether anybody may be in both crowds."""
         if self.study == other.study and (self.people is None or other.people is None):
             return True
         return len(_in_both(_candidates(self, crowds), _candidates(other, crowds))) > 0
 
 
 def most_spent(crowd: KnownCrowd, spent_on: Mapping[int, int], crowds: Sequence[KnownCrowd]) -> int:
-    """Return what the person in a crowd who has lost most has lost, given what was spent on each crowd, by its id."""
+    """Return the largest loss of anybody in a crowd, given the amount spent on each crowd, by its id."""
     charged = [(other, spent_on[other.id]) for other in crowds if spent_on.get(other.id)]
     everybody = _candidates(crowd, crowds)
     exact = np.int64 if sum(amount for _, amount in charged) < 2**63 else object
     spent = np.zeros(len(everybody), exact)
     anywhere = 0
     for other, amount in charged:
-        if other.people is None and other.study == crowd.study:  # also people whom the ledger has never met
+        if other.people is None and other.study == crowd.study:  # includes people whom the ledger does not know
             anywhere += amount
         else:
             spent[_in_both(everybody, _candidates(other, crowds))] += amount
@@ -73,7 +74,7 @@ def most_spent(crowd: KnownCrowd, spent_on: Mapping[int, int], crowds: Sequence[
 
 
 def _candidates(crowd: KnownCrowd, crowds: Iterable[KnownCrowd]) -> PersonArray:
-    """Return the people who may be in a crowd: its own or, if it has no names, whoever is known in its study."""
+    """Return the people who may be in a crowd: its own or, if it has no names, everybody known in its study."""
     if crowd.people is not None:
         return crowd.people
     known = [other.people for other in crowds if other.people is not None and other.study == crowd.study]
@@ -81,7 +82,7 @@ def _candidates(crowd: KnownCrowd, crowds: Iterable[KnownCrowd]) -> PersonArray:
 
 
 def _in_both(everybody: PersonArray, some: PersonArray) -> npt.NDArray[np.intp]:
-    """Return the positions in the first array of those who are in both; both are sorted."""
+    """Return the positions in the first array of the people in both arrays; both are sorted."""
     if everybody is some:
         return np.arange(len(some))
     _, positions, _ = np.intersect1d(everybody, some, assume_unique=True, return_indices=True)
@@ -95,19 +96,19 @@ def people_of(crowd: Crowd, key: bytes) -> PersonArray | None:
 
     if crowd.digests is None:
         return None
-    # One block a voter: no two digests are equal, so the same block never comes twice, and ECB tells nothing more.
+    # ECB reveals only which blocks are equal. Each voter is one block, and no two digests are equal, so none are.
     cipher = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()
     numbers = np.frombuffer(cipher.update(crowd.digests) + cipher.finalize(), "<u8")[::2]
     return np.unique(numbers)
 
 
 def key_path(ledger: Path) -> Path:
-    """Return where the key of a ledger is kept."""
+    """Return the path of a ledger's key."""
     return ledger.with_name(f"{ledger.name}.key")
 
 
 def create_key(ledger: Path) -> str:
-    """Make the key of a new ledger, readable by its owner alone, and return what recognises it."""
+    """Create the key of a new ledger, readable only by its owner, and return the digest that identifies the key."""
     path = key_path(ledger)
     key = os.urandom(KEY_BYTES)
     try:
@@ -126,7 +127,7 @@ def create_key(ledger: Path) -> str:
 
 
 def read_key(ledger: Path, recognised_by: str) -> bytes | None:
-    """Read the key of a ledger; None if it is missing. Another ledger's key is refused."""
+    """Read the key of a ledger; None if it is missing. Refuse another ledger's key."""
     path = key_path(ledger)
     try:
         key = bytes.fromhex(path.read_text(encoding="ascii"))

@@ -1,4 +1,4 @@
-"""Every error of the API has one shape: a reason from a fixed list, and a message for the person who must fix it."""
+"""Errors of the API, all in one shape: a reason from a fixed list, and a message for the person who must fix it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crowdveil.errors import CrowdveilError, Reason, Refusal
 
 
 class Problem(BaseModel):
-    """A fault, by its reason and in words."""
+    """An error: its reason, and a message in words."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -54,31 +54,32 @@ _STATUS = {
     Reason.INTERNAL: 500,
     Reason.UNAVAILABLE: 503,
 }
-"""How the API answers a refusal; every other reason is about what was sent, which is 422."""
+"""Status code for each reason. Every other reason is about the content that was sent, which is 422."""
 _OF_STATUS = {
-    404: (Reason.NOT_FOUND, ": see /api/openapi.json for what there is"),
-    405: (Reason.METHOD_NOT_ALLOWED, ": see /api/openapi.json for what there is"),
+    404: (Reason.NOT_FOUND, ": see /api/openapi.json for what exists"),
+    405: (Reason.METHOD_NOT_ALLOWED, ": see /api/openapi.json for what exists"),
     413: (Reason.TOO_LARGE, ""),
 }
 _ALWAYS = (413, 422, 429, 500, 503)
 _TOLD = {
-    400: "The ballot token is missing or is none.",
-    403: "The poll takes links that were made for it, and this token is none; or the batch is not its relay's.",
-    404: "There is no such thing.",
-    409: "Something else is stored, or would have to be sent, for this token.",
-    410: "The poll takes no answers (any more).",
+    400: "The ballot token is missing or invalid.",
+    403: "The poll accepts only its own links, and this token is not from one; or the batch is not from its relay.",
+    404: "What was asked for does not exist.",
+    409: "Something else is stored for this token, or something else must be sent.",
+    410: "The poll accepts no answers (any more).",
     413: "The body is too large.",
-    422: "The request is not as described here.",
+    422: "The request does not match this description.",
     429: "Too many requests from one address; Retry-After says when to come back.",
-    500: "A fault of the service.",
+    500: "An error in the service.",
     503: "The database does not answer.",
 }
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe the errors that an operation can answer with, beside those that any can.
+    """Describe the errors of an operation, in addition to those that every operation can return.
 
-    The framework works out the model of each answer of each operation: here once an operation, and by reference else.
+    The framework builds a model for each answer of each operation. So only one answer of an operation has the model
+    itself, and the others refer to it.
     """
     reference = {"application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorBody.__name__}"}}}
     described = {status: {"description": _TOLD[status]} for status in sorted({*statuses, *_ALWAYS})}
@@ -89,13 +90,13 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def error_response(
     reason: Reason, message: str, headers: dict[str, str] | None = None, status: int | None = None
 ) -> JSONResponse:
-    """Return an error in the one shape; the status is the reason's unless the framework has chosen one."""
+    """Return an error response; its status is that of the reason unless the framework has chosen one."""
     body = {"error": {"reason": reason.value, "message": message}}
     return JSONResponse(body, status or _STATUS.get(reason, 422), headers)
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Answer every request that is at fault in the one shape; ``middleware.logs`` does so where the service is."""
+    """Answer every faulty request in the one shape; ``server.Failures`` does so if the service is at fault."""
 
     @app.exception_handler(Refusal)
     def refused(_: Request, error: Refusal) -> Response:
@@ -113,7 +114,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def other(_: Request, error: HTTPException) -> Response:
-        if error.status_code == 400:  # How the framework answers a body that is no text.
+        if error.status_code == 400:  # The framework's answer to a body that is not text.
             return error_response(Reason.MALFORMED, "the body must be JSON (see /api/openapi.json)")
         reason, hint = _OF_STATUS.get(error.status_code, (Reason.BAD_REQUEST, ""))
         return error_response(reason, f"{error.detail}{hint}", dict(error.headers or {}), error.status_code)

@@ -1,4 +1,4 @@
-"""The API's words, as OpenAPI describes them. Nothing beyond them is accepted."""
+"""The API's requests and responses, as OpenAPI describes them. Anything else is refused."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from crowdveil.protocol.submission import ToldStep
 
 MICRO = Field(description="In millionths.")
 BY_VALUE = Field(strict=False)
-"""Of an enumeration that is given by its words."""
+"""Field for an enumeration that is given by its values."""
 Hex64 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 Whole = Annotated[int, Field(ge=-(2**63) + 1, le=2**63 - 1)]
 
 
 class Model(BaseModel):
-    """Strict: nothing is converted, nothing unknown is let through."""
+    """A strict model: it converts nothing and refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -33,20 +33,20 @@ class PollList(Model):
 
 
 class LevelOfPrivacy(Model):
-    """An epsilon on offer."""
+    """A level of privacy that a poll offers."""
 
     name: str
     epsilon_micro: int = MICRO
-    size: int | None = Field(description="How many coordinates, signs, bits or choices a report has; null: all.")
+    size: int | None = Field(description="The number of coordinates, signs, bits or choices in a report; null: all.")
 
 
 class Method(Model):
-    """The numbers with which a device makes a report. Its privacy depends on none of it."""
+    """The numbers with which a device makes a report. Its privacy does not depend on them."""
 
     norm_bound: float
     record_bound: float
-    axes: list[list[float]] | None = Field(description="One row a feature, one column an axis.")
-    units: list[float] | None = Field(description="Integer steps to a model unit of each feature.")
+    axes: list[list[float]] | None = Field(description="One row per feature, one column per axis.")
+    units: list[float] | None = Field(description="Integer steps per model unit of each feature.")
     clip: float | None
 
 
@@ -54,7 +54,7 @@ class FactorStep(Model):
     """One respect in which alternatives differ."""
 
     name: str
-    step: list[float] = Field(description="From its negative pole to its positive one, a difference for each feature.")
+    step: list[float] = Field(description="The difference in each feature from its negative pole to its positive one.")
 
 
 class OptionText(Model):
@@ -71,21 +71,21 @@ class QuestionText(Model):
     kind: Annotated[QuestionKind, BY_VALUE]
     text: dict[str, str] = Field(description="By language.")
     required: bool
-    options: list[OptionText] = Field(description="Of kinds single and several.")
-    low: int | None = Field(description="Of kinds number and scale, like high.")
+    options: list[OptionText] = Field(description="For kinds single and several.")
+    low: int | None = Field(description="For kinds number and scale, like high.")
     high: int | None
-    step: int = Field(description="Of a number only the range of so many numbers leaves the device.")
+    step: int = Field(description="The size of a range of numbers; only a number's range leaves the device.")
     ends: list[dict[str, str]] | None = Field(description="The words of a scale's lowest and highest point.")
     expected: str | int | list[str] | None = Field(
-        description="What passes an attention check; only in distributed polls, where the device judges it."
+        description="The answer that passes an attention check; only in distributed polls, where the device judges it."
     )
 
 
 class AttentionChecks(Model):
-    """What voters are told of attention checks."""
+    """What voters are told about attention checks."""
 
     checks: int
-    left_out: bool = Field(description="Whether releases leave out whoever failed one.")
+    left_out: bool = Field(description="Whether releases leave out voters who failed one.")
 
 
 class Budget(Model):
@@ -95,21 +95,21 @@ class Budget(Model):
 
 
 class RelayDescription(Model):
-    """Who passes the reports on, with the host's key and what is promised behind it."""
+    """The relay that passes on the reports, with the host's key and the promise behind the relay."""
 
     configuration: dict[str, Any] = Field(description="The key configuration; see docs/file-formats.md.")
     fingerprint: Hex64
     quota: int | None
     opens_on: Day | None
-    promise: dict[str, Any] = Field(description="Of the smallest batch that is ever handed over.")
+    promise: dict[str, Any] = Field(description="The promise for the smallest batch that is ever handed over.")
 
 
 class PollDescription(Model):
-    """A poll as everybody may know it."""
+    """The public description of a poll."""
 
     id: str
     state: Annotated[State, BY_VALUE]
-    study: dict[str, Any] = Field(description="The study, as its file has it.")
+    study: dict[str, Any] = Field(description="The study, as in its file.")
     study_fingerprint: Hex64
     languages: list[str]
     paradigm: Literal["vlcp", "rlcp", "vldp", "rldp", "alcp", "aldp"]
@@ -118,7 +118,7 @@ class PollDescription(Model):
     mechanism: str
     levels: list[LevelOfPrivacy]
     method: Method
-    factors: list[FactorStep] = Field(description="Those that the study names, or its features.")
+    factors: list[FactorStep] = Field(description="The factors that the study names, or else its features.")
     scene: Literal["road", "cards"]
     entry: Annotated[Entry, BY_VALUE]
     questions: list[QuestionText]
@@ -127,21 +127,21 @@ class PollDescription(Model):
     budget: Budget | None
     contact: str | None
     consent: dict[str, str] | None = Field(description="By language.")
-    minimum_age: int | None = Field(description="What voters declare to be at least.")
+    minimum_age: int | None = Field(description="The age that voters must declare to have reached.")
     closes_on: Day | None
     destroy_on: Day | None = Field(description="Central polls: the day on which the exact answers are destroyed.")
-    pilot: bool = Field(description="Whether it is being tried out, and what is sent never counts.")
+    pilot: bool = Field(description="Whether the poll is being tried out, so that submissions never count.")
     return_url: str | None
     release: str | None = Field(description="The id of the release that decisions use.")
     relay: RelayDescription | None
 
 
 class BatchAcknowledgement(Model):
-    """The host's word that a batch is stored: the relay may erase it."""
+    """The host's confirmation that a batch is stored: the relay may erase it."""
 
     batch: str
     accepted: int
-    refused: dict[str, int] = Field(description="How many reports were refused, by reason.")
+    refused: dict[str, int] = Field(description="The number of refused reports for each reason.")
 
 
 class WordsOfFeature(Model):
@@ -165,9 +165,9 @@ class Words(Model):
     direction: Literal["ltr", "rtl"]
     title: str
     question: str
-    indifference: str | None = Field(None, description="The third answer; null where voters have to choose.")
+    indifference: str | None = Field(None, description="The third answer; null if voters have to choose.")
     features: dict[str, WordsOfFeature]
-    factors: dict[str, WordsOfFactor] = Field(description="Empty where the study names none: its features are they.")
+    factors: dict[str, WordsOfFactor] = Field(description="Empty if the study names none: use its features.")
     parts: list[str]
 
 
@@ -179,19 +179,19 @@ class DrawnDilemma(Model):
 
 
 class Session(Model):
-    """One voter's dilemmas, drawn anew at each request and not kept."""
+    """One voter's dilemmas, drawn anew at each request and not stored."""
 
     dilemmas: list[DrawnDilemma]
 
 
 class StepBody(Model):
-    """A step that somebody has come to: half of the dilemmas answered, all of them, everything ready to be sent."""
+    """A step that somebody has reached: half of the dilemmas answered, all of them, everything ready to be sent."""
 
     step: Annotated[ToldStep, BY_VALUE]
 
 
 class ReportBody(Model):
-    """A voter's report. What follows the epsilon depends on the mechanism; see docs/file-formats.md."""
+    """A voter's report. The fields after the epsilon depend on the mechanism; see docs/file-formats.md."""
 
     format: Literal["crowdveil report 1"]
     study: Hex64
@@ -212,16 +212,16 @@ class ReportBody(Model):
 
 
 class BallotRecord(Model):
-    """A dilemma as it was shown, and which side was chosen; ``neither`` where the study allows it."""
+    """A dilemma as it was shown, and the chosen side, or ``neither`` if the study allows it."""
 
     left: list[float]
     right: list[float]
     chosen: Literal["left", "right", "neither"]
-    repeats: int | None = Field(None, description="Of a second answer: the place of the record that it repeats.")
+    repeats: int | None = Field(None, description="Of a second answer: the index of the record that it repeats.")
 
 
 class BallotBody(Model):
-    """A voter's records, to a central poll."""
+    """A voter's records for a central poll."""
 
     format: Literal["crowdveil ballot 1"]
     study: Hex64
@@ -236,7 +236,7 @@ class Participation(Model):
 
 
 class ReleaseSummary(Model):
-    """A release in the list."""
+    """A release in a list of releases."""
 
     id: Hex64
     poll: str
@@ -298,7 +298,7 @@ class BatchRequest(Model):
 
 
 class RankedAlternative(Model):
-    """An alternative, in its place."""
+    """An alternative in the ranking."""
 
     name: str
     score: float
@@ -306,7 +306,7 @@ class RankedAlternative(Model):
 
 
 class DecisionGuarantee(Model):
-    """The promise of the release to its voters."""
+    """The release's promise to its voters."""
 
     paradigm: str
     epsilon: float
@@ -314,16 +314,16 @@ class DecisionGuarantee(Model):
 
 
 CHOICE = (
-    'The name of the chosen alternative; "toss a coin" where most voters would treat both equally, in a study that '
-    "allows this answer; null where it is too close to call."
+    'The name of the chosen alternative; "toss a coin" if most voters would treat both equally, in a study that '
+    "allows this answer; null if it is too close to call."
 )
 PROBABILITIES = (
-    'Of two alternatives in a study that allows a third answer: the shares of voters who choose either, and "toss a '
-    'coin" for those who would. Null elsewhere.'
+    "For two alternatives in a study that allows a third answer: the shares of voters who choose each of them, and "
+    '"toss a coin" for those who would toss one. Null otherwise.'
 )
-TOSS_A_COIN = "Whether tossing a coin is the commonest of the three answers. Null where there are two."
+TOSS_A_COIN = "Whether tossing a coin is the most common of the three answers. Null if there are only two."
 PROBABILITY = (
-    "Of two alternatives: the share of voters who prefer the first-ranked, given all that is not known. "
+    "For two alternatives: the share of voters who prefer the first-ranked one, given all that is unknown. "
     "Null for more than two, and for a society as the paper defines it."
 )
 CERTAINTY = (
@@ -331,12 +331,12 @@ CERTAINTY = (
     "probability at most 1 - c, over the privacy noise."
 )
 POPULATION_CERTAINTY = (
-    "The same about the people whom the voters were drawn from. Null for a society as the paper defines it."
+    "The same about the people from whom the voters were drawn. Null for a society as the paper defines it."
 )
 
 
 class DecisionBody(Model):
-    """The crowd's choice, how many voters agree with it, and how sure it is."""
+    """The crowd's choice, how many voters agree with it, and how certain it is."""
 
     choice: Annotated[str | None, Field(description=CHOICE)]
     too_close_to_call: bool
@@ -359,7 +359,7 @@ class BatchAnswer(Model):
 
 
 class Health(Model):
-    """Whether the service can do its work."""
+    """Whether the service and its database work."""
 
     status: Literal["ok", "unavailable"]
     database: Literal["ok", "does-not-answer"]

@@ -1,4 +1,4 @@
-"""Polls, their words and their dilemmas, as a voter's page asks for them; and whether the service can do its work."""
+"""Routes for polls, their texts and their dilemmas, which a voter's page requests; and for the service's health."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from crowdveil.service.store.polls import STARTED, PollStatus
 from crowdveil.study.drawing import draw_session
 from crowdveil.study.translations import languages, words
 
-Example = Annotated[bool, Query(description="Whether nobody will vote in them: it is not counted as a start.")]
+Example = Annotated[bool, Query(description="Whether the dilemmas are only an example: then no start is counted.")]
 
 
 def poll_routes(service: Service) -> APIRouter:
-    """Return the routes under /api/polls that read."""
+    """Return the routes under /api/polls that only read."""
     routes = APIRouter(prefix="/api/polls", tags=["polls"])
 
     @routes.get("", response_model=PollList, responses=documented())
@@ -36,7 +36,7 @@ def poll_routes(service: Service) -> APIRouter:
 
     @routes.get("/{poll}", response_model=PollDescription, responses=documented(404))
     def get_poll(poll: str) -> dict[str, Any]:
-        """Describe what is asked, what is promised and what a device needs."""
+        """Describe a poll: what is asked, what is promised and what a device needs."""
         status = status_of(service, poll)
         found = status.poll
         spoken = languages(found.study, found.translations)
@@ -45,7 +45,7 @@ def poll_routes(service: Service) -> APIRouter:
 
     @routes.get("/{poll}/words/{language}", response_model=Words, responses=documented(404))
     def words_of_poll(poll: str, language: str) -> dict[str, Any]:
-        """Give the study's words in a language."""
+        """Return the study's texts in a language."""
         found = poll_named(service, poll)
         try:
             return words(found.study, language, found.translations)
@@ -54,18 +54,18 @@ def poll_routes(service: Service) -> APIRouter:
 
     @routes.get("/{poll}/session", response_model=Session, responses=documented(404))
     def draw(poll: str, example: Example = False) -> dict[str, Any]:
-        """Draw one voter's dilemmas. Nothing is stored but that somebody has started, unless the poll has a relay."""
+        """Draw one voter's dilemmas. Nothing is stored except, in a poll without a relay, that somebody has started."""
         found = poll_named(service, poll)
         if not example and found.relay is None:
             service.store.steps.count(found.name, STARTED, service.today())
-        # Without a seed, the generator takes its own from the operating system.
+        # Without a seed, the generator takes one from the operating system.
         return write_session(draw_session(found.study, np.random.default_rng()))
 
     return routes
 
 
 def poll_named(service: Service, name: str) -> HostedPoll:
-    """Return a poll, or refuse the request."""
+    """Return a poll; refuse the request if there is none."""
     poll = service.store.polls.definition(name)
     if poll is None:
         raise _unknown_poll(name)
@@ -73,7 +73,7 @@ def poll_named(service: Service, name: str) -> HostedPoll:
 
 
 def status_of(service: Service, name: str) -> PollStatus:
-    """Return a poll as it stands, or refuse the request."""
+    """Return the current status of a poll; refuse the request if there is none."""
     status = service.store.polls.get(name)
     if status is None:
         raise _unknown_poll(name)
@@ -103,20 +103,20 @@ def _summary(status: PollStatus, service: Service) -> PollSummary:
 
 
 def health_routes(service: Service) -> APIRouter:
-    """Return /healthz."""
+    """Return the route /healthz."""
     routes = APIRouter(tags=["operations"])
     unwell: dict[int | str, dict[str, Any]] = {503: {"model": Health, "description": "The database does not answer."}}
 
     @routes.get("/healthz", response_model=Health, responses={**documented(), **unwell})
     def healthz() -> JSONResponse:
-        """Tell whether the database answers."""
+        """Return whether the database answers."""
         return health_of(service.store.database)
 
     return routes
 
 
 def health_of(database: Database) -> JSONResponse:
-    """Return the answer for a database that answers, or does not."""
+    """Return the response that says whether a database answers."""
     if database.responds():
         return JSONResponse({"status": "ok", "database": "ok"})
     return JSONResponse({"status": "unavailable", "database": "does-not-answer"}, 503)

@@ -1,4 +1,4 @@
-"""Releases and decisions: what an AI asks the crowd. A decision reads a release and nothing else."""
+"""Routes for releases and decisions, by which an AI asks the crowd. A decision reads a release and nothing else."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from crowdveil.service.store.releases import StoredEffects, StoredRelease
 
 _IDS = "A release's id (64 hexadecimal digits), `current` (the one that the poll's decisions use) or `latest`."
 ReleaseId = Annotated[str, Path(description=_IDS)]
-AnyReleaseId = Annotated[str, Path(description=f"{_IDS} The two words need a server with one poll.")]
+AnyReleaseId = Annotated[str, Path(description=f"{_IDS} The two words work only on a server with one poll.")]
 
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "The release file."}
 }
 _SPARSE: dict[str, Any] = {"response_model_exclude_unset": True}
-"""A delta is named only where there is one."""
+"""Leaves out unset fields: a delta appears only if there is one."""
 
 
 def release_routes(service: Service) -> APIRouter:
-    """Return the routes of releases: of one poll, and of a server that has only one."""
+    """Return the routes for releases: of a named poll, and of a server with only one poll."""
     routes = APIRouter(prefix="/api", tags=["releases and decisions"])
     read: dict[str, Any] = {"response_class": Response, "responses": {**_FILE, **documented(404)}}
     one: dict[str, Any] = {"response_model": DecisionBody, "responses": documented(404), **_SPARSE}
     many: dict[str, Any] = {"response_model": BatchAnswer, "responses": documented(404), **_SPARSE}
 
     @routes.get("/releases", response_model=ReleaseList, responses=documented())
-    def list_releases(poll: Annotated[str | None, Query(description="Only this poll's.")] = None) -> dict[str, Any]:
+    def list_releases(poll: Annotated[str | None, Query(description="Only of this poll.")] = None) -> dict[str, Any]:
         """List the releases, newest first."""
         return _list(service, poll)
 
@@ -56,12 +56,12 @@ def release_routes(service: Service) -> APIRouter:
 
     @routes.get("/releases/{release}", **read)
     def get_release(release: AnyReleaseId) -> Response:
-        """Give a release file: the crowd's parameter with its guarantee and the law of its noise."""
+        """Return a release file: the crowd's parameter with its guarantee and the distribution of its noise."""
         return Response(_find(service, None, release).file, media_type="application/json")
 
     @routes.get("/polls/{poll}/releases/{release}", **read)
     def get_poll_release(poll: str, release: ReleaseId) -> Response:
-        """Give a release file of a poll."""
+        """Return a release file of a poll."""
         return Response(_find(service, poll, release).file, media_type="application/json")
 
     @routes.get("/polls/{poll}/effects", response_model=EffectsList, responses=documented(404))
@@ -72,7 +72,7 @@ def release_routes(service: Service) -> APIRouter:
 
     @routes.get("/effects/{effects}", **read)
     def get_effects(effects: Annotated[str, Path(description="Their id (64 hexadecimal digits).")]) -> Response:
-        """Give a file of effects. It decides nothing."""
+        """Return a file of effects. It cannot be used for decisions."""
         stored = service.store.effects.get(effects)
         if stored is None:
             message = f"there are no effects {effects!r}: GET /api/polls/POLL/effects lists them"
@@ -117,7 +117,7 @@ def _summarise_effects(stored: StoredEffects) -> dict[str, Any]:
 
 
 def _only_poll(service: Service) -> PollStatus:
-    """Return the server's only poll: no release of one poll may pass for the conscience of another."""
+    """Return the server's only poll. Refuse if there are more: one poll's release must not decide for another poll."""
     statuses = service.store.polls.listed()
     if len(statuses) != 1:
         names = ", ".join(status.poll.name for status in statuses) or "none"
@@ -129,7 +129,7 @@ def _only_poll(service: Service) -> PollStatus:
 
 
 def _find(service: Service, poll: str | None, release: str) -> StoredRelease:
-    """Return a release of a poll; without a poll, one by its id, or of the server's only poll."""
+    """Return a release of a poll; without a poll, find it by its id, or in the server's only poll."""
     wanted: str | None = release
     if poll is not None or release in (CURRENT, LATEST):
         status = _only_poll(service) if poll is None else status_of(service, poll)

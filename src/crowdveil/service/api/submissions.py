@@ -1,6 +1,6 @@
-"""What comes in: a voter's report or ballot, and its withdrawal; a relay's batch, opened, checked and stored once.
+"""Routes that write: a voter's report or ballot, its withdrawal, and a relay's batch, opened, checked and stored once.
 
-An answer of 200 or 201 is sent after the commit, never before.
+An answer of 200 or 201 is sent only after the commit.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ from crowdveil.study.plain_data import canonical_json
 Token = Annotated[str | None, Header(alias=TOKEN_HEADER, description="The ballot token: 16 random bytes as base64url.")]
 
 REFUSED = {
-    Reason.DIFFERENT_REPORT: "something else is stored for this ballot token, and it stays",
-    Reason.UNKNOWN_BALLOT: "this poll takes links that were made for it, and this token is none of them",
-    Reason.WITHDRAWN: "what was sent with this ballot token has been withdrawn; it cannot be used again",
+    Reason.DIFFERENT_REPORT: "something else is already stored for this ballot token, and it stays",
+    Reason.UNKNOWN_BALLOT: "this poll accepts only links that were made for it, and this token is not from one of them",
+    Reason.WITHDRAWN: "the submission with this ballot token was withdrawn; the token cannot be used again",
     Reason.CLOSED: "this poll is closed",
     Reason.NOT_OPEN_YET: "this poll is not open yet",
-    Reason.FULL: "this poll has as many participants as it takes",
+    Reason.FULL: "this poll already has as many participants as it accepts",
 }
-"""Why the store refuses a submission, for whoever sent it."""
+"""Reasons why the store refuses a submission, in words for its sender."""
 STORED: dict[int | str, dict[str, Any]] = {
-    200: {"model": Receipt, "description": "The same was stored before."},
+    200: {"model": Receipt, "description": "The same submission was stored before."},
     201: {"model": Receipt, "description": "Stored, durably."},
     **documented(400, 403, 404, 409, 410),
 }
@@ -109,7 +109,7 @@ def submission_routes(service: Service) -> APIRouter:
 
     @routes.post("/{poll}/steps", status_code=204, responses=documented(404, 409))
     def count_step(poll: str, told: StepBody) -> Response:
-        """Count that somebody has come to a step: a number by step and day, and nothing else."""
+        """Count that somebody has reached a step. Only a number for each step and day is stored."""
         found = poll_named(service, poll)
         _check_direct(found)
         service.store.steps.count(found.name, told.step.value, service.today())
@@ -117,7 +117,7 @@ def submission_routes(service: Service) -> APIRouter:
 
     @routes.get("/{poll}/participation", response_model=Participation, responses=documented(400, 403, 404, 409, 410))
     def check(poll: str, token: Token = None) -> dict[str, str]:
-        """Tell whether a ballot token can still be used, before its voter has answered anything."""
+        """Return whether a ballot token can still be used, before its voter has answered anything."""
         asked = poll_named(service, poll)
         _check_direct(asked)
         found = service.store.submissions.check(asked.name, id_of_token(token))
@@ -127,7 +127,7 @@ def submission_routes(service: Service) -> APIRouter:
 
     @routes.delete("/{poll}/participation", status_code=204, responses=documented(400, 404, 409))
     def withdraw(poll: str, token: Token = None) -> Response:
-        """Delete what was sent with a ballot token, and never accept the token again."""
+        """Delete the submission of a ballot token, and never accept the token again."""
         asked = poll_named(service, poll)
         _check_direct(asked)
         if not service.store.submissions.withdraw(asked.name, id_of_token(token)):
@@ -138,7 +138,7 @@ def submission_routes(service: Service) -> APIRouter:
 
 
 def read_submission(raw: bytes, poll: HostedPoll, id: str, kind: Kind) -> SubmissionRow:
-    """Read and check what a voter's device sent, before anything is stored; refuse it for a reason."""
+    """Read a submission and check it before anything is stored; refuse a wrong one with a reason."""
     _check_direct(poll)
     if poll.distributed is not (kind is Kind.REPORT):
         wanted = "reports, with the noise in them" if poll.distributed else "ballots"
@@ -160,13 +160,13 @@ def read_submission(raw: bytes, poll: HostedPoll, id: str, kind: Kind) -> Submis
 
 
 def _check_direct(poll: HostedPoll) -> None:
-    """Refuse a voter's device that should speak with the relay, and never with the host, about its vote."""
+    """Refuse a request about a vote if the poll has a relay: the device should then ask the relay, never the host."""
     if poll.relay is not None:
         raise Refusal(Reason.WRONG_PLACE, f"poll {poll.name} takes sealed reports through its relay, {poll.relay.url}")
 
 
 def id_of_token(token: str | None) -> str:
-    """Return the report id of a ballot token, or refuse what is none."""
+    """Return the report id of a ballot token; refuse anything else."""
     if token is None:
         raise Refusal(Reason.MISSING_BALLOT, f"the header {TOKEN_HEADER} with the ballot token is missing")
     if not is_token(token):
@@ -175,14 +175,14 @@ def id_of_token(token: str | None) -> str:
 
 
 def _body(model: type[ReportBody] | type[BallotBody]) -> dict[str, Any]:
-    """Describe a body that is read by hand: it is compared as it was sent, numbers beyond 2^53 included."""
+    """Describe a body that the framework does not parse: it is compared as sent, including numbers beyond 2^53."""
     schema = model.model_json_schema()
     schema = _written_out(schema, schema.pop("$defs", {}))
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def _written_out(schema: Any, named: dict[str, Any]) -> Any:
-    """Put the definitions that a schema refers to in the places where it does."""
+    """Replace the references in a schema by their definitions."""
     if isinstance(schema, list):
         return [_written_out(item, named) for item in schema]
     if not isinstance(schema, dict):
@@ -193,17 +193,17 @@ def _written_out(schema: Any, named: dict[str, Any]) -> Any:
 
 
 def check_sender(service: Service, poll: HostedPoll, announced: BatchHead, signature: str | None) -> None:
-    """Refuse a batch that the poll's relay did not sign, before any of it is taken in."""
+    """Refuse a batch that the poll's relay did not sign, before any of it is read."""
     if poll.relay is None:
         raise Refusal(Reason.WRONG_PLACE, f"poll {poll.name} has no relay: devices send their reports themselves")
     announced.check_signature(_relay_key(service, poll), signature)
 
 
 def take_batch(service: Service, poll: HostedPoll, batch: Batch) -> Acknowledgement:
-    """Take a batch of a poll's relay. When this returns, what it says is durable; a batch that comes again is not.
+    """Store a batch from a poll's relay. When this returns, the result is durable. A repeated batch is stored once.
 
     Reports that no honest device could have sent are refused one by one, and counted by reason. A batch below the
-    poll's size is refused as a whole, and nothing in it is opened.
+    poll's minimum size is refused as a whole, and nothing in it is opened.
     """
     fewest = relay_terms(poll).batch
     if (before := service.store.batches.acknowledged(poll.name, batch.id)) is not None:
@@ -223,7 +223,7 @@ def take_batch(service: Service, poll: HostedPoll, batch: Batch) -> Acknowledgem
 
 def ask_relay_key(url: str) -> str:
     """Ask a relay for the public key with which it signs its batches."""
-    import httpx  # loaded by hosts with a relay only
+    import httpx  # only hosts with a relay need it
 
     try:
         answer = httpx.get(f"{url}/api/relay", timeout=PATIENCE_SECONDS)
@@ -233,13 +233,13 @@ def ask_relay_key(url: str) -> str:
 
 
 def _relay_key(service: Service, poll: HostedPoll) -> str:
-    """Return the relay's public key: asked for once, where the poll says that the relay is."""
+    """Return the relay's public key. It is requested once, from the relay's address in the poll, and then kept."""
     known = service.store.batches.relay_key(poll.name)
     return known or service.store.batches.pin_relay_key(poll.name, ask_relay_key(relay_terms(poll).url))
 
 
 def _open(batch: Sequence[bytes], poll: HostedPoll, key: HostKey, refused: Counter[str]) -> Iterator[OpenedReport]:
-    """Open sealed reports and check them together; count those that are refused, by reason."""
+    """Open sealed reports and check them together; count the refused ones by reason."""
     unsealed: list[tuple[str, Any]] = []
     for sealed in batch:
         try:
@@ -267,13 +267,13 @@ def batch_routes(service: Service) -> APIRouter:
     async def put_batch(
         poll: str, batch: str, request: Request, digest: Digest = None, signature: Signature = None
     ) -> dict[str, Any]:
-        """Take a batch of sealed reports, as a whole and once. The answer is sent after the commit."""
+        """Store a batch of sealed reports, as a whole and once. The answer is sent after the commit."""
         found = await run_in_threadpool(poll_named, service, poll)
         try:
             announced = BatchHead(found.name, batch, digest or "")
             await run_in_threadpool(check_sender, service, found, announced, signature)
         except Refusal:
-            async for _ in request.stream():  # Let go by, and not kept: the sender reads why when all is sent.
+            async for _ in request.stream():  # Discarded: the sender reads the reason only after sending everything.
                 pass
             raise
         read = await run_in_threadpool(announced.read, await request.body())

@@ -1,8 +1,8 @@
 """Everything that voters sent, as a table: exact ballots in a central poll, noisy reports in a distributed one.
 
-Ballots have the columns that ``crowdveil import table`` reads. Of a report, every number is a column: ``values_3`` is
-the third of ``values``. A row carries the day and no order of arrival. With it comes a codebook, which says what every
-column means, and labels for R and SPSS.
+Ballots have the columns that ``crowdveil import table`` reads. Every number of a report is a column: ``values_3`` is
+the third of ``values``. A row has the day but no order of arrival. The table comes with a codebook, which explains
+every column, and with labels for R and SPSS.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _THE_SAME_IN_ALL = ("format", "study", "mechanism", "epsilon_micro")
 _BIT = {"1": "yes", "-1": "no"}
 FAILED_CHECKS = "failed_checks"
 TICKED = "ticked_"
-"""How the columns of single ticks begin."""
+"""Prefix of the columns of single ticks."""
 _YES_NO = {"0": "no", "1": "yes"}
 SIDES = {"left": "Left outcome", "right": "Right outcome"}
 
 
 def data_page(request: HostRequest) -> Response:
-    """Show what can be downloaded and deleted."""
+    """Show the data that can be downloaded and deleted."""
     status = request.poll_status()
     return request.show("data.html", poll=status.poll, tab="data", status=status)
 
@@ -69,7 +69,7 @@ def download(request: HostRequest) -> Response:
 
 
 def table_of(store: Store, poll: HostedPoll) -> pl.DataFrame:
-    """Return what voters sent as a table."""
+    """Return the voters' submissions as a table."""
     if poll.distributed:
         rows = list(_report_rows(store, poll))
         names = sorted({name for row in rows for name in row} - set(_report_columns(poll)), key=_in_order)
@@ -87,7 +87,7 @@ def _about_schema(poll: HostedPoll) -> dict[str, Any]:
 
 
 def _about_values(poll: HostedPoll, about: Mapping[str, Answer]) -> Row:
-    """Return the columns of what one voter said of herself."""
+    """Return the columns of one voter's answers about herself."""
     row: Row = {}
     for question in poll.sent_questions:
         answer = about.get(question.id)
@@ -121,9 +121,9 @@ def _report_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
 
 
 def _columns_of(name: str, part: Any) -> Iterator[tuple[str, Any]]:
-    """Take a part of a report apart: each number of a list is a column of its own, counted from 1.
+    """Split a part of a report into columns: one for each number of a list, counted from 1.
 
-    Of a report that is of one of two kinds, the part that is of the other kind has no columns.
+    If a report is of one of two kinds, the part for the other kind has no columns.
     """
     if isinstance(part, list):
         for place, one in enumerate(part, 1):
@@ -136,7 +136,7 @@ def _columns_of(name: str, part: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _in_order(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Order columns by what they are of and then by number: values_2 before values_10."""
+    """Return the sort key of a column, by its words and then by number: values_2 before values_10."""
     return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in name.split("_"))
 
 
@@ -167,7 +167,7 @@ def _ballot_rows(store: Store, poll: HostedPoll) -> Iterator[Row]:
 
 
 def _csv(table: pl.DataFrame, poll: HostedPoll) -> bytes:
-    """Write a table as CSV; a free text that a spreadsheet would run as a formula has an apostrophe in front."""
+    """Write a table as CSV. An apostrophe precedes a free text that a spreadsheet would run as a formula."""
     texts = [f"about_{question.id}" for question in poll.questions if question.kind is QuestionKind.TEXT]
     risky = r"^[=+\-@\t\r]"
     kept = [pl.when(pl.col(t).str.contains(risky)).then("'" + pl.col(t)).otherwise(pl.col(t)).alias(t) for t in texts]
@@ -188,19 +188,19 @@ _WRITERS: dict[str, tuple[Callable[[pl.DataFrame, HostedPoll], bytes], str]] = {
 
 @dataclass(frozen=True)
 class Variable:
-    """One column: its name, what it means, and what its values mean, where they are a few."""
+    """One column: its name, its meaning, and the meanings of its values if they are few."""
 
     name: str
     label: str
     kind: str
-    """text, number or date."""
+    """One of text, number or date."""
     values: dict[str, str] = field(default_factory=dict)
-    """Of all values; a value that is not among them is missing."""
+    """The meanings of all values; any other value is missing."""
     note: str = ""
     ends: dict[int, str] = field(default_factory=dict)
-    """What the lowest and the highest of many numbers mean."""
+    """The meanings of the lowest and the highest of many numbers."""
     width: int = 255
-    """Of a text, in bytes."""
+    """The maximum length of a text, in bytes."""
 
 
 def codebook(poll: HostedPoll, columns: Iterable[str]) -> list[Variable]:
@@ -210,7 +210,7 @@ def codebook(poll: HostedPoll, columns: Iterable[str]) -> list[Variable]:
 
 
 def write_codebook(variables: Sequence[Variable]) -> str:
-    """Write a codebook as CSV, a row for each column."""
+    """Write a codebook as CSV, with a row for each column."""
     text = io.StringIO()
     rows = csv.writer(text)
     rows.writerow(["column", "label", "type", "values", "note"])
@@ -242,7 +242,7 @@ def write_r(variables: Sequence[Variable], file: str) -> str:
 
 
 def write_spss(variables: Sequence[Variable], file: str) -> str:
-    """Write SPSS syntax that reads the CSV beside it, with labels. SPSS has no - in names: there is _ in its place."""
+    """Write SPSS syntax that reads the CSV beside it, with labels. Names have _ for -, which SPSS does not allow."""
     formats = {"number": "F17.8", "date": "SDATE10"}
     names = [re.sub(r"[^A-Za-z0-9_.]", "_", one.name) for one in variables]
     fields = "\n".join(
@@ -262,9 +262,9 @@ def _variables(poll: HostedPoll) -> list[Variable]:
     made = [
         Variable("voter", "Voter: the id of the ballot, a random number", "text"),
         Variable("report", "The id of the report, a random number", "text"),
-        Variable("day", "The day on which it arrived (UTC)", "date", note="nothing finer is kept"),
+        Variable("day", "The day on which it arrived (UTC)", "date", note="nothing more precise is stored"),
         Variable("epsilon", "Epsilon: the level of privacy that the voter chose", "number"),
-        Variable("records", "How many records the report is of", "number"),
+        Variable("records", "The number of records that the report is about", "number"),
         Variable("chosen", "Which outcome the voter chose", "text", {one: one for one in possible_choices(poll.study)}),
         Variable("repeat", "Whether it is the second answer to a dilemma, mirrored", "number", {"0": "no", "1": "yes"}),
         Variable("alike", "Whether a dilemma was answered alike twice, perhaps turned over", "number", _BIT),
@@ -281,7 +281,7 @@ def _variables(poll: HostedPoll) -> list[Variable]:
     for question in poll.sent_questions:
         made.extend(_about_variables(poll, question))
     if poll.attention is not None:
-        rule = "releases leave out whoever failed one" if poll.attention.left_out else "releases count everybody"
+        rule = "releases leave out voters who failed one" if poll.attention.left_out else "releases count everybody"
         made.append(Variable(FAILED_CHECKS, "Attention checks that the voter did not pass", "number", note=rule))
     return made
 
@@ -311,7 +311,7 @@ def _about_variables(poll: HostedPoll, question: Question) -> list[Variable]:
             labels = zip(names, options.values(), strict=True)
             return [Variable(name, f"{text}: {option}", "number", dict(_YES_NO)) for name, option in labels]
         case QuestionKind.TEXT:
-            guard = "in CSV, ' stands before a text that a spreadsheet would run as a formula"
+            guard = "in CSV, ' precedes a text that a spreadsheet would run as a formula"
             return [Variable(names[0], text, "text", note=guard, width=4 * MOST_LETTERS)]
         case QuestionKind.NUMBER | QuestionKind.SCALE:
             reach = f"from {question.low} to {question.high}"

@@ -1,4 +1,4 @@
-"""Making a poll: by a form, or by the file that says the same; seen as voters would see it before it is there."""
+"""Pages to make a poll, by a form or by an equivalent file, with a preview of what voters would see."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DilemmaPreview:
 
 
 def editor_page(request: HostRequest) -> Response:
-    """Show the form, empty or as a poll has it that is to be made again."""
+    """Show the form, empty or filled in from a poll to make again."""
     copied = request.http.query_params.get("from")
     if copied is None:
         return _form(request, empty_form())
@@ -66,7 +66,7 @@ def file_page(request: HostRequest) -> Response:
 
 
 def check_form(request: HostRequest) -> Response:
-    """Check a form and show it as voters would see it; nothing is stored."""
+    """Check a form and show the poll as voters would see it; store nothing."""
     try:
         poll = _new(request, poll_from_dict(data_of_form(request.form)))
     except CrowdveilError as error:
@@ -75,7 +75,7 @@ def check_form(request: HostRequest) -> Response:
 
 
 def check_file(request: HostRequest) -> Response:
-    """Check what was written or uploaded, and show it as voters would see it; nothing is stored."""
+    """Check a written or uploaded file and show the poll as voters would see it; store nothing."""
     text = request.form.get("file") or request.form.get("text", "")
     try:
         poll = _new(request, read_poll_text(text))
@@ -85,14 +85,14 @@ def check_file(request: HostRequest) -> Response:
 
 
 def edit_again(request: HostRequest) -> Response:
-    """Go back to the form with what was filled in, or to the file where the form has no fields for it."""
+    """Go back to the filled-in form, or to the file if the form does not have all the fields."""
     data = poll_as_dict(read_poll_text(request.form.get("text", "")))
     fields = form_of_data(data)
     return _file(request, tomli_w.dumps(data)) if fields is None else _form(request, fields)
 
 
 def create_poll(request: HostRequest) -> Response:
-    """Make the poll, to be tried out first or open at once. It cannot be changed: it is what voters agree to."""
+    """Make the poll, with a trial first or open at once. It cannot be changed, because voters agree to its terms."""
     poll = read_poll_text(request.form.get("text", ""))
     pilot = request.form.get("begin") != "open"
     request.store.polls.add(poll, pilot=pilot)
@@ -101,7 +101,7 @@ def create_poll(request: HostRequest) -> Response:
 
 
 def read_poll_text(text: str) -> HostedPoll:
-    """Read a poll file, or a study file, which becomes a poll with everything else as it comes."""
+    """Read a poll file, or a study file, which becomes a poll with defaults for everything else."""
     if not text.strip():
         raise CrowdveilError("nothing was given: choose a file, or write into the field")
     try:
@@ -120,7 +120,7 @@ def _new(request: HostRequest, poll: HostedPoll) -> HostedPoll:
 
 
 def _next_name(request: HostRequest, name: str) -> str:
-    """Return a name that is free: NAME-2, NAME-3 and so on."""
+    """Return an unused name: NAME-2, NAME-3 and so on."""
     number = 2
     while request.store.polls.get(f"{name[:36]}-{number}") is not None:
         number += 1
@@ -194,7 +194,7 @@ def _preview(question: Question) -> QuestionPreview:
 
 
 class _FormFields(dict[str, str]):
-    """The fields of a form; what was not filled in is empty."""
+    """The fields of a form; a missing field is empty."""
 
     def __missing__(self, key: str) -> str:
         return ""

@@ -1,4 +1,4 @@
-"""Who hosts: signing in, passwords and the second factor; roles, invitations, and what everybody did."""
+"""Pages about hosts: signing in, passwords and the second factor; roles, invitations and the audit log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sign_in_page(request: HostRequest) -> Response:
 
 
 def sign_in(request: HostRequest) -> Response:
-    """Sign in with a one-time link or with the password. Wrong ones are counted, and after a few the visitor waits."""
+    """Sign in with a one-time link or with the password. After a few wrong attempts, the visitor has to wait."""
     attempts = request.pages.attempts
     now = request.pages.now()
     wait = attempts.wait(request.address, now)
@@ -55,10 +55,10 @@ def sign_in(request: HostRequest) -> Response:
         wrong = (
             "This link was used already, or is too old."
             if by_link
-            else "Name, password and code do not belong together. (A code counts once: wait for the next.)"
+            else "Name, password and code do not match. (A code works only once: wait for the next.)"
         )
         return _refused(request, 403, wrong)
-    if by_link:  # Whoever can start the server has lost the phone, and sets up another.
+    if by_link:  # A host who lost the phone but can start the server may set up another one.
         request.store.hosts.drop_second_factor(host)
     how = "with a link" if by_link else "with a password"
     request.store.audit_log.add(LogEntry(now, host, "signed in", None, how))
@@ -67,7 +67,7 @@ def sign_in(request: HostRequest) -> Response:
 
 
 def _by_password(request: HostRequest, name: str, now: int) -> str | None:
-    """Return the host whose password and code these are. Which of the two is wrong is not told."""
+    """Return the host whose password and code these are; None if either is wrong, without saying which."""
     hosts = request.store.hosts
     right = hosts.check_password(name, request.form.get("password", ""))
     return name if right and hosts.check_code(name, request.form.get("code", ""), now) else None
@@ -86,7 +86,7 @@ def password_page(request: HostRequest) -> Response:
 
 
 def set_password(request: HostRequest) -> Response:
-    """Set the password. Every session ends, and this one goes on as a new one."""
+    """Set the password. This ends every session and starts a new one here."""
     assert request.host is not None
     new, again = request.form.get("password", ""), request.form.get("again", "")
     try:
@@ -126,7 +126,7 @@ def hosts_page(request: HostRequest) -> Response:
 
 
 def invite(request: HostRequest) -> Response:
-    """Invite a host, and show the link. This is the only time that it can be seen."""
+    """Invite a host, and show the link. It is shown only this once."""
     name = request.form.get("name", "").strip()
     token = request.store.hosts.invite(name, _role(request), request.pages.now())
     request.remarks.append(f"{name} as {_role(request).value}")
@@ -134,7 +134,7 @@ def invite(request: HostRequest) -> Response:
 
 
 def change_role(request: HostRequest) -> Response:
-    """Change what a host may do."""
+    """Change the role of a host."""
     host = _known(request)
     request.store.hosts.set_role(host.name, _role(request))
     request.remarks.append(f"{host.name}: {host.role.value} to {_role(request).value}")
@@ -150,7 +150,7 @@ def remove_host(request: HostRequest) -> Response:
 
 
 def log_page(request: HostRequest) -> Response:
-    """Show what hosts did."""
+    """Show the hosts' actions."""
     entries = [(minute(entry.at), entry) for entry in request.store.audit_log.latest()]
     return request.show("log.html", entries=entries)
 
@@ -161,7 +161,7 @@ def second_factor_page(request: HostRequest) -> Response:
 
 
 def set_second_factor(request: HostRequest) -> Response:
-    """Ask for one-time codes from now on, if the code shows that the host's device has the key."""
+    """Require one-time codes from now on, if the given code proves that the host's device has the key."""
     key = request.form.get("key", "")
     try:
         request.store.hosts.set_second_factor(str(request.host), key, request.form.get("code", ""), request.pages.now())
@@ -171,7 +171,7 @@ def set_second_factor(request: HostRequest) -> Response:
 
 
 def drop_second_factor(request: HostRequest) -> Response:
-    """Ask for no codes any more, if a last one is right."""
+    """Stop requiring codes, if one last code is correct."""
     if not request.store.hosts.check_code(str(request.host), request.form.get("code", ""), request.pages.now()):
         return _second_factor(request, "", "This is not the code of this moment, or it was used already.", 400)
     request.store.hosts.drop_second_factor(str(request.host))
@@ -210,5 +210,5 @@ def _known(request: HostRequest) -> Host:
 def _role(request: HostRequest) -> Role:
     given = request.form.get("role", "")
     if given not in list(Role):
-        raise CrowdveilError(f"{given!r} is no role: choose {', '.join(Role)}")
+        raise CrowdveilError(f"{given!r} is not a role: choose {', '.join(Role)}")
     return Role(given)

@@ -1,4 +1,4 @@
-"""A host's pages about a poll: its state and its life from trial to deletion, and how voters are invited and let go."""
+"""A host's pages about a poll: its state, from its trial to its deletion, and how voters are invited and withdraw."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ COUNTED = {
     "ballot": "ballots with exact answers",
     "link": "links",
     "withdrawal": "withdrawals",
-    "release": "releases, which programs that decide by them will no longer find",
+    "release": "releases, which programs that use them for decisions will no longer find",
     "charge": "entries of the budget ledger",
 }
-"""The tables that a host is told of before a poll is deleted."""
+"""The tables that a host is told about before a poll is deleted."""
 MOST_LINKS = 10_000
 SERVICES = {
     "Prolific": "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}",
     "Amazon Mechanical Turk": "workerId=${workerId}&assignmentId=${assignmentId}&hitId=${hitId}",
 }
-"""The parameters that recruitment services fill in. The page does not read them, and nothing keeps them."""
+"""The parameters that recruitment services fill in. The page does not read them, and nothing stores them."""
 _REPORT_ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -71,26 +71,26 @@ def poll_page(request: HostRequest) -> Response:
 
 
 def _result(request: HostRequest, status: PollStatus) -> Result | None:
-    """Return what the release that decisions use says, in words."""
+    """Return the release that decisions use, in words."""
     stored = None if status.current_release is None else request.store.releases.get(status.current_release)
     return None if stored is None else read_result(stored.read(), words_of(OWN_LANGUAGE))
 
 
 def live_part(request: HostRequest) -> Response:
-    """Show what changes, for the page to put in place of what it shows."""
+    """Show the part of the page that changes, so that the page can update itself."""
     status = request.poll_status()
     return request.show("live.html", poll=status.poll, live=poll_activity(request, status))
 
 
 def close_poll(request: HostRequest) -> Response:
-    """Take no more answers."""
+    """Stop accepting answers."""
     name = request.poll_status().poll.name
     request.store.polls.close(name)
     return request.go(f"/polls/{name}")
 
 
 def open_poll(request: HostRequest) -> Response:
-    """Take answers again."""
+    """Accept answers again."""
     name = request.poll_status().poll.name
     request.store.polls.reopen(name)
     return request.go(f"/polls/{name}")
@@ -106,26 +106,26 @@ def end_pilot(request: HostRequest) -> Response:
 
 
 def archive(request: HostRequest) -> Response:
-    """Put a poll away: it is closed, and no longer listed. Its results stay where they are."""
+    """Archive a poll: it is closed and no longer listed. Its results stay where they are."""
     name = request.poll_status().poll.name
     request.store.polls.archive(name)
     return request.go("/")
 
 
 def unarchive(request: HostRequest) -> Response:
-    """Take a poll out again; it stays closed until it is opened."""
+    """Take a poll out of the archive; it stays closed until it is opened."""
     name = request.poll_status().poll.name
     request.store.polls.archive(name, False)
     return request.go(f"/polls/{name}")
 
 
 def delete_page(request: HostRequest) -> Response:
-    """Show what a deletion would delete. Nothing is deleted by looking."""
+    """Show what a deletion would delete, without deleting anything."""
     return _before(request)
 
 
 def delete(request: HostRequest) -> Response:
-    """Delete a poll with everything in it, if the host has typed its name."""
+    """Delete a poll and everything in it, if the host has typed its name."""
     status = request.poll_status()
     if request.form.get("name", "").strip() != status.poll.name:
         return _before(request, f"To delete the poll, type its name, {status.poll.name}. Nothing was deleted.", 400)
@@ -149,7 +149,7 @@ def _before(request: HostRequest, wrong: str | None = None, code: int = 200) -> 
 
 
 def recruit_page(request: HostRequest) -> Response:
-    """Show how voters get in."""
+    """Show how to invite voters."""
     poll = request.poll_status().poll
     links = request.store.submissions.links(poll.name)
     beyond = max(0, links - poll.quota) if poll.quota is not None else 0
@@ -174,14 +174,12 @@ def _address(request: HostRequest, poll: HostedPoll) -> str:
 
 
 def _unreachable(origin: str) -> str | None:
-    """Say why voters elsewhere cannot come, or should not have to, by the website's address."""
+    """Return why voters elsewhere cannot, or should not, use the website's address; None if they can."""
     host = urlsplit(origin).hostname or ""
     if host == "localhost" or host.startswith("127.") or host == "::1":
-        return "This address leads to this machine only: nobody else can open it. Set public_url to the voters' one."
+        return "This address works only on this machine: nobody else can open it. Set public_url to what voters use."
     if not origin.startswith("https://"):
-        return (
-            "Voters come without https: whoever is on the way sees and can change what is sent. Put a proxy in front."
-        )
+        return "Voters come without https: anybody in between can read and change what is sent. Put a proxy in front."
     return None
 
 
@@ -194,7 +192,7 @@ def qr_picture(request: HostRequest) -> Response:
 
 
 def make_links(request: HostRequest) -> Response:
-    """Make links and send them as a file. This is the only time that they can be seen: the server keeps no token."""
+    """Create links and send them as a file. They are available only this once: the server stores no token."""
     poll = request.poll_status().poll
     wanted = request.form.get("number", "").strip()
     if not wanted.isdecimal() or not 1 <= int(wanted) <= MOST_LINKS:
@@ -204,7 +202,7 @@ def make_links(request: HostRequest) -> Response:
 
 
 def links_file(origin: str, poll: str, tokens: Sequence[str]) -> str:
-    """Write voters' links as CSV. The token stands after #, which no browser sends to a server."""
+    """Write voters' links as CSV. The token follows the #, and no browser sends that part to a server."""
     text = io.StringIO()
     rows = csv.writer(text)
     rows.writerow(["report", "link"])
@@ -213,7 +211,7 @@ def links_file(origin: str, poll: str, tokens: Sequence[str]) -> str:
 
 
 def withdraw(request: HostRequest) -> Response:
-    """Delete a voter's report or ballot, named by its report id or by the voter's own token."""
+    """Delete a voter's report or ballot, given its report id or the voter's own token."""
     poll = request.poll_status().poll
     given = request.form.get("report", "").strip()
     report = report_id(given) if is_token(given) else given.lower()
@@ -221,6 +219,6 @@ def withdraw(request: HostRequest) -> Response:
         raise CrowdveilError("a report id has 32 digits from 0 to f: it is on the voter's receipt")
     if not request.store.submissions.withdraw(poll.name, report):
         raise CrowdveilError(
-            f"nothing is stored under the report id {report}: it was never sent, or is deleted already"
+            f"nothing is stored under the report id {report}: it was never sent, or was deleted already"
         )
     return request.show("withdrawn.html", poll=poll, tab="data", report=report)

@@ -1,6 +1,6 @@
-"""Who took part in a poll, in numbers and a picture: day by day, by level of privacy, what was refused, who they are.
+"""Participation in a poll, in numbers and a picture: by day, by level of privacy, what was refused, who took part.
 
-What voters said of themselves is counted, and corrected for the coin tosses of their devices.
+Voters' answers about themselves are counted, and corrected for the coin tosses of their devices.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STATE_WORDS = {
 REASONS = {
     "malformed": "not a report at all: another program, or a broken one",
     "wrong-study": "made for another study, or an old copy of the page",
-    "wrong-mechanism": "made by another mechanism than the poll's",
+    "wrong-mechanism": "made by a mechanism other than the poll's",
     "wrong-epsilon": "with an epsilon that the poll does not offer",
     "wrong-size": "with more or fewer numbers than a report of this study has",
     "out-of-range": "with numbers that no honest device draws: somebody tried to count for more than one",
@@ -47,39 +47,39 @@ REASONS = {
     "full": "after the quota was reached",
     "too-large": "longer than any report is",
     "missing-ballot": "without a ballot token",
-    "bad-ballot": "with something that is no ballot token",
+    "bad-ballot": "with something that is not a ballot token",
     "unreadable": "sealed to another key, or for other terms than the poll's",
-    "replayed": "sealed reports that had been taken before",
+    "replayed": "sealed reports that had been stored before",
     "too-many-requests": "too often from one place",
 }
 
 MOST_DAYS = 60
 WIDTHS = {"wide": 640.0, "narrow": 320.0}
-"""The narrow one is for phones: it is not a smaller picture, its letters are as large."""
+"""Widths of the picture. The narrow one is for phones: its letters are as large as those of the wide one."""
 HEIGHT = 200.0
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 4.0, 12.0, 26.0
 LABEL_WIDTH = 56.0
 MOST_ROWS = 25
-"""A number with more ranges is told by its mean alone."""
+"""Maximum number of rows: for a number with more ranges, only the mean is shown."""
 
 Counted = list[tuple[Mapping[str, Answer], int]]
 
 
 @dataclass(frozen=True)
 class Day:
-    """How many took part on a day, at each level in order."""
+    """The number of participants on a day, at each level in order."""
 
     day: date
     counts: tuple[int, ...]
 
     @property
     def total(self) -> int:
-        """All levels together."""
+        """The sum over all levels."""
         return sum(self.counts)
 
 
 def without_gaps(days: Sequence[Day]) -> list[Day]:
-    """Add the days on which nobody came, and keep the last ones of many."""
+    """Add the days on which nobody took part, and keep only the latest ``MOST_DAYS``."""
     if not days:
         return []
     counted = {one.day: one for one in days}
@@ -91,7 +91,7 @@ def without_gaps(days: Sequence[Day]) -> list[Day]:
 
 @dataclass(frozen=True)
 class LevelShare:
-    """How many voters chose a level of privacy."""
+    """The number and share of voters who chose a level of privacy."""
 
     level: Level
     voters: int
@@ -100,7 +100,7 @@ class LevelShare:
 
 @dataclass(frozen=True)
 class RefusalRow:
-    """How often something was refused, and what that means."""
+    """The number of refusals for one reason, and its meaning."""
 
     reason: str
     meaning: str
@@ -109,15 +109,15 @@ class RefusalRow:
 
 @dataclass(frozen=True)
 class FunnelStep:
-    """How many came so far."""
+    """The number of people who reached a step."""
 
     words: str
     people: int
-    """Those who came to a later one included: programs vote without a page, and a step may be lost on its way."""
+    """Includes people who reached a later step: programs vote without a page, and a count may be lost."""
     share: float
-    """Of those who opened the page."""
+    """Share of the people who opened the page."""
     stopped: int
-    """Those who got to the step before and not to this one."""
+    """The number of people who reached the previous step but not this one."""
 
 
 @dataclass(frozen=True)
@@ -131,22 +131,22 @@ class PollActivity:
     levels: tuple[LevelShare, ...]
     refusals: tuple[RefusalRow, ...]
     funnel: tuple[FunnelStep, ...]
-    """Empty where nothing is counted: in a poll with a relay."""
+    """The steps; empty for a poll with a relay, where they are not counted."""
 
     @property
     def remaining(self) -> Amount:
-        """The rest of a central poll's budget."""
+        """What remains of a central poll's budget."""
         budget = self.status.poll.budget
         return NOTHING if budget is None else Amount.of(str(budget)) - self.status.spent
 
     @property
     def refused(self) -> int:
-        """How many were refused altogether."""
+        """The total number of refusals."""
         return sum(refusal.times for refusal in self.refusals)
 
 
 def poll_activity(request: HostRequest, status: PollStatus) -> PollActivity:
-    """Gather what changes."""
+    """Gather the numbers that change while voters take part."""
     poll = status.poll
     participation = request.store.submissions
     counted = participation.by_day(poll.name)
@@ -186,7 +186,7 @@ def _funnel(request: HostRequest, status: PollStatus) -> tuple[FunnelStep, ...]:
 
 
 def state_words(request: HostRequest, status: PollStatus) -> str:
-    """Say where a poll stands today."""
+    """Return the state of a poll today, in words."""
     if status.archived:
         return "archived"
     return "on trial" if status.pilot else STATE_WORDS[status.state(request.pages.today())]
@@ -211,9 +211,9 @@ def _levels(poll: HostedPoll, counted: list[DayCount]) -> tuple[LevelShare, ...]
 
 
 def participation_chart(days: Sequence[Day], levels: Sequence[str]) -> Markup:
-    """Draw a bar a day, the levels on top of each other, for wide and for narrow screens.
+    """Draw a bar for each day, with the levels stacked, for wide and for narrow screens.
 
-    The table beside it has the same numbers.
+    The table beside it shows the same numbers.
     """
     said = f"{sum(one.total for one in days):,} voters on {len(days)} days, by level of privacy: {', '.join(levels)}"
     return Markup("").join(
@@ -245,7 +245,7 @@ def _drawn(days: Sequence[Day], width: float) -> str:
 
 
 def nice_ceiling(largest: int) -> int:
-    """Return the smallest of 4, 8, 10, 20, 40, 80, 100 ... that is not below a number: its quarters are easy to read.
+    """Return the smallest of 4, 8, 10, 20, 40, 80, 100 ... that is at least a number: its quarters are easy to read.
 
     >>> [nice_ceiling(n) for n in (0, 4, 5, 11, 81, 801)]
     [4, 4, 8, 20, 100, 1000]
@@ -259,7 +259,7 @@ def nice_ceiling(largest: int) -> int:
 
 
 def labelled(days: int, most: int) -> list[int]:
-    """Return the places of the days that get a label: the last, and others evenly apart, as many as there is room for.
+    """Return the indices of the days with a label: the last, and others evenly spaced, at most ``most``.
 
     >>> labelled(3, 5), labelled(10, 4)
     ([0, 1, 2], [0, 3, 6, 9])
@@ -282,25 +282,25 @@ def _day_label(day: date, x: float) -> str:
 
 @dataclass(frozen=True)
 class QuestionTally:
-    """An about-you question: who answered, and what share of them holds each option."""
+    """An about-you question: how many answered, and the share of each option."""
 
     question: str
     answered: int
     options: tuple[tuple[str, OptionShare], ...]
     mean: MeanAnswer | None = None
-    """Of a number or a scale."""
+    """The mean of a number or a scale."""
     words: bool = False
     """Whether it was answered in free text."""
 
     @property
     def told(self) -> bool:
-        """Whether the answers tell anything: some option's interval is narrower than the whole range."""
+        """Whether the answers show anything: some option's interval is narrower than the whole range."""
         return any(share.high - share.low < 1 for _, share in self.options)
 
 
 @dataclass(frozen=True)
 class AttentionTally:
-    """How many voters passed all attention checks of a central poll."""
+    """The number of voters who passed all attention checks of a central poll."""
 
     checks: int
     passed: int
@@ -309,16 +309,16 @@ class AttentionTally:
 
 
 def about_tallies(poll: HostedPoll, counted: Iterable[tuple[Mapping[str, Answer], int]]) -> tuple[QuestionTally, ...]:
-    """Tally a poll's about-you questions, given each combination of answers and how often it came.
+    """Tally a poll's about-you questions, given each combination of answers and how often it occurs.
 
-    In a distributed poll the answers came through randomised response, and shares are corrected for it.
+    In a distributed poll the answers went through randomised response, and shares are corrected for it.
     """
     combinations = list(counted)
     return tuple(_tally(question, combinations, poll.about_epsilon) for question in poll.sent_questions)
 
 
 def attention_tally(poll: HostedPoll, counted: Iterable[tuple[Mapping[str, Answer], int]]) -> AttentionTally | None:
-    """Count who passed the attention checks; None where there are none or the devices judged them."""
+    """Count the voters who passed the attention checks; None if there are no checks or the devices judged them."""
     if poll.attention is None or poll.distributed:
         return None
     combinations = list(counted)
@@ -352,7 +352,7 @@ def _tally(question: Question, combinations: Counted, epsilon: Epsilon | None) -
 def _several(
     question: Question, said: list[tuple[Answer, int]], epsilon: Epsilon | None
 ) -> tuple[tuple[str, OptionShare], ...]:
-    """Return the share of each option by itself; of a noisy answer, among those who were asked about it by chance."""
+    """Return the share of each option; for noisy answers, among the voters whose device drew that option."""
     found = []
     for option in question.options:
         yes = sum(n for answer, n in said if isinstance(answer, list | dict) and _ticked(answer, option.id))

@@ -1,7 +1,7 @@
-"""A poll as a form: the fields that a host fills in, and the plain data of a poll file, one from the other.
+"""A poll as a form: conversions between the fields that a host fills in and the plain data of a poll file.
 
-Both say the same. Whatever the form has no field for (factors, units of one's own, words for single values) is for the
-file; a poll with such things is shown as a file and not as a form.
+Both describe the same poll. Settings without a field in the form (factors, custom units, words for single values) need
+the file; a poll with such settings is shown as a file and not as a form.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from crowdveil.study.bundled import BUNDLED
 from crowdveil.study.translations import INTERFACE_LANGUAGES, OWN_LANGUAGE
 
 MOST_LEVELS = 5
-"""As many as the form has rows for."""
+"""The number of rows in the form."""
 DEFAULT_ABOUT = "1"
 _PLAIN = ("name", "contact", "completion_code", "return_url", "opens_on", "closes_on", "entry")
 _MORE = ("paradigm", "quota", "budget", "destroy_on", "minimum_age", "relay", "batch", "delta", "honest")
 MOST_QUESTIONS = 8
-"""As many as the form has rows for."""
+"""The number of rows in the form."""
 KINDS = {
     QuestionKind.SINGLE: "one of several answers",
     QuestionKind.SEVERAL: "as many answers as apply",
@@ -44,11 +44,11 @@ KINDS = {
     QuestionKind.TEXT: "free text (only where you are trusted)",
 }
 BETWEEN_EXPECTED = ";"
-"""Between the expected answers to a question of several."""
+"""Separator of the expected answers to a question with several answers."""
 
 
 def empty_form() -> Fields:
-    """Return the form as it comes."""
+    """Return the form with its defaults."""
     levels = {
         f"level{k}_{part}": value
         for k, pair in enumerate(DEFAULT_LEVELS.items())
@@ -58,7 +58,7 @@ def empty_form() -> Fields:
 
 
 def data_of_form(form: Mapping[str, str]) -> dict[str, Any]:
-    """Return the plain data of a poll file that says what a form says."""
+    """Return the plain data of the poll file that is equivalent to a form."""
     given = {name: value.strip() for name, value in form.items()}
     paradigm = given.get("paradigm", "")
     if paradigm not in PARADIGMS:
@@ -94,7 +94,7 @@ def data_of_form(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def form_of_data(data: Mapping[str, Any]) -> Fields | None:
-    """Return the form that says what a poll file says; None where the form has no fields for it."""
+    """Return the form that is equivalent to a poll file; None if the form does not have all the fields."""
     fields = {name: str(data[name]) for name in (*_PLAIN, *_MORE) if name in data}
     fields |= {f"consent_{language}": text for language, text in data.get("consent", {}).items()}
     for k, (name, epsilon) in enumerate(data.get("levels", {}).items()):
@@ -142,12 +142,12 @@ def _title(study: str | Mapping[str, Any]) -> str:
 
 
 def questions_of_form(given: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the questions that a form asks."""
+    """Return the questions in a form."""
     return [made for k in range(MOST_QUESTIONS) if (made := _question(given, k)) is not None]
 
 
 def form_of_questions(questions: Sequence[Mapping[str, Any]]) -> Fields:
-    """Return the rows that ask these questions."""
+    """Return the fields of these questions."""
     fields: Fields = {}
     for k, question in enumerate(questions):
         kind, row = question.get("kind", QuestionKind.SINGLE.value), f"q{k}_"
@@ -168,7 +168,7 @@ def form_of_questions(questions: Sequence[Mapping[str, Any]]) -> Fields:
 
 
 def without_ids(questions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out what nobody reads: the ids of questions and options."""
+    """Leave out the ids of questions and options, which nobody reads."""
     shown = []
     for question in questions:
         kept = {key: value for key, value in question.items() if key not in ("id", "options", "expected")}
@@ -187,7 +187,7 @@ def _question(given: Mapping[str, str], k: int) -> dict[str, Any] | None:
         raise CrowdveilError(f"{place}: say how it is answered: {', '.join(KINDS.values())}")
     made: dict[str, Any] = {"id": f"q{k + 1}", "kind": kind, "text": {OWN_LANGUAGE: text, **_others(given, row)}}
     if not text or (kind in WITH_OPTIONS and len(answers) < 2):
-        raise CrowdveilError(f"{place} needs its words and two or more answers, one a line")
+        raise CrowdveilError(f"{place} needs a text and two or more answers, one per line")
     if given.get(f"{row}required"):
         made["required"] = True
     if kind in WITH_NUMBERS:
@@ -208,7 +208,7 @@ def _question(given: Mapping[str, str], k: int) -> dict[str, Any] | None:
 
 
 def _others(given: Mapping[str, str], row: str) -> dict[str, str]:
-    """Return the words of a question in languages beside English."""
+    """Return the words of a question in languages other than English."""
     said = {language: given.get(f"t_{language}_{row}text", "") for language in INTERFACE_LANGUAGES[1:]}
     return {language: words for language, words in said.items() if words}
 
@@ -221,7 +221,7 @@ def _answers(given: Mapping[str, str], row: str, answers: Sequence[str], place: 
         if translated and len(translated) != len(answers):
             raise CrowdveilError(
                 f"{place} in {language_name(language)} has {len(translated)} answers and {len(answers)} in English: "
-                "write as many, one a line"
+                "write the same number, one per line"
             )
         for texts, words in zip(said, translated, strict=False):
             texts[language] = words
@@ -229,7 +229,7 @@ def _answers(given: Mapping[str, str], row: str, answers: Sequence[str], place: 
 
 
 def _expected(words: str, question: Mapping[str, Any], answers: Sequence[str], place: str) -> Any:
-    """Return the answer that passes an attention check, which is written as voters read it."""
+    """Return the answer that passes an attention check, given as voters read it."""
     if question["kind"] in WITH_NUMBERS:
         return whole(words, f"{place}, the answer that passes")
     if question["kind"] == QuestionKind.TEXT:

@@ -1,6 +1,6 @@
-"""Releases and effects of a poll: looking first at what they cost, making them, showing them, comparing two releases.
+"""Pages for releases and effects of a poll: previewing, making and showing them, and comparing two releases.
 
-While one is made, the page is told line by line how many voters were read, and what came of it.
+While one is made, the page receives line by line how many voters were read, and finally the result.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from crowdveil.service.store.releases import StoredEffects, StoredRelease
 PAIR_WIDTH = 240.0
 PAIR_HEIGHT = 28.0
 PAIR_MARGIN = 6.0
-"""Of the picture of one feature in two releases."""
+"""Margin of the picture of one feature in two releases."""
 _STYLE = re.compile(r' style="([^"]*)"')
 
 
 def releases_page(request: HostRequest) -> Response:
-    """List a poll's releases and what they cost, with the form for a new one."""
+    """List a poll's releases and their costs, with the form for a new one."""
     status = request.poll_status()
     name = status.poll.name
     made_effects = [(stored, stored.read()) for stored in request.store.effects.all(name)]
@@ -67,7 +67,7 @@ def releases_page(request: HostRequest) -> Response:
 
 
 def preview(request: HostRequest) -> Response:
-    """Show what a release would cost and tell. Nothing is spent."""
+    """Show what a release would cost and how accurate it would be. Nothing is spent."""
     poll = request.poll_status().poll
     epsilon = _epsilon(request, poll)
     previewed = preview_release(request.store, poll.name, epsilon)
@@ -86,17 +86,17 @@ def preview(request: HostRequest) -> Response:
 
 
 def release(request: HostRequest) -> Response:
-    """Make the release that was previewed. A form that is sent twice makes one release, and pays for one."""
+    """Make the previewed release. A form that is sent twice makes one release, and pays for one."""
     return _made(request, _release(request, None))
 
 
 def release_with_progress(request: HostRequest) -> Response:
-    """Make the release as ``release`` does, and tell how far it is."""
+    """Make the release as ``release`` does, and report progress."""
     return _with_progress(request, "made a release", _release)
 
 
 def preview_effects(request: HostRequest) -> Response:
-    """Show what effects would cost and tell. Nothing is spent."""
+    """Show what effects would cost and how accurate they would be. Nothing is spent."""
     poll = request.poll_status().poll
     by = _grouping(request)
     epsilon = _epsilon(request, poll)
@@ -113,12 +113,12 @@ def preview_effects(request: HostRequest) -> Response:
 
 
 def effects(request: HostRequest) -> Response:
-    """Make the effects that were previewed. A form that is sent twice makes them once, and pays once."""
+    """Make the previewed effects. A form that is sent twice makes them once, and pays once."""
     return _made(request, _effects(request, None))
 
 
 def effects_with_progress(request: HostRequest) -> Response:
-    """Make the effects as ``effects`` does, and tell how far it is."""
+    """Make the effects as ``effects`` does, and report progress."""
     return _with_progress(request, "made effects", _effects)
 
 
@@ -127,7 +127,7 @@ def _release(request: HostRequest, tell: Tell | None) -> StoredRelease:
     epsilon = _epsilon(request, poll)
     with _paying_once(request, poll):
         made = make_release(request.store, poll.name, request.pages.today(), epsilon, tell)
-    if request.store.releases.get(made.id) == made:  # Not one that was there before, from the same reports.
+    if request.store.releases.get(made.id) == made:  # Leaves alone an earlier release from the same reports.
         _describe(request, made.id, request.pages.now())
     return made
 
@@ -141,11 +141,11 @@ def _effects(request: HostRequest, tell: Tell | None) -> StoredEffects:
 
 @contextmanager
 def _paying_once(request: HostRequest, poll: HostedPoll) -> Iterator[None]:
-    """Let one be made at a time, and only while what was spent is what the form has shown."""
+    """Allow only one to be made at a time, and only if the amount spent is still the one that the form showed."""
     with request.pages.one_release:
         if request.form.get("spent", "") != _spent_so_far(request, poll):
             raise CrowdveilError(
-                f"something else of poll {poll.name} was made in the meantime, and this was not: "
+                f"another release or effects of poll {poll.name} were made in the meantime, so this was not made: "
                 "see the list of releases, and look again at what it would cost"
             )
         yield
@@ -163,9 +163,9 @@ def _path(made: StoredRelease | StoredEffects) -> str:
 def _with_progress(
     request: HostRequest, action: str, make: Callable[[HostRequest, Tell], StoredRelease | StoredEffects]
 ) -> Response:
-    """Make something in a thread of its own, and send a line of JSON for each step of it and one for its end.
+    """Make a release or effects in a thread, and send a line of JSON for each step and one for the end.
 
-    The work goes on if the browser goes away: what has been paid for is stored.
+    The work continues if the browser disconnects: what was paid for is stored.
     """
     status = request.poll_status()
     lines: SimpleQueue[dict[str, Any]] = SimpleQueue()
@@ -180,7 +180,7 @@ def _with_progress(
             lines.put({"wrong": sentence(str(error))})
         except Exception as error:
             log_failure(error)
-            lines.put({"wrong": "A fault of the service, which has been logged."})
+            lines.put({"wrong": "An error in the service, which has been logged."})
 
     def tell() -> Iterator[str]:
         threading.Thread(target=run, daemon=True).start()
@@ -206,7 +206,7 @@ def _describe(request: HostRequest, release: str, made_at: int | None = None) ->
 
 
 def release_page(request: HostRequest) -> Response:
-    """Show a release: its picture with error bars and its table, what it promises, where it is from."""
+    """Show a release: its picture with error bars, its table, its promise and its origin."""
     stored = _stored(request, request.path("release"))
     made = stored.read()
     return request.show(
@@ -234,7 +234,7 @@ def release_file(request: HostRequest) -> Response:
 
 
 def effects_page(request: HostRequest) -> Response:
-    """Show effects: their picture and table, what differs between groups, and what is promised."""
+    """Show effects: their picture and table, the differences between groups, and the promise."""
     from crowdveil.pages.effects_page import effects_section, groups_section, promise_section
 
     stored = _stored_effects(request)
@@ -264,13 +264,13 @@ def effects_file(request: HostRequest) -> Response:
 
 
 def _notes(made: EffectsRelease) -> list[Markup]:
-    """Say how groups came to be known, and what that leaves."""
+    """Return notes on how the groups and effects were obtained, and what this means for them."""
     notes = []
     if "groups_reported_at" in made.facts:
         notes.append(
             Markup(
-                "Voters’ devices may have reported another answer than the true one ({}). Every voter counts in every "
-                "group then, so intervals of groups are much wider than those of everybody."
+                "Voters’ devices may have reported another answer than the true one ({}). So every voter counts in "
+                "every group, and the intervals of groups are much wider than those of everybody."
             ).format(made.facts["groups_reported_at"])
         )
     if "read_from" in made.facts:
@@ -309,15 +309,15 @@ class FeatureChange:
 
     @property
     def change(self) -> float:
-        """From the first to the second."""
+        """The difference from the first to the second."""
         return self.second - self.first
 
     @property
     def moved(self) -> bool:
-        """Whether the error bars are apart: the change is larger than both together.
+        """Whether the error bars do not overlap: the change is larger than both together.
 
-        Each error bar holds with 95 % probability, so both do with 90 % or more, whether or not the two errors have
-        something in common.
+        Each error bar holds with 95 % probability, so both hold with 90 % or more, whether or not the two errors are
+        dependent.
         """
         return abs(self.change) > self.first_bar + self.second_bar
 
@@ -325,7 +325,7 @@ class FeatureChange:
 def compare(first: Release, second: Release) -> list[FeatureChange]:
     """Compare two releases of one study, the largest change first."""
     if first.study.fingerprint != second.study.fingerprint:
-        raise CrowdveilError("these two releases are of different studies, which have nothing to compare")
+        raise CrowdveilError("these two releases are of different studies and cannot be compared")
     rows = list(
         zip(
             (one_line(feature.label) for feature in first.study.features),
@@ -350,7 +350,7 @@ def compare(first: Release, second: Release) -> list[FeatureChange]:
 
 
 def _picture(values: tuple[float, float, float, float], low: float, scale: float) -> Markup:
-    """Draw both error bars over one another, on the scale that all rows share. The numbers stand beside it."""
+    """Draw both error bars, one above the other, on the scale that all rows share. The numbers are beside it."""
 
     def at(value: float) -> float:
         return PAIR_MARGIN + (value - low) * scale
@@ -368,10 +368,10 @@ def _picture(values: tuple[float, float, float, float], low: float, scale: float
 
 
 def _presented(html: str) -> Markup:
-    """Turn the style attributes of a drawing into attributes of its own.
+    """Turn the style attributes of a drawing into presentation attributes.
 
-    They mean the same to SVG, and the page's Content-Security-Policy allows no style inside the page. Words from files
-    are escaped in these parts, so that what looks like a style attribute is one.
+    They mean the same in SVG, and the page's Content-Security-Policy allows no inline styles. Text from files is
+    escaped in these parts, so anything that looks like a style attribute is one.
     """
     return Markup(_STYLE.sub(_as_attributes, html))
 
@@ -382,13 +382,13 @@ def _as_attributes(match: re.Match[str]) -> str:
 
 
 def _parts(made: Release) -> Markup:
-    from crowdveil.pages.sections import ReleaseView, sections  # loads matplotlib: a server starts without it
+    from crowdveil.pages.sections import ReleaseView, sections  # loads matplotlib, so only when needed
 
     return _presented(sections(ReleaseView(made, "release", None, f"release-{made.digest[:8]}.json"), level=2))
 
 
 def _made_at(stored: StoredRelease) -> str:
-    """Return when a release was made: to the minute (UTC) where that is known, else the day."""
+    """Return the time when a release was made: to the minute (UTC) if known, else the day."""
     return str(stored.made_on) if stored.made_at is None else minute(stored.made_at)
 
 
@@ -419,6 +419,6 @@ def _epsilon(request: HostRequest, poll: HostedPoll) -> Epsilon | None:
 
 
 def _spent_so_far(request: HostRequest, poll: HostedPoll) -> str:
-    """Return what has been spent so far, by which a form knows whether it is still the newest."""
+    """Return the amount spent so far, which shows whether a form is outdated."""
     account = request.store.releases.account(poll.name)
     return "" if account is None else str(account.spent)

@@ -1,8 +1,8 @@
-"""One request to the host's pages: who comes, with what form, and the page that is shown.
+"""A request to the host's pages: the visitor, the form and the page that is shown.
 
-Settled here for every page, so that no page can forget them: only a signed-in host whose role allows it
-sees it, a form is accepted only with the token that its page carried (so that no other website can submit it in the
-host's name), and what a host did is written to the audit log.
+Three rules are enforced here for every page, so that no page can forget them. Only a signed-in host whose role allows
+it sees a page. A form is accepted only with the token of its page, so that no other website can submit it in the host's
+name. The host's actions are written to the audit log.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from crowdveil.service.store.polls import PollStatus
 from crowdveil.service.store.store import Store
 
 PLACE = "/host"
-"""Where on the website the host's pages are."""
+"""Path of the host's pages on the website."""
 SESSION_COOKIE = "crowdveil-host"
 BROWSER_COOKIE = "crowdveil-browser"
-"""Before anybody is signed in: a random word that ties a form to the browser it was shown in."""
+"""Cookie before anybody is signed in: a random text that ties a form to the browser in which it was shown."""
 LARGEST_FORM = 1 << 20
 MOST_FIELDS = 1000
 
@@ -58,50 +58,50 @@ TEMPLATES.globals["track"] = track
 
 @dataclass(frozen=True)
 class HostPages:
-    """Everything that the host's pages work with."""
+    """Everything that the host's pages need."""
 
     store: Store
     now: Callable[[], int]
-    """Seconds since 1970."""
+    """The clock, in seconds since 1970."""
     today: Callable[[], date]
     public_url: str = ""
-    """The website's address as voters see it; empty: as the browser asked for it."""
+    """The website's address for voters; if empty, the one that the browser used."""
     trusted_proxies: int = 0
     attempts: Attempts = field(default_factory=Attempts)
     one_release: threading.Lock = field(default_factory=threading.Lock)
-    """One release is made at a time."""
+    """Lock so that only one release is made at a time."""
 
 
 class Missing(CrowdveilError):
-    """There is no such page, poll or release."""
+    """The page, poll or release does not exist."""
 
 
 class Forbidden(CrowdveilError):
-    """A form that did not come from the host's own page, or that the host's role does not allow."""
+    """The form did not come from the host's own page, or the host's role does not allow the request."""
 
 
 @dataclass(frozen=True)
 class HostRequest:
-    """A request to the host's pages that has been let in."""
+    """A request to the host's pages, with its visitor identified."""
 
     pages: HostPages
     http: Request
     host: str | None
     secret: str
-    """The content of the cookie: of the session, or of the browser before signing in."""
+    """The content of the session's cookie, or of the browser's cookie before signing in."""
     role: Role | None = None
     form: Mapping[str, str] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
-    """What the audit log tells of this request beyond what was done, and to which poll."""
+    """Details for the audit log, in addition to the action and the poll."""
 
     @property
     def store(self) -> Store:
-        """Where everything is."""
+        """The store of everything."""
         return self.pages.store
 
     @property
     def address(self) -> str:
-        """Where the visitor comes from."""
+        """The visitor's network address."""
         return client_address(self.http.scope, self.pages.trusted_proxies)
 
     @property
@@ -111,18 +111,18 @@ class HostRequest:
         return self.pages.public_url.rstrip("/") or f"{url.scheme}://{url.netloc}"
 
     def path(self, name: str) -> str:
-        """Return a part of the address that was asked for."""
+        """Return a part of the requested address."""
         return str(self.http.path_params[name])
 
     def poll_status(self) -> PollStatus:
-        """Return the poll that the address names."""
+        """Return the status of the poll that the address names."""
         found = self.store.polls.get(self.path("poll"))
         if found is None:
             raise Missing(f"there is no poll {self.path('poll')!r}: see the list of polls")
         return found
 
     def show(self, template: str, code: int = 200, **context: Any) -> Response:
-        """Return a page."""
+        """Return a page, rendered from a template."""
         token = Markup('<input type="hidden" name="form_token" value="{}">').format(form_token(self.secret))
         may = {role.value: self.role is not None and self.role.covers(role) for role in Role}
         shown = {"host": self.host, "may": may, "token": token, "origin": self.origin, **context}
@@ -130,11 +130,11 @@ class HostRequest:
         return HTMLResponse(TEMPLATES.get_template(template).render(shown), code, headers={"Cache-Control": "no-store"})
 
     def go(self, path: str) -> Response:
-        """Send the browser to another of the host's pages."""
+        """Redirect to another of the host's pages."""
         return RedirectResponse(f"{PLACE}{path}", 303)
 
     def with_cookie(self, response: Response, name: str, value: str, seconds: int) -> Response:
-        """Set a cookie that no script reads and no other website can make the browser send."""
+        """Set a cookie that no script can read and that no other website can make the browser send."""
         response.set_cookie(
             name,
             value,
@@ -151,25 +151,25 @@ Handler = Callable[[HostRequest], Response]
 
 
 def form_token(secret: str) -> str:
-    """Return what a page's forms carry: it follows from the cookie, which another website cannot read."""
+    """Return the token in a page's forms. It is derived from the cookie, which another website cannot read."""
     return hashlib.sha256(f"crowdveil form {secret}".encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page or an action of the host's."""
+    """A page or an action for hosts."""
 
     method: str
     path: str
     handler: Handler
     needs: Role | None
-    """The least role that it takes; None: nobody has to be signed in."""
+    """The least role that it needs; None if nobody has to be signed in."""
     action: str | None = None
-    """What the audit log calls it; None: it is not worth a line."""
+    """Its name in the audit log; None if it is not logged."""
 
 
 def respond_with(pages: HostPages, page: Page) -> Callable[[Request], Awaitable[Response]]:
-    """Turn a page into a response: checked before, off the event loop, and with mistakes told in words."""
+    """Return the endpoint of a page: it checks the request, runs off the event loop, and reports mistakes in words."""
 
     async def respond(http: Request) -> Response:
         cookie = http.cookies.get(SESSION_COOKIE, "")
@@ -180,7 +180,7 @@ def respond_with(pages: HostPages, page: Page) -> Callable[[Request], Awaitable[
             return request.go("/sign-in")
         try:
             if page.needs is not None and role is not None and not role.covers(page.needs):
-                raise Forbidden(f"this takes the role of {page.needs.value}, and you are {role.value}: ask an owner")
+                raise Forbidden(f"this needs the role of {page.needs.value}, and you are {role.value}: ask an owner")
             if http.method == "POST":
                 request = replace(request, form=await _form(http, request.secret))
             response = await run_in_threadpool(_act, request, page)
@@ -203,7 +203,7 @@ def _who(pages: HostPages, cookie: str) -> tuple[str | None, Role | None]:
 
 
 def _act(request: HostRequest, page: Page) -> Response:
-    """Do what a page is for, and write it down once it is done."""
+    """Run the handler of a page, and log its action if it succeeded."""
     response = page.handler(request)
     if page.action is not None and request.host is not None and response.status_code < 400:
         poll = request.http.path_params.get("poll")
@@ -213,7 +213,7 @@ def _act(request: HostRequest, page: Page) -> Response:
 
 
 def sentence(words: str) -> str:
-    """Return an error's words as a sentence: a capital letter, and one full stop.
+    """Return an error message as a sentence, with a capital letter and one full stop.
 
     >>> sentence("there is no poll 'x'"), sentence("Choose one in that range.")
     ("There is no poll 'x'.", 'Choose one in that range.')
@@ -222,7 +222,7 @@ def sentence(words: str) -> str:
 
 
 def minute(at: int) -> str:
-    """Write a time (seconds since 1970) to the minute, in UTC.
+    """Format a time (seconds since 1970) to the minute, in UTC.
 
     >>> minute(1_700_000_000)
     '2023-11-14 22:13'
@@ -231,7 +231,7 @@ def minute(at: int) -> str:
 
 
 async def _form(http: Request, secret: str) -> dict[str, str]:
-    """Read a form, and refuse one that did not come from a page of ours."""
+    """Read a form; refuse one that did not come from one of the host's pages."""
     if http.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise Forbidden("this form was sent by another website, and nothing was done")
     if int(http.headers.get("Content-Length") or LARGEST_FORM + 1) > LARGEST_FORM:
@@ -254,13 +254,13 @@ async def _text(upload: UploadFile) -> str:
 
 
 def attachment(content: str | bytes, name: str, kind: str) -> Response:
-    """Return a file to be saved."""
+    """Return a response with a file to save."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
     return Response(content, media_type=kind, headers=headers)
 
 
 def qr_code(text: str) -> Markup:
-    """Draw a text as a QR code, black on white in any light."""
+    """Draw a text as a QR code, black on white even in dark mode."""
     return Markup(
         segno.make(text, error="m").svg_inline(border=4, dark="#000", light="#fff", svgclass="qr", omitsize=True)
     )

@@ -1,4 +1,4 @@
-"""Where the host's pages are."""
+"""The routes of the host's pages."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PAGES = (
     Page("GET", "/effects/{effects}", releases.effects_page, VIEWER),
     Page("GET", "/effects/{effects}/{file}", releases.effects_file, VIEWER),
 )
-"""Every page and every action, with the least role that it takes."""
+"""Every page and every action, with the least role that it needs."""
 _STATIC = {
     "release.css": ("crowdveil.pages", "release_page.css", "text/css"),
     "host.css": ("crowdveil.service.host", "static/host.css", "text/css"),
@@ -79,7 +79,7 @@ _STATIC = {
 
 
 def host_routes(service: Service) -> APIRouter:
-    """Return the host's pages, which are no part of the API's description."""
+    """Return the routes of the host's pages, which are not part of the API's description."""
     settings = service.settings
     pages = HostPages(service.store, service.now, service.today, settings.public_url, settings.trusted_proxies)
     routes = [Route(PLACE + page.path, respond_with(pages, page), methods=[page.method]) for page in PAGES]

@@ -1,4 +1,4 @@
-"""A study of the host's own as rows of the poll form, with its words in other languages, and as plain data."""
+"""The host's own study, with its translations: conversions between rows of the poll form and plain data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LANGUAGES = {
 }
 OWN_STUDY = "own"
 MOST_FEATURES = 12
-"""As many as the form has rows for."""
+"""The number of rows in the form."""
 _NORM_BOUND = 2.0
 _DILEMMAS = "10"
 
@@ -38,7 +38,7 @@ def language_name(language: str) -> str:
 
 
 def slug(words: str) -> str:
-    """Make a name of words: small letters, digits and -.
+    """Turn words into a name of lower-case letters, digits and -.
 
     >>> slug("Who gets the last café?"), slug("誰")
     ('who-gets-the-last-cafe', 'poll')
@@ -63,12 +63,12 @@ def decimal(given: str, what: str) -> float:
 
 
 def lines(given: str) -> list[str]:
-    """Return the lines of a field that are not empty."""
+    """Return the non-empty lines of a field."""
     return [line.strip() for line in given.splitlines() if line.strip()]
 
 
 def between_commas(given: str) -> list[str]:
-    """Return what stands between the commas of a field."""
+    """Return the non-empty values between the commas of a field."""
     return [value.strip() for value in given.split(",") if value.strip()]
 
 
@@ -131,7 +131,7 @@ def form_of_study(study: Any) -> Fields:
 
 
 def _feature(given: Mapping[str, str], k: int) -> dict[str, Any]:
-    """Return a feature with its numbers, or a category with its words. A step between values is its unit."""
+    """Return a feature with its numbers, or a category with its words. The smallest step of a feature is its unit."""
     label = given.get(f"f{k}_label", "")
     values = between_commas(given.get(f"f{k}_values", ""))
     if not label or len(set(values)) < 2:
@@ -158,7 +158,7 @@ def _feature(given: Mapping[str, str], k: int) -> dict[str, Any]:
 
 
 def translations_of_form(given: Mapping[str, str], study: Any) -> list[dict[str, Any]]:
-    """Return the words of a study of the host's own in every language that any were filled in for."""
+    """Return the translations of the host's own study, in every language with a filled-in field."""
     if isinstance(study, str):
         return []
     filled = [code for code in INTERFACE_LANGUAGES[1:] if any(given.get(name) for name in _translated(code))]
@@ -166,7 +166,7 @@ def translations_of_form(given: Mapping[str, str], study: Any) -> list[dict[str,
 
 
 def form_of_translations(translations: Sequence[Mapping[str, Any]], study: Any) -> Fields:
-    """Return the fields that say a study's words in other languages."""
+    """Return the fields of a study's translations."""
     fields: Fields = {}
     if isinstance(study, str):
         return fields
@@ -190,7 +190,7 @@ def _translated(language: str) -> list[str]:
 
 
 def _translation(given: Mapping[str, str], study: Mapping[str, Any], language: str) -> dict[str, Any]:
-    """Return a study's words in one language: all of them, or what is missing is told."""
+    """Return a study's words in one language; raise an error that names the first missing one."""
 
     def said(field: str, what: str) -> str:
         if not given.get(f"t_{language}_{field}"):
@@ -209,7 +209,7 @@ def _translation(given: Mapping[str, str], study: Mapping[str, Any], language: s
         if len(words) != len(fact["levels"]):
             raise CrowdveilError(
                 f"the study in {language_name(language)}: fact {k + 1} has {len(words)} values and "
-                f"{len(fact['levels'])} in English: write as many, with commas"
+                f"{len(fact['levels'])} in English: write the same number, with commas"
             )
         categories[fact["name"]] = {"label": label, "words": dict(zip(fact["levels"], words, strict=True))}
     return {

@@ -1,4 +1,4 @@
-"""The pictures of a result: tracks for the page, and one picture to keep and to show elsewhere (SVG, PNG)."""
+"""Pictures of a result: tracks for the page, and one picture to download or show elsewhere (SVG, PNG)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RAIL = 160
-"""How long a track is on the page, in its own units."""
+"""Length of a track on the page, in the picture's own units."""
 MOST_PREVIEWED = 9
 _ONE_AT_A_TIME = threading.Lock()
-"""Matplotlib's fonts belong to the whole process."""
+"""Lock for drawing, because all threads share Matplotlib's fonts."""
 
 
 def track(respect: Respect, direction: str) -> Markup:
-    """Draw one respect: the rail from pole to pole, what is left open, and the best estimate."""
+    """Draw one respect: the rail from pole to pole, the range that is left open, and the best estimate."""
     return Markup(
         f'<svg class="track" viewBox="-4 0 {RAIL + 8} 14" aria-hidden="true" focusable="false">'
         f"{_track(respect, direction)}</svg>"
@@ -46,7 +46,7 @@ def _track(respect: Respect, direction: str) -> str:
 
 
 def svg_picture(result: Result, direction: str, foot: str) -> str:
-    """Draw all respects as one file that needs nothing beside it, in the page's language."""
+    """Draw all respects as one self-contained file, in the page's language."""
     width, row, top = 720, 62, 96
     height = top + row * len(result.respects) + 40
     start, end = (24, width - 24) if direction == "ltr" else (width - 24, 24)
@@ -80,7 +80,7 @@ def _places(respect: Respect, direction: str) -> tuple[float, float, float]:
 
 
 def _plain_track(respect: Respect, direction: str) -> str:
-    """Draw a track with its colours in it; lengths are in hundredths of the rail, and 2 units high."""
+    """Draw a track with its colours included, in hundredths of the rail; the caller doubles its height."""
     low, high, middle = (100 * place for place in _places(respect, direction))
     colour = MORE if respect.clear else MUTED
     rail = (
@@ -96,10 +96,10 @@ def _plain_track(respect: Respect, direction: str) -> str:
 
 
 def png_picture(result: Result, voters: str, foot: str) -> bytes:
-    """Draw the clearest respects at the size that other websites show.
+    """Draw the clearest respects, at the size that other websites show.
 
-    The letters are matplotlib's own, which know no Arabic and no Chinese: so this picture speaks the study's own words,
-    and leaves out a line that it has no letters for.
+    It uses matplotlib's own font, which has no Arabic or Chinese characters. So this picture uses the study's own
+    words, and leaves out a line with characters that the font lacks.
     """
     rows = result.respects[:MOST_PREVIEWED]
     figure, axes = _empty_picture()
@@ -135,7 +135,7 @@ def png_picture(result: Result, voters: str, foot: str) -> bytes:
 
 
 def effects_picture(effects: Effects, suffix: str) -> bytes:
-    """Draw effects between their poles, groups side by side, as a file with this suffix: in the study's own words."""
+    """Draw effects between their poles, groups side by side, in the study's own words, as a file with this suffix."""
     from crowdveil.pages.effects_page import draw_effects
 
     with _ONE_AT_A_TIME:
@@ -144,7 +144,7 @@ def effects_picture(effects: Effects, suffix: str) -> bytes:
 
 @lru_cache(maxsize=256)
 def invitation_picture(title: str, question: str) -> bytes:
-    """Draw what is asked at the size that other websites show: the title, the question, and two ways to go."""
+    """Draw a poll's title and question and two diverging paths, at the size that other websites show."""
     figure, axes = _empty_picture()
     for x, letter, colour in ((420, "A", MORE), (780, "B", LESS)):
         axes.plot([600, x], [640, 470], color=RULE, linewidth=14, solid_capstyle="round", zorder=1)
@@ -169,8 +169,8 @@ def invitation_picture(title: str, question: str) -> bytes:
 
 
 def _empty_picture() -> tuple[Figure, Axes]:
-    """Return paper of the size that other websites show, to draw on from its upper left corner."""
-    from matplotlib.figure import Figure  # loaded when somebody asks for a picture: a server starts without it
+    """Return an empty picture of the size that other websites show, with its origin in the upper left corner."""
+    from matplotlib.figure import Figure  # loaded for the first picture, so that a server starts faster
 
     figure = Figure(figsize=(PREVIEW[0] / 100, PREVIEW[1] / 100), dpi=100, facecolor=PAPER)
     axes = figure.add_axes((0, 0, 1, 1))

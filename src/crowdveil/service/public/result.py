@@ -1,6 +1,6 @@
-"""What everybody reads of a poll: what the crowd prefers, respect by respect, how groups differ, and what was promised.
+"""A poll's public result: what the crowd prefers in each respect, how groups differ, and what was promised.
 
-Whatever stands here follows from the files of releases and effects, which are public: nothing else is looked at.
+Everything here is computed from the public files of releases and effects, and from nothing else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TRUSTED = {Place.DISTRIBUTED: "trust_devices", Place.CENTRAL: "trust_host"}
 
 @dataclass(frozen=True)
 class Respect:
-    """One respect in which outcomes differ, and which way the crowd leans. Places run from 0 (less) to 1 (more)."""
+    """A respect in which outcomes differ, and which way the crowd leans. Places run from 0 (less) to 1 (more)."""
 
     title: str
     less: str
@@ -43,7 +43,7 @@ class Respect:
     high: float
     sentence: str
     range: str
-    """What the band leaves open, in words; empty where the sentence says so."""
+    """The range that the band leaves open, in words; empty if the sentence says it."""
 
     @property
     def clear(self) -> bool:
@@ -53,7 +53,7 @@ class Respect:
 
 @dataclass(frozen=True)
 class FeatureRow:
-    """One feature, with the digits that make sense."""
+    """One feature, with only the significant digits."""
 
     label: str
     value: str
@@ -68,23 +68,23 @@ class Result:
     title: str
     question: str
     shares: bool
-    """Whether places are shares of people. (They are not in a society as the paper defines it.)"""
+    """Whether places are shares of people. (They are not for a society as the paper defines it.)"""
     respects: tuple[Respect, ...]
-    """The clearest first."""
+    """The respects, the clearest first."""
     features: tuple[FeatureRow, ...]
     alike: str | None
-    """How many people answer alike, where one dilemma was asked twice."""
+    """A sentence on how many people answer alike, if one dilemma was asked twice."""
     promises: tuple[str, ...]
 
     @property
     def summary(self) -> str:
-        """The three clearest findings in a line, for whoever shows the page's address to others."""
+        """The three clearest findings in one line, for previews of the page's address."""
         clear = [respect.sentence for respect in self.respects if respect.clear][:3]
         return ". ".join(clear) + "." if clear else self.question
 
 
 def read_result(release: Release, words: Words, added: Sequence[Translation] = ()) -> Result:
-    """Put a release into words of a language."""
+    """Describe a release in words of a language."""
     said = study_words(release.study, words.language, added)
     respects = sorted(_respects(release, words, said), key=lambda row: (not row.known, -abs(row.at - 0.5)))
     return Result(
@@ -137,7 +137,7 @@ def _sentence(
     values: tuple[float, float, float],
     known: bool,
 ) -> tuple[str, str]:
-    """Say one respect from the majority's side, and what is left open."""
+    """Return a sentence about one respect, from the majority's side, and one about the range that is left open."""
     if not known:
         return words("row_unknown"), ""
     if release.unknown is None:
@@ -198,13 +198,13 @@ class GroupTrack:
     """One group's place between the poles of a factor."""
 
     label: str
-    """Empty for everybody."""
+    """The group's name; empty for everybody."""
     respect: Respect
 
 
 @dataclass(frozen=True)
 class FactorTracks:
-    """A factor with a track for each group, and in words whether they differ."""
+    """A factor with a track for each group, and a sentence on whether they differ."""
 
     title: str
     less: str
@@ -223,12 +223,12 @@ class EffectsInWords:
     question: str | None
     epsilon: str
     factors: tuple[FactorTracks, ...]
-    """Those in which groups differ first, then the clearest."""
+    """The factors: first those in which groups differ, then the clearest."""
     notes: tuple[str, ...]
 
 
 def newest_of_each(all_of_a_poll: Sequence[StoredEffects]) -> list[StoredEffects]:
-    """Return the newest effects of everybody, and of each question, given all of a poll, the newest first."""
+    """Return the newest effects of everybody and of each question, given all effects of a poll, newest first."""
     found: dict[str | None, StoredEffects] = {}
     for stored in all_of_a_poll:
         found.setdefault(stored.read().effects.question, stored)
@@ -236,7 +236,7 @@ def newest_of_each(all_of_a_poll: Sequence[StoredEffects]) -> list[StoredEffects
 
 
 def read_effects(stored: StoredEffects, poll: HostedPoll, words: Words) -> EffectsInWords:
-    """Put effects into words of a language."""
+    """Describe effects in words of a language."""
     release = stored.read()
     effects = effects_in_words(release.effects, poll, words.language)
     said = study_words(poll.study, words.language, poll.translations)
@@ -274,7 +274,7 @@ def _notes(facts: Mapping[str, object]) -> list[str]:
 
 
 def _respect(effect: Effect, title: str, less: str, more: str, words: Words) -> Respect:
-    """Turn an effect, from -1 to 1, into the share of choices that went to the side with more."""
+    """Convert an effect, from -1 to 1, to the share of choices for the side with more."""
     at, low, high = ((1 + value) / 2 for value in (effect.estimate, effect.low, effect.high))
     low = min(low, at)
     high = max(high, at)
@@ -293,7 +293,7 @@ def _respect(effect: Effect, title: str, less: str, more: str, words: Words) -> 
 
 
 def _verdict(effects: Effects, factor: str, tracks: Sequence[GroupTrack], words: Words) -> tuple[str, bool]:
-    """Say whether groups differ in a factor, agree on a side, or neither can be told."""
+    """Return a sentence on whether groups differ in a factor, agree on a side, or neither is clear."""
     if len(tracks) < 2:
         return "", False
     told = [one for one in effects.differences if one.factor == factor and one.told_apart]
@@ -313,7 +313,7 @@ def _verdict(effects: Effects, factor: str, tracks: Sequence[GroupTrack], words:
 
 
 def effects_in_words(effects: Effects, poll: Poll, language: str = "en") -> Effects:
-    """Return effects with question and options in a language's words, where their file has ids."""
+    """Return effects with the texts of the question and options in a language instead of their ids."""
     question = next((one for one in poll.questions if one.id == effects.question), None)
     if question is None:
         return effects

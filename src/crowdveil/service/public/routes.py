@@ -1,4 +1,4 @@
-"""Where the public pages are: the front page, the voter's page, a poll's result, one release, the API's description."""
+"""Routes of the public pages: the front page, the voter's page, a poll's result, one release, the API's description."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from crowdveil.study.translations import INTERFACE_LANGUAGES, languages
 from crowdveil.study.translations import words as study_words
 
 PLACE = "/r"
-"""Where on the website results are."""
+"""Path of the results on the website."""
 TEMPLATES = Environment(
     loader=PackageLoader("crowdveil.service.public"),
     autoescape=True,
@@ -71,7 +71,7 @@ def public_routes(service: Service) -> APIRouter:
 
     @routes.get("/", response_model=None)
     def front(request: Request) -> Response:
-        """Go to the only poll, or show all of them."""
+        """Redirect to the only poll, or show all polls."""
         statuses = service.store.polls.listed()
         if len(statuses) == 1:
             return RedirectResponse(service.store.batches.voters_path(statuses[0].poll), 307)
@@ -81,7 +81,7 @@ def public_routes(service: Service) -> APIRouter:
 
     @routes.get(PLACE + "/{poll}", response_model=None)
     def without_slash(poll: str) -> Response:
-        """Go to the poll's result."""
+        """Redirect to the poll's result."""
         return RedirectResponse(f"{PLACE}/{quote(poll, safe='')}/", 307)
 
     @routes.get(PLACE + "/{poll}/", response_model=None)
@@ -176,7 +176,7 @@ def _result_page(service: Service, request: Request, status: PollStatus, stored:
 
 
 def _decider(poll: str, release: Release, words: Words, said: dict[str, object]) -> dict[str, object]:
-    """Return what the page's module needs to build a dilemma and to ask the release."""
+    """Return the data with which the page's module builds a dilemma and asks the release."""
     needed = (*(key for key in words.said if key.startswith("decide_")), "add", "remove")
     return {
         "poll": poll,
@@ -237,7 +237,7 @@ def _not_found(service: Service, request: Request) -> Response:
 
 
 def public_origin(service: Service, request: Request) -> str:
-    """Return the address at which everybody finds this website."""
+    """Return the public address of this website."""
     return service.settings.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"
 
 
@@ -263,12 +263,12 @@ def add_pages(app: FastAPI, service: Service) -> None:
 
     @routes.get("/p/{poll}", response_model=None)
     def without_slash(poll: str) -> Response:
-        """Go to the page, whose modules are named relative to it."""
+        """Redirect to the page's own address, because it refers to its modules by relative paths."""
         return RedirectResponse(f"/p/{quote(poll, safe='')}/", 307)
 
     @routes.get("/p/{poll}/", response_model=None)
     def page_of(poll: str, request: Request) -> Response:
-        """Give the voter's page; where there is no such poll, it says so in the visitor's language."""
+        """Return the voter's page; if there is no such poll, it says so in the visitor's language."""
         found = service.store.polls.definition(poll)
         if found is None:
             headers = {**REVALIDATE, "Content-Security-Policy": content_security_policy(inside=page.inside())}
@@ -286,7 +286,7 @@ def add_pages(app: FastAPI, service: Service) -> None:
 
     @routes.get("/p/{poll}/picture.png", response_model=None)
     def picture_of(poll: str) -> Response:
-        """Give the picture of a poll that other websites show: what is asked, and nothing of what the crowd thinks."""
+        """Return the picture of a poll for other websites. It shows what is asked, not what the crowd thinks."""
         found = service.store.polls.definition(poll)
         if found is None:
             return Response("there is no such poll", 404, media_type="text/plain")

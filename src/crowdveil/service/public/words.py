@@ -1,4 +1,4 @@
-"""The public pages' own words, in the ten languages, and which of them a visitor reads."""
+"""The texts of the public pages in the ten languages, and the choice of a visitor's language."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NARROW_SPACE = "\u202f"
 
 @dataclass(frozen=True)
 class Words:
-    """The words of one language."""
+    """The texts of the public pages in one language."""
 
     language: str
-    """Of the study's words; the page's own are English where it does not speak this language."""
+    """The language of the study's words. The page's own words are English if it does not have this language."""
     said: Mapping[str, str]
 
     def __call__(self, key: str, **values: object) -> str:
-        """Return the words of a key; ``{name}`` is replaced by the value of that name."""
+        """Return the text of a key, with ``{name}`` replaced by the value of that name."""
         words = self.said[key]
         for name, value in values.items():
             words = words.replace(f"{{{name}}}", str(value))
@@ -35,12 +35,12 @@ class Words:
         return self.said["direction"]
 
     def whole(self, number: int) -> str:
-        """Write a whole number with its thousands apart."""
+        """Format a whole number with separated thousands."""
         return f"{number:,}" if self.language == OWN_LANGUAGE else f"{number:,}".replace(",", _NARROW_SPACE)
 
 
 def words_of(language: str) -> Words:
-    """Return the words for a language."""
+    """Return the texts for a language, in English if there are none."""
     primary = language.partition("-")[0]
     return Words(language, _file(primary if primary in INTERFACE_LANGUAGES else OWN_LANGUAGE))
 
@@ -51,7 +51,7 @@ def own_name(language: str) -> str:
 
 
 def pick_language(offered: Sequence[str], asked: str | None, header: str) -> str:
-    """Choose a language: the one that the address asks for, else what the browser prefers, else the first.
+    """Choose a language: the one that the address asks for, else the one that the browser prefers, else the first.
 
     >>> pick_language(["en", "fr", "pt-BR"], None, "de;q=0.9, pt;q=0.8, en;q=0.1")
     'pt-BR'

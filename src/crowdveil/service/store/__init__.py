@@ -1,1 +1,1 @@
-"""Where polls, reports, ballots, releases and hosts are kept: SQLite in a file, or PostgreSQL."""
+"""The store of polls, reports, ballots, releases and hosts: SQLite in a file, or PostgreSQL."""

@@ -1,8 +1,8 @@
-"""Backups: everything that the service keeps, in one file that either kind of database can be restored from.
+"""Backups: everything that the service stores, in one file from which either kind of database can be restored.
 
-The file is gzipped text, a JSON value a line: a header, then the rows of every table, then their number and a checksum.
-It is read from the database as it is at one moment, while voters go on voting. Sessions and sign-in links are left out:
-they are worth nothing tomorrow.
+The file is gzipped text with one JSON value per line: a header, then the rows of every table, then their numbers and a
+checksum. It shows the database at one moment, while voters go on voting. Sessions and sign-in links are left out,
+because they expire soon.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Backup:
     """The contents of a backup file."""
 
     version: str
-    """The crowdveil that made it."""
+    """The version of crowdveil that made it."""
     tables: str
     """The version of its tables."""
     rows: dict[str, int]
-    """How many rows of each table."""
+    """The number of rows of each table."""
 
 
 def back_up(address: str, path: Path) -> Backup:
-    """Write everything in a database to a file, whole or not at all. The service may go on running."""
+    """Write everything in a database to a file, completely or not at all. The service may keep running."""
     database = connect(address)
     try:
         with database.reading() as connection, replacing(path) as unfinished:
-            unfinished.chmod(0o600)  # It may hold exact answers.
+            unfinished.chmod(0o600)  # It may contain exact answers.
             with gzip.open(unfinished, "wt", encoding="utf-8", newline="\n") as file:
                 return _write(connection, file)
     except SQLAlchemyError as error:
@@ -57,9 +57,9 @@ def back_up(address: str, path: Path) -> Backup:
 
 
 def restore(path: Path, address: str, today: date | None = None) -> Backup:
-    """Fill an empty database from a backup, all of it or nothing. One with anything in it is refused.
+    """Fill an empty database from a backup, completely or not at all; refuse a database that is not empty.
 
-    Exact answers whose day of destruction has come stay out.
+    Exact answers whose day of destruction has come are left out.
     """
     backup = check_backup(path)
     with open_database(address, MIGRATIONS) as database, database.writing() as connection:
@@ -67,7 +67,7 @@ def restore(path: Path, address: str, today: date | None = None) -> Backup:
         if _version(connection) != backup.tables:
             raise CrowdveilError(
                 f"{path} has tables of version {backup.tables}, this crowdveil has {_version(connection)}: "
-                f"restore it with crowdveil {backup.version}, and start this one then, to bring it up to date"
+                f"restore it with crowdveil {backup.version}, and then start this one, to bring it up to date"
             )
         _fill(connection, path, today or datetime.now(UTC).date())
     return backup
@@ -85,7 +85,7 @@ def check_backup(path: Path) -> Backup:
 def _write(connection: Connection, file: IO[str]) -> Backup:
     tables = _version(connection)
     if tables is None:
-        raise CrowdveilError("the database has no tables of crowdveil in it: there is nothing to back up")
+        raise CrowdveilError("the database has no crowdveil tables: there is nothing to back up")
     digest = hashlib.sha256()
     counted = {}
 
@@ -107,14 +107,14 @@ def _write(connection: Connection, file: IO[str]) -> Backup:
 
 
 def _lines(path: Path) -> Iterator[Any]:
-    """Walk the values of a backup; the last is checked against all before it."""
+    """Yield the values of a backup; check the last one, a checksum, against all before it."""
     digest = hashlib.sha256()
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             for number, said in enumerate(file):
                 value = json.loads(said)
                 if number == 0 and (not isinstance(value, dict) or value.get("format") != FORMAT):
-                    raise CrowdveilError(f"{path} is not a backup that this version of crowdveil reads")
+                    raise CrowdveilError(f"{path} is not a backup that this version of crowdveil can read")
                 if isinstance(value, dict) and value.get("checksum", digest.hexdigest()) != digest.hexdigest():
                     raise CrowdveilError(
                         f"{path} was changed or damaged after it was made: its checksum does not match"
@@ -126,7 +126,7 @@ def _lines(path: Path) -> Iterator[Any]:
 
 
 def destroy_in_backup(path: Path, today: date) -> int:
-    """Rewrite a backup without the exact answers whose day of destruction has come; return how many there were."""
+    """Rewrite a backup without the exact answers whose day of destruction has come; return their number."""
     check_backup(path)
     destroyed = sum(is_due for _, is_due in _with_dues(path, today))
     if not destroyed:
@@ -149,7 +149,7 @@ def destroy_in_backup(path: Path, today: date) -> int:
 
 
 def _with_dues(path: Path, today: date) -> Iterator[tuple[Any, bool]]:
-    """Walk the values of a backup; with each, whether it is an exact answer whose day of destruction has come."""
+    """Yield each value of a backup, and whether it is an exact answer whose day of destruction has come."""
     due: set[str] = set()
     for value in _lines(path):
         row = _row(schema.poll, value[1]) if isinstance(value, list) and value[0] == schema.poll.name else None
@@ -166,7 +166,7 @@ def _line(value: Any) -> str:
 
 
 def _fill(connection: Connection, path: Path, today: date) -> None:
-    connection.execute(delete(schema.installation))  # A new database has an id of its own.
+    connection.execute(delete(schema.installation))  # A new database has its own id, which the backup replaces.
     by_name = {table.name: table for table in TABLES}
     waiting: list[dict[str, Any]] = []
     filled: Table | None = None
@@ -193,7 +193,7 @@ def _row(table: Table, values: list[Any]) -> dict[str, Any]:
 
 
 def _go_on_counting(connection: Connection, table: Table) -> None:
-    """PostgreSQL numbers rows by a counter that knows nothing of rows that came with their number."""
+    """Set PostgreSQL's counter to the largest number, because rows inserted with a number do not advance it."""
     largest = connection.scalar(select(func.max(table.c.number)))
     if largest is not None:
         counter = "SELECT setval(pg_get_serial_sequence(:table, 'number'), :largest)"

@@ -1,7 +1,7 @@
-"""Batches from a relay, each taken once: reports sorted by what they say, and nothing of who sent them or when.
+"""Batches from a relay, each stored once: reports sorted by their content, with nothing about who sent them or when.
 
-The sealed bytes are never stored. What stays of them is a digest apart from the reports, by which a sealed report that
-comes again is refused.
+The sealed bytes are never stored. Only a digest of them is stored, apart from the reports, to refuse a sealed report
+that is sent again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 _SHOWN = 20
-"""So many digits of a batch's id are the beginning of its reports' ids."""
+"""Number of digits of a batch's id with which its reports' ids begin."""
 
 
 @dataclass(frozen=True)
 class HostKey:
-    """A poll's private key, with what its devices are told of it."""
+    """A poll's private key, with the configuration that devices receive."""
 
     private: EllipticCurvePrivateKey
     configuration: KeyConfiguration
@@ -41,10 +41,10 @@ class HostKey:
 
 @dataclass(frozen=True)
 class OpenedReport:
-    """A report of a batch that was opened and checked."""
+    """A report from a batch, opened and checked."""
 
     digest: str
-    """Of its sealed bytes."""
+    """Digest of its sealed bytes."""
     content: str
     """Canonical JSON."""
 
@@ -58,7 +58,7 @@ class Batches:
     _keys: dict[str, HostKey] = field(default_factory=dict, repr=False)
 
     def key(self, poll: HostedPoll) -> HostKey:
-        """Return the key of a poll with a relay, which was drawn when the poll was made and never changes."""
+        """Return the key of a poll with a relay, which was drawn when the poll was created and never changes."""
         if poll.name not in self._keys:
             from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -72,18 +72,18 @@ class Batches:
         return self._keys[poll.name]
 
     def voters_path(self, poll: HostedPoll) -> str:
-        """Return the path of the voter's page: with a relay, the fingerprint of the poll's key stands behind the #."""
+        """Return the path of the voter's page; with a relay, the fingerprint of the poll's key follows the #."""
         behind = "" if poll.relay is None else f"#{address_fragment(self.key(poll).configuration.fingerprint)}"
         return f"/p/{poll.name}/{behind}"
 
     def relay_key(self, name: str) -> str | None:
-        """Return the public key of a poll's relay, if it was asked for before."""
+        """Return the public key of a poll's relay, if it was requested before."""
         table = schema.relay_key
         with self.database.reading() as connection:
             return connection.scalar(select(table.c.relay_key).where(table.c.poll == name))
 
     def pin_relay_key(self, name: str, key: str) -> str:
-        """Keep the public key of a poll's relay, for good; return the one that is kept."""
+        """Store the public key of a poll's relay permanently, unless one is stored already; return the stored key."""
         table = schema.relay_key
         with self.database.writing() as connection:
             unknown = update(table).where(table.c.poll == name, table.c.relay_key.is_(None))
@@ -91,7 +91,7 @@ class Batches:
             return str(connection.scalar(select(table.c.relay_key).where(table.c.poll == name)))
 
     def acknowledged(self, name: str, id: str) -> Acknowledgement | None:
-        """Return what was answered to a batch, if it was taken before."""
+        """Return the answer to a batch that was stored before, if it was."""
         with self.database.reading() as connection:
             return _acknowledged(connection, name, id)
 
@@ -110,10 +110,10 @@ class Batches:
         refused: Counter[str],
         today: date,
     ) -> Acknowledgement:
-        """Store a batch, durably and once; return what is to be answered.
+        """Store a batch, durably and once; return the answer to the relay.
 
-        A report is stored under the batch's id and its place among the batch's reports in the order of their contents,
-        which says nothing about who sent it or when.
+        The reports of a batch are sorted by content. A report is stored under the batch's id and its place in that
+        order, which says nothing about who sent it or when.
         """
         with self.database.writing() as connection:
             connection.execute(select(schema.poll.c.id).where(schema.poll.c.id == poll.name).with_for_update())
@@ -141,7 +141,7 @@ class Batches:
 
 
 def batch_of(report: str) -> str:
-    """Return what the reports of one batch have in common, from the id of one of them."""
+    """Return the part of a report's id that all reports of its batch share."""
     return report[:_SHOWN]
 
 
@@ -153,7 +153,7 @@ def _acknowledged(connection: Connection, name: str, id: str) -> Acknowledgement
 
 
 def _not_seen(connection: Connection, name: str, opened: Sequence[OpenedReport]) -> dict[str, str]:
-    """Return the contents of the reports that came for the first time, by the digest of their sealed bytes."""
+    """Return the contents of the reports that are new, by the digest of their sealed bytes."""
     new = {report.digest: report.content for report in opened}
     table = schema.seen
     for some in rows_at_once(sorted(new)):

@@ -1,10 +1,10 @@
-"""The connection to the database: how transactions begin, when a commit counts as durable, which tables there are.
+"""The connection to the database: how transactions begin, when a commit is durable, and which tables there are.
 
 SQLite runs in WAL mode with synchronous=FULL: when a commit returns, it is on disk. Versions before 3.51.3 can, rarely,
-damage a WAL database that two connections write to at the same time. So one process at a time has the file (a lock
-beside it), and in that process one thread at a time writes.
+damage a WAL database that two connections write to at the same time. So only one process at a time opens the file (it
+holds a lock beside it), and only one thread of that process writes at a time.
 
-PostgreSQL may serve many processes. Who writes for a poll first locks the poll's row.
+PostgreSQL may serve many processes. A transaction that writes to a poll first locks the poll's row.
 """
 
 from __future__ import annotations
@@ -30,45 +30,45 @@ from crowdveil.errors import CrowdveilError, missing_extra
 T = TypeVar("T")
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-"""Of the service's tables."""
+"""Directory of the migrations of the service's tables."""
 NAMES = {
     "pk": "pk_%(table_name)s",
     "fk": "fk_%(table_name)s_%(referred_table_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
     "ck": "ck_%(table_name)s_%(constraint_name)s",
 }
-"""How constraints are called."""
+"""Patterns for the names of constraints."""
 PATIENCE_SECONDS = 30
 CONNECTIONS = 16
-"""Per process: as many threads may be at the database at once."""
+"""Connections per process: the number of threads that may use the database at once."""
 ROWS_AT_ONCE = 4096
-"""How many rows one statement reads, names or inserts: below every database's limit on parameters."""
+"""Number of rows that one statement reads, names or inserts, below every database's limit on parameters."""
 _TURN = int.from_bytes(b"crvl", "big")
-"""Names the lock by which two processes that start at once take turns at the tables."""
+"""Id of the lock with which two processes that start at the same time take turns at creating the tables."""
 
 
 @dataclass(frozen=True)
 class Database:
-    """A database that is open."""
+    """An open database."""
 
     engine: Engine
     _one_writer: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether this is a file of this process alone."""
+        """Whether this is an SQLite file, which this process alone uses."""
         return self.engine.dialect.name == "sqlite"
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Give a connection that sees the database as it is at one moment, however long the block takes."""
+        """Yield a connection that sees the database at one moment, however long the block takes."""
         isolation = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         with self.engine.connect().execution_options(**isolation) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Give a connection whose changes are durable, all of them, when the block has ended; or none."""
+        """Yield a connection whose changes are all durable when the block has ended, or none if it fails."""
         if not self.is_sqlite:
             with self.engine.begin() as connection:
                 yield connection
@@ -78,11 +78,11 @@ class Database:
 
     @property
     def shown_address(self) -> str:
-        """Where it is, without a password."""
+        """The address of the database, without the password."""
         return self.engine.url.render_as_string(hide_password=True)
 
     def responds(self) -> bool:
-        """Whether the database answers a question."""
+        """Return whether the database answers a query."""
         try:
             with self.engine.connect() as connection:
                 return bool(connection.execute(text("SELECT 1")).scalar_one() == 1)
@@ -90,10 +90,10 @@ class Database:
             return False
 
     def forget_deleted(self, *tables: str) -> None:
-        """Leave nothing of what was deleted in SQLite's log of changes, as far as nobody is reading it.
+        """Remove deleted rows from SQLite's write-ahead log, unless somebody is reading it.
 
-        (Deleted rows are overwritten in the file itself by ``secure_delete``. PostgreSQL drops them when it vacuums: of
-        the given tables, at once, by writing them anew.)
+        (In the file itself, ``secure_delete`` overwrites deleted rows. PostgreSQL drops them when it vacuums; the given
+        tables are vacuumed at once, by rewriting them.)
         """
         if not self.is_sqlite and tables:
             with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as direct:
@@ -111,7 +111,7 @@ class Database:
 def connect(address: str) -> Database:
     """Open a database by its address: sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME."""
     url = _url(address)
-    # What a statement was called with is kept out of error messages, and so out of logs.
+    # The parameters of statements stay out of error messages, and so out of logs.
     shared = {"pool_size": CONNECTIONS, "max_overflow": 0, "hide_parameters": True}
     if url.get_backend_name() == "postgresql":
         try:
@@ -125,20 +125,20 @@ def connect(address: str) -> Database:
 
 
 def rows_at_once(rows: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Give as many rows as one statement takes, until all are given."""
+    """Split rows into groups that are small enough for one statement."""
     for start in range(0, len(rows), ROWS_AT_ONCE):
         yield rows[start : start + ROWS_AT_ONCE]
 
 
 def rows_among(table: Table, *columns: str) -> Select[Any]:
-    """Ask for these columns of the rows of a poll (``poll_id``) with given ids (``ids``)."""
+    """Return a query for these columns of the rows of a poll (``poll_id``) with given ids (``ids``)."""
     ids = table.c.id.in_(bindparam("ids", expanding=True))
     return select(table.c.id, *(table.c[name] for name in columns)).where(table.c.poll == bindparam("poll_id"), ids)
 
 
 @contextmanager
 def _alone(database: Database) -> Iterator[None]:
-    """Keep every other process that asks for the same out of a SQLite file."""
+    """Hold a lock that excludes every other process that asks for it from an SQLite file."""
     if not database.is_sqlite:
         yield
         return
@@ -175,7 +175,7 @@ def open_database(address: str, migrations: Path) -> Iterator[Database]:
 
 
 def _migrate(database: Database, migrations: Path) -> None:
-    """Bring a database to the tables of this version, all or none. Two processes that start at once take turns."""
+    """Bring a database to this version's tables, all or none. Two processes that start at the same time take turns."""
     try:
         with database.writing() as connection:
             if not database.is_sqlite:
@@ -200,13 +200,13 @@ def _url(address: str) -> URL:
 
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # Transactions begin when _begin_sqlite says so.
+    connection.isolation_level = None  # Only _begin_sqlite begins transactions.
     for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # IMMEDIATE takes the write lock at once: a transaction that read first could not be sure to get it later.
+    # IMMEDIATE takes the write lock at once: a transaction that reads first might not get it later.
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

@@ -1,7 +1,7 @@
 """Hosts, their roles and their sessions, and the audit log of what they did.
 
-The database holds hashes of passwords, links and cookies: whoever reads it can neither sign in nor take a session. (The
-key of one-time codes must be kept as it is; without the password it opens nothing.)
+The database contains only hashes of passwords, links and cookies: somebody who reads it can neither sign in nor take
+over a session. (The key of one-time codes must be stored unhashed; without the password it is useless.)
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from crowdveil.service.store import schema
 from crowdveil.service.store.database import Database
 
 FIRST_HOST = "host"
-"""Who the sign-in link of ``crowdveil serve`` is for."""
+"""Name of the host for whom ``crowdveil serve`` creates a sign-in link."""
 LEAST_PASSWORD, MOST_PASSWORD = 12, 200
 SESSION_SECONDS = 12 * 3600
 LINK_SECONDS = 24 * 3600
 INVITATION_SECONDS = 7 * 24 * 3600
 CODE_DIGITS, CODE_SECONDS = 6, 30
-"""Of one-time codes, as RFC 6238 and every program for them have them."""
+"""Length and lifetime of one-time codes, as in RFC 6238 and in every program for them."""
 _NAME = re.compile(r"[\w.@+-]{1,80}")
 MOST_SHOWN = 1000
 
 
 class Role(StrEnum):
-    """What a host may do: a viewer looks, an analyst also releases and downloads, an owner does everything."""
+    """The rights of a host: a viewer looks, an analyst also releases and downloads, an owner does everything."""
 
     VIEWER = "viewer"
     ANALYST = "analyst"
     OWNER = "owner"
 
     def covers(self, needed: Role) -> bool:
-        """Whether this role may do what needs that one."""
+        """Return whether this role has the rights of the needed one."""
         order = list(Role)
         return order.index(self) >= order.index(needed)
 
 
 @dataclass(frozen=True)
 class Host:
-    """Somebody who may see the host's pages."""
+    """A person who may see the host's pages."""
 
     name: str
     role: Role
@@ -62,17 +62,17 @@ class Host:
 
 @dataclass(frozen=True)
 class Hosts:
-    """Who may see the host's pages. Every time is given in seconds since 1970."""
+    """The people who may see the host's pages. All times are in seconds since 1970."""
 
     database: Database
     _hasher: PasswordHasher = field(default_factory=PasswordHasher, repr=False)
 
     def create_sign_in_link(self, now: int, host: str = FIRST_HOST) -> str:
-        """Return a token with which the host can sign in once, within a day; a new host becomes an owner."""
+        """Return a token with which the host can sign in once within a day. A new host becomes an owner."""
         return self._create_link(host, Role.OWNER, now, now + LINK_SECONDS)
 
     def invite(self, host: str, role: Role, now: int) -> str:
-        """Add a host and return a token with which they sign in once, within a week, and choose a password."""
+        """Add a host, and return a token to sign in once within a week and choose a password."""
         if not _NAME.fullmatch(host):
             raise CrowdveilError(
                 f"a host's name has 1 to 80 letters, digits and . @ + - _ (an e-mail address will do), got {host!r}"
@@ -103,13 +103,13 @@ class Hosts:
         return [Host(row.name, Role(row.role), row.password is not None, row.second_factor is not None) for row in rows]
 
     def set_role(self, host: str, role: Role) -> None:
-        """Change what a host may do. One owner always stays."""
+        """Change the role of a host. At least one owner always stays."""
         with self.database.writing() as connection:
             connection.execute(update(schema.host).where(schema.host.c.name == host).values(role=role.value))
             _check_owner_left(connection)
 
     def remove(self, host: str) -> None:
-        """Remove a host, who is signed out at once. One owner always stays."""
+        """Remove a host, who is signed out at once. At least one owner always stays."""
         with self.database.writing() as connection:
             for table in (schema.session, schema.sign_in_link):
                 connection.execute(delete(table).where(table.c.host == host))
@@ -117,7 +117,7 @@ class Hosts:
             _check_owner_left(connection)
 
     def use_sign_in_link(self, token: str, now: int) -> str | None:
-        """Take a one-time token and return whose it is; None if it is unknown, used or too old."""
+        """Use up a one-time token and return its host; None if it is unknown, used or expired."""
         link = schema.sign_in_link
         with self.database.writing() as connection:
             used = delete(link).where(link.c.id == _hash(token)).returning(link.c.host, link.c.expires_at)
@@ -125,13 +125,13 @@ class Hosts:
         return row.host if row is not None and row.expires_at > now else None
 
     def has_password(self, host: str) -> bool:
-        """Whether a host has chosen a password."""
+        """Return whether a host has chosen a password."""
         with self.database.reading() as connection:
             found = connection.scalar(select(schema.host.c.password).where(schema.host.c.name == host))
         return found is not None
 
     def set_password(self, host: str, password: str) -> None:
-        """Choose a password (argon2), and end all sessions of the host."""
+        """Store the hash (argon2) of a new password, and end all sessions of the host."""
         if not LEAST_PASSWORD <= len(password) <= MOST_PASSWORD:
             raise CrowdveilError(f"a password has {LEAST_PASSWORD} to {MOST_PASSWORD} characters, got {len(password)}")
         hashed = self._hasher.hash(password)
@@ -140,7 +140,7 @@ class Hosts:
             connection.execute(delete(schema.session).where(schema.session.c.host == host))
 
     def check_password(self, host: str, password: str) -> bool:
-        """Whether this is the host's password. An unknown host takes as long as a known one."""
+        """Return whether this is the host's password. An unknown host takes as long as a known one."""
         with self.database.reading() as connection:
             found = connection.scalar(select(schema.host.c.password).where(schema.host.c.name == host))
         try:
@@ -150,11 +150,11 @@ class Hosts:
         return found is not None
 
     def new_key(self) -> str:
-        """Return a key for one-time codes, in base32. It counts once ``set_second_factor`` has seen a code of it."""
+        """Return a key for one-time codes, in base32. It takes effect when ``set_second_factor`` is given a code."""
         return base64.b32encode(secrets.token_bytes(20)).decode()
 
     def set_second_factor(self, host: str, key: str, code: str, now: int) -> None:
-        """Ask this host for one-time codes from now on; ``code`` shows that the host's device has the key."""
+        """Require one-time codes from this host from now on; ``code`` proves that the host's device has the key."""
         step = _step_of(key, code, now)
         if step is None:
             raise CrowdveilError(
@@ -165,12 +165,12 @@ class Hosts:
             connection.execute(update(schema.host).where(schema.host.c.name == host).values(values))
 
     def drop_second_factor(self, host: str) -> None:
-        """Ask this host for no codes any more."""
+        """Stop requiring codes from this host."""
         with self.database.writing() as connection:
             connection.execute(update(schema.host).where(schema.host.c.name == host).values(second_factor=None))
 
     def check_code(self, host: str, code: str, now: int) -> bool:
-        """Whether a one-time code is right and was not used before; always so of a host without a second factor."""
+        """Return whether a one-time code is correct and unused. For a host without a second factor, any code passes."""
         row = schema.host.c.name == host
         with self.database.writing() as connection:
             found = connection.execute(
@@ -185,7 +185,7 @@ class Hosts:
         return True
 
     def start_session(self, host: str, now: int) -> str:
-        """Begin a session and return what its cookie holds."""
+        """Begin a session and return the content of its cookie."""
         cookie = secrets.token_urlsafe(32)
         row = {"id": _hash(cookie), "host": host, "expires_at": now + SESSION_SECONDS}
         with self.database.writing() as connection:
@@ -194,14 +194,14 @@ class Hosts:
         return cookie
 
     def session(self, cookie: str, now: int) -> str | None:
-        """Return whose session a cookie holds; None if it is unknown, ended or too old."""
+        """Return the host of a cookie's session; None if it is unknown, ended or expired."""
         table = schema.session
         asked = select(table.c.host).where(table.c.id == _hash(cookie), table.c.expires_at > now)
         with self.database.reading() as connection:
             return connection.scalar(asked)
 
     def role(self, host: str) -> Role | None:
-        """Return what a host may do."""
+        """Return the role of a host; None if there is no such host."""
         with self.database.reading() as connection:
             found = connection.scalar(select(schema.host.c.role).where(schema.host.c.name == host))
         return None if found is None else Role(found)
@@ -213,7 +213,7 @@ class Hosts:
 
 
 def _step_of(key: str, code: str, now: int) -> int | None:
-    """Return the time step that a code belongs to: this one, or one beside it for clocks that differ; else None."""
+    """Return the time step of a code: the current one, or one beside it because clocks differ; None if it is wrong."""
     totp = TOTP(base64.b32decode(key), CODE_DIGITS, SHA1(), CODE_SECONDS)
     given = "".join(code.split())
     for step in (now // CODE_SECONDS + ahead for ahead in (0, -1, 1)):
@@ -243,10 +243,10 @@ def _nobodys_hash() -> str:
 
 @dataclass(frozen=True)
 class LogEntry:
-    """Something that a host did."""
+    """An action of a host."""
 
     at: int
-    """Seconds since 1970."""
+    """The time, in seconds since 1970."""
     host: str
     action: str
     poll: str | None
@@ -255,7 +255,7 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class AuditLog:
-    """What hosts did, in order: nothing is ever changed in it or taken out, and nothing of voters is in it."""
+    """The hosts' actions, in order. Nothing is ever changed or removed, and it contains nothing about voters."""
 
     database: Database
 
@@ -266,7 +266,7 @@ class AuditLog:
             connection.execute(insert(schema.audit_log).values(row))
 
     def latest(self, poll: str | None = None) -> list[LogEntry]:
-        """Return the latest entries, of a poll or of all, newest first."""
+        """Return the latest entries of one poll or of all, newest first."""
         table = schema.audit_log
         asked = select(table.c.at, table.c.host, table.c.action, table.c.poll, table.c.detail)
         chosen = asked if poll is None else asked.where(table.c.poll == poll)

@@ -1,4 +1,4 @@
-"""Polls in the database: what they are never changes, whether they are open does; and how far their voters come."""
+"""Polls in the database, whose terms never change and whose status does, and counts of the steps that voters reach."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from crowdveil.study.plain_data import canonical_json
 OF_A_POLL = tuple(
     table for table in reversed(schema.metadata.sorted_tables) if "poll" in table.c and table is not schema.audit_log
 )
-"""The tables with a poll's rows, those that refer to others first."""
+"""The tables with rows of a poll, those that refer to other tables first."""
 OPENED, STARTED = "opened", "started"
-"""Somebody has opened the voter's page; somebody has been drawn dilemmas. The page tells the steps from there on."""
+"""Steps that the server counts: opening the voter's page, and drawing dilemmas. The page reports the later steps."""
 MOST_WAITING = 100
 
 
 @dataclass(frozen=True)
 class PollStatus:
-    """A poll as it stands now."""
+    """The current status of a poll."""
 
     poll: HostedPoll
     closed_by_host: bool
@@ -45,10 +45,10 @@ class PollStatus:
     marked_release: str | None
     """The id of the release that the host has marked for decisions."""
     pilot: bool = False
-    """Being tried out: what is sent now never counts."""
+    """Whether the poll is being tried out, so that submissions never count."""
     archived: bool = False
     destroyed_on: date | None = None
-    """Central polls: when the exact answers were destroyed."""
+    """Central polls: the day on which the exact answers were destroyed."""
 
     @property
     def current_release(self) -> str | None:
@@ -56,12 +56,12 @@ class PollStatus:
         return self.marked_release or self.latest_release
 
     def state(self, today: date) -> State:
-        """Return whether submissions are taken today."""
+        """Return whether submissions are accepted today."""
         return self.poll.state(today, self.closed_by_host, self.participants, self.pilot)
 
     @property
     def listed(self) -> bool:
-        """Whether the website shows it to everybody: neither tried out nor put away."""
+        """Whether the website lists the poll publicly: it is neither being tried out nor archived."""
         return not self.pilot and not self.archived
 
 
@@ -71,10 +71,10 @@ class Polls:
 
     database: Database
     _known: dict[str, HostedPoll] = field(default_factory=dict, repr=False)
-    """A poll never changes, so it is read once."""
+    """Cache of polls: a poll never changes, so it is read once."""
 
     def add(self, poll: HostedPoll, *, pilot: bool = False) -> None:
-        """Store a new poll, open or to be tried out first; a name cannot be used twice."""
+        """Store a new poll, open or in a trial first. A name cannot be used twice."""
         if pilot and poll.relay is not None:
             raise CrowdveilError(
                 f"poll {poll.name} has a relay, behind which nobody can tell votes of a trial from others: try out the "
@@ -111,7 +111,7 @@ class Polls:
             raise CrowdveilError(f"there is a poll {poll.name!r} already: give the new one another name") from None
 
     def definition(self, name: str) -> HostedPoll | None:
-        """Return a poll, or None if there is none of this name."""
+        """Return a poll; None if there is no poll with this name."""
         if name not in self._known:
             with self.database.reading() as connection:
                 found = connection.scalar(select(schema.poll.c.definition).where(schema.poll.c.id == name))
@@ -125,55 +125,55 @@ class Polls:
         return self._known.get(name)
 
     def known(self, name: str) -> HostedPoll:
-        """Return a poll that must be there."""
+        """Return a poll; raise an error if there is none."""
         poll = self.definition(name)
         if poll is None:
             raise CrowdveilError(f"there is no poll {name!r}")
         return poll
 
     def _read(self, name: str, definition: str) -> HostedPoll:
-        """Return the poll that a row holds."""
+        """Return the poll from a row's definition."""
         if name not in self._known:
             self._known[name] = poll_from_dict(json.loads(definition))
         return self._known[name]
 
     def get(self, name: str) -> PollStatus | None:
-        """Return a poll as it stands now, or None if there is none of this name."""
+        """Return the current status of a poll; None if there is no poll with this name."""
         with self.database.reading() as connection:
             row = connection.execute(_statuses().where(schema.poll.c.id == name)).one_or_none()
         return None if row is None else self._status(row)
 
     def all(self) -> list[PollStatus]:
-        """Return all polls as they stand now, by name."""
+        """Return the current status of all polls, by name."""
         with self.database.reading() as connection:
             rows = connection.execute(_statuses().order_by(schema.poll.c.id)).all()
         return [self._status(row) for row in rows]
 
     def listed(self) -> list[PollStatus]:
-        """Return the polls that the website shows to everybody."""
+        """Return the polls that the website lists publicly."""
         return [status for status in self.all() if status.listed]
 
     def close(self, name: str) -> None:
-        """Take no more submissions."""
+        """Stop accepting submissions."""
         self._set_closed(name, True)
 
     def reopen(self, name: str) -> None:
-        """Take submissions again, as far as the poll's dates and quota allow."""
+        """Accept submissions again, as far as the poll's dates and quota allow."""
         self._set_closed(name, False)
 
     def end_pilot(self, name: str) -> None:
-        """Let votes count from now on. There is no way back: what is promised to voters holds from their first vote."""
+        """Let votes count from now on. This cannot be undone: the promise to voters holds from their first vote."""
         with self.database.writing() as connection:
             connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(pilot=False))
 
     def archive(self, name: str, archived: bool = True) -> None:
-        """Put a poll away, closed, or take it out again."""
+        """Archive a poll and close it, or take it out of the archive."""
         with self.database.writing() as connection:
             values = {"archived": True, "closed": True} if archived else {"archived": False}
             connection.execute(update(schema.poll).where(schema.poll.c.id == name).values(values))
 
     def contents(self, name: str) -> dict[str, int]:
-        """Count what a deletion would delete, by table."""
+        """Return the number of rows that a deletion would delete from each table."""
         with self.database.reading() as connection:
             return {
                 table.name: connection.execute(
@@ -183,7 +183,7 @@ class Polls:
             }
 
     def delete(self, name: str) -> None:
-        """Delete a poll with everything in it, for good. Its name stays taken."""
+        """Delete a poll and everything in it, permanently. Its name stays taken."""
         with self.database.writing() as connection:
             connection.execute(select(schema.poll.c.id).where(schema.poll.c.id == name).with_for_update())
             for table in OF_A_POLL:
@@ -194,7 +194,7 @@ class Polls:
         self.database.forget_deleted()
 
     def destroy_answers(self, today: date) -> list[str]:
-        """Destroy the exact answers of every central poll whose day has come, for good; return their names."""
+        """Destroy the exact answers of every central poll whose day has come, permanently; return the polls' names."""
         due = [
             status.poll.name
             for status in self.all()
@@ -211,7 +211,7 @@ class Polls:
         return due
 
     def mark_release(self, name: str, release: str | None) -> None:
-        """Let the poll's decisions use this release from now on; None: always the newest."""
+        """Let the poll's decisions use this release from now on; None means always the newest."""
         table = schema.release
         found = select(table.c.id).where(table.c.id == release, table.c.poll == name)
         with self.database.writing() as connection:
@@ -245,10 +245,11 @@ def _statuses() -> Select[Any]:
 
 @dataclass(frozen=True)
 class Steps:
-    """How many came to each step of each poll, while it was not on trial: a count a day, from which nobody can be told.
+    """Daily counts of the people who reached each step of each poll, except during a trial. They identify nobody.
 
-    The first two follow from requests that are made anyway; of the others, a voter's page tells the names. Counts wait
-    in memory until there are some, so that a step costs no commit; a process that dies loses the last few.
+    The first two steps are counted from requests that are made anyway; a voter's page reports the others by name.
+    Counts collect in memory before they are written, so that a step needs no commit of its own. A process that dies
+    loses the last few.
     """
 
     database: Database
@@ -256,7 +257,7 @@ class Steps:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def count(self, poll: str, step: str, today: date) -> None:
-        """Count somebody who came to a step."""
+        """Count somebody who reached a step."""
         with self._lock:
             self._waiting[poll, step] += 1
             enough = self._waiting.total() >= MOST_WAITING
@@ -264,7 +265,7 @@ class Steps:
             self.write(today)
 
     def write(self, today: date) -> None:
-        """Write what was counted. What belongs to a poll on trial, or to none, is forgotten."""
+        """Write the counts to the database. Drop those of a poll in a trial, or of no poll."""
         with self._lock:
             counted = dict(self._waiting)
             self._waiting.clear()
@@ -282,7 +283,7 @@ class Steps:
                     )
 
     def reached(self, poll: str, today: date) -> Counter[str]:
-        """Return how many came to each step."""
+        """Return how many people reached each step."""
         self.write(today)
         table = schema.step
         asked = select(table.c.step, func.sum(table.c.times)).where(table.c.poll == poll).group_by(table.c.step)

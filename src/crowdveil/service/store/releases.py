@@ -1,7 +1,7 @@
-"""Releases and what they cost. A charge is durable before its noise is drawn, and the release follows it.
+"""Releases and their costs. A charge is durable before its noise is drawn, and the release follows it.
 
-Whoever dies in between leaves a charge without a release, never a release without its charge. A poll's account is one
-for all its releases, however many voters came in between: each of them may cost every voter who was there.
+A process that dies in between leaves a charge without a release, never a release without its charge. All releases of a
+poll share one account, however many voters arrive in between: each release may cost every voter who was there.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ class StoredRelease:
     file: str
     """The release file, JSON."""
     made_at: int | None = None
-    """Seconds since 1970, where the host's pages made it."""
+    """The time in seconds since 1970, if the host's pages made it."""
     name: str = ""
     note: str = ""
 
     def read(self) -> Release:
-        """Return it, checked."""
+        """Read the release and check it."""
         return release_from_dict(json.loads(self.file))
 
 
 @dataclass(frozen=True)
 class StoredCharge:
-    """A sum that was spent, on what, and which release came of it (None: none did)."""
+    """An amount that was spent, its purpose, and the release that it paid for (None if there is none)."""
 
     ledger: str
     id: int
-    """Its number among the poll's own."""
+    """Its number among the poll's charges."""
     poll: str
     cost: Amount
     unit: Unit
@@ -65,7 +65,7 @@ class StoredCharge:
 
 @dataclass(frozen=True)
 class Account:
-    """A poll's budget of epsilon, and what became of it."""
+    """A poll's budget of epsilon, and how it was spent."""
 
     budget: Amount
     spent: Amount
@@ -73,7 +73,7 @@ class Account:
 
     @property
     def remaining(self) -> Amount:
-        """The rest, which may still be spent."""
+        """The amount that may still be spent."""
         return self.budget - self.spent
 
 
@@ -85,12 +85,12 @@ class PollLedger:
     poll: str
     today: date
     delta: None = None
-    """All releases of a poll are purely private."""
+    """Always None: all releases of a poll are purely private."""
 
     def charge(self, charge: Charge) -> StoredCharge:
         """Spend from the poll's budget, durably, or raise ``BudgetExceeded`` and spend nothing.
 
-        Which ballots they are is of no account here: the budget belongs to the poll.
+        The ballots do not matter here: the budget belongs to the poll.
         """
         if charge.rho is not None:
             raise CrowdveilError(f"the budget of poll {self.poll} adds up pure epsilons: use a pure mechanism")
@@ -107,7 +107,7 @@ class PollLedger:
             )
             if paid.rowcount != 1:
                 raise _refusal(connection, self.poll, charge.epsilon)
-            # The poll's row is locked by now, so that nobody else takes the same number.
+            # The poll's row is locked now, so nobody else can take the same number.
             before = select(func.coalesce(func.max(schema.charge.c.number), 0)).where(schema.charge.c.poll == self.poll)
             number = connection.execute(before).scalar_one() + 1
             row = {
@@ -134,7 +134,7 @@ class Releases:
         return PollLedger(self.database, poll, today)
 
     def put(self, poll: str, release: Release, today: date) -> StoredRelease:
-        """Store a release, and note it at the charge that paid for it."""
+        """Store a release, and record it with the charge that paid for it."""
         data = release.as_dict()
         stored = StoredRelease(data["checksum"], poll, today, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
         row = {"id": stored.id, "poll": poll, "made_on": today, "file": stored.file, "name": "", "note": ""}
@@ -142,7 +142,7 @@ class Releases:
         return stored
 
     def describe(self, release: str, name: str, note: str, made_at: int | None = None) -> None:
-        """Give a release a name and a note, which only hosts see; and the time at which it was made."""
+        """Give a release a name and a note, which only hosts see, and the time at which it was made."""
         if len(name) > LONGEST_NAME or len(note) > LONGEST_NOTE:
             raise CrowdveilError(
                 f"a release's name has up to {LONGEST_NAME} characters and its note up to {LONGEST_NOTE:,}; "
@@ -159,7 +159,7 @@ class Releases:
         return None if row is None else StoredRelease(*row)
 
     def all(self, poll: str | None = None) -> list[StoredRelease]:
-        """Return the releases of a poll, or of all, newest first."""
+        """Return the releases of one poll or of all, newest first."""
         asked = _RELEASES.order_by(schema.release.c.number.desc())
         with self.database.reading() as connection:
             rows = connection.execute(asked if poll is None else asked.where(schema.release.c.poll == poll)).all()
@@ -184,7 +184,7 @@ class Releases:
 
 
 def _put(database: Database, table: Table, row: Mapping[str, Any], ledger: Mapping[str, Any] | None) -> None:
-    """Store a file of a poll, and note it at the charge that paid for it. The same reports give the same file once."""
+    """Store a file of a poll, and record it with the charge that paid for it. An identical file is stored only once."""
     with database.writing() as connection:
         if connection.scalar(select(table.c.id).where(table.c.id == row["id"])) is None:
             connection.execute(insert(table).values(row))
@@ -199,7 +199,7 @@ def _balance(poll: str) -> Any:
 
 
 def _ledger_id(connection: Connection, poll: str) -> str:
-    """Return the id of a poll's ledger, which with a number traces a release to its charge."""
+    """Return the id of a poll's ledger, which together with a number traces a release to its charge."""
     installation = connection.execute(select(schema.installation.c.id)).scalar_one()
     return str(uuid5(UUID(installation), poll))
 
@@ -213,7 +213,7 @@ def _refusal(connection: Connection, poll: str, cost: Amount) -> CrowdveilError:
     return BudgetExceeded(
         f"the budget of poll {poll} does not cover this release: requested epsilon {cost}, "
         f"remaining {remaining} of {budget}, "
-        f"difference {cost - remaining}; it is what the voters agreed to, and stays",
+        f"difference {cost - remaining}; the voters agreed to this budget, and it stays",
         cost.decimal,
         remaining.decimal,
     )
@@ -230,18 +230,18 @@ class StoredEffects:
     """The file of effects, JSON."""
 
     def read(self) -> EffectsRelease:
-        """Return them, checked."""
+        """Read the effects and check them."""
         return effects_from_dict(json.loads(self.file))
 
 
 @dataclass(frozen=True)
 class EffectFiles:
-    """The effects of all polls. They stand beside releases of preferences, and decisions never see them."""
+    """The effects of all polls. They are separate from releases of preferences, and decisions never use them."""
 
     database: Database
 
     def put(self, poll: str, made: EffectsRelease, today: date) -> StoredEffects:
-        """Store effects, and note them at the charge that paid for them."""
+        """Store effects, and record them with the charge that paid for them."""
         data = made.as_dict()
         stored = StoredEffects(data["checksum"], poll, today, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
         row = {"id": stored.id, "poll": poll, "made_on": today, "file": stored.file}

@@ -1,6 +1,6 @@
-"""The tables. What they have no column for cannot be kept: no address, no exact time, no order of arrival.
+"""The tables. They have no column for a voter's address, exact time or order of arrival, so none can be kept.
 
-A poll is central or distributed (``place``), for good. A ballot row must name a central poll and a report row a
+A poll is permanently central or distributed (``place``). A ballot row must name a central poll and a report row a
 distributed one: ``place`` is part of the foreign key, and a CHECK fixes it in each of the two tables. So the database
 itself refuses a choice in a distributed poll, whatever the program does.
 """
@@ -28,7 +28,7 @@ from crowdveil.service.store.database import NAMES
 metadata = MetaData(naming_convention=NAMES)
 
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite numbers rows by itself only in a column called INTEGER."""
+"""Type of a column of row numbers: SQLite assigns them only in a column of type INTEGER."""
 
 installation = Table(
     "installation",
@@ -37,7 +37,7 @@ installation = Table(
         "id",
         String(36),
         primary_key=True,
-        doc="A random UUID: every poll's ledger has an id that follows from it and the poll's name.",
+        doc="A random UUID: every poll's ledger has an id derived from it and the poll's name.",
     ),
 )
 
@@ -47,11 +47,11 @@ poll = Table(
     Column("id", String(40), primary_key=True),
     Column("place", String(11), nullable=False),
     Column("definition", Text, nullable=False, doc="The poll as canonical JSON. It never changes."),
-    Column("closed", Boolean, nullable=False, doc="By the host; dates and quota are in the definition."),
-    Column("pilot", Boolean, nullable=False, doc="Being tried out: what is sent now never counts."),
-    Column("archived", Boolean, nullable=False, doc="Put away by the host: closed, and no longer listed."),
-    Column("destroyed_on", Date, doc="Central polls: when the exact answers were destroyed."),
-    Column("participants", BigInteger, nullable=False, doc="How many reports or ballots are stored."),
+    Column("closed", Boolean, nullable=False, doc="Whether the host closed it; dates and quota are in the definition."),
+    Column("pilot", Boolean, nullable=False, doc="Whether it is being tried out, so that submissions never count."),
+    Column("archived", Boolean, nullable=False, doc="Whether the host archived it: closed, and no longer listed."),
+    Column("destroyed_on", Date, doc="Central polls: the day on which the exact answers were destroyed."),
+    Column("participants", BigInteger, nullable=False, doc="The number of stored reports or ballots."),
     Column("budget_micro", BigInteger, doc="Central polls: the cap on all releases together."),
     Column("spent_micro", BigInteger, nullable=False),
     Column("marked_release", String(64), doc="The release that decisions use; null: the newest."),
@@ -103,7 +103,7 @@ link = Table(
     "link",
     metadata,
     Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
-    Column("id", String(32), primary_key=True, doc="The report id that the link's token leads to."),
+    Column("id", String(32), primary_key=True, doc="The report id derived from the link's token."),
     sqlite_with_rowid=False,
 )
 
@@ -128,7 +128,7 @@ refusal = Table(
 deleted_poll = Table(
     "deleted_poll",
     metadata,
-    Column("id", String(40), primary_key=True, doc="A name that cannot be used again: ledgers follow from names."),
+    Column("id", String(40), primary_key=True, doc="A name that cannot be used again: ledgers' ids depend on it."),
 )
 
 step = Table(
@@ -136,7 +136,7 @@ step = Table(
     metadata,
     Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
     Column("day", Date, primary_key=True),
-    Column("step", String(20), primary_key=True, doc="How far somebody came."),
+    Column("step", String(20), primary_key=True, doc="The step that somebody reached."),
     Column("times", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -146,9 +146,9 @@ relay_key = Table(
     metadata,
     Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
     Column(
-        "private_key", String(64), nullable=False, doc="The host's for this poll: a scalar of P-256, in hexadecimal."
+        "private_key", String(64), nullable=False, doc="The host's key for this poll: a P-256 scalar, in hexadecimal."
     ),
-    Column("relay_key", String(43), doc="The relay's public key, from when the relay was first asked for it."),
+    Column("relay_key", String(43), doc="The relay's public key, set when the relay was first asked for it."),
     sqlite_with_rowid=False,
 )
 
@@ -156,10 +156,10 @@ batch = Table(
     "batch",
     metadata,
     Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
-    Column("id", String(32), primary_key=True, doc="Drawn by the relay: a batch is taken once."),
-    Column("handed_over", BigInteger, nullable=False, doc="How many sealed reports were in it."),
+    Column("id", String(32), primary_key=True, doc="Drawn by the relay: a batch is stored once."),
+    Column("handed_over", BigInteger, nullable=False, doc="The number of sealed reports in it."),
     Column("accepted", BigInteger, nullable=False),
-    Column("refused", Text, nullable=False, doc="Canonical JSON: how many, by reason."),
+    Column("refused", Text, nullable=False, doc="Canonical JSON: the number for each reason."),
     Column("day", Date, nullable=False),
     CheckConstraint("accepted >= 0 AND accepted <= handed_over", "accepted"),
     sqlite_with_rowid=False,
@@ -169,7 +169,7 @@ seen = Table(
     "seen",
     metadata,
     Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
-    Column("digest", String(64), primary_key=True, doc="Of a sealed report that was taken: it is not taken again."),
+    Column("digest", String(64), primary_key=True, doc="Of a sealed report that was stored, to refuse it later."),
     sqlite_with_rowid=False,
 )
 
@@ -181,7 +181,7 @@ release = Table(
     Column("poll", String(40), ForeignKey("poll.id"), nullable=False),
     Column("made_on", Date, nullable=False),
     Column("file", Text, nullable=False, doc="The release file, JSON."),
-    Column("made_at", BigInteger, doc="Seconds since 1970, where the host's pages made it."),
+    Column("made_at", BigInteger, doc="Seconds since 1970, if the host's pages made it."),
     Column("name", String(80), nullable=False, doc="For the host's own use; may be empty."),
     Column("note", Text, nullable=False, doc="For the host's own use; may be empty."),
 )
@@ -200,7 +200,7 @@ charge = Table(
     "charge",
     metadata,
     Column("poll", String(40), ForeignKey("poll.id"), primary_key=True),
-    Column("number", BigInteger, primary_key=True, autoincrement=False, doc="Counted in each poll, from 1."),
+    Column("number", BigInteger, primary_key=True, autoincrement=False, doc="Counted from 1 in each poll."),
     Column("cost_micro", BigInteger, nullable=False),
     Column("unit", String(10), nullable=False),
     Column("purpose", Text, nullable=False),
@@ -216,10 +216,8 @@ host = Table(
     Column("name", String(80), primary_key=True),
     Column("password", Text, doc="An argon2 hash; null until the host has chosen one."),
     Column("role", String(10), nullable=False),
-    Column("second_factor", String(64), doc="The key of the host's one-time codes (base32); null: none are asked for."),
-    Column(
-        "last_code", BigInteger, nullable=False, doc="The time step of the last code that was used: none counts twice."
-    ),
+    Column("second_factor", String(64), doc="The key of the host's one-time codes (base32); null: none are required."),
+    Column("last_code", BigInteger, nullable=False, doc="The time step of the last code used: no code works twice."),
     CheckConstraint("role IN ('owner', 'analyst', 'viewer')", "role"),
 )
 
@@ -234,7 +232,7 @@ sign_in_link = Table(
 session = Table(
     "session",
     metadata,
-    Column("id", String(64), primary_key=True, doc="SHA-256 of what the cookie holds."),
+    Column("id", String(64), primary_key=True, doc="SHA-256 of the cookie's content."),
     Column("host", String(80), ForeignKey("host.name"), nullable=False),
     Column("expires_at", BigInteger, nullable=False),
 )
@@ -244,7 +242,7 @@ audit_log = Table(
     metadata,
     Column("number", _NUMBER, primary_key=True, autoincrement=True),
     Column("at", BigInteger, nullable=False),
-    Column("host", String(80), nullable=False, doc="As the host was called then."),
+    Column("host", String(80), nullable=False, doc="The host's name at that time."),
     Column("action", String(80), nullable=False),
     Column("poll", String(40)),
     Column("detail", Text, nullable=False),

@@ -1,4 +1,4 @@
-"""The store: one object for all that the service keeps."""
+"""The store: one object for everything that the service stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crowdveil.service.store.submissions import Submissions
 
 @dataclass(frozen=True)
 class Store:
-    """Everything that is kept. Safe to use from many threads; nothing here waits for the network."""
+    """Everything that is stored. It is safe to use from many threads, and nothing here waits for the network."""
 
     database: Database
     polls: Polls
@@ -31,7 +31,7 @@ class Store:
 
 @contextmanager
 def open_store(address: str) -> Iterator[Store]:
-    """Open a store by its database's address, bring its tables up to date, and close it afterwards.
+    """Open a store by the address of its database, bring its tables up to date, and close it afterwards.
 
     ``sqlite:///PATH`` is for one process at a time; ``postgresql://USER:PASSWORD@HOST/NAME`` for many.
     """

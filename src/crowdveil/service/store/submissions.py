@@ -1,4 +1,4 @@
-"""Submissions, kept once: one report or ballot for each token, decided by the database, many in one commit."""
+"""Submissions in the database: one report or ballot for each token, which the database enforces, many in one commit."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from crowdveil.service.store.polls import Polls
 
 MOST_LINKS = 100_000
 MOST_AT_ONCE = 500
-"""As many rows does one commit store."""
+"""Maximum number of rows that one commit stores."""
 _CODES = {"left": 1, "right": -1, "neither": 0}
-"""Of choices, as ballots have them."""
+"""Codes of choices, as in ballots."""
 
 R = TypeVar("R")
 """The row of a submission, or of a sealed report."""
 Outcome = Status | Reason
-"""The fate of a submission: it is stored, or was refused for a reason."""
+"""The outcome of a submission: it is stored, or was refused for a reason."""
 Refusals = Mapping[tuple[str, str], int]
-"""(poll, reason) -> how often something was refused for it."""
-# The statements are put together once: at thousands of reports a second, doing it each time would show.
+"""(poll, reason) -> number of refusals."""
+# The statements are built once: at thousands of reports per second, building them each time would cost too much.
 _POLL = schema.poll.c.id == bindparam("poll_id")
 _LOCK = select(schema.poll.c.closed, schema.poll.c.participants, schema.poll.c.pilot).where(_POLL).with_for_update()
-"""Waits until nobody else writes for a poll."""
+"""Query that locks a poll: it waits until nobody else writes to it."""
 _ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
 _INSERT = {True: insert(schema.report), False: insert(schema.ballot)}
 _STORED = {True: rows_among(schema.report, "body", "about"), False: rows_among(schema.ballot, "records", "about")}
@@ -52,17 +52,17 @@ _INVITED = rows_among(schema.link)
 
 @dataclass(frozen=True)
 class SubmissionRow:
-    """A checked submission, as it goes into the database."""
+    """A checked submission for the database."""
 
     poll: str
     id: str
-    """The report id that follows from its token."""
+    """The report id derived from its token."""
     content: str
     """Canonical JSON: a report's body without ``about``, or a ballot's records."""
     about: str
     """Canonical JSON."""
     epsilon: Epsilon | None = None
-    """Of a report; None for a ballot."""
+    """The epsilon of a report; None for a ballot."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class StoredReport:
 
     id: str
     body: Mapping[str, Any]
-    """As ``crowdveil.protocol.report`` has it."""
+    """The report, as ``crowdveil.protocol.report`` defines it."""
     about: Mapping[str, Answer]
     day: date
 
@@ -84,7 +84,7 @@ class StoredBallot:
     records: Sequence[Mapping[str, Any]]
     """{"left": [...], "right": [...], "chosen": "left" | "right" | "neither"}, in the features' raw values.
 
-    Where the study asks one dilemma twice, the last is the second answer, with "repeats": the place of the first.
+    If the study asks one dilemma twice, the last record is the second answer, with "repeats": the index of the first.
     """
     about: Mapping[str, Answer]
     day: date
@@ -92,7 +92,7 @@ class StoredBallot:
 
 @dataclass(frozen=True)
 class DayCount:
-    """How many took part on a day, by level of privacy (None in a central poll)."""
+    """The number of participants on a day, for one level of privacy (None in a central poll)."""
 
     day: date
     epsilon: Epsilon | None
@@ -101,7 +101,7 @@ class DayCount:
 
 @dataclass(frozen=True)
 class RefusalCount:
-    """How often something was refused on a day, and why."""
+    """The number of refusals on a day, for one reason."""
 
     day: date
     reason: str
@@ -110,16 +110,16 @@ class RefusalCount:
 
 @dataclass(frozen=True)
 class Submissions:
-    """The submissions to each poll, by report id and nothing else."""
+    """The submissions to each poll, identified only by report id."""
 
     database: Database
     polls: Polls
 
     def put(self, rows: Sequence[SubmissionRow], today: date, refusals: Refusals | None = None) -> list[Outcome]:
-        """Store many voters' submissions in one transaction; return what became of each, in order.
+        """Store many voters' submissions in one transaction; return the outcome of each, in order.
 
-        When this returns, what it says is durable. The same content twice is stored once; of two different ones for
-        the same token, the first is stored and the other refused.
+        When this returns, the outcomes are durable. The same content sent twice is stored once. Of two different
+        submissions for the same token, the first is stored and the other refused.
         """
         outcomes: list[Outcome] = [Status.STORED] * len(rows)
         positions: dict[str, list[int]] = {}
@@ -127,7 +127,7 @@ class Submissions:
             positions.setdefault(row.poll, []).append(position)
         polls = [self.polls.known(name) for name in sorted(positions)]
         with self.database.writing() as connection:
-            for poll in polls:  # By name, in one order everywhere: two processes cannot wait for each other.
+            for poll in polls:  # The same order everywhere, by name, avoids deadlocks.
                 among = positions[poll.name]
                 decided = _put(connection, poll, [rows[position] for position in among], today)
                 for position, outcome in zip(among, decided, strict=True):
@@ -136,7 +136,7 @@ class Submissions:
         return outcomes
 
     def withdraw(self, name: str, id: str) -> bool:
-        """Delete what is stored under a report id, for good, and never accept the id again; False if nothing is."""
+        """Delete a submission permanently and never accept its report id again; return False if there is none."""
         if self.polls.known(name).relay is not None:
             raise CrowdveilError(
                 f"the reports of poll {name!r} came through a relay, and nobody can tell whose they are: a voter "
@@ -159,7 +159,7 @@ class Submissions:
         return bool(deleted)
 
     def check(self, name: str, id: str) -> Status | Reason | None:
-        """Return what would become of a submission under a report id: None if it could be stored for all we know."""
+        """Return the outcome that a submission with this report id would have; None if nothing is known against it."""
         poll = self.polls.known(name)
         among = {"poll_id": name, "ids": [id]}
         with self.database.reading() as connection:
@@ -170,7 +170,7 @@ class Submissions:
             return None if connection.scalar(_BARRED, among) is None else Reason.WITHDRAWN
 
     def create_links(self, name: str, number: int) -> list[str]:
-        """Make tokens for a poll with links. They are returned here and nowhere else: only their ids are stored."""
+        """Create tokens for a poll with links, and return them only here: only their ids are stored."""
         if self.polls.known(name).entry is not Entry.LINKS:
             raise CrowdveilError(f"poll {name!r} takes no links: make one with entry = 'links'")
         if (relay := self.polls.known(name).relay) is not None:
@@ -185,13 +185,13 @@ class Submissions:
         return tokens
 
     def links(self, name: str) -> int:
-        """Return how many links were made for a poll."""
+        """Return the number of links that were created for a poll."""
         with self.database.reading() as connection:
             counted = select(func.count()).select_from(schema.link).where(schema.link.c.poll == name)
             return connection.execute(counted).scalar_one()
 
     def by_day(self, name: str) -> list[DayCount]:
-        """Count who took part, by day and level."""
+        """Return the number of participants by day and level."""
         poll = self.polls.known(name)
         table = schema.report if poll.distributed else schema.ballot
         kinds = [table.c.day, table.c.epsilon_micro] if poll.distributed else [table.c.day]
@@ -202,7 +202,7 @@ class Submissions:
         return [DayCount(row[0], Epsilon.of_millionths(row[1]) if poll.distributed else None, row[-1]) for row in rows]
 
     def about_counts(self, name: str) -> list[tuple[Mapping[str, Answer], int]]:
-        """Count what voters said of themselves, as stored: each combination of answers, and how often it came."""
+        """Return each stored combination of voters' answers about themselves, and how often it occurs."""
         table = schema.report if self.polls.known(name).distributed else schema.ballot
         counts = (table.c.poll == name, table.c.pilot.is_(False))
         asked = select(table.c.about, func.count()).where(*counts).group_by(table.c.about)
@@ -210,14 +210,14 @@ class Submissions:
             return [(json.loads(about), times) for about, times in connection.execute(asked).all()]
 
     def pilots(self, name: str) -> int:
-        """Return how many were sent while the poll was tried out. They count nowhere else."""
+        """Return the number of submissions during the poll's trial. They are counted nowhere else."""
         table = schema.report if self.polls.known(name).distributed else schema.ballot
         counted = select(func.count()).select_from(table).where(table.c.poll == name, table.c.pilot.is_(True))
         with self.database.reading() as connection:
             return connection.execute(counted).scalar_one()
 
     def refusals(self, name: str) -> list[RefusalCount]:
-        """Count what was refused, by day and reason."""
+        """Return the number of refusals by day and reason."""
         refusal = schema.refusal
         asked = select(refusal.c.day, refusal.c.reason, refusal.c.times).where(refusal.c.poll == name)
         with self.database.reading() as connection:
@@ -225,25 +225,25 @@ class Submissions:
         return [RefusalCount(row.day, row.reason, row.times) for row in rows]
 
     def reports(self, name: str) -> Iterator[list[StoredReport]]:
-        """Walk the reports of a distributed poll as they are at one moment, in batches of which none is empty.
+        """Yield the reports of a distributed poll at one moment, in non-empty batches.
 
-        They are ordered by report id, which says nothing about who came when.
+        They are ordered by report id, which says nothing about their order of arrival.
         """
         with self.database.reading() as connection:
             for rows in _batches(connection, schema.report, self.polls.known(name)):
                 yield [StoredReport(row.id, json.loads(row.body), json.loads(row.about), row.day) for row in rows]
 
     def ballots(self, name: str) -> Iterator[list[StoredBallot]]:
-        """Walk the ballots of a central poll as they are at one moment, in batches of which none is empty, by id."""
+        """Yield the ballots of a central poll at one moment, in non-empty batches, ordered by id."""
         with self.database.reading() as connection:
             for rows in _batches(connection, schema.ballot, self.polls.known(name)):
                 yield [StoredBallot(row.id, json.loads(row.records), json.loads(row.about), row.day) for row in rows]
 
     def crowd(self, name: str, tell: Callable[[int], None] | None = None) -> Ballots:
-        """Return the ballots of a central poll as they are at one moment, as columns; ``tell`` hears how many.
+        """Return the ballots of a central poll at one moment, as columns; call ``tell`` with the number read so far.
 
-        Where the poll declared before it opened that failed attention checks leave a voter out, they do. That looks at
-        answers to about-you questions only, so it is the same for neighbours, who differ in choices.
+        Leave out voters who failed an attention check if the poll declared this rule before it opened. The rule uses
+        only answers to about-you questions, so it selects the same voters for neighbours, who differ in choices.
         """
         poll, parts = self.polls.known(name), []
         for batch in self.ballots(name):
@@ -258,9 +258,9 @@ class Submissions:
 
 
 def _put(connection: Connection, poll: HostedPoll, rows: Sequence[SubmissionRow], today: date) -> list[Outcome]:
-    """Store what may be stored of one poll, inside a transaction that locks it."""
+    """Store the acceptable submissions to one poll, inside a transaction that locks it."""
     locked = connection.execute(_LOCK, {"poll_id": poll.name}).one_or_none()
-    if locked is None:  # Deleted a moment ago.
+    if locked is None:  # The poll was just deleted.
         return [Reason.CLOSED] * len(rows)
     among = {"poll_id": poll.name, "ids": [row.id for row in rows]}
     stored = {id: (content, about) for id, content, about in connection.execute(_STORED[poll.distributed], among)}
@@ -299,7 +299,7 @@ def _columns_of(row: SubmissionRow, poll: HostedPoll, today: date, pilot: bool) 
 
 
 def count_refusals(connection: Connection, refusals: Refusals, today: date) -> None:
-    """Add to the numbers of refusals, inside a transaction."""
+    """Add to the counts of refusals, inside a transaction."""
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     for (name, reason), times in sorted(refusals.items()):
         added = dialect.insert(schema.refusal).values(poll=name, day=today, reason=reason, times=times)
@@ -337,10 +337,11 @@ def _columns(batch: Sequence[StoredBallot], poll: HostedPoll) -> Ballots:
 
 
 class GroupCommit(Generic[R]):
-    """Stores what voters submit. What arrives while one commit is on its way to the disk goes into the next.
+    """A queue that stores submissions: those that arrive during one commit go into the next.
 
-    Each is told what became of it after the commit that it was part of, never before. A commit takes the disk a
-    millisecond or more, whether it holds one report or hundreds. The longer it takes, the more the next one holds.
+    Each caller gets its outcome after the commit that contains its submission, never before. A commit takes a
+    millisecond or more on disk, whether it contains one report or hundreds. The longer it takes, the more submissions
+    the next one contains.
     """
 
     def __init__(self, put: Callable[[Sequence[R], Refusals], list[Outcome]]) -> None:
@@ -351,14 +352,14 @@ class GroupCommit(Generic[R]):
         self._thread = ThreadPoolExecutor(1, "commit")
 
     async def put(self, row: R) -> Outcome:
-        """Store a submission and return what became of it, durably."""
+        """Store a submission and return its outcome, which is durable."""
         told: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append((row, told))
         self._run()
         return await told
 
     def count_refusal(self, poll: str, reason: str) -> None:
-        """Count a refusal with the next commit. Nobody waits for it."""
+        """Count a refusal with the next commit, without waiting for it."""
         self._refused[poll, reason] += 1
         self._run()
 
@@ -385,5 +386,5 @@ class GroupCommit(Generic[R]):
                         told.set_exception(error)
                 continue
             for (_, told), outcome in zip(batch, outcomes, strict=True):
-                if not told.done():  # Whoever hung up is not told.
+                if not told.done():  # It is done already if the caller has gone.
                     told.set_result(outcome)

@@ -1,1 +1,1 @@
-"""Imports the public Moral Machine layout in bounded memory: rows become small units, units go by way of the disk."""
+"""Import the public Moral Machine layout in bounded memory: rows become small entries, which are sorted on disk."""

@@ -1,4 +1,4 @@
-"""Reads a file in the public layout block by block: CSV, plain or gzipped, or Parquet."""
+"""Read a file in the public layout block by block: CSV, plain or gzipped, or Parquet."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _NEWLINE, _RETURN = 10, 13
 
 
 def open_layout(path: str | Path) -> TableFile:
-    """Open a file in the public layout, and check that it has the columns."""
+    """Open a file in the public layout, and check its columns."""
     return TableFile(str(path_of(path, "the file of answers")), NEEDED, OPTIONAL)
 
 
 @dataclass(frozen=True)
 class BlockScan:
-    """The content of a block. Rows are numbered from 0 in it."""
+    """The content of a block. Its rows are numbered from 0."""
 
     rows: int
     results: Sequence[ScanResult]
@@ -62,33 +62,33 @@ class Block(Protocol):
 
     @property
     def resume_at(self) -> int:
-        """The place at which reading goes on after it."""
+        """The position after the block, at which reading resumes."""
 
     @property
     def bytes_read(self) -> int:
-        """The number of bytes of the file that have been read with it."""
+        """The number of bytes of the file read so far, including this block."""
 
     @property
     def rows(self) -> int:
         """The number of rows."""
 
     def scan(self, seen: WordArray) -> BlockScan:
-        """Read the rows. Any thread may."""
+        """Read the rows. This is thread-safe."""
 
     def texts(self, rows: IntArray) -> TextRows:
-        """Return some rows, which are in order and numbered from 0, as text."""
+        """Return some rows, given in order and numbered from 0, as text."""
 
 
 def read_blocks(table: TableFile, resume_at: int = 0) -> Iterator[Block]:
-    """Walk a file, from its first row or from where a block before has ended."""
+    """Read a file, from its first row or from the end of an earlier block."""
     return _parquet_blocks(table, resume_at) if table.is_parquet else _csv_blocks(table, resume_at)
 
 
 def read_range(table: TableFile, start: int, stop: int) -> Iterator[Block]:
-    """Walk some rows of a file, which others need not have walked before.
+    """Read some rows of a file, independently of the rows before them.
 
-    Of a CSV (plain), these are the lines that begin at the bytes from ``start`` to below ``stop``; of a Parquet file,
-    the rows with these numbers.
+    In a plain CSV, these are the lines that begin at the bytes from ``start`` to below ``stop``; in a Parquet file, the
+    rows with these numbers.
     """
     if table.is_parquet:
         return takewhile(lambda block: block.resume_at <= stop, _parquet_blocks(table, start))
@@ -176,14 +176,14 @@ def _csv_blocks(table: TableFile, start: int, stop: int | None = None) -> Iterat
 
 
 def _blank_header(data: ByteArray, filled: int, columns: int) -> None:
-    """Turn the header, and what is before it, into blank lines."""
+    """Replace the header, and anything before it, by blank lines."""
     before = _BEFORE_HEADER.match(data[:filled].data)
     end, _ = row_end(data, before.end() if before else 0, filled, columns)
     data[:end] = _NEWLINE
 
 
 def _check_cut(table: TableFile, data: ByteArray, stop: int) -> None:
-    """Refuse a file that is cut, between two workers, in the middle of a row."""
+    """Refuse a file if the cut between two workers is in the middle of a row."""
     if ends_open(data, len(data), len(table.columns)):
         raise CrowdveilError(
             f"{table.path} has a quoted cell with a line break at byte {stop}, where it would be cut for workers: "
@@ -202,7 +202,7 @@ def _fill(stream: pa.NativeFile, data: ByteArray, filled: int) -> int:
 
 
 def _next_line(table: TableFile, at: int) -> int:
-    """Return where the first line begins that does not begin before a byte."""
+    """Return where the first line begins that does not begin before this byte."""
     if at == 0:
         return 0
     with table.path.open("rb") as file:

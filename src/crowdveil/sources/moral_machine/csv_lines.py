@@ -1,11 +1,12 @@
-"""Reads rows of CSV in the public layout straight from their bytes: clean ones become entries, odd ones are set aside.
+"""Read rows of CSV in the public layout straight from their bytes: clean ones become entries, odd ones are set aside.
 
-A clean row is one that needs no second thought: as many cells as columns, names of plain characters, numbers written
-as one digit (with or without .0) within their bounds. Whatever is not so may still be a good row, and is left to a
-slower reader that knows every way of writing. So this one has no opinion on what is wrong with a row.
+A clean row has as many cells as there are columns, names of plain characters, and numbers written as one digit (with or
+without .0) within their bounds. Any other row may still be good, and is left to a slower reader that knows every way of
+writing. So this reader does not judge what is wrong with a row.
 
-A row is a line, unless a quoted cell holds line breaks. A row of several lines must have as many cells as there are
-columns: if not, its quote was never meant to be closed there, and costs its own line only, not those after it.
+A row is a line, unless a quoted cell contains line breaks. A row of several lines must have as many cells as there are
+columns. If it does not, its quote was never meant to be closed there, and it costs only its own line, not those after
+it.
 """
 
 from __future__ import annotations
@@ -49,28 +50,28 @@ _EVERY_BYTE, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x80808080808
 _EVERY_LANE = np.uint64(0x0001000100010001)
 _UP_TO_5, _NOT_UP_TO_7 = np.uint64(7 - LARGEST_GROUP) * _EVERY_LANE, np.uint64(0xFFF8) * _EVERY_LANE
 _FEWEST_BYTES = 2 * len(HIGHEST)
-"""No clean line is shorter: its numbers alone take a byte each, and a comma."""
+"""Length of the shortest possible clean line: each of its numbers takes one byte and a comma."""
 _LABELS = [label.encode() for label in SCENARIO_CODES]
 _label_heads = np.array([int.from_bytes(label[:8], "little") for label in _LABELS], np.uint64)
 _label_tails = np.array([int.from_bytes(label[-8:], "little") for label in _LABELS], np.uint64)
 _label_sizes = np.array([len(label) for label in _LABELS])
 _label_codes = np.array(list(SCENARIO_CODES.values()))
-"""Scenarios' labels by their first and their last eight bytes, which may be the same."""
+"""Labels of scenarios by their first and their last eight bytes, which may overlap."""
 
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """The meaning of each column of a file to the scanner."""
+    """The role of each column of a file for the scanner."""
 
     roles: IntArray
     shifts: IntArray
     highest: IntArray
     four: WordArray
-    """The text of four counts of zero that begin at this column, where such four follow each other; else 0."""
+    """The text of four zero counts from this column on, if four counts follow each other; otherwise 0."""
 
     @classmethod
     def of(cls, columns: Sequence[str]) -> ColumnRoles:
-        """Find the needed columns, each of which is there once, among all of a file."""
+        """Find the needed columns, each of which occurs once, among all columns of a file."""
         roles = {DILEMMA: _DILEMMA, VOTER: _VOTER, SAVED: _SAVED, SIZE: _SIZE, **dict.fromkeys(HIGHEST, _FEATURE)}
         roles |= dict.fromkeys(GROUP, _COUNT) | dict.fromkeys((SCENARIO, STRICT_SCENARIO), _SCENARIO)
         shifts = dict(zip(HIGHEST, SHIFTS, strict=True))
@@ -88,13 +89,13 @@ def _four_zeros(columns: Sequence[str], first: int) -> int:
 
 
 def scan_rows(block: ByteArray, size: int, columns: ColumnRoles, seen: WordArray) -> tuple[int, ScanResult, IntArray]:
-    """Read the first ``size`` bytes of a block, which end with a row's end; PADDING more must be there.
+    """Read the first ``size`` bytes of a block, which end at the end of a row; PADDING more bytes must follow.
 
-    Returns the number of rows; what the clean ones hold (rows are numbered from 0); and the odd ones: row, and from
-    which byte to which they are. ``seen`` is as for ``ScanBuffer``.
+    Return the number of rows, the entries of the clean ones (rows are numbered from 0), and the odd ones: row, first
+    byte and end. ``seen`` is as for ``ScanBuffer``.
     """
     buffer = ScanBuffer(size // _FEWEST_BYTES + 1, size, seen)
-    odd = np.empty((size // 2 + 1, 3), np.int64)  # what is not written to takes no memory
+    odd = np.empty((size // 2 + 1, 3), np.int64)  # pages that are never written take no memory
     rows, odd_rows = _scan(
         block, size, columns.roles, columns.shifts, columns.highest, columns.four, odd, *buffer.arrays
     )
@@ -106,11 +107,11 @@ def _scan(
     block: ByteArray, size: int, roles: IntArray, shifts: IntArray, highest: IntArray, four: WordArray, odd: IntArray,
     entries: WordArray, names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray,
 ) -> tuple[int, int]:  # fmt: skip
-    # Zeros of a type: numba compiles a function once more for an argument that begins as a literal.
+    # Typed zeros: numba would compile a function again for an argument that begins as a literal.
     row: Word = np.int64(0)
     at: Word = np.int64(0)
     odd_rows = 0
-    # Whether the row before this one is clean and alone so far, and where its names are.
+    # Whether the previous row is clean and still unpaired, and where its names are.
     waiting = False
     last_dilemma = (0, 0)
     last_voter = (0, 0)
@@ -146,9 +147,9 @@ def _scan(
 
 @compiled
 def row_end(block: ByteArray, start: int, size: int, columns: int) -> tuple[int, bool]:
-    """Return where the row ends that begins at a byte, and whether it is open: whether it goes on after ``size`` bytes.
+    """Return where the row that begins at a byte ends, and whether it is open: it continues after ``size`` bytes.
 
-    The end is the first line's where a row is open, or has several lines but not as many cells as there are columns.
+    If a row is open, or has several lines but not as many cells as there are columns, it ends with its first line.
     """
     at = start
     cells = 1
@@ -174,9 +175,9 @@ def row_end(block: ByteArray, start: int, size: int, columns: int) -> tuple[int,
 
 @compiled
 def whole_rows(block: ByteArray, filled: int, columns: int) -> Word:
-    """Return where the last whole row of a block ends, which has more rows after it; 0 if there is none.
+    """Return where the last whole row of a block ends, if more rows follow the block; 0 if there is none.
 
-    What a row at the beginning of the block leaves open is open: one that is longer than a block is none.
+    A row that begins with the block and is still open at its end is longer than a block: only its first line counts.
     """
     at: Word = np.int64(0)
     while at < filled:
@@ -192,7 +193,7 @@ def whole_rows(block: ByteArray, filled: int, columns: int) -> Word:
 
 @compiled
 def ends_open(block: ByteArray, size: int, columns: int) -> bool:
-    """Tell whether a quote is left open in a block."""
+    """Whether a quote is left open in a block."""
     at: Word = np.int64(0)
     while at < size:
         if block[at] == _NEWLINE or block[at] == _RETURN:
@@ -205,13 +206,13 @@ def ends_open(block: ByteArray, size: int, columns: int) -> bool:
 
 
 def has_quote(block: ByteArray, size: int) -> bool:
-    """Tell whether there is a quote at all: where there is none, every line is a row."""
+    """Whether there is any quote: without one, every line is a row."""
     return bool((block[:size] == _QUOTE).any())
 
 
 @compiled
 def count_rows(block: ByteArray, size: int, columns: int) -> int:
-    """Return how many rows there are. Blank lines are none."""
+    """Return the number of rows. Blank lines do not count."""
     rows = 0
     at: Word = np.int64(0)
     while at < size:
@@ -224,7 +225,7 @@ def count_rows(block: ByteArray, size: int, columns: int) -> int:
 
 @compiled
 def find_rows(block: ByteArray, size: int, columns: int, wanted: IntArray) -> IntArray:
-    """Return the wanted rows, which are in order and numbered from 0: row, from which byte, to which."""
+    """Return the wanted rows, given in order and numbered from 0: row, first byte and end."""
     rows = np.empty((len(wanted), 3), np.int64)
     row = 0
     found = 0
@@ -244,7 +245,7 @@ def find_rows(block: ByteArray, size: int, columns: int, wanted: IntArray) -> In
 
 @compiled
 def open_rows(block: ByteArray, rows: IntArray) -> BoolArray:
-    """Tell which rows (row, from, to) end inside a quoted cell."""
+    """Return which rows (row, first byte, end) end inside a quoted cell."""
     result = np.zeros(len(rows), np.bool_)
     for i in range(len(rows)):
         at = rows[i, 1]
@@ -276,12 +277,12 @@ def _same(block: ByteArray, one: tuple[int, int], other: tuple[int, int]) -> boo
 
 @inlined
 def _find(block: ByteArray, at: int, wanted: int) -> int:
-    """Return where the wanted byte, or the end of the line, comes next; eight bytes are looked at together."""
+    """Return the position of the next wanted byte or end of line; eight bytes are examined at once."""
     repeated = np.uint64(wanted) * _EVERY_BYTE
     while True:
         word = load_word(block, at)
         difference = word ^ repeated
-        # The lowest flag is right, those above it may not be: of bytes that are zero, and of bytes below 14.
+        # Flags of bytes that are zero, and of bytes below 14. Only the lowest flag is reliable.
         flags = ((difference - _EVERY_BYTE) & ~difference) | ((word - np.uint64(14) * _EVERY_BYTE) & ~word)
         flags &= _HIGH_BITS
         if flags == np.uint64(0):
@@ -298,9 +299,9 @@ def _find(block: ByteArray, at: int, wanted: int) -> int:
 def _read(
     block: ByteArray, at: int, roles: IntArray, shifts: IntArray, highest: IntArray, four: WordArray
 ) -> tuple[bool, int, Word, bool, tuple[int, int], tuple[int, int], int]:
-    """Read a line; return whether it is clean, where reading ended, and what was found.
+    """Read a line; return whether it is clean, where reading stopped, and what was found.
 
-    Where the line is not clean, reading ended somewhere in it, at the latest at its end.
+    If the line is not clean, reading stopped somewhere in it, at the latest at its end.
     """
     packed = np.uint64(0)
     saved: Word = 0
@@ -376,7 +377,7 @@ def _read(
 
 @inlined
 def _scenario(block: ByteArray, start: int, stop: int) -> int:
-    """Return the code of the scenario's label; 0 where it is none of them."""
+    """Return the code of the scenario's label; 0 if it is unknown."""
     size = stop - start
     if size <= 0:
         return 0

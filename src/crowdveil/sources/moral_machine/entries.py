@@ -1,10 +1,10 @@
-"""An entry: one row, or two rows of one dilemma that follow each other, as seven 64-bit words.
+"""An entry: one row, or two consecutive rows of one dilemma, as seven 64-bit words.
 
-The 23 features of a row fit one word exactly: 1 bit each for intervention and barrier, 2 for the signal, 3 for each
-of the 20 counts. A row has at least one character, so the word is never 0, and 0 stands for "no second row".
+The 23 features of a row fit one word exactly: 1 bit each for intervention and barrier, 2 for the signal, 3 for each of
+the 20 counts. A row has at least one character, so the word is never 0, and 0 stands for "no second row".
 
-Voters and dilemmas are told apart by 128 bits of a hash of their names. Two of n names share them with a probability
-of n^2 / 2^129: less than 10^-22 for the hundred million names of the whole public file.
+Voters and dilemmas are identified by 128-bit hashes of their names. Two of n names collide with a probability of
+n^2 / 2^129: less than 10^-22 for the hundred million names of the whole public file.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ Hash = tuple[Word, Word]
 
 ENTRY_WORDS = 7
 VOTER, VOTER_TOO, DILEMMA, DILEMMA_TOO, ROW, FIRST, SECOND = range(ENTRY_WORDS)
-"""The words: the names' hashes, the first row's number, scenario and flag, the features of both rows."""
+"""The words: the hashes of the names; the first row's number, scenario and flag; the features of both rows."""
 NAME_WORDS = 3
-"""A voter's name: the two words of its hash, and the length of its text."""
+"""Words of a voter's name: the two words of its hash, and the length of its text."""
 
 ROW_NUMBER = np.uint64(2**60 - 1)
 SCENARIO_SHIFT, SCENARIO_MASK = np.uint64(60), np.uint64(7)
-"""Where ROW holds the code of the scenario's type, of both rows if they agree, else 0."""
+"""Position in ROW of the scenario's code, if both rows agree on it; otherwise 0."""
 FIRST_SAVED = np.uint64(2**63)
 """Flag in ROW: the first row is the group that was spared."""
 
 BITS = tuple(highest.bit_length() for highest in HIGHEST.values())
 SHIFTS = tuple(int(shift) for shift in np.cumsum([0, *BITS[:-1]]))
 PADDING = 8
-"""How many bytes after a text must be readable for it to be hashed."""
+"""Number of bytes after a text that must be readable for it to be hashed."""
 
 _ENTRIES, _NAMES, _TEXTS = range(3)
 _ONE, _OTHER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _HIGH_BITS = np.uint64(0x8080808080808080)
-_codegen: Any = cgutils  # numba's code generation helpers carry no types
+_codegen: Any = cgutils  # numba's code generation helpers have no type hints
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 inlined = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
@@ -58,16 +58,16 @@ class ScanResult:
 
     entries: WordArray
     names: WordArray
-    """A row a name, of NAME_WORDS words."""
+    """One row of NAME_WORDS words per name."""
     texts: ByteArray
     """The names' texts, one after another."""
 
 
 class ScanBuffer:
-    """Room for entries and names, with how much of it is filled. What is not written to takes no memory.
+    """A buffer for entries and names, with how much of it is filled. Pages that are never written take no memory.
 
-    ``seen`` is a table of voters who have been named already, with a power of two of slots: they are not named
-    again, unless others have taken their slots. Threads may share it; a voter is then perhaps named twice.
+    ``seen`` is a table of voters whose names were already written, with a power of two of slots: their names are not
+    written again, unless others have taken their slots. Threads may share it; a name may then be written twice.
     """
 
     def __init__(self, most_entries: int, most_bytes: int, seen: WordArray) -> None:
@@ -83,13 +83,13 @@ class ScanBuffer:
         return self._entries, self._names, self._texts, self._ends, self._seen
 
     def result(self) -> ScanResult:
-        """Return what has been written."""
+        """Return what was written."""
         entries, names, texts = self._ends.tolist()
         return ScanResult(self._entries[:entries].copy(), self._names[:names].copy(), self._texts[:texts].copy())
 
 
 def join_results(results: Sequence[ScanResult]) -> ScanResult:
-    """Join what several blocks gave."""
+    """Join the results of several blocks."""
     nothing = ScanBuffer(0, 0, np.zeros(1, np.uint64)).result()
     together = [nothing, *results]
     return ScanResult(
@@ -105,7 +105,7 @@ def begin_entry(
     voter: Hash, data: Any, name: tuple[int, int],
     dilemma: Hash, row: int, saved: bool, packed: Word, scenario: int,
 ) -> None:  # fmt: skip
-    """Add an entry of one row, and name its voter, whose name is in ``data`` from byte to byte."""
+    """Add an entry of one row, and the name of its voter, which is in ``data`` between these bytes."""
     entry = entries[ends[_ENTRIES]]
     entry[VOTER], entry[VOTER_TOO] = voter
     entry[DILEMMA], entry[DILEMMA_TOO] = dilemma
@@ -117,7 +117,7 @@ def begin_entry(
 
 @inlined
 def complete_entry(entries: WordArray, ends: IntArray, packed: Word, saved: bool, scenario: int) -> bool:
-    """Add the next row, of the same dilemma and voter, to the last entry, if one of the two was spared; else say no."""
+    """Add the next row, of the same dilemma and voter, to the last entry, if just one of them was spared."""
     last = entries[ends[_ENTRIES] - 1]
     if saved == ((last[ROW] & FIRST_SAVED) != np.uint64(0)):
         return False
@@ -131,7 +131,7 @@ def complete_entry(entries: WordArray, ends: IntArray, packed: Word, saved: bool
 def _add_name(
     names: WordArray, texts: ByteArray, ends: IntArray, seen: WordArray, voter: Hash, data: Any, text: tuple[int, int]
 ) -> None:
-    """Name a voter, unless seen already: by 64 bits of the hash, in a slot that further bits choose."""
+    """Add a voter's name unless it was seen: by 64 bits of the hash, in a slot that further bits determine."""
     slot = np.int64(voter[0] & np.uint64(seen.size - 1))
     if seen[slot] == voter[1]:
         return
@@ -164,21 +164,21 @@ def _trailing_zeros(typing_context: Any, word: Any) -> Any:
 
 
 trailing_zeros: Any = intrinsic(_trailing_zeros)
-"""trailing_zeros(word): how many zero bits there are below the lowest one."""
+"""trailing_zeros(word): the number of zero bits below the lowest one bit."""
 
 load_word: Any = intrinsic(_load_word)
-"""load_word(bytes, at): the eight bytes from ``at`` on as one word, the first the lowest. Nothing is checked."""
+"""load_word(bytes, at): the eight bytes from ``at`` on as one word, the first one lowest. Nothing is checked."""
 
 
 @inlined
 def has_visible_ends(data: Any, start: int, stop: int) -> bool:
-    """Tell whether a text begins and ends with a visible ASCII character: spaces, of many kinds, have to come off."""
+    """Whether a text begins and ends with a visible ASCII character, so that no kind of space has to be stripped."""
     return bool(start < stop and 32 < data[start] < 127 and 32 < data[stop - 1] < 127)
 
 
 @inlined
 def hash_text(data: Any, start: int, stop: int) -> tuple[Word, Word, bool]:
-    """Hash the bytes start:stop (at least one) to two words; say also whether all are ASCII.
+    """Hash the bytes start:stop (at least one) to two words; also return whether all are ASCII.
 
     Reads, but does not use, up to PADDING bytes after the text.
     """
@@ -208,10 +208,10 @@ def _finish(word: Word) -> Word:
 
 
 def ordered(table: WordArray, words: tuple[int, ...]) -> IntArray:
-    """Return the order of a table's rows by these words: by the first, where it is equal by the second, and so on."""
+    """Return the order of a table's rows by these words: by the first, then by the second if it is equal, and so on."""
     order: IntArray = np.argsort(table[:, words[0]])
     by = np.array(words)
-    by.setflags(write=False)  # as constants of compiled functions are, so that sorting is compiled once
+    by.setflags(write=False)  # like constants of compiled functions, so that the sort is compiled only once
     _order_ties(table, by, order, np.empty_like(order))
     return order
 
@@ -230,7 +230,7 @@ def _order_ties(table: WordArray, words: IntArray, order: IntArray, spare: IntAr
 
 @compiled
 def merge_sort(table: WordArray, words: IntArray, order: IntArray, spare: IntArray) -> None:
-    """Sort an order of rows by these words, keeping rows that are equal in it as they are."""
+    """Sort an order of rows by these words, stably."""
     width = 1
     while width < len(order):
         for low in range(0, len(order), 2 * width):

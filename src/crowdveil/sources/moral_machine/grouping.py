@@ -1,13 +1,13 @@
-"""Puts rows together: dilemmas that several voters claim are refused, rows become pairs, and pairs voters' ballots.
+"""Group rows: refuse dilemmas that several voters claim, and turn rows into pairs, and pairs into voters' ballots.
 
-Voters come in the order of their names' hashes, and a voter's records in the order of their dilemmas' hashes. So the
-ballots do not depend on the order of the rows or on how they were cut into shards and buckets. The first alternative of
-a dilemma is the group that is hit if the car stays (``Intervention`` 0): which row is first in a file may depend on
-what was chosen.
+Voters are in the order of the hashes of their names, and a voter's records in the order of their dilemmas' hashes. So
+the ballots do not depend on the order of the rows or on how they were cut into shards and buckets. The first
+alternative of a dilemma is the group that is hit if the car stays (``Intervention`` 0), because the order of rows in a
+file may depend on what was chosen.
 
-A contested dilemma is one that several voters claim. It is no one's: all its rows are refused. Rows of one dilemma
-that differ in nothing are one row, repeated. Where two different rows are left, of two voters, they are inconsistent;
-where more are left, the dilemma is doubled. A repeated row is doubled in any case.
+A contested dilemma is one that several voters claim. It belongs to nobody: all its rows are refused. Identical rows of
+one dilemma are one row, repeated. If two different rows remain, of two voters, they are inconsistent; if more remain,
+the dilemma is doubled. A repeated row is doubled in any case.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _UNPAIRED = CODE[Refusal.UNPAIRED]
 _ENTRY_ORDER = (VOTER, VOTER_TOO, DILEMMA, DILEMMA_TOO, ROW)
 _CLAIM_ORDER = (CLAIM_DILEMMA, CLAIM_DILEMMA_TOO, CLAIM_VOTER, CLAIM_FIRST, CLAIM_ROW)
 _MOST_VOTERS, _MOST_OF_A_VOTER = 3, 2
-"""Different claims on a dilemma that are remembered: with these, what becomes of it is settled."""
+"""Different claims on a dilemma that are kept: enough to settle what becomes of it."""
 _FEATURES, _SAVED, _NUMBER, _KIND = range(4)
 _BY_ROW = np.arange(3)
 _ONE_BIT, _THREE_BITS = np.uint64(1), np.uint64(7)
@@ -73,11 +73,11 @@ _DIMENSION = len(BITS)
 
 @dataclass(frozen=True)
 class GroupResult:
-    """The ballots of some voters, and the rows that make no pair."""
+    """The ballots of some voters, and the rows that form no pair."""
 
     ballots: Ballots
     equal: int
-    """The number of records with two alternatives that are the same."""
+    """The number of records with two identical alternatives."""
     refused: IntArray
     """Row and reason."""
 
@@ -87,7 +87,7 @@ def group(
 ) -> GroupResult:
     """Make the ballots of the voters of these entries.
 
-    All entries of these voters must be here, and all their names. ``contested`` are the rows to leave out, in order.
+    All entries of these voters must be given, and all their names. ``contested`` are the rows to leave out, in order.
     """
     if len(contested):
         entries = entries[~_among((entries[:, ROW] & ROW_NUMBER).astype(np.int64), contested)]
@@ -110,8 +110,8 @@ def group(
 def contested_rows(batches: Callable[[], Iterable[WordArray]]) -> IntArray:
     """Return the rows of dilemmas that several voters claim: row and reason.
 
-    ``batches`` gives all claims on some dilemmas, as often as asked. Memory is taken for one batch, and for a few
-    claims on each dilemma.
+    ``batches`` returns all claims on some dilemmas, as often as it is called. Memory is needed for one batch, and for a
+    few claims on each dilemma.
     """
     summary = _summary_of_all(batches())
     contested = summary[_contested(summary)]
@@ -122,7 +122,7 @@ def contested_rows(batches: Callable[[], Iterable[WordArray]]) -> IntArray:
 
 @compiled
 def _among(rows: IntArray, chosen: IntArray) -> BoolArray:
-    """Tell which rows are among the chosen ones, which are in order."""
+    """Return which rows are among the chosen ones, which are in order."""
     result = np.empty(len(rows), np.bool_)
     for i in range(len(rows)):
         at = np.searchsorted(chosen, rows[i])
@@ -139,7 +139,7 @@ def _group(
     present = 0
     equal = 0
     start = 0
-    refusals: Word = np.int64(0)  # of a type: a literal zero would have what takes it compiled twice
+    refusals: Word = np.int64(0)  # typed: a literal zero would make numba compile its callees twice
     while start < len(order):
         first = entries[order[start]]
         before = pairs
@@ -171,7 +171,7 @@ def _group(
 def _pair(
     entries: WordArray, members: IntArray, refused: IntArray, refusals: int
 ) -> tuple[bool, Word, Word, Word, int]:
-    """Return what was chosen, what was not, and the scenario, of the one dilemma of these entries, if it is clear."""
+    """Return the chosen side, the other side and the scenario of the one dilemma of these entries, if it is clear."""
     entry = entries[members[0]]
     if len(members) == 1 and entry[SECOND] != np.uint64(0):
         kind = (entry[ROW] >> SCENARIO_SHIFT) & SCENARIO_MASK
@@ -213,7 +213,7 @@ def _pair_rows(
 
 @compiled
 def _set_repeated_aside(rows: WordArray, refused: IntArray, refusals: int) -> tuple[int, int]:
-    """Bring rows that differ to the front and return their number; of equal ones the first stays."""
+    """Move distinct rows to the front and return their number; the first of equal rows stays."""
     order = np.arange(len(rows))
     merge_sort(rows, _BY_ROW, order, np.empty_like(order))
     given = rows.copy()
@@ -246,7 +246,7 @@ def _same_dilemma(one: WordArray, other: WordArray) -> bool:
 
 @inlined
 def _is_first(one: Word, other: Word) -> bool:
-    """Tell whether a row is the first of a dilemma: hit if the car stays; where that tells nothing, by its features."""
+    """Whether a row is the first of a dilemma: hit if the car stays, or by its features if that is not decisive."""
     if (one & _ONE_BIT) != (other & _ONE_BIT):
         return bool((one & _ONE_BIT) == np.uint64(0))
     return bool(one <= other)
@@ -254,7 +254,7 @@ def _is_first(one: Word, other: Word) -> bool:
 
 @inlined
 def _subtract(one: Word, other: Word, difference: SmallIntArray) -> None:
-    """Fill in the study's features of one row minus those of the other."""
+    """Write the study's features of one row minus those of the other."""
     for k in range(2):
         difference[k] = np.int64((one >> np.uint64(k)) & _ONE_BIT) - np.int64((other >> np.uint64(k)) & _ONE_BIT)
     difference[2] = _legality(one) - _legality(other)
@@ -265,12 +265,12 @@ def _subtract(one: Word, other: Word, difference: SmallIntArray) -> None:
 
 @inlined
 def _legality(packed: Word) -> Word:
-    """No light, green, red: 0, +1, -1."""
+    """Return 0, +1, -1 for no light, green, red."""
     return np.int64((packed >> np.uint64(2)) & _ONE_BIT) - np.int64((packed >> np.uint64(3)) & _ONE_BIT)
 
 
 def _names(wanted: WordArray, names: WordArray, texts: ByteArray) -> pa.StringArray:
-    """Find the names of voters, who are in order, among names in any order and perhaps more than once."""
+    """Find the names of voters, who are in order, among names in any order and with repetitions."""
     starts = np.concatenate([[0], np.cumsum(names[:, 2].astype(np.int64))])
     found = _find_names(wanted, names, ordered(names, (0, 1)))
     lengths = names[found, 2].astype(np.int64)
@@ -305,7 +305,7 @@ def _summary_of_all(batches: Iterable[WordArray]) -> WordArray:
     rest = iter(batches)
     summary = next(rest)
     second = next(rest, None)
-    if second is None:  # all there are: a dilemma with one claim is not contested
+    if second is None:  # the only batch: a dilemma with one claim is not contested
         return _summary(summary[_repeated(summary[:, CLAIM_DILEMMA])])
     summary = _summary(np.concatenate([summary, second]))
     for batch in rest:
@@ -314,14 +314,14 @@ def _summary_of_all(batches: Iterable[WordArray]) -> WordArray:
 
 
 def _repeated(words: WordArray) -> BoolArray:
-    """Tell which words are there more than once."""
+    """Return which words occur more than once."""
     inorder = np.sort(words)
     twice = inorder[1:][inorder[1:] == inorder[:-1]]
     return np.isin(words, twice) if len(twice) else np.zeros(len(words), np.bool_)
 
 
 def _summary(claims: WordArray) -> WordArray:
-    """Keep a few different claims on each dilemma, of equal ones the one that came first."""
+    """Keep a few different claims on each dilemma; of equal ones, the first."""
     claims = claims[ordered(claims, _CLAIM_ORDER)]
     return claims[_keep(claims)]
 
@@ -368,7 +368,7 @@ def _contested(claims: WordArray) -> IntArray:
 
 @compiled
 def _refused_claims(claims: WordArray, contested: WordArray) -> IntArray:
-    """Return row and reason of claims on contested dilemmas, of which a few are given. Both are in order."""
+    """Return row and reason of claims on contested dilemmas, a few of which are given. Both are in order."""
     refused = np.empty((2 * len(claims), 2), np.int64)
     start, end = 0, 0
     for i in range(len(claims)):
@@ -402,7 +402,7 @@ def _claim_same_dilemma(one: WordArray, other: WordArray) -> bool:
 
 @inlined
 def _claim_same_row(one: WordArray, other: WordArray) -> bool:
-    """Tell whether two claims of one voter on a dilemma look the same. (Pairs may differ: with one, all is doubled.)"""
+    """Whether two claims of one voter on a dilemma look the same. (Pairs may differ: with one, all are doubled.)"""
     flags = FIRST_SAVED | CLAIM_PAIR
     return bool(one[CLAIM_FIRST] == other[CLAIM_FIRST] and one[CLAIM_ROW] & flags == other[CLAIM_ROW] & flags)
 

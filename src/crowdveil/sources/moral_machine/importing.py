@@ -1,9 +1,9 @@
-"""Imports files in the public layout of the Moral Machine, in bounded memory.
+"""Import files in the public layout of the Moral Machine, in bounded memory.
 
-Three steps, which ``spread`` hands to workers and which are done here one after another: blocks of rows are scanned
-into shards on disk; dilemmas that several voters claim are refused; and bucket by bucket, rows become pairs and pairs
-become ballots. The same records give the same ballots, byte for byte and to a ledger, in whatever order their rows
-are, in CSV, gzipped or in Parquet.
+There are three steps, which ``spread`` distributes to workers and which run here one after another. Blocks of rows are
+scanned into shards on disk. Dilemmas that several voters claim are refused. Then, bucket by bucket, rows become pairs
+and pairs become ballots. The same records give the same ballots, byte for byte and to a ledger, in whatever order their
+rows are, in CSV, gzipped or in Parquet.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Progress:
     done: int
     total: int
     rows: int
-    """How many rows have been read."""
+    """Number of rows read so far."""
 
 
 Tell = Callable[[Progress], None]
@@ -87,8 +87,8 @@ def read_moral_machine(
 ) -> Ballots:
     """Read a file of answers, CSV (also gzipped) or Parquet, into memory.
 
-    ``about`` is a table of what voters said of themselves; ``mapping`` names its columns and their levels. A file of
-    which a larger share of rows is refused than allowed, or in which nearly every voter has one record only, is refused
+    ``about`` is a table of voters' answers about themselves; ``mapping`` names its columns and their levels. A file is
+    refused if more of its rows are refused than allowed, or if nearly every voter has only one record
     (``ImportReport.check``).
     """
     result = load_moral_machine(path, about=read_about_voters(about, mapping))
@@ -97,7 +97,7 @@ def read_moral_machine(
 
 
 def read_about_voters(about: str | Path | None, mapping: str | Path | None) -> About | None:
-    """Read what voters said of themselves, if a table and a mapping of its columns are given."""
+    """Read voters' answers about themselves, if a table and a mapping of its columns are given."""
     if about is None and mapping is None:
         return None
     if about is None or mapping is None:
@@ -108,7 +108,7 @@ def read_about_voters(about: str | Path | None, mapping: str | Path | None) -> A
 
 
 def load_moral_machine(path: str | Path, tell: Tell | None = None, about: About | None = None) -> ImportResult:
-    """Read a file of answers into memory, with a report and the rows that were refused."""
+    """Read a file of answers into memory, with a report and the refused rows."""
     table = open_layout(path)
     study = load_study("moral-machine")
     with tempfile.TemporaryDirectory() as folder:
@@ -131,13 +131,12 @@ def import_moral_machine(
     allow_refused: float = MOST_REFUSED,
     one_record_each: bool = False,
 ) -> ImportReport:
-    """Read a file of answers of any size into a ballot file; optionally write the refused rows and why to a CSV.
+    """Read a file of answers of any size into a ballot file; optionally write the refused rows and reasons to a CSV.
 
-    Takes memory for some blocks of the file and some buckets of voters, whatever the file's size, and room beside
-    ``out`` for a quarter to a third of its text. An import that is interrupted leaves ``out`` as it was; the same call
-    made again goes on with what was read already, unless the file has changed in the meantime. What is refused as a
-    whole is as in ``read_moral_machine``, and so are ``about`` and ``mapping``; the refused rows are written all the
-    same.
+    This takes memory for some blocks of the file and some buckets of voters, whatever the size of the file, and room
+    beside ``out`` for a quarter to a third of its text. An interrupted import leaves ``out`` as it was; the same call
+    made again resumes with what was already read, unless the file has changed in the meantime. A whole file is refused
+    as in ``read_moral_machine``, and ``about`` and ``mapping`` are the same; the refused rows are written in any case.
     """
     people = read_about_voters(about, mapping)
     table, out = open_layout(path), Path(out)
@@ -149,13 +148,13 @@ def import_moral_machine(
 
         def ballots() -> Iterator[Ballots]:
             yield from running.ballots()
-            if refused is not None:  # also where not one row could be used
+            if refused is not None:  # even if not a single row could be used
                 _write(running.refused_rows(), Path(refused))
 
         def origin() -> dict[str, Any]:
             return {"imported_from": table.path.name, **running.report().as_dict()}
 
-        # In the temporary folder, so that a kill leaves nothing else behind.
+        # Written in the temporary folder, so that a kill leaves nothing else behind.
         write_ballots(folder.path / "ballots", study, ballots(), origin)
         report = running.report()
         report.check(study, allow_refused, one_record_each)
@@ -164,7 +163,7 @@ def import_moral_machine(
 
 
 def holds_answers(path: str | Path) -> bool:
-    """Tell whether a file is in the public layout, by its columns."""
+    """Whether a file is in the public layout, by its columns."""
     try:
         open_layout(path)
     except CrowdveilError:
@@ -173,7 +172,7 @@ def holds_answers(path: str | Path) -> bool:
 
 
 def source_identity(table: TableFile) -> dict[str, Any]:
-    """Tell a file from others, and from itself after a change."""
+    """Return what distinguishes a file from others, and from itself after a change."""
     state = table.path.stat()
     return {"path": str(table.path.resolve()), "bytes": state.st_size, "changed": state.st_mtime_ns}
 
@@ -206,17 +205,17 @@ class ShardContent:
         self.rows += scan.rows
 
     def joined(self) -> tuple[ScanResult, IntArray, int]:
-        """Return all entries and names, the refused rows, and how many rows there are."""
+        """Return all entries and names, the refused rows, and the number of rows."""
         return join_results(self._results), np.concatenate(self._refused), self.rows
 
 
 @dataclass(frozen=True)
 class ScannedRows:
-    """All rows of a file, in the shards of a folder: the outcome of the first step, on which the other two work."""
+    """All rows of a file, in the shards of a folder: the result of the first step, which the other two use."""
 
     folder: ShardFolder
     before: tuple[int, ...]
-    """How many rows come before each shard; the number of all rows is the last."""
+    """Number of rows before each shard; the last is the number of all rows."""
     with_scenarios: bool
     """Whether the file says what the dilemmas are about."""
 
@@ -227,7 +226,7 @@ class ScannedRows:
 
     @cached_property
     def shards(self) -> list[tuple[Shard, np.uint64]]:
-        """The shards, with what is to be added to the numbers of their rows."""
+        """The shards, with the offsets of their row numbers."""
         found = []
         for number, start in enumerate(self.before[:-1]):
             shard = self.folder.read(number, known_good=True)
@@ -241,11 +240,11 @@ class ScannedRows:
         return np.concatenate([shard.refused() + np.array([start, 0], np.int64) for shard, start in self.shards])
 
     def contested(self, bucket: int) -> IntArray:
-        """Do the second step: return the refused rows of a bucket of dilemmas, row and reason."""
+        """Perform the second step: return the refused rows of a bucket of dilemmas, row and reason."""
         return contested_rows(lambda: self._claims(bucket))
 
     def group(self, bucket: int, contested: IntArray) -> GroupResult:
-        """Do the third step: make the ballots of a bucket of voters, without the contested rows (in order)."""
+        """Perform the third step: make the ballots of a bucket of voters, without the contested rows (in order)."""
         names: list[WordArray] = []
         texts: list[ByteArray] = []
         entries: list[WordArray] = []
@@ -264,7 +263,7 @@ class ScannedRows:
         return load_study("moral-machine")
 
     def _claims(self, bucket: int) -> Iterator[WordArray]:
-        """Read the claims on a bucket of dilemmas, of several shards at a time."""
+        """Read the claims on a bucket of dilemmas, from several shards at a time."""
         batch = [np.empty((0, CLAIM_WORDS), np.uint64)]
         for shard, start in self.shards:
             claims = shard.claims(bucket)
@@ -278,7 +277,7 @@ class ScannedRows:
 
 
 class ImportCounts:
-    """Counts of what has become of the rows of an import so far."""
+    """Counts of what became of the rows of an import so far."""
 
     def __init__(self) -> None:
         self.voters = 0
@@ -288,7 +287,7 @@ class ImportCounts:
         self.refused = np.zeros(len(REASONS) + 1, np.int64)
 
     def report(self, table: TableFile, rows: int, about: About | None) -> ImportReport:
-        """Report on all rows of a file, once they are through."""
+        """Report on all rows of a file, once they are processed."""
         counts = self.refused[1:].tolist()
         if rows != 2 * self.pairs + sum(counts):
             raise RuntimeError(f"of {rows} rows, {2 * self.pairs} were used and {sum(counts)} refused")
@@ -300,7 +299,7 @@ class ImportCounts:
 
 
 def says_scenarios(table: TableFile) -> bool:
-    """Tell whether a file says what the dilemmas are about."""
+    """Whether a file says what the dilemmas are about."""
     return SCENARIO in table.columns or STRICT_SCENARIO in table.columns
 
 
@@ -310,7 +309,7 @@ def count_reasons(refused: IntArray) -> IntArray:
 
 
 class _LocalImport:
-    """One import in this process, on its way."""
+    """One import in progress, in this process."""
 
     def __init__(
         self, table: TableFile, folder: ShardFolder, threads: int, tell: Tell | None, about: About | None
@@ -322,7 +321,7 @@ class _LocalImport:
         self._rows = 0
 
     def ballots(self) -> Iterator[Ballots]:
-        """Do the import and yield the ballots, in order, a bucket of voters at a time."""
+        """Run the import and yield the ballots, in order, one bucket of voters at a time."""
         shards = scan_into_shards(self._table, self._folder, self._threads, self._tell)
         before = tuple(np.cumsum([0] + [shard.rows for shard in shards]).tolist())
         scanned = ScannedRows(self._folder, before, says_scenarios(self._table))
@@ -350,7 +349,7 @@ class _LocalImport:
         return self._counts.report(self._table, self._rows, self._about)
 
     def refused_rows(self) -> Iterator[pl.DataFrame]:
-        """Read the file once more for the refused rows, in order, with reasons and as they are written."""
+        """Read the file again for the refused rows, in order, with reasons and as they are written."""
         columns = {ROW: pl.Int64, REASON: pl.String, TEXT: pl.String, **dict.fromkeys(self._table.wanted, pl.String)}
         yield pl.DataFrame(schema=columns)
         if not self._reasons.any():
@@ -372,7 +371,7 @@ class _LocalImport:
 
 
 def scan_into_shards(table: TableFile, folder: ShardFolder, threads: int, tell: Tell) -> list[Shard]:
-    """Do the first step on all cores, from where an earlier import was interrupted; return its shards too."""
+    """Perform the first step on all cores, from where an earlier import was interrupted; return its shards too."""
     shards = folder.good_shards()
     size = table.path.stat().st_size
     if shards and shards[-1].last:
@@ -385,7 +384,7 @@ def scan_into_shards(table: TableFile, folder: ShardFolder, threads: int, tell: 
         return block.resume_at, block.bytes_read, block.scan(seen)
 
     content = ShardContent()
-    # The next rows are read while a shard is written; no more than one shard waits.
+    # The next rows are read while a shard is being written; at most one shard waits.
     with ThreadPoolExecutor(1) as pool:
         writing: list[Future[Shard]] = []
         for resume_at, bytes_read, scanned in readable(in_order(scan, read_blocks(table, begin_at), threads), table):
@@ -401,7 +400,7 @@ def scan_into_shards(table: TableFile, folder: ShardFolder, threads: int, tell: 
 
 
 def readable(scans: Iterable[tuple[int, int, BlockScan]], table: TableFile) -> Iterator[tuple[int, int, BlockScan]]:
-    """Walk what was scanned; what makes the file unreadable becomes one line for the user."""
+    """Yield scans; report an unreadable file to the user in one line."""
     rows = 0
     try:
         for scan in scans:

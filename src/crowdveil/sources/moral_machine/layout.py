@@ -1,11 +1,11 @@
-"""The public layout of the Moral Machine (Awad et al. 2018, OSF 3hvt2): its columns, and what they may hold.
+"""The public layout of the Moral Machine (Awad et al. 2018, OSF 3hvt2): its columns, and their possible values.
 
-A row is one group of characters in one dilemma, and a dilemma is two rows with the same ``ResponseID``. The row
-with ``Saved`` = 1 is the group that the voter spared. A voter is an ``ExtendedSessionID``. The 23 features are
-columns of small whole numbers; ``NumberOfCharacters``, where it is given, must be the sum of the 20 counts.
+A row is one group of characters in one dilemma, and a dilemma is two rows with the same ``ResponseID``. The row with
+``Saved`` = 1 is the group that the voter spared. A voter is an ``ExtendedSessionID``. The 23 features are columns of
+small whole numbers; ``NumberOfCharacters``, if it is given, must be the sum of the 20 counts.
 
-``ScenarioType`` and ``ScenarioTypeStrict``, where they are given, say what the dilemma is about. A dilemma's type is
-known where they agree, in both rows (as in the authors' own analysis); another word than theirs is unknown.
+``ScenarioType`` and ``ScenarioTypeStrict``, if they are given, say what the dilemma is about. A dilemma's type is known
+if they agree, in both rows (as in the authors' own analysis); any other word is unknown.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ SIGNAL = "CrossingSignal"
 SCENARIO, STRICT_SCENARIO = "ScenarioType", "ScenarioTypeStrict"
 SCENARIOS = ("Utilitarian", "Gender", "Fitness", "Age", "Social Status", "Species", "Random")
 SCENARIO_CODES = {label: code for code, label in enumerate(SCENARIOS, start=1)} | {"Social Value": 5}
-"""The types of scenarios as small numbers; 0 is unknown."""
+"""Scenario types as small numbers; 0 is unknown."""
 GREEN, RED = 1, 2
-"""The values of ``CrossingSignal`` beside 0, no light. A category: the study's ``legality`` is +1, -1 and 0."""
+"""Values of ``CrossingSignal`` besides 0, no light. It is categorical: the study's ``legality`` is +1, -1 and 0."""
 
 
 def column_of(feature: str) -> str:
-    """Return the column that a feature of the study comes from."""
+    """Return the column from which a feature of the study comes."""
     return SIGNAL if feature == "legality" else "".join(w.capitalize() for w in feature.split("_"))
 
 

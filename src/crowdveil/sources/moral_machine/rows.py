@@ -1,7 +1,7 @@
-"""Reads rows of cells: typed columns, as Parquet files hold them, and text, in whatever way it is written.
+"""Read rows of cells: typed columns, as in Parquet files, and text, however it is written.
 
-Clean rows of typed columns become entries; odd ones are read as text. Text is read slower than by ``csv_lines``, and
-with an opinion on what is wrong.
+Clean rows of typed columns become entries; odd ones are read as text. Text is read more slowly than by ``csv_lines``,
+and errors are classified.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _FEATURES = tuple(HIGHEST)
 _shifts, _highest = np.array(SHIFTS, np.uint64), np.array(list(HIGHEST.values()), np.float64)
 _FIRST_COUNT = _FEATURES.index("Man")
 _NOT_SAID = -1e300
-"""In place of a missing group size. Other missing values are not a number."""
+"""Replaces a missing group size. Other missing values are NaN."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,11 @@ class TextRows:
 
 
 def read_rows(block: ByteArray, rows: IntArray, columns: Sequence[str], wanted: Sequence[str]) -> TextRows:
-    """Read some rows of a block (row, from which byte, to which) as CSV.
+    """Read some rows of a block (row, first byte, end) as CSV.
 
-    A row that ends inside quotes is ragged. It would swallow the rows after it.
+    A row that ends inside quotes is ragged: it would swallow the rows after it.
     """
-    # Bytes that are not UTF-8 are spelt out, so that one bad name does not lose the file.
+    # Bytes that are not UTF-8 are escaped, so that one bad name does not make the file unreadable.
     texts = {row: block[a:b].tobytes().decode("utf-8", "backslashreplace") for row, a, b in rows.tolist()}
     ragged = [(row, texts.pop(row)) for row in rows[open_rows(block, rows), 0].tolist()]
     numbers = np.array(list(texts), np.int64)
@@ -121,7 +121,7 @@ def judge(rows: TextRows, seen: WordArray) -> tuple[ScanResult, IntArray]:
 
 
 def check(rows: pl.DataFrame) -> pl.DataFrame:
-    """Turn rows of text into small whole numbers, with the reason why a row is refused, if it is."""
+    """Turn rows of text into small whole numbers, with the reason if a row is refused."""
     values = rows.with_columns(
         *(number(column) for column in (*_NUMBERS, SIZE)), blank=any_blank(_NUMBERS), sized=pl.col(SIZE) != ""
     )
@@ -145,7 +145,7 @@ def check(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _scenario(columns: Sequence[str]) -> pl.Expr:
-    """Return the code of a row's scenario, from the columns that are there."""
+    """Return the code of a row's scenario, from the columns that exist."""
     codes = [
         pl.col(column).replace_strict(SCENARIO_CODES, default=0, return_dtype=pl.Int64)
         for column in (SCENARIO, STRICT_SCENARIO)
@@ -183,7 +183,7 @@ def _add(
 
 
 def scan_columns(batch: pa.RecordBatch, seen: WordArray) -> tuple[ScanResult, IntArray]:
-    """Return what the clean rows hold, numbered from 0, and the numbers of the odd ones."""
+    """Return the entries of the clean rows, numbered from 0, and the numbers of the odd ones."""
     numbers = [*_FEATURES, SAVED]
     sized = SIZE in batch.schema.names
     if not (all(_is_number(batch, c) for c in (*numbers, *([SIZE] if sized else []))) and _are_text(batch)):
@@ -207,7 +207,7 @@ def _scenarios(batch: pa.RecordBatch) -> IntArray:
 
 
 def padded_texts(column: pa.Array) -> tuple[ByteArray, IntArray]:
-    """Return a column of text as its bytes, padded, and where each text begins (and where the last one ends)."""
+    """Return a column of text as padded bytes, and where each text begins (and where the last one ends)."""
     large = column.cast(pa.large_string()).fill_null("")
     ends = np.zeros(1, np.int64)
     if len(large):

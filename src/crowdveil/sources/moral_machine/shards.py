@@ -1,8 +1,8 @@
-"""Shards on disk: what some consecutive rows hold, sorted into buckets that can be read without each other.
+"""Shards on disk: the content of some consecutive rows, sorted into buckets that can be read independently.
 
-A shard holds entries and voters' names, by buckets of the voters' hashes; a claim for every entry, by buckets of the
-dilemmas' hashes; and the rows that were refused. Rows are numbered from 0 in it. Its file appears under its name only
-when it is complete, and carries a checksum: an import that was interrupted goes on after the last good shard.
+A shard contains entries and voters' names, by buckets of the voters' hashes; a claim for every entry, by buckets of the
+dilemmas' hashes; and the refused rows. Its rows are numbered from 0. Its file appears under its name only when it is
+complete, and has a checksum: an interrupted import resumes after the last good shard.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ MOST_BITS = 12
 
 CLAIM_WORDS = 5
 CLAIM_DILEMMA, CLAIM_DILEMMA_TOO, CLAIM_VOTER, CLAIM_FIRST, CLAIM_ROW = range(CLAIM_WORDS)
-"""A claim: a voter has an entry of a dilemma. The names' hashes, the first row's features, and its number."""
+"""A claim of a voter to a dilemma: the hashes of their names, the first row's features and its number."""
 CLAIM_PAIR = np.uint64(2**62)
-"""Flag in CLAIM_ROW, beside FIRST_SAVED: the entry has a second row."""
+"""Flag in CLAIM_ROW, besides FIRST_SAVED: the entry has a second row."""
 
 _VERSION = 2
 _HEAD = 6
-"""Words at the beginning: version, checksum, bits, rows, resume_at, last. Then come the ends of the tables' buckets."""
+"""Words at the beginning: version, checksum, bits, rows, resume_at, last. The ends of the tables' buckets follow."""
 _TABLES = 5
 
 
 def bits_for(text_bytes: int) -> int:
-    """Return into how many buckets (2^bits) a file of this size goes, so that one fits the memory easily."""
+    """Return the number of buckets (2^bits) for a file of this size, so that each fits in memory easily."""
     return min(MOST_BITS, max(0, (text_bytes - 1) // BYTES_PER_BUCKET).bit_length())
 
 
@@ -73,10 +73,10 @@ class Shard:
     bits: int
     rows: int
     resume_at: int
-    """Where reading goes on after it: a byte of the text, or a row of a Parquet file."""
+    """Where reading resumes after it: a byte of the text, or a row of a Parquet file."""
     last: bool
     ends: IntArray
-    """A row a table (entries, claims, names, texts, refused), with where each bucket ends; 0 comes first."""
+    """One row per table (entries, claims, names, texts, refused), with the end of each bucket, starting with 0."""
 
     def entries(self, bucket: int) -> WordArray:
         """Read the entries of a bucket of voters."""
@@ -91,7 +91,7 @@ class Shard:
         return self._words(2, NAME_WORDS, bucket), self._read(3, bucket)
 
     def refused(self) -> IntArray:
-        """Read all rows that were refused: row and reason."""
+        """Read all refused rows: row and reason."""
         return self._words(4, 2, 0).astype(np.int64)
 
     def _words(self, table: int, width: int, bucket: int) -> WordArray:
@@ -120,14 +120,14 @@ class ShardFolder:
         return 1 << self.bits
 
     def good_shards(self) -> list[Shard]:
-        """Return the good shards from the first on."""
+        """Return the good shards, from the first one on."""
         shards: list[Shard] = []
         while (shard := self.read(len(shards))) is not None:
             shards.append(shard)
         return shards
 
     def read(self, number: int, *, known_good: bool = False) -> Shard | None:
-        """Return a shard as it was written; None if there is none, or no good one (which takes reading all of it)."""
+        """Return a shard as it was written; None if it is missing or damaged (checking this reads the whole file)."""
         try:
             words = np.memmap(self._path(number), np.int64, "r")
         except (OSError, ValueError):
@@ -144,7 +144,7 @@ class ShardFolder:
     def write(
         self, number: int, result: ScanResult, refused: IntArray, rows: int, resume_at: int = 0, last: bool = False
     ) -> Shard:
-        """Sort what some rows hold into buckets and write it."""
+        """Sort the content of some rows into buckets and write it."""
         entries, entry_ends = _sorted(result.entries, VOTER, self.bits)
         claims, claim_ends = _sorted(_claims(result.entries), CLAIM_DILEMMA, self.bits)
         names, name_ends = _sorted(result.names, 0, self.bits)
@@ -158,7 +158,7 @@ class ShardFolder:
         body = [_padded_bytes(table) for table in (entries, claims, names, texts, refused)]
         head = np.array([_VERSION, _checksum(body), self.bits, rows, resume_at, int(last)])
         path = self._path(number)
-        # A name of its own: where a worker was thought lost, two may write the same shard.
+        # A unique name: if a worker was thought lost, two may write the same shard.
         unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}.unfinished")
         try:
             with unfinished.open("wb") as file:
@@ -170,7 +170,7 @@ class ShardFolder:
         return Shard(path, self.bits, rows, resume_at, last, ends)
 
     def reasons(self, rows: int) -> ByteArray:
-        """Return an empty table of the reasons why rows are refused, by row, which need not fit into memory."""
+        """Return an empty table of the reasons for refusals, by row, which need not fit in memory."""
         return np.memmap(self.path / "reasons", np.uint8, "w+", shape=(rows + 1,))
 
     def _path(self, number: int) -> Path:
@@ -214,12 +214,12 @@ def _padded_bytes(table: npt.NDArray[Any]) -> IntArray:
 
 
 def _checksum(body: list[IntArray]) -> int:
-    """Add up all words: enough to notice pages that never reached the disk."""
+    """Add up all words: enough to detect pages that never reached the disk."""
     return int(np.sum([words.sum(dtype=np.int64) for words in body], dtype=np.int64))
 
 
 def _sorted(table: WordArray, word: int, bits: int) -> tuple[WordArray, IntArray]:
-    """Bring the rows of the same bucket together, in their order; return also where each bucket ends."""
+    """Group the rows by bucket, in their order; also return where each bucket ends."""
     result = np.empty_like(table)
     ends = np.zeros(2**bits + 1, np.int64)
     _sort(table, word, bits, result, ends)

@@ -1,9 +1,8 @@
-"""Hands the three steps of an import to an engine's workers: each scans ranges of the file and groups buckets of
-voters.
+"""Distribute the three steps of an import to an engine's workers.
 
-Workers hand rows to each other by way of a folder that all of them see, in the shards that an import on one machine
-writes too. What comes back from them is counts. The ballots, a file for each bucket, are the same as those of an import
-on one machine, voter by voter in the same order.
+Each worker scans ranges of the file and groups buckets of voters. Workers exchange rows through a folder that all of
+them can access, in the same shards that an import on one machine writes. They return only counts. The ballots, one file
+per bucket, are the same as those of an import on one machine, voter by voter in the same order.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ def spread_moral_machine(
     allow_refused: float = MOST_REFUSED,
     one_record_each: bool = False,
 ) -> ImportReport:
-    """Read a file of answers into a folder of ballot files, by an engine's workers; all must see file and folder.
+    """Read a file of answers into a folder of ballot files, with an engine's workers; all must see file and folder.
 
-    The ballots are those of ``import_moral_machine``, in the same order, whoever the workers are. So is the rest: an
-    import that is interrupted leaves nothing at ``out``, and the same call made again goes on.
+    The ballots are those of ``import_moral_machine``, in the same order, whoever the workers are. Interruptions are
+    handled the same way: an interrupted import leaves nothing at ``out``, and the same call made again resumes.
     """
     people = read_about_voters(about, mapping)
     table, out, tell = open_layout(path), Path(out), tell or (lambda progress: None)
@@ -103,7 +102,7 @@ class _Scan:
     ranges: tuple[tuple[int, int], ...]
 
     def __call__(self, number: int) -> tuple[int, IntArray]:
-        shard = self.folder.read(number)  # of an import that was interrupted, or a worker that was lost
+        shard = self.folder.read(number)  # left by an interrupted import or a lost worker
         if shard is None:
             table = open_layout(self.source)
             seen = np.zeros(_NAMES_REMEMBERED, np.uint64)
@@ -117,7 +116,7 @@ class _Scan:
 
 @dataclass(frozen=True)
 class _Refuse:
-    """The second step: contested dilemmas of a bucket are refused, and their rows left where all workers find them."""
+    """The second step: contested dilemmas of a bucket are refused, and their rows saved where all workers find them."""
 
     scanned: ScannedRows
 
@@ -131,7 +130,7 @@ class _Refuse:
 
 @dataclass(frozen=True)
 class _Group:
-    """The third step: the rows of a bucket of voters become their ballots, a file."""
+    """The third step: the rows of a bucket of voters become a file of ballots."""
 
     source: Path
     scanned: ScannedRows

@@ -1,4 +1,4 @@
-"""The studies that come with crowdveil, and how a study file is found and read."""
+"""The bundled studies, and how a study file is found and read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SYNTHETIC = re.compile(r"synthetic(?:-(\d{1,4}))?")
 
 
 def load_study(reference: str | PathLike[str]) -> Study:
-    """Find a study by its bundled name (``synthetic-D`` has D features) or by the path of a TOML file."""
+    """Load a study by its bundled name (``synthetic-D`` has D features) or from the path of a TOML file."""
     path = path_of(reference, "the study")
     reference = str(reference)
     if synthetic := _SYNTHETIC.fullmatch(reference):
@@ -38,13 +38,13 @@ def load_study(reference: str | PathLike[str]) -> Study:
 
 
 def find_study(given: str | PathLike[str] | Study) -> Study:
-    """Take a study as it is, or find it as ``load_study`` does."""
+    """Return a study as it is, or load it as ``load_study`` does."""
     return given if isinstance(given, Study) else load_study(given)
 
 
 @cache
 def _bundled(name: str) -> Study:
-    """Read a bundled study, once: nothing can change it."""
+    """Read a bundled study; the result is cached, since it never changes."""
     text = resources.files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return Study.from_dict(tomllib.loads(text))
 
@@ -52,8 +52,8 @@ def _bundled(name: str) -> Study:
 def synthetic_study(features: int, dilemmas: int = 50) -> Study:
     """Build the paper's synthetic study (Section 5.1): every feature of an alternative is standard normal.
 
-    A normal variable has no bound, a study needs one: |x| <= 8 cuts off less than 1.3e-15. Records are
-    kept up to an l2 norm of sqrt(2)(sqrt(d) + 2.5), which fewer than one in a thousand exceeds.
+    A normal variable has no bound, but a study needs one: |x| <= 8 cuts off less than 1.3e-15. Records are kept up to
+    an l2 norm of sqrt(2)(sqrt(d) + 2.5), which fewer than one in a thousand exceeds.
     """
     if not 1 <= features <= 1000:
         raise CrowdveilError(f"a synthetic study has 1 to 1000 features, got {features}")

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make all tables, and draw the relay's key."""
+    """Create all tables, and draw the relay's key."""
     relay = op.create_table(
         "relay",
         sa.Column("number", sa.Integer(), autoincrement=False, nullable=False),

@@ -1,4 +1,4 @@
-"""The first tables that are read. (0001 was never published.)"""
+"""The first published tables. (0001 was never published.)"""
 
 import uuid
 
@@ -14,7 +14,7 @@ _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Make all tables, and give the installation its id."""
+    """Create all tables, and give the installation its id."""
     op.create_table(
         "audit_log",
         sa.Column("number", _NUMBER, autoincrement=True, nullable=False),
