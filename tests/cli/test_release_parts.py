@@ -120,7 +120,7 @@ def test_a_budget_that_covers_only_one_of_them_spends_nothing(folder):
     result = crowdveil(
         "release", folder / "crowd.parquet", *order, "--ledger", folder / "ledger", "--out", folder / "r.json"
     )
-    refused(result, "both together cost 2.5, and 2 of 2 are left: nothing was spent")
+    refused(result, "the budget does not cover both together: requested epsilon 2.5, remaining 2 of 2")
     assert not answer("ledger", "show", folder / "ledger")["accounts"]
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
 from crowdveil.errors import BudgetExceeded, CrowdveilError
 from crowdveil.privacy.guarantee import PARADIGMS
+from crowdveil.publish.effects import preview_together, publish_together
 from crowdveil.publish.effects_request import read_weights
 from crowdveil.sources.moral_machine.importing import import_moral_machine
 
@@ -69,6 +71,14 @@ def test_effects_are_charged_written_and_read_again(name, ledger, tmp_path):
         cv.read_release(tmp_path / "e.json")
     with pytest.raises(BudgetExceeded):
         cv.effects(crowd(), name, epsilon=1.5, ledger=ledger)
+
+
+def test_a_budget_that_does_not_cover_both_is_refused_with_its_numbers(ledger, tmp_path):
+    asked = preview_together(crowd(), "rlcp", epsilon=2.5)
+    with pytest.raises(BudgetExceeded, match="both together: requested epsilon 2.5, remaining 2 of 2") as refusal:
+        publish_together(crowd(), asked, ledger, tmp_path / "r.json", tmp_path / "e.json")
+    assert (refusal.value.requested, refusal.value.remaining) == (Decimal("2.5"), Decimal(2))
+    assert ledger.statement().accounts == ()
 
 
 def test_a_changed_file_is_refused(ledger, tmp_path):

@@ -366,11 +366,6 @@ def publish_together(
     """Make and write both, each charged before its noise is drawn, after checking that the budget covers both."""
     check_writable(Path(path))
     check_writable(Path(effects_path))
-    fits = ledger.preview(asked.charge)
-    if not fits.fits:
-        raise CrowdveilError(
-            f"both together cost {asked.charge.epsilon}, and {fits.remaining} of {fits.budget} are left: "
-            "nothing was spent"
-        )
+    ledger.preview(asked.charge).check("both together")
     made = publish(ballots, asked.request, ledger, path)
     return made, publish_effects(ballots, asked.effects, ledger, effects_path)

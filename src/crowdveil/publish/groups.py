@@ -151,9 +151,7 @@ def release_groups(groups: Mapping[str, GroupOf], request: Request, ledger: Ledg
     """
     check_ledger(ledger)
     for label, group in groups.items():
-        fits = ledger.preview(preview_request(group, request).charge)
-        if not fits.fits:
-            raise CrowdveilError(f"the budget does not cover the group {label!r}: {fits.missing} are missing")
+        ledger.preview(preview_request(group, request).charge).check(f"the group {label!r}")
     return {label: _named(delivered_release(group, request, ledger), label, request) for label, group in groups.items()}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from crowdveil.errors import BudgetExceeded
 from crowdveil.privacy.epsilon import NOTHING, Amount
 from crowdveil.privacy.guarantee import Unit
 
@@ -288,6 +289,16 @@ class ChargePreview:
     def fits(self) -> bool:
         """Whether the charge would be accepted."""
         return self.requested <= self.remaining
+
+    def check(self, what: str) -> None:
+        """Raise ``BudgetExceeded`` if the charge, which pays for ``what``, would be refused."""
+        if not self.fits:
+            raise BudgetExceeded(
+                f"the budget does not cover {what}: requested {self.measure} {self.requested}, remaining "
+                f"{self.remaining} of {self.budget}, difference {self.missing}; nothing was spent",
+                self.requested.decimal,
+                self.remaining.decimal,
+            )
 
     @property
     def remaining_after(self) -> Amount:
