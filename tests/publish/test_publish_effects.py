@@ -75,7 +75,7 @@ def test_effects_are_charged_written_and_read_again(name, ledger, tmp_path):
 
 def test_a_budget_that_does_not_cover_both_is_refused_with_its_numbers(ledger, tmp_path):
     asked = preview_together(crowd(), "rlcp", epsilon=2.5)
-    with pytest.raises(BudgetExceeded, match="both together: requested epsilon 2.5, remaining 2 of 2") as refusal:
+    with pytest.raises(BudgetExceeded, match=r"both together: requested epsilon 2\.5, remaining 2 of 2") as refusal:
         publish_together(crowd(), asked, ledger, tmp_path / "r.json", tmp_path / "e.json")
     assert (refusal.value.requested, refusal.value.remaining) == (Decimal("2.5"), Decimal(2))
     assert ledger.statement().accounts == ()

@@ -52,7 +52,7 @@ def test_public_groups_are_not_merged_by_noisy_counts(ballots, tmp_path):
 
 def test_a_budget_that_does_not_cover_a_group_is_refused_with_its_numbers(ballots, tmp_path):
     ledger = cv.Ledger.open(tmp_path / "ledger", budget=1)
-    with pytest.raises(cv.BudgetExceeded, match="the group 'reds': requested epsilon 1.5, remaining 1 of 1") as refusal:
+    with pytest.raises(cv.BudgetExceeded, match=r"group 'reds': requested epsilon 1\.5, remaining 1 of 1") as refusal:
         cv.release_by(ballots, "team", "rlcp", epsilon=1.5, ledger=ledger)
     assert (refusal.value.requested, refusal.value.remaining) == (Decimal("1.5"), Decimal(1))
     assert ledger.statement().accounts == ()
