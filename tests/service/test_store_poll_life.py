@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from tests.service.voters import ballot_row, poll, report_row
 
 from crowdveil.errors import CrowdveilError, Reason
@@ -21,6 +22,7 @@ from crowdveil.service.store import schema
 from crowdveil.service.store.backup import back_up, check_backup, destroy_in_backup, restore
 from crowdveil.service.store.polls import MOST_WAITING, OF_A_POLL, OPENED, STARTED
 from crowdveil.service.store.store import Store, open_store
+from crowdveil.service.store.submissions import RefusalCount
 
 TODAY = date(2026, 5, 4)
 
@@ -110,6 +112,38 @@ def test_a_vote_that_comes_while_the_poll_is_deleted_elsewhere_is_refused(store:
     store.polls.delete("gone")
     store.polls._known.update(known)  # As in another process, which has not heard of it.
     assert store.submissions.put([report_row(asked)], TODAY) == [Reason.CLOSED]
+
+
+def test_a_poll_deleted_in_the_meantime_takes_no_other_polls_votes_with_it(store: Store) -> None:
+    """A refusal is counted with the next commit, and a vote may wait for one while its poll is deleted."""
+    asked, other = poll("gone"), poll("stays")
+    for one in (asked, other):
+        store.polls.add(one)
+    store.polls.delete("gone")
+    refused = {("gone", "closed"): 1, ("stays", "malformed"): 2}
+    outcomes = store.submissions.put([report_row(asked), report_row(other)], TODAY, refused)
+    assert outcomes == [Reason.CLOSED, Status.STORED]
+    assert store.submissions.refusals("gone") == []
+    assert store.submissions.refusals("stays") == [RefusalCount(TODAY, "malformed", 2)]
+
+
+@pytest.mark.parametrize("new_address", ["postgresql"], indirect=True)
+def test_polls_are_locked_by_name_also_where_only_refusals_are_counted(store: Store) -> None:
+    """Two commits that each store a vote to one poll and a refusal of the other would wait for each other forever."""
+    asked = {name: poll(name) for name in ("a", "b")}
+    for one in asked.values():
+        store.polls.add(one)
+    lock = "SELECT id FROM poll WHERE id = '{}' FOR UPDATE {}"
+    waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with ThreadPoolExecutor(1) as other, store.database.engine.connect() as holding:
+        with holding.begin():
+            holding.execute(text(lock.format("a", "")))
+            stored = other.submit(store.submissions.put, [report_row(asked["b"])], TODAY, {("a", "malformed"): 1})
+            while not holding.execute(waiting).scalar_one():
+                assert not stored.done()
+            holding.execute(text(lock.format("b", "NOWAIT")))  # Nobody who waits for "a" has locked "b".
+        assert stored.result() == [Status.STORED]
+    assert store.submissions.refusals("a") == [RefusalCount(TODAY, "malformed", 1)]
 
 
 def test_exact_answers_are_destroyed_on_their_day_and_releases_stay(address: str, tmp_path: Path) -> None:

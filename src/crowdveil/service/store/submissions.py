@@ -119,20 +119,24 @@ class Submissions:
         """Store many voters' submissions in one transaction; return the outcome of each, in order.
 
         When this returns, the outcomes are durable. The same content sent twice is stored once. Of two different
-        submissions for the same token, the first is stored and the other refused.
+        submissions for the same token, the first is stored and the other refused. A poll that was just deleted is
+        closed, and its refusals are dropped.
         """
-        outcomes: list[Outcome] = [Status.STORED] * len(rows)
-        positions: dict[str, list[int]] = {}
+        refusals = refusals or {}
+        positions: dict[str, list[int]] = {name: [] for name, _ in refusals}
         for position, row in enumerate(rows):
             positions.setdefault(row.poll, []).append(position)
-        polls = [self.polls.known(name) for name in sorted(positions)]
+        polls = {name: self.polls.definition(name) for name in sorted(positions)}
+        outcomes: list[Outcome] = [Reason.CLOSED] * len(rows)
         with self.database.writing() as connection:
-            for poll in polls:  # The same order everywhere, by name, avoids deadlocks.
-                among = positions[poll.name]
-                decided = _put(connection, poll, [rows[position] for position in among], today)
-                for position, outcome in zip(among, decided, strict=True):
+            for name, poll in polls.items():  # The same order everywhere, by name, avoids deadlocks.
+                locked = connection.execute(_LOCK, {"poll_id": name}).one_or_none()
+                if poll is None or locked is None:
+                    continue
+                decided = _put(connection, poll, locked, [rows[position] for position in positions[name]], today)
+                for position, outcome in zip(positions[name], decided, strict=True):
                     outcomes[position] = outcome
-            count_refusals(connection, refusals or {}, today)
+                count_refusals(connection, {key: times for key, times in refusals.items() if key[0] == name}, today)
         return outcomes
 
     def withdraw(self, name: str, id: str) -> bool:
@@ -257,11 +261,12 @@ class Submissions:
         return concatenate(poll.study, parts)
 
 
-def _put(connection: Connection, poll: HostedPoll, rows: Sequence[SubmissionRow], today: date) -> list[Outcome]:
-    """Store the acceptable submissions to one poll, inside a transaction that locks it."""
-    locked = connection.execute(_LOCK, {"poll_id": poll.name}).one_or_none()
-    if locked is None:  # The poll was just deleted.
-        return [Reason.CLOSED] * len(rows)
+def _put(
+    connection: Connection, poll: HostedPoll, locked: Row[Any], rows: Sequence[SubmissionRow], today: date
+) -> list[Outcome]:
+    """Store the acceptable submissions to one poll, inside a transaction that has locked its row."""
+    if not rows:
+        return []
     among = {"poll_id": poll.name, "ids": [row.id for row in rows]}
     stored = {id: (content, about) for id, content, about in connection.execute(_STORED[poll.distributed], among)}
     barred = frozenset(connection.scalars(_BARRED, among))
@@ -299,7 +304,7 @@ def _columns_of(row: SubmissionRow, poll: HostedPoll, today: date, pilot: bool) 
 
 
 def count_refusals(connection: Connection, refusals: Refusals, today: date) -> None:
-    """Add to the counts of refusals, inside a transaction."""
+    """Add to the counts of refusals, inside a transaction that has locked their polls."""
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     for (name, reason), times in sorted(refusals.items()):
         added = dialect.insert(schema.refusal).values(poll=name, day=today, reason=reason, times=times)
