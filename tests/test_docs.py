@@ -38,7 +38,6 @@ from crowdveil.study.drawing import draw_dilemmas
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 WRITTEN = [page for page in PAGES if "reference" not in page.parts and "reproduction" not in page.parts]
-WIDTH = "100"
 
 
 def named(path):
@@ -155,7 +154,6 @@ def folder(tmp_path, monkeypatch):
     moral_machine_file(tmp_path / "SharedResponses.csv")
     (tmp_path / "answers.csv.gz").write_bytes(gzip.compress((tmp_path / "SharedResponses.csv").read_bytes()))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", WIDTH)
     return tmp_path
 
 

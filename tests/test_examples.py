@@ -59,11 +59,11 @@ def test_the_notebook_is_stored_without_outputs():
 
 
 @pytest.mark.slow
-def test_the_types_of_all_examples_are_right(tmp_path):
+def test_the_types_of_the_notebook_are_right(tmp_path):
+    """Those of the other examples are checked with the package's."""
     (tmp_path / "notebook.py").write_text("\n".join(cells()), encoding="utf-8")
-    files = [*map(str, EXAMPLES.glob("*.py")), str(tmp_path / "notebook.py")]
     checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file", str(EXAMPLES.parent / "pyproject.toml"), *files],
+        [sys.executable, "-m", "mypy", str(tmp_path / "notebook.py")],
         cwd=EXAMPLES.parent,
         capture_output=True,
         text=True,
