@@ -80,11 +80,6 @@ class Polls:
                 f"poll {poll.name} has a relay, behind which nobody can tell votes of a trial from others: try out the "
                 "same poll without the relay, and open this one at once"
             )
-        if pilot and poll.relay is not None:
-            raise CrowdveilError(
-                f"poll {poll.name!r} has a relay, which could not tell trials from votes: try it out without the relay "
-                "under another name"
-            )
         row = {
             "id": poll.name,
             "place": poll.paradigm.place.value,
