@@ -5,8 +5,7 @@ Usage: python examples/ask_the_crowd.py https://crowd.example
 
 import sys
 
-from crowdveil import CrowdveilError
-from crowdveil.client import Client
+from crowdveil import Client, CrowdveilError
 
 DILEMMA = [
     {"name": "Ana", "features": {"life_years_gained": 20, "years_waiting": 1}},

@@ -5,8 +5,7 @@ Usage: python examples/vote.py https://crowd.example POLL
 
 import sys
 
-from crowdveil import CrowdveilError, Dilemma
-from crowdveil.client import Client
+from crowdveil import Client, CrowdveilError, Dilemma
 
 
 def main(url: str, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.metadata
 import pkgutil
 import subprocess
 import sys
@@ -71,6 +72,10 @@ def test_all_names_can_be_imported_at_once():
 
 def test_a_name_that_is_not_public_is_an_attribute_error():
     assert not hasattr(crowdveil, "nonsense")
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert crowdveil.__version__ == importlib.metadata.version("crowdveil")
 
 
 def loaded_by(code):
@@ -149,7 +154,6 @@ def test_a_wrong_type_is_one_line_at_the_call(tmp_path):
         lambda given: crowdveil.simulate_crowd(given, 10, np.random.default_rng(1)),
         lambda given: crowdveil.simulate_crowd("kidney", given if given != 3 else 0, np.random.default_rng(1)),
         lambda given: crowdveil.fit_voters(crowd, given if given != 3 else -3),
-        lambda given: crowdveil.release_from_reports([], "vldp", given),
         lambda given: crowd.head(given if given != 3 else -3),
         lambda given: crowd.split(given, 1),
         lambda given: crowd.split(0.5, given if given != 3 else -3),

@@ -32,6 +32,8 @@ def _modules() -> dict[str, str]:
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return sorted(_modules())
+    if name == "__version__":
+        return import_module("crowdveil.version").VERSION
     if name.startswith("_") or name not in _modules():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -6,6 +6,8 @@ from crowdveil.ballots.file import open_ballots as open_ballots
 from crowdveil.ballots.file import read_ballots as read_ballots
 from crowdveil.ballots.file import write_ballots as write_ballots
 from crowdveil.client.client import Client as Client
+from crowdveil.client.client import Unreachable as Unreachable
+from crowdveil.client.client import VoterReceipt as VoterReceipt
 from crowdveil.decision import Decision as Decision
 from crowdveil.decision import RankedAlternative as RankedAlternative
 from crowdveil.decision import decide as decide
@@ -34,8 +36,11 @@ from crowdveil.privacy.ledger.ledger import Ledger as Ledger
 from crowdveil.privacy.planning.forecast import Forecast as Forecast
 from crowdveil.privacy.planning.plan import plan as plan
 from crowdveil.privacy.zcdp import ZcdpBudget as ZcdpBudget
-from crowdveil.protocol.report import Terms as Terms
-from crowdveil.protocol.report import check_report as check_report
+from crowdveil.protocol.decisions import RemoteDecision as RemoteDecision
+from crowdveil.protocol.polls import Poll as Poll
+from crowdveil.protocol.polls import PollSummary as PollSummary
+from crowdveil.protocol.submission import Submission as Submission
+from crowdveil.publish.effects import JointPreview as JointPreview
 from crowdveil.publish.effects import effects as effects
 from crowdveil.publish.effects import effects_for_experiments as effects_for_experiments
 from crowdveil.publish.effects import exact_effects as exact_effects
@@ -44,9 +49,6 @@ from crowdveil.publish.effects import publish_together as publish_together
 from crowdveil.publish.effects_request import EffectsPreview as EffectsPreview
 from crowdveil.publish.effects_request import Weights as Weights
 from crowdveil.publish.effects_request import preview_effects as preview_effects
-from crowdveil.publish.gather import ReportedGroups as ReportedGroups
-from crowdveil.publish.gather import effects_from_reports as effects_from_reports
-from crowdveil.publish.gather import release_from_reports as release_from_reports
 from crowdveil.publish.groups import GroupReleases as GroupReleases
 from crowdveil.publish.groups import release_by as release_by
 from crowdveil.publish.implied import implied_effects as implied_effects
@@ -63,6 +65,7 @@ from crowdveil.sources.mapping import load_mapping as load_mapping
 from crowdveil.sources.model_answers import read_answers as read_answers
 from crowdveil.sources.moral_machine.importing import import_moral_machine as import_moral_machine
 from crowdveil.sources.moral_machine.importing import read_moral_machine as read_moral_machine
+from crowdveil.sources.simulated import SyntheticCrowd as SyntheticCrowd
 from crowdveil.sources.simulated import simulate_crowd as simulate_crowd
 from crowdveil.sources.simulated import synthetic_crowd as synthetic_crowd
 from crowdveil.sources.table import import_table as import_table
@@ -75,3 +78,5 @@ from crowdveil.study.study import Alternative as Alternative
 from crowdveil.study.study import Dilemma as Dilemma
 from crowdveil.study.study import Drawing as Drawing
 from crowdveil.study.study import Study as Study
+
+__version__: str

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.client import Client, Poll, Refusal
-from crowdveil.errors import CrowdveilError
-from crowdveil.protocol.polls import Entry, State
+from crowdveil.client.client import Client
+from crowdveil.errors import CrowdveilError, Refusal
+from crowdveil.protocol.polls import Entry, Poll, State
 from crowdveil.protocol.questions import Answer, Question, QuestionKind
 from crowdveil.protocol.submission import NEITHER
 from crowdveil.sources.simulated import TAU

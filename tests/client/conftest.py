@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
-from crowdveil.client import Client
+from crowdveil.client.client import Client
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import PARADIGMS
 from crowdveil.privacy.ledger.ledger import Ledger

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from crowdveil.client import Client
+from crowdveil.client.client import Client
 from crowdveil.service.app import create_app
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.server import served_here

@@ -3,9 +3,9 @@
 import httpx
 import pytest
 
-from crowdveil.client import Client, Refusal, Submission, Unreachable
-from crowdveil.client.client import TRIES
-from crowdveil.errors import CrowdveilError
+from crowdveil.client.client import TRIES, Client, Unreachable
+from crowdveil.errors import CrowdveilError, Refusal
+from crowdveil.protocol.submission import Submission
 
 VOTE = Submission("kidney", "report", "A" * 22, b'{"values":[9007199254740993]}')
 STORED = {"id": "0" * 32, "status": "stored", "completion_code": None, "return_url": None}

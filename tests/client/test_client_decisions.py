@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from crowdveil.client import Client
+from crowdveil.client.client import Client
 from crowdveil.decision import decide
 from crowdveil.errors import CrowdveilError
 from crowdveil.releases import read_release
@@ -54,7 +54,7 @@ def test_what_is_not_plain_data_is_not_sent(talking):
 
 
 def test_a_program_that_asks_loads_nothing_that_reads_answers():
-    code = "import sys; from crowdveil.client import Client; print(*sys.modules)"
+    code = "import sys; from crowdveil import Client; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {
         "crowdveil.ballots.ballots",

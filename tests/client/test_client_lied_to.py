@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from crowdveil.client import Client
+from crowdveil.client.client import Client
 from crowdveil.errors import CrowdveilError
 from crowdveil.protocol.description import describe_poll
 from crowdveil.protocol.polls import State

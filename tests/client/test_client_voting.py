@@ -13,9 +13,9 @@ from mcp import Client as McpClient
 from tests.client.running import running
 from tests.program import answer
 
-from crowdveil.client import Client, Refusal
+from crowdveil.client.client import Client
 from crowdveil.client.voting import _perturbed, make_submission
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, Refusal
 from crowdveil.estimation.society import society
 from crowdveil.mcp import mcp_server
 from crowdveil.privacy.epsilon import Epsilon

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests.relay.conftest import SQLITE, Pair, Start
 
-from crowdveil.client import Client
+from crowdveil.client.client import Client
 from crowdveil.client.page_check import check_page
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.protocol.relay import configuration_of

@@ -16,7 +16,7 @@ from tests.service.running import COMMAND, Server
 from tests.web.browsers import ARGUMENTS, INSTRUCTION, find_browser
 from tests.web.page.voter import Voter
 
-from crowdveil.client import Client
+from crowdveil.client.client import Client
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_release

@@ -29,7 +29,7 @@ from crowdveil.audit.lying_server import (
     try_case,
 )
 from crowdveil.audit.surroundings import CLIENT, Attack, attacks
-from crowdveil.client import Client, VoterReceipt
+from crowdveil.client.client import Client, VoterReceipt
 from crowdveil.client.voting import Choose
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import GREATEST

@@ -36,7 +36,7 @@ def crowd(
     """
     import httpx
 
-    from crowdveil.client import Client
+    from crowdveil.client.client import Client
     from crowdveil.simulated_voters import find_poll, send_crowd
 
     tokens = () if links is None else _read_links(links)
@@ -113,7 +113,7 @@ def mcp(
 
 
 def _website(url: str) -> Releases:
-    from crowdveil.client import Client
+    from crowdveil.client.client import Client
 
     return Client(url)
 

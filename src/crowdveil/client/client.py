@@ -1,7 +1,7 @@
 """A client for a crowdveil website. It sends a request again, with the same bytes, if the connection is lost.
 
->>> from crowdveil.client import Client
->>> client = Client("https://crowd.example")  # doctest: +SKIP
+>>> import crowdveil as cv
+>>> client = cv.Client("https://crowd.example")  # doctest: +SKIP
 >>> client.decide([{"girl": 1}, {"dog": 2}]).choice  # doctest: +SKIP
 'A'
 """

@@ -10,7 +10,7 @@ from tests.service.host.website import CENTRAL, DISTRIBUTED
 from tests.web.axe import violations
 
 from crowdveil.audit.browser import PATIENCE
-from crowdveil.client import Client
+from crowdveil.client.client import Client
 from crowdveil.privacy.epsilon import Amount
 from crowdveil.releases import release_from_dict
 from crowdveil.service.poll import poll_from_dict

@@ -8,7 +8,7 @@ from tests.client.running import running
 from tests.web.axe import violations
 
 from crowdveil.audit.browser import PATIENCE
-from crowdveil.client import Client
+from crowdveil.client.client import Client
 from crowdveil.simulated_voters import send_crowd
 
 

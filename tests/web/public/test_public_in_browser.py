@@ -7,7 +7,7 @@ from tests.client.running import running
 from tests.web.axe import violations
 
 from crowdveil.audit.browser import PATIENCE
-from crowdveil.client import Client
+from crowdveil.client.client import Client
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.service.poll import poll_from_dict
 from crowdveil.service.poll_release import make_effects, make_release
