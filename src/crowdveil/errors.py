@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
+from functools import cache
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
+from types import UnionType
+from typing import Any, TypeGuard, get_args, get_origin, get_type_hints
 
 
 class CrowdveilError(Exception):
@@ -92,22 +97,87 @@ class Refusal(CrowdveilError):
         return self.message
 
 
+def shown(given: object) -> str:
+    """Return what was given, in a part of a line."""
+    return " ".join(repr(given).split())[:80]
+
+
 def check_type(given: object, expected: type, what: str, remedy: str) -> None:
     """Refuse an argument of another type, and say how to get the right one."""
     if not isinstance(given, expected):
-        raise CrowdveilError(f"{what} is {given!r:.80}: {remedy}")
+        raise CrowdveilError(f"{what} is {shown(given)}: {remedy}")
 
 
 def check_whole(given: object, what: str, least: int) -> None:
     """Refuse anything but a whole number that is large enough."""
-    if not hasattr(given, "__index__") or isinstance(given, bool) or not given.__index__() >= least:
-        raise CrowdveilError(f"{what} is {given!r:.80}: give a whole number from {least} up")
+    if not isinstance(given, Integral) or isinstance(given, bool) or not int(given) >= least:
+        raise CrowdveilError(f"{what} is {shown(given)}: give a whole number from {least} up")
+
+
+def is_number(given: object) -> TypeGuard[float]:
+    """Whether something is a number, of Python or of NumPy. A check of its range comes after, and refuses NaN."""
+    return isinstance(given, int | float | Real) and not isinstance(given, bool)
+
+
+def check_flag(given: object, what: str) -> None:
+    """Refuse anything but True and False: "no" would count as True."""
+    if not isinstance(given, bool):
+        raise CrowdveilError(f"{what} is {shown(given)}: give True or False")
+
+
+def check_text(given: object, what: str) -> None:
+    """Refuse anything but a text."""
+    if not isinstance(given, str):
+        raise CrowdveilError(f"{what} is {shown(given)}: give a text")
+
+
+def check_fields(record: object) -> None:
+    """Refuse a dataclass whose fields do not hold what their annotations say."""
+    for name, kind in _annotations(type(record)).items():
+        given = getattr(record, name)
+        if not _fits(given, kind):
+            named = name != "name" and hasattr(record, "name")
+            whose = f"{type(record).__name__} {shown(record.name)}" if named else type(record).__name__
+            raise CrowdveilError(f"{whose}: {name} is {shown(given)}: give {_in_words(kind)}")
+
+
+_annotations = cache(get_type_hints)
+_WORDS = {str: "a text", float: "a number", int: "a whole number", bool: "True or False", type(None): "None"}
+
+
+def _fits(given: object, kind: Any) -> bool:
+    """Whether a value has a type; numbers of NumPy are numbers, and True is none."""
+    outer, inner = get_origin(kind) or kind, get_args(kind)
+    if outer is UnionType:
+        return any(_fits(given, one) for one in inner)
+    if outer is float:
+        return is_number(given)
+    if not isinstance(given, outer) or (outer is int and isinstance(given, bool)):
+        return False
+    if isinstance(given, tuple) and inner:
+        each = inner[:1] * len(given) if inner[-1] is Ellipsis else inner
+        return len(each) == len(given) and all(map(_fits, given, each))
+    if isinstance(given, Mapping) and inner:
+        return all(_fits(key, inner[0]) and _fits(value, inner[1]) for key, value in given.items())
+    return True
+
+
+def _in_words(kind: Any) -> str:
+    outer, inner = get_origin(kind) or kind, get_args(kind)
+    if outer is UnionType:
+        return " or ".join(map(_in_words, inner))
+    if outer is tuple:
+        parts = [_in_words(one) for one in inner if one is not Ellipsis]
+        return f"a tuple with {' and '.join(parts)}" + (" in each place" if inner[-1] is Ellipsis else "")
+    if outer is Mapping:
+        return f"a mapping from {_in_words(inner[0])} to {_in_words(inner[1])}"
+    return _WORDS.get(outer, f"a {outer.__name__}")
 
 
 def path_of(given: object, what: str = "the path") -> Path:
     """Return the path that was given as a string or a Path."""
     if not isinstance(given, str | PathLike):
-        raise CrowdveilError(f"{what} is {given!r:.80}: give a path, as text or as a Path")
+        raise CrowdveilError(f"{what} is {shown(given)}: give a path, as text or as a Path")
     return Path(given)
 
 

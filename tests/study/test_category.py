@@ -90,7 +90,7 @@ def with_category(**change: Any) -> Callable[[dict[str, Any]], None]:
         (with_category(levels=["pea"]), "needs two or more different levels"),
         (with_category(levels=["pea", "PEA"]), "needs two or more different levels"),
         (with_category(levels=["pea", "a b"]), "words of letters, digits, _ and - only, got 'a b'"),
-        (with_category(levels=["pea", 3]), "words of letters, digits, _ and - only, got 3"),
+        (with_category(levels=["pea", 3]), r"levels is \('pea', 3\): give a tuple with a text in each place"),
         (with_category(levels="pea"), "'levels' must be a list"),
         (with_category(words={"beet": "x"}), "'beet' is none of its levels leek, pea, fish"),
         (with_category(words={"pea": ""}), "'pea' must be a text that is not empty"),

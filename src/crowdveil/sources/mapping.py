@@ -42,7 +42,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import CrowdveilError, path_of
+from crowdveil.errors import CrowdveilError, check_fields, path_of
 from crowdveil.sources.about import AboutMapping, columns_of, read_levels
 from crowdveil.study.bundled import find_study, load_study
 from crowdveil.study.features import Category
@@ -91,6 +91,7 @@ class TableMapping:
     """Column -> pattern: rows to leave out."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.neither is None and self.study.indifference is not None and not self.pair:
             object.__setattr__(self, "neither", "neither")
         if self.repeat is not None and not self.study.repeat:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.arrays import IntArray
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_fields
 from crowdveil.study.plain_data import check_keys, need, number, optional, text
 
 ICONS = (
@@ -53,6 +53,7 @@ class Feature:
     """The picture beside the feature on a voter's card: one of ``ICONS``, or an emoji."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.name or not all(c.isalnum() or c in "_-" for c in self.name):
             raise CrowdveilError(f"feature name {self.name!r}: use letters, digits, _ and - only")
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -146,8 +147,9 @@ class Category:
     levels: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for word in (self.name, *self.levels):
-            if not isinstance(word, str) or not word or not all(c.isalnum() or c in "_-" for c in word):
+            if not word or not all(c.isalnum() or c in "_-" for c in word):
                 raise CrowdveilError(
                     f"category {self.name!r}: its name and its levels are words of letters, digits, _ and - only, "
                     f"got {word!r}"
@@ -252,13 +254,13 @@ class Factor:
     """The type of scenario whose pairs contrast this factor; None if all pairs that differ in it do."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.name or not all(c.isalnum() or c in "_-" for c in self.name):
             raise CrowdveilError(f"factor name {self.name!r}: use letters, digits, _ and - only")
         if not self.weights:
             raise CrowdveilError(f"factor {self.name}: has no weights; give some feature a whole number")
         for feature, weight in self.weights.items():
-            whole = isinstance(weight, int) and not isinstance(weight, bool)
-            if not whole or not 1 <= abs(weight) <= LARGEST_WEIGHT:
+            if not 1 <= abs(weight) <= LARGEST_WEIGHT:
                 raise CrowdveilError(
                     f"factor {self.name}: the weight of {feature} must be a whole number from 1 to {LARGEST_WEIGHT} "
                     f"or from -{LARGEST_WEIGHT} to -1, got {weight!r}; leave out what does not count"

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray, ValueArray
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_fields, check_type, is_number
 from crowdveil.study.features import (
     Category,
     Factor,
@@ -62,6 +62,7 @@ class Drawing:
     dilemmas: int
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.method not in DRAWING_METHODS:
             raise CrowdveilError(f"drawing method {self.method!r} is unknown: use one of {', '.join(DRAWING_METHODS)}")
         if not self.dilemmas >= 1:
@@ -75,6 +76,9 @@ class Alternative:
     name: str
     values: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True)
 class Dilemma:
@@ -83,6 +87,7 @@ class Dilemma:
     alternatives: tuple[Alternative, ...]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if len(self.alternatives) < 2:
             raise CrowdveilError(f"a dilemma needs two or more alternatives, got {len(self.alternatives)}")
         names = [a.name for a in self.alternatives]
@@ -115,6 +120,7 @@ class Study:
     """Whether one dilemma of a ballot is asked again, mirrored, to measure how reliably people answer."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.features:
             raise CrowdveilError(f"study {self.name!r} has no features")
         names = self.feature_names
