@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import date
 from decimal import Decimal
+from threading import Barrier
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import delete, text
 from tests.service.voters import ballot_row, poll, report_row
 
 from crowdveil.errors import BudgetExceeded, CrowdveilError
@@ -17,6 +18,7 @@ from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.service import poll_release
 from crowdveil.service.poll_release import make_release, preview_release
+from crowdveil.service.store import schema
 from crowdveil.service.store.store import Store, open_store
 
 TODAY = date(2026, 5, 4)
@@ -52,6 +54,30 @@ def test_forty_clients_never_overspend(address: str) -> None:
     assert paid.count(True) == 14  # 14 x 0.07 = 0.98, and 15 would be 1.05.
     assert account.spent == Amount(980_000)
     assert sorted(entry.purpose for entry in account.charges) == sorted(f"client {i}" for i in range(40) if paid[i])
+
+
+def test_of_forty_clients_who_saw_the_same_amount_spent_one_pays(address: str) -> None:
+    processes = 1 if address.startswith("sqlite") else 4  # Each with connections of its own.
+    with ExitStack() as opened:
+        stores = [opened.enter_context(open_store(address)) for _ in range(processes)]
+        stores[0].polls.add(poll("c", "vlcp", budget=1))
+        stores[0].releases.ledger("c", TODAY).charge(charge_of(10_000, "seen by all"))
+
+        def charge(client: int) -> str:
+            ledger = stores[client % processes].releases.ledger("c", TODAY, Amount(10_000))
+            try:
+                ledger.charge(charge_of(20_000, f"client {client}"))
+            except CrowdveilError as error:
+                return str(error)
+            return "paid"
+
+        with ThreadPoolExecutor(40) as clients:
+            told = list(clients.map(charge, range(40)))
+        account = stores[0].releases.account("c")
+    assert told.count("paid") == 1
+    assert sum("in the meantime" in words for words in told) == 39
+    assert account is not None
+    assert (account.spent, len(account.charges)) == (Amount(30_000), 2)
 
 
 def test_the_last_millionth_can_be_spent(store: Store) -> None:
@@ -149,6 +175,23 @@ def test_reports_are_released_without_a_charge_and_the_same_again(store: Store) 
     assert [stored.id for stored in store.releases.all()] == [first.id]
     guarantee = first.read().guarantee
     assert (guarantee.smallest_epsilon.micro, guarantee.epsilon.micro, guarantee.voters) == (500_000, 2_000_000, 12)
+
+
+def test_the_same_release_made_by_many_at_once_is_stored_once(store: Store) -> None:
+    store.polls.add(poll("d"))
+    store.submissions.put([report_row(poll("d"), number) for number in range(12)], TODAY)
+    made = make_release(store, "d", TODAY).read()
+    with store.database.writing() as connection:
+        connection.execute(delete(schema.release))
+    together = Barrier(12)
+
+    def put(_: int) -> str:
+        together.wait()
+        return store.releases.put("d", made, TODAY).id
+
+    with ThreadPoolExecutor(12) as processes:
+        assert set(processes.map(put, range(12))) == {made.digest}
+    assert [stored.id for stored in store.releases.all("d")] == [made.digest]
 
 
 def test_releases_are_listed_newest_first(store: Store) -> None:

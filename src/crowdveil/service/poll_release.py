@@ -111,11 +111,17 @@ def preview_release(store: Store, name: str, epsilon: Epsilon | None = None) -> 
 
 
 def make_release(
-    store: Store, name: str, today: date, epsilon: Epsilon | None = None, tell: Tell | None = None
+    store: Store,
+    name: str,
+    today: date,
+    epsilon: Epsilon | None = None,
+    tell: Tell | None = None,
+    spent_before: Amount | None = None,
 ) -> StoredRelease:
     """Make a release and store it; a central one spends ``epsilon`` of the poll's budget, before noise is drawn.
 
-    ``tell`` is called with the number of voters read so far.
+    ``tell`` is called with the number of voters read so far. If ``spent_before`` is given and another amount has been
+    spent, nothing is made.
     """
     poll = store.polls.known(name)
     if poll.distributed:
@@ -123,7 +129,7 @@ def make_release(
         return store.releases.put(name, _release_from_reports(store, poll, tell), today)
     spend = _spending(poll, epsilon)
     release = charged_release(
-        store.submissions.crowd(name, tell), _request(poll, spend), store.releases.ledger(name, today)
+        store.submissions.crowd(name, tell), _request(poll, spend), store.releases.ledger(name, today, spent_before)
     )
     return store.releases.put(name, release, today)
 
@@ -222,10 +228,11 @@ def make_effects(
     by: str | None = None,
     epsilon: Epsilon | None = None,
     tell: Tell | None = None,
+    spent_before: Amount | None = None,
 ) -> StoredEffects:
     """Make effects and store them; a central poll spends ``epsilon`` of its budget, before noise is drawn.
 
-    ``by`` is the id of a question about voters; ``tell`` is called with the number of voters read so far.
+    ``by`` is the id of a question about voters; the rest is as for ``make_release``.
     """
     poll = store.polls.known(name)
     _check(poll, by)
@@ -233,7 +240,8 @@ def make_effects(
         _check_free(poll, epsilon)
         return store.effects.put(name, _effects_from_reports(store, poll, by, tell), today)
     ballots, asked = _asked(store, poll, by, epsilon, tell)
-    return store.effects.put(name, charged_effects(ballots, asked, store.releases.ledger(name, today)), today)
+    ledger = store.releases.ledger(name, today, spent_before)
+    return store.effects.put(name, charged_effects(ballots, asked, ledger), today)
 
 
 def _check(poll: HostedPoll, by: str | None) -> None:

@@ -11,12 +11,15 @@ from tests.service.host.website import CENTRAL, website
 
 from crowdveil.errors import Reason
 from crowdveil.privacy.epsilon import Amount
+from crowdveil.privacy.guarantee import Unit
+from crowdveil.privacy.ledger.entries import Charge, Crowd
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
 from crowdveil.protocol.report import read_reports
 from crowdveil.protocol.submission import report_id
 from crowdveil.releases import release_from_dict
 from crowdveil.service.host.participation import REASONS
 from crowdveil.service.poll import poll_from_dict
+from crowdveil.service.store.submissions import Submissions
 from crowdveil.sources.mapping import TableMapping
 from crowdveil.sources.table import load_table
 from crowdveil.study.bundled import load_study
@@ -106,6 +109,23 @@ def test_a_form_sent_twice_pays_once(hosted):
     hosted.post("/host/polls/trusted/release", hidden)
     assert "in the meantime" in hosted.post("/host/polls/trusted/release", hidden, 400).text
     assert hosted.store.releases.account("trusted").spent == Amount(500_000)
+
+
+@pytest.mark.parametrize("form", ["release", "effects"])
+def test_a_form_that_another_process_pays_for_meanwhile_is_refused(hosted, monkeypatch, form):
+    hosted.vote("trusted", 3)
+    (token,) = set(re.findall(r'name="form_token" value="(\w+)"', hosted.get("/host/polls/trusted/releases").text))
+    charge = Charge("", Crowd("", 3), Unit.VOTER, Amount(500_000), 1, "elsewhere")
+    read = Submissions.crowd
+
+    def pay_and_read(self, *given):
+        hosted.store.releases.ledger("trusted", hosted.service.today()).charge(charge)
+        return read(self, *given)
+
+    monkeypatch.setattr(Submissions, "crowd", pay_and_read)
+    fields = {"form_token": token, "epsilon": "0.5", "spent": "0"}
+    assert "in the meantime" in hosted.post(f"/host/polls/trusted/{form}", fields, 400).text
+    assert [paid.purpose for paid in hosted.store.releases.account("trusted").charges] == ["elsewhere"]
 
 
 def test_more_than_the_budget_is_refused(hosted):

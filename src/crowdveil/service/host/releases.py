@@ -21,7 +21,7 @@ from crowdveil.effect_release import EffectsRelease
 from crowdveil.errors import CrowdveilError
 from crowdveil.pages.plain_words import mechanism_words
 from crowdveil.pages.reading import decimals, expected_error_bar_sentence, one_line, readings, split_sentences
-from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.epsilon import Amount, Epsilon
 from crowdveil.protocol.questions import host_words
 from crowdveil.releases import Release
 from crowdveil.service.host.request import PLACE, HostRequest, Missing, attachment, minute, sentence
@@ -37,7 +37,7 @@ from crowdveil.service.poll_release import (
 from crowdveil.service.public.result import effects_in_words
 from crowdveil.service.server import log_failure
 from crowdveil.service.store.hosts import LogEntry
-from crowdveil.service.store.releases import StoredEffects, StoredRelease
+from crowdveil.service.store.releases import Account, StoredEffects, StoredRelease, outdated
 
 PAIR_WIDTH = 240.0
 PAIR_HEIGHT = 28.0
@@ -71,14 +71,15 @@ def preview(request: HostRequest) -> Response:
     poll = request.poll_status().poll
     epsilon = _epsilon(request, poll)
     previewed = preview_release(request.store, poll.name, epsilon)
+    account = request.store.releases.account(poll.name)
     return request.show(
         "preview.html",
         poll=poll,
         tab="releases",
         epsilon=epsilon,
         preview=previewed,
-        spent=_spent_so_far(request, poll),
-        account=request.store.releases.account(poll.name),
+        spent=_spent_so_far(account),
+        account=account,
         mechanism=mechanism_words(poll.mechanism),
         error_bar=expected_error_bar_sentence(previewed.noise, poll.settings.robust),
         split=split_sentences(previewed.split, poll.paradigm.place),
@@ -100,6 +101,7 @@ def preview_effects(request: HostRequest) -> Response:
     poll = request.poll_status().poll
     by = _grouping(request)
     epsilon = _epsilon(request, poll)
+    account = request.store.releases.account(poll.name)
     return request.show(
         "effects_preview.html",
         poll=poll,
@@ -107,8 +109,8 @@ def preview_effects(request: HostRequest) -> Response:
         epsilon=epsilon,
         preview=preview_poll_effects(request.store, poll.name, by, epsilon),
         question=next((host_words(one.text) for one in poll.questions if one.id == by), None),
-        spent=_spent_so_far(request, poll),
-        account=request.store.releases.account(poll.name),
+        spent=_spent_so_far(account),
+        account=account,
     )
 
 
@@ -125,8 +127,8 @@ def effects_with_progress(request: HostRequest) -> Response:
 def _release(request: HostRequest, tell: Tell | None) -> StoredRelease:
     poll = request.poll_status().poll
     epsilon = _epsilon(request, poll)
-    with _paying_once(request, poll):
-        made = make_release(request.store, poll.name, request.pages.today(), epsilon, tell)
+    with _one_at_a_time(request, poll) as spent:
+        made = make_release(request.store, poll.name, request.pages.today(), epsilon, tell, spent)
     if request.store.releases.get(made.id) == made:  # Leaves alone an earlier release from the same reports.
         _describe(request, made.id, request.pages.now())
     return made
@@ -135,20 +137,21 @@ def _release(request: HostRequest, tell: Tell | None) -> StoredRelease:
 def _effects(request: HostRequest, tell: Tell | None) -> StoredEffects:
     poll = request.poll_status().poll
     epsilon = _epsilon(request, poll)
-    with _paying_once(request, poll):
-        return make_effects(request.store, poll.name, request.pages.today(), _grouping(request), epsilon, tell)
+    with _one_at_a_time(request, poll) as spent:
+        return make_effects(request.store, poll.name, request.pages.today(), _grouping(request), epsilon, tell, spent)
 
 
 @contextmanager
-def _paying_once(request: HostRequest, poll: HostedPoll) -> Iterator[None]:
-    """Allow only one to be made at a time, and only if the amount spent is still the one that the form showed."""
+def _one_at_a_time(request: HostRequest, poll: HostedPoll) -> Iterator[Amount | None]:
+    """Wait for a turn, and yield the amount spent; refuse a form that showed another one.
+
+    Another process may spend at the same time. So the charge itself is made only while this amount has been spent.
+    """
     with request.pages.one_release:
-        if request.form.get("spent", "") != _spent_so_far(request, poll):
-            raise CrowdveilError(
-                f"another release or effects of poll {poll.name} were made in the meantime, so this was not made: "
-                "see the list of releases, and look again at what it would cost"
-            )
-        yield
+        account = request.store.releases.account(poll.name)
+        if request.form.get("spent", "") != _spent_so_far(account):
+            raise outdated(poll.name)
+        yield None if account is None else account.spent
 
 
 def _made(request: HostRequest, made: StoredRelease | StoredEffects) -> Response:
@@ -418,7 +421,6 @@ def _epsilon(request: HostRequest, poll: HostedPoll) -> Epsilon | None:
     return None if poll.distributed else Epsilon(request.form.get("epsilon", "").strip())
 
 
-def _spent_so_far(request: HostRequest, poll: HostedPoll) -> str:
+def _spent_so_far(account: Account | None) -> str:
     """Return the amount spent so far, which shows whether a form is outdated."""
-    account = request.store.releases.account(poll.name)
     return "" if account is None else str(account.spent)

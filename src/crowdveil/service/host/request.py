@@ -69,7 +69,7 @@ class HostPages:
     trusted_proxies: int = 0
     attempts: Attempts = field(default_factory=Attempts)
     one_release: threading.Lock = field(default_factory=threading.Lock)
-    """Lock so that only one release is made at a time."""
+    """Lock so that this process makes one release at a time: each may hold a whole crowd in memory."""
 
 
 class Missing(CrowdveilError):

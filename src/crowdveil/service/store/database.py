@@ -22,6 +22,7 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, Select, Table, bindparam, create_engine, event, select, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
@@ -134,6 +135,11 @@ def rows_among(table: Table, *columns: str) -> Select[Any]:
     """Return a query for these columns of the rows of a poll (``poll_id``) with given ids (``ids``)."""
     ids = table.c.id.in_(bindparam("ids", expanding=True))
     return select(table.c.id, *(table.c[name] for name in columns)).where(table.c.poll == bindparam("poll_id"), ids)
+
+
+def insert_into(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """Return an INSERT that can say what becomes of a row that is already there."""
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
 
 
 @contextmanager

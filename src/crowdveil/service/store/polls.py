@@ -10,7 +10,6 @@ from datetime import date
 from typing import Any
 
 from sqlalchemy import Row, Select, delete, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from crowdveil.errors import CrowdveilError
@@ -19,7 +18,7 @@ from crowdveil.protocol.polls import State
 from crowdveil.protocol.relay import new_private_key
 from crowdveil.service.poll import HostedPoll, poll_as_dict, poll_from_dict
 from crowdveil.service.store import schema
-from crowdveil.service.store.database import Database
+from crowdveil.service.store.database import Database, insert_into
 from crowdveil.study.plain_data import canonical_json
 
 OF_A_POLL = tuple(
@@ -266,12 +265,11 @@ class Steps:
             self._waiting.clear()
         if not counted:
             return
-        dialect = sqlite if self.database.is_sqlite else postgresql
         with self.database.writing() as connection:
             counting = frozenset(connection.scalars(select(schema.poll.c.id).where(schema.poll.c.pilot.is_(False))))
             for (poll, step), times in sorted(counted.items()):
                 if poll in counting:
-                    added = dialect.insert(schema.step).values(poll=poll, day=today, step=step, times=times)
+                    added = insert_into(connection, schema.step).values(poll=poll, day=today, step=step, times=times)
                     keys = ["poll", "day", "step"]
                     connection.execute(
                         added.on_conflict_do_update(index_elements=keys, set_={"times": schema.step.c.times + times})

@@ -22,7 +22,7 @@ from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger.entries import Charge
 from crowdveil.releases import Release, release_from_dict
 from crowdveil.service.store import schema
-from crowdveil.service.store.database import Database
+from crowdveil.service.store.database import Database, insert_into
 
 LONGEST_NAME, LONGEST_NOTE = 80, 2000
 _RELEASES = select(*(schema.release.c[name] for name in ("id", "poll", "made_on", "file", "made_at", "name", "note")))
@@ -84,6 +84,8 @@ class PollLedger:
     database: Database
     poll: str
     today: date
+    spent_before: Amount | None = None
+    """A charge is refused unless exactly this was spent before it, so of all who saw the same amount, one pays."""
     delta: None = None
     """Always None: all releases of a poll are purely private."""
 
@@ -98,15 +100,17 @@ class PollLedger:
             raise ValueError(f"a release costs something, got {charge.epsilon}")
         cost_micro = charge.epsilon.micro
         account = schema.poll.c
-        enough = account.spent_micro + cost_micro <= account.budget_micro
+        allowed = account.spent_micro + cost_micro <= account.budget_micro
+        if self.spent_before is not None:
+            allowed &= account.spent_micro == self.spent_before.micro
         with self.database.writing() as connection:
             paid = connection.execute(
                 update(schema.poll)
-                .where(account.id == self.poll, enough)
+                .where(account.id == self.poll, allowed)
                 .values(spent_micro=account.spent_micro + cost_micro)
             )
             if paid.rowcount != 1:
-                raise _refusal(connection, self.poll, charge.epsilon)
+                raise self._refusal(connection, charge.epsilon)
             # The poll's row is locked now, so nobody else can take the same number.
             before = select(func.coalesce(func.max(schema.charge.c.number), 0)).where(schema.charge.c.poll == self.poll)
             number = connection.execute(before).scalar_one() + 1
@@ -122,6 +126,30 @@ class PollLedger:
             ledger = _ledger_id(connection, self.poll)
         return StoredCharge(ledger, number, self.poll, charge.epsilon, charge.unit, charge.purpose, self.today)
 
+    def _refusal(self, connection: Connection, cost: Amount) -> CrowdveilError:
+        row = connection.execute(_balance(self.poll)).one_or_none()
+        if row is None or row.budget_micro is None:
+            return CrowdveilError(f"there is no central poll {self.poll!r} whose budget could be charged")
+        budget, spent = Amount(row.budget_micro), Amount(row.spent_micro)
+        if self.spent_before not in (None, spent):
+            return outdated(self.poll)
+        remaining = budget - spent
+        return BudgetExceeded(
+            f"the budget of poll {self.poll} does not cover this release: requested epsilon {cost}, "
+            f"remaining {remaining} of {budget}, "
+            f"difference {cost - remaining}; the voters agreed to this budget, and it stays",
+            cost.decimal,
+            remaining.decimal,
+        )
+
+
+def outdated(poll: str) -> CrowdveilError:
+    """Return the refusal of a request that saw another amount spent than there is."""
+    return CrowdveilError(
+        f"another release or effects of poll {poll} were made in the meantime, so this was not made: see the list of "
+        "releases, and look again at what it would cost"
+    )
+
 
 @dataclass(frozen=True)
 class Releases:
@@ -129,9 +157,9 @@ class Releases:
 
     database: Database
 
-    def ledger(self, poll: str, today: date) -> PollLedger:
-        """Return the ledger of a central poll."""
-        return PollLedger(self.database, poll, today)
+    def ledger(self, poll: str, today: date, spent_before: Amount | None = None) -> PollLedger:
+        """Return the ledger of a central poll; with ``spent_before``, one that nobody else may charge first."""
+        return PollLedger(self.database, poll, today, spent_before)
 
     def put(self, poll: str, release: Release, today: date) -> StoredRelease:
         """Store a release, and record it with the charge that paid for it."""
@@ -186,8 +214,7 @@ class Releases:
 def _put(database: Database, table: Table, row: Mapping[str, Any], ledger: Mapping[str, Any] | None) -> None:
     """Store a file of a poll, and record it with the charge that paid for it. An identical file is stored only once."""
     with database.writing() as connection:
-        if connection.scalar(select(table.c.id).where(table.c.id == row["id"])) is None:
-            connection.execute(insert(table).values(row))
+        connection.execute(insert_into(connection, table).values(row).on_conflict_do_nothing(index_elements=["id"]))
         if ledger is not None:
             charge = schema.charge
             paid = update(charge).where(charge.c.poll == row["poll"], charge.c.number == ledger["entry"])
@@ -202,21 +229,6 @@ def _ledger_id(connection: Connection, poll: str) -> str:
     """Return the id of a poll's ledger, which together with a number traces a release to its charge."""
     installation = connection.execute(select(schema.installation.c.id)).scalar_one()
     return str(uuid5(UUID(installation), poll))
-
-
-def _refusal(connection: Connection, poll: str, cost: Amount) -> CrowdveilError:
-    row = connection.execute(_balance(poll)).one_or_none()
-    if row is None or row.budget_micro is None:
-        return CrowdveilError(f"there is no central poll {poll!r} whose budget could be charged")
-    budget = Amount(row.budget_micro)
-    remaining = budget - Amount(row.spent_micro)
-    return BudgetExceeded(
-        f"the budget of poll {poll} does not cover this release: requested epsilon {cost}, "
-        f"remaining {remaining} of {budget}, "
-        f"difference {cost - remaining}; the voters agreed to this budget, and it stays",
-        cost.decimal,
-        remaining.decimal,
-    )
 
 
 @dataclass(frozen=True)

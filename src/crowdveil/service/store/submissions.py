@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 from sqlalchemy import Connection, Row, Table, bindparam, delete, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.ballots.columns import Categories, dilemmas_between
@@ -24,7 +23,7 @@ from crowdveil.protocol.questions import Answer
 from crowdveil.protocol.submission import Status, new_token, report_id, split_repeat
 from crowdveil.service.poll import HostedPoll, group_labels, group_of, grouping_questions
 from crowdveil.service.store import schema
-from crowdveil.service.store.database import ROWS_AT_ONCE, Database, rows_among, rows_at_once
+from crowdveil.service.store.database import ROWS_AT_ONCE, Database, insert_into, rows_among, rows_at_once
 from crowdveil.service.store.polls import Polls
 
 MOST_LINKS = 100_000
@@ -305,9 +304,8 @@ def _columns_of(row: SubmissionRow, poll: HostedPoll, today: date, pilot: bool) 
 
 def count_refusals(connection: Connection, refusals: Refusals, today: date) -> None:
     """Add to the counts of refusals, inside a transaction that has locked their polls."""
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     for (name, reason), times in sorted(refusals.items()):
-        added = dialect.insert(schema.refusal).values(poll=name, day=today, reason=reason, times=times)
+        added = insert_into(connection, schema.refusal).values(poll=name, day=today, reason=reason, times=times)
         keys = ["poll", "day", "reason"]
         connection.execute(
             added.on_conflict_do_update(index_elements=keys, set_={"times": schema.refusal.c.times + times})
