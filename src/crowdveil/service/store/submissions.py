@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from sqlalchemy import Connection, Row, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, Table, bindparam, delete, func, insert, select, update
 
 from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.ballots.columns import Categories, dilemmas_between
@@ -40,7 +40,9 @@ Refusals = Mapping[tuple[str, str], int]
 """(poll, reason) -> number of refusals."""
 # The statements are built once: at thousands of reports per second, building them each time would cost too much.
 _POLL = schema.poll.c.id == bindparam("poll_id")
-_LOCK = select(schema.poll.c.closed, schema.poll.c.participants, schema.poll.c.pilot).where(_POLL).with_for_update()
+_LOCK: Select[Any] = (
+    select(schema.poll.c.closed, schema.poll.c.participants, schema.poll.c.pilot).where(_POLL).with_for_update()
+)
 """Query that locks a poll: it waits until nobody else writes to it."""
 _ADD = update(schema.poll).where(_POLL).values(participants=schema.poll.c.participants + bindparam("more"))
 _INSERT = {True: insert(schema.report), False: insert(schema.ballot)}
