@@ -285,7 +285,9 @@ def _less_sure(release: Release, difference: FloatArray, margin: float, deviatio
 
 
 def certainty_text(certainty: float) -> str:
-    """Format a certainty in per cent; anything above 99.9 % reads "more than 99.9%"."""
+    """Format a certainty in per cent. Below one half it says nothing for the choice and nothing against it."""
+    if certainty < 0.5:
+        return "less than 50%"
     return "more than 99.9%" if certainty > 0.999 else f"{certainty:.1%}"
 
 
@@ -340,8 +342,9 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
             "the alternatives also differ in ways that this release did not measure, which may outweigh the margin; "
             "a release that measures every feature could tell"
         )
+    how_sure = "less than 50%" if sure < 0.5 else f"{sure:.0%}"
     return (
-        f"too much is not known for this margin: the choice is certain to {sure:.0%}, and {asked:.0%} was asked for; a "
+        f"too much is not known for this margin: the choice is certain to {how_sure}, and {asked:.0%} was asked for; a "
         "release with more voters or a larger epsilon could tell"
     )
 

@@ -108,11 +108,24 @@ def read_json(path: Path) -> Any:
     if path.is_dir():
         raise CrowdveilError("it is a directory, not a release file")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
     except OSError as error:
         raise CrowdveilError(f"cannot read the release file: {error.strerror or error}") from None
+    if content.startswith(b"PAR1"):
+        raise CrowdveilError(
+            "it is a Parquet file, not a release (JSON): if it holds ballots, make a release of them with crowdveil "
+            "release"
+        )
+    try:
+        return json.loads(content.decode("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise CrowdveilError(f"it is not a release file: it is not JSON ({error})") from None
+        if path.name.endswith((".csv", ".gz", ".tsv", ".txt")):
+            raise CrowdveilError(
+                "it is a table, not a release (JSON): make ballots of it with crowdveil import, and a release of them "
+                "with crowdveil release"
+            ) from None
+        why = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""
+        raise CrowdveilError(f"it is not a release file: it is not JSON{why}") from None
 
 
 def checked_content(data: Any, expected: str) -> None:

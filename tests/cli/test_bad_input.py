@@ -133,6 +133,14 @@ def test_directories_and_missing_files(folder):
         refused(crowdveil("describe", folder / name), name, "crowdveil import moral-machine")
 
 
+def test_tables_and_ballots_are_no_releases(folder):
+    (folder / "table.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    for command in (("decide", "[]"), ("page",)):
+        name, *dilemma = command
+        refused(crowdveil(name, folder / "table.csv.gz", *dilemma), "table.csv.gz: it is a table", "crowdveil import")
+        refused(crowdveil(name, folder / "b.parquet", *dilemma), "it is a Parquet file", "crowdveil release")
+
+
 def test_ballots_of_another_kind(folder):
     pq.write_table(pa.table({"a": [1, 2]}), folder / "other.parquet")
     refused(crowdveil("describe", folder / "other.parquet"), "no ballot file")

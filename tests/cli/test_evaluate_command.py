@@ -59,7 +59,7 @@ def test_mistakes_are_told_before_anything_is_computed(made, tmp_path):
     refused(crowdveil("evaluate", release, ballots, "--picture", tmp_path / "a.pdf"), ".png or .svg")
     refused(crowdveil("evaluate", release, ballots, "--picture", tmp_path / "no" / "a.svg"), "there is no directory")
     refused(crowdveil("evaluate", release, ballots, "--weigh", "people"), "people")
-    refused(crowdveil("evaluate", ballots, release), "not a release file")
+    refused(crowdveil("evaluate", ballots, release), "Parquet file, not a release")
     other = tmp_path / "kidney.parquet"
     answer("simulate", "kidney", "--voters", "3", "--out", other)
     refused(crowdveil("evaluate", release, other), "ballots of its own study")
