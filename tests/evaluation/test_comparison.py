@@ -1,6 +1,7 @@
 """A comparison on small crowds: paired, the same for any number of workers, and right where the answer is known."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -192,6 +193,18 @@ def test_intervals_are_students_over_the_crowds(small):
     half = stats.t.ppf(0.975, 2) * stats.sem(values)
     found = small.quality(entry)
     assert (found.low, found.high) == pytest.approx((values.mean() - half, values.mean() + half))
+
+
+def test_intervals_are_of_what_is_possible(small):
+    wild = np.array([0.1, 1.0, 0.9])
+    entry = small.shown[0].entry
+    base = small.order.population.baselines[0]
+    far = {one: replace(small.measured[one], quality=wild[::step]) for one, step in ((entry, 1), (base, -1))}
+    found = replace(small, measured={**small.measured, **far})
+    accuracy, share = found.quality(entry), found.ratio(entry)
+    assert accuracy.high == 1.0
+    assert (accuracy.low, share.low) == (0.0, 0.0)
+    assert share.high == pytest.approx(1 / wild.mean())
 
 
 def test_curves_run_over_all_levels_and_give_the_epsilon_that_is_needed(small):
