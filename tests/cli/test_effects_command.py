@@ -10,6 +10,7 @@ from tests.program import answer, crowdveil, refused
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
 from crowdveil.ballots.file import write_ballots
+from crowdveil.cli.terminal import WIDTH
 from crowdveil.sources.simulated import simulate_crowd
 from crowdveil.study.bundled import load_study
 
@@ -65,6 +66,16 @@ def test_people_read_tables_and_a_verdict_for_each_factor(folder):
     assert "Differences between groups" in result.stdout
     assert "Species: agree: all prefer people." in result.stdout
     assert "not for publishing" in result.stderr
+
+
+def test_tables_fit_80_columns(folder):
+    ballots, order = folder / "crowd.parquet", ("--paradigm", "vlcp", "--epsilon", "1", "--dry-run")
+    for words in (("--exact",), ("--exact", "--by", "team"), order):
+        lines = crowdveil("effects", ballots, *words).stdout.splitlines()
+        heading = next(i for i, line in enumerate(lines) if line.startswith("factor"))
+        rows = lines[heading : heading + 10]
+        assert "read from" in rows[0]
+        assert max(map(len, rows)) <= WIDTH
 
 
 def test_a_dry_run_spends_nothing(folder):

@@ -1,10 +1,13 @@
 """What the program prints: tables for 80 columns whatever the terminal, help in panels, one line for a mistake."""
 
 import importlib
+import re
 import shlex
 
 import pytest
+import typer
 from tests.program import crowdveil, refused
+from typer.main import get_command
 
 from crowdveil.cli import app as program
 from crowdveil.cli.terminal import WIDTH, Table
@@ -60,6 +63,10 @@ def test_the_demo_fits_80_columns(tmp_path, monkeypatch):
     rows = done.stdout.splitlines()[start : start + 6]
     assert [row.split()[0] for row in rows] == ["paradigm", "VLCP", "RLCP", "VLDP", "RLDP", "none"]
     assert max(map(len, rows)) <= WIDTH
+    for row in rows[1:5]:  # no certainty is stated where it would be below one half: 0 % would read as "surely not"
+        sure = re.search(r"% +(-|> 99\.9%|(\d+\.\d)%) ", row)
+        assert sure, row
+        assert sure[2] is None or float(sure[2]) >= 50
     assert (tmp_path / "demo" / "page.html").exists()
     tried = [line.strip() for line in done.stdout.partition("Try next:")[2].splitlines() if line.strip()]
     assert len(tried) == 4
@@ -78,6 +85,24 @@ def test_help_lists_every_command_in_its_panel():
     assert crowdveil().stdout == text
 
 
+def test_help_is_whole_and_readable_at_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in every_command(get_command(program.app), []):
+        text = crowdveil(*words, "--help").stdout
+        usage, _, rest = text.partition("\n\n")
+        assert not re.search(r"[{}<]|\[\[|\.{6}", usage), usage
+        assert not re.search(r"^ +--\S+ <(?!\w+\|)|<list", rest, re.M), text
+        listed = rest.partition("\nCommands:\n")[2]
+        assert "..." not in listed, listed
+
+
+def every_command(command, words):
+    yield words
+    context = typer.Context(command)
+    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        yield from every_command(command.get_command(context, name), [*words, name])
+
+
 def test_every_command_is_where_the_table_says():
     for command in program.COMMANDS.values():
         assert hasattr(importlib.import_module(f"crowdveil.cli.{command.module}"), command.function)
@@ -91,3 +116,7 @@ def test_an_unknown_command_suggests_the_nearest(words):
 @pytest.mark.parametrize("group", ["import", "ledger"])
 def test_a_group_without_a_command_says_so(group):
     refused(crowdveil(group), "Missing command", f"crowdveil {group} --help")
+
+
+def test_an_import_without_a_layout_names_both():
+    refused(crowdveil("import", "answers.csv.gz"), "import moral-machine answers.csv.gz", "import table answers.csv.gz")

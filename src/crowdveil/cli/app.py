@@ -8,29 +8,14 @@ from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typer.main import get_command
 
+from crowdveil.cli.help import ReadableCommand, command_group
 from crowdveil.errors import CrowdveilError, missing_extra
 
 USER_ERROR = 2
 INTERRUPTED = 130
-
-
-class PanelledCommand(TyperCommand):
-    """A command whose options are listed in panels."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """List arguments and options, grouped by ``rich_help_panel``."""
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            usual = f"{parameter.param_type_name.capitalize()}s"
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                panels.setdefault(getattr(parameter, "rich_help_panel", None) or usual, []).append(record)
-        for panel, records in panels.items():
-            with formatter.section(panel):
-                formatter.write_dl(records)
 
 
 class Command(NamedTuple):
@@ -45,8 +30,8 @@ class Command(NamedTuple):
         """Load the command, or the group of commands."""
         found = getattr(import_module(f"crowdveil.cli.{self.module}"), self.function)
         if not isinstance(found, typer.Typer):
-            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-            alone.command(name, cls=PanelledCommand)(found)
+            alone = command_group()
+            alone.command(name, cls=ReadableCommand)(found)
             found = alone
         return get_command(found)
 

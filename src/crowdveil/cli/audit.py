@@ -20,7 +20,7 @@ NOT_CLEAN = 1
 
 
 def audit(
-    epsilon: Annotated[str, typer.Option(help="The promise to attack.")] = "1",
+    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="The promise to attack.")] = "1",
     draws: Annotated[
         int | None, typer.Option(help="Outputs of each side, at least 20000: more prove more. Default: 200000.")
     ] = None,

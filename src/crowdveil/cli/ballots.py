@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crowdveil.cli.help import ReadableCommand, ReadableGroup, command_group
 from crowdveil.cli.inputs import BallotPath, EngineName, Master, OneRecordEach, import_progress
 from crowdveil.cli.terminal import AsJson, say, show, tell
 from crowdveil.errors import CrowdveilError
@@ -28,12 +29,29 @@ AboutPath = Annotated[
 ]
 MOST_REFUSED = 0.05
 
-importing = typer.Typer(add_completion=False, rich_markup_mode=None, help="Read what people chose from a file.")
+
+class ImportGroup(ReadableGroup):
+    """The layouts that can be imported."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the layout; a file given in its place is answered with both of them."""
+        given = args[0]
+        if given not in self.commands and (Path(given).suffix or Path(given).exists()):
+            raise CrowdveilError(
+                f"say which layout {given} has: crowdveil import moral-machine {given} (two rows for each dilemma, "
+                f"one for each side), or crowdveil import table {given} (one row for each dilemma)"
+            )
+        return super().resolve_command(ctx, args)
 
 
-@importing.command("moral-machine")
+importing = command_group(cls=ImportGroup, help="Read what people chose from a file.")
+
+
+@importing.command("moral-machine", cls=ReadableCommand)
 def moral_machine(
-    file: Annotated[Path, typer.Argument(help="CSV in the public Moral Machine layout, also gzipped, or Parquet.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV in the public Moral Machine layout, also gzipped, or Parquet.")
+    ],
     out_path: OutPath,
     about: AboutPath = None,
     mapping: Annotated[
@@ -49,10 +67,11 @@ def moral_machine(
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import a file in the public layout of the Moral Machine (two rows per dilemma), in bounded memory.
+    """Import a file in the Moral Machine's public layout.
 
-    An interrupted import resumes when the same command is given again. With --about, ballots include voters' answers
-    about themselves; examples/moral-machine-about.toml is a mapping for it.
+    It has two rows for each dilemma and is read in bounded memory. An interrupted import resumes when the same command
+    is given again. With --about, ballots include voters' answers about themselves; examples/moral-machine-about.toml is
+    a mapping for it.
 
     Example: `crowdveil import moral-machine SharedResponses.csv.gz --out mm.parquet --refused refused.csv`, or on a
     cluster `crowdveil import moral-machine SharedResponses.csv --out mm --engine spark --master spark://host:7077`
@@ -96,9 +115,11 @@ def moral_machine(
     _show_import(report, "moral-machine", out_path, refused, as_json)
 
 
-@importing.command("table")
+@importing.command("table", cls=ReadableCommand)
 def table(
-    file: Annotated[Path, typer.Argument(help="A table of comparisons, one per row: CSV (also gzipped) or Parquet.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A table of comparisons, one per row: CSV (also gzipped) or Parquet.")
+    ],
     out_path: OutPath,
     mapping: Annotated[Path | None, typer.Option(help="Which column means what (TOML).")] = None,
     study: Annotated[str | None, typer.Option(help="The study, if no mapping names it.")] = None,
@@ -145,12 +166,12 @@ def _show_import(report: ImportReport, study: str, out_path: Path, refused: Path
     show({"ballots": str(out_path), "study": study, **report.as_dict()}, as_json, in_words)
 
 
-ballots = typer.Typer(add_completion=False, rich_markup_mode=None, help="Filter, split and merge ballot files.")
+ballots = command_group(help="Filter, split and merge ballot files.")
 
 Out = Annotated[Path, typer.Option("--out", help="Where to write the ballots (Parquet).")]
 
 
-@ballots.command("filter")
+@ballots.command("filter", cls=ReadableCommand)
 def filter_(
     path: BallotPath,
     out_path: Out,
@@ -160,7 +181,9 @@ def filter_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Keep some voters: those in a list, or those who gave a certain answer about themselves.
+    """Keep the voters in a list, or those of a group.
+
+    A group are those who gave a certain answer about themselves.
 
     Example: `crowdveil ballots filter mm.parquet --group gender=women --out women.parquet`
 
@@ -182,7 +205,7 @@ def filter_(
     _show([made], as_json)
 
 
-@ballots.command()
+@ballots.command(cls=ReadableCommand)
 def split(
     path: BallotPath,
     out_path: Annotated[Path, typer.Option("--out", help="The part (Parquet); with --by, a folder.")],
@@ -192,7 +215,7 @@ def split(
     by: Annotated[str | None, typer.Option(help="By a question about voters: a file for each group.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Split voters into two parts at random, or into groups by an answer about themselves.
+    """Split voters into two parts at random, or into groups.
 
     Example: `crowdveil ballots split mm.parquet --share 0.75 --seed 1 --out some.parquet --rest others.parquet`
 
@@ -213,13 +236,15 @@ def split(
     _show(split_at_random(open_ballots(path), share, seed, out_path, rest), as_json)
 
 
-@ballots.command()
+@ballots.command(cls=ReadableCommand)
 def merge(
-    paths: Annotated[list[Path], typer.Argument(metavar="BALLOTS...", help="Two ballot files or more.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="BALLOTS", help="Two ballot files or more.")],
     out_path: Out,
     as_json: AsJson = False,
 ) -> None:
-    """Merge crowds of one study; a voter who is in two of them is refused.
+    """Merge crowds of one study.
+
+    A voter who is in two of them is refused.
 
     Example: `crowdveil ballots merge spring.parquet autumn.parquet --out year.parquet`
     """

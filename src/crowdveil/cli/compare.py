@@ -30,11 +30,15 @@ def compare(
     voters: Annotated[int | None, typer.Option(help=f"Synthetic: voters N. Default: {VOTERS}.")] = None,
     records: Annotated[int | None, typer.Option(help=f"Synthetic: records per voter n. Default: {RECORDS}.")] = None,
     features: Annotated[int | None, typer.Option(help=f"Synthetic: features d. Default: {FEATURES}.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help=f"One or more, with commas. Default: {EPSILONS}.")] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help=f"One or more, with commas. Default: {EPSILONS}.")
+    ] = None,
     personal: Annotated[
         bool, typer.Option("--personal", help="The paper's groups of personal epsilons instead (vldp, rldp, aldp).")
     ] = False,
-    paradigm: Annotated[str | None, typer.Option(help="One or more, with commas. Default: all.")] = None,
+    paradigm: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="One or more, with commas. Default: all.")
+    ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Every mechanism, not only the paper's and the recommended one.")
     ] = False,
@@ -167,11 +171,11 @@ def _print(made: Comparison, plot: Path | None) -> None:
 
 
 def _table(made: Comparison, paradigm: Paradigm) -> Table:
-    from crowdveil.pages.plain_words import protected_words, trusted_words
+    from crowdveil.pages.plain_words import paradigm_title
 
     quality = made.order.population.quality
     base = made.order.population.baselines[0].mechanism
-    title = f"\n{paradigm.name}: {protected_words(paradigm)} protected, {trusted_words(paradigm)} trusted"
+    title = f"\n{paradigm.name}: {paradigm_title(paradigm)}"
     rows = Table(title, "mechanism", "epsilon", quality, f"of {base} [95 %]", "squared error", numbers=4)
     for contender in made.shown:
         entry = contender.entry

@@ -25,7 +25,9 @@ AllowExperiment = Annotated[
 
 def decide(
     release_path: ReleasePath,
-    dilemma: Annotated[str, typer.Argument(help="A JSON file, - for standard input, or the JSON itself.")],
+    dilemma: Annotated[
+        str, typer.Argument(metavar="DILEMMA", help="A JSON file, - for standard input, or the JSON itself.")
+    ],
     certainty: Annotated[float, typer.Option(help="Below this certainty it is too close to call.")] = 0.9,
     allow_experiment: AllowExperiment = False,
     as_json: AsJson = False,
@@ -48,7 +50,7 @@ def decide(
 
 def page(
     release_paths: Annotated[
-        list[Path], typer.Argument(metavar="RELEASE...", help="A release file or more (JSON), or a file of effects.")
+        list[Path], typer.Argument(metavar="RELEASE", help="A release file or more (JSON), or a file of effects.")
     ],
     out_path: Annotated[Path | None, typer.Option("--out", help="Default: the release's name with .html.")] = None,
     allow_experiment: AllowExperiment = False,

@@ -27,7 +27,7 @@ CHILDREN_OR_PASSENGERS = [
 def demo(
     folder: Annotated[Path, typer.Option("--out", help="Folder for the demo's files.")] = Path("demo"),
     voters: Annotated[int, typer.Option(help="Size of the simulated crowd.")] = 5000,
-    epsilon: Annotated[str, typer.Option(help="Privacy parameter of each release.")] = "1",
+    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="Privacy parameter of each release.")] = "1",
     as_json: AsJson = False,
 ) -> None:
     """Simulate a Moral Machine crowd, release it under each paradigm, and decide a new dilemma from each release.
@@ -77,7 +77,7 @@ def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str,
     from crowdveil.publish.release import publish
     from crowdveil.publish.request import Request
 
-    tell("2. Their society is released under each of the paper's four paradigms ...")
+    tell("2. The crowd's preference is released under each of the paper's four paradigms ...")
     book = folder / "study.ledger"
     for old in folder.glob("study.ledger*"):  # a demo's budget protects no real people
         old.unlink()
@@ -88,6 +88,11 @@ def _release_all(folder: Path, crowd: BallotFile, epsilon: Epsilon) -> dict[str,
             released[name] = publish(crowd, Request(paradigm(name), epsilon), ledger, folder / f"{name}.json")
             advance(1)
     return released
+
+
+def _certainty(certainty: float) -> str:
+    """Format a certainty briefly; below one half, it says nothing for the choice and nothing against it."""
+    return "-" if certainty < 0.5 else f"{certainty:.1%}" if certainty <= 0.999 else "> 99.9%"
 
 
 def _bar(release: Release) -> float:
@@ -119,7 +124,7 @@ def _print(
             "host" if paradigm.place == "central" else "device",
             decision.choice or "too close",
             "" if decision.probability is None else f"{decision.probability:.0%}",
-            f"{decision.certainty:.1%}" if decision.certainty <= 0.999 else "> 99.9%",
+            _certainty(decision.certainty),
             f"{release.factor_values[strongest]:+.3f} ± {release.factor_bars[strongest]:.3f}"
             if release.known[strongest]
             else "not known",
@@ -133,8 +138,9 @@ def _print(
     say(
         f"\nEach release protects with epsilon {next(iter(released.values())).guarantee.epsilon}. Agree: the share of "
         "voters who would\nchoose the same. Certainty: that the voters prefer it on the whole; below 90 % it\n"
-        f"is too close to call. {factor}: the strongest factor's weight, and how far it may be\n"
-        "off: noise, sampling and what the model may be off by (95 %)."
+        f"is too close to call, and below 50 % none is stated (-). {factor}: the strongest\n"
+        "factor's weight, and how far it may be off: noise, sampling and what the model\n"
+        "may be off by (95 %)."
     )
     say(
         f"\nWrote {folder}/page.html (open it in a browser), the releases, and the ledger that was charged.\n\n"

@@ -12,9 +12,11 @@ from crowdveil.cli.inputs import (
     ChargedLedger,
     DryRun,
     EngineName,
+    EpsilonOrNone,
     ExperimentSeed,
     Master,
     OneRecordEach,
+    ParadigmOrNone,
     PublicSelection,
     watched_ballots,
 )
@@ -33,12 +35,8 @@ def effects(
     ballots: Annotated[
         Path, typer.Argument(metavar="BALLOTS|RELEASE", help="A ballot file; or a release, for what it implies.")
     ],
-    paradigm: Annotated[
-        str | None, typer.Option(help="Who is protected, and where: vlcp, rlcp, vldp, rldp, alcp or aldp.")
-    ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option(help="Privacy parameter for all voters: smaller protects more.")
-    ] = None,
+    paradigm: ParadigmOrNone = None,
+    epsilon: EpsilonOrNone = None,
     by: Annotated[
         str | None,
         typer.Option(help="A question about voters (import --about): effects of groups.", rich_help_panel=GROUPS),
@@ -190,10 +188,10 @@ def _show_dry_run(asked: EffectsPreview, account: Ledger | None, as_json: bool) 
             for overlap in fits.overlaps:
                 say(f"Spent before: {overlap}.")
         by = "" if asked.grouping is None else f", in each of {asked.groups} groups if they are equal"
-        expected = Table(f"How far an effect may be off (95 %){by}", "factor", "±", "read from", numbers=1)
+        expected = Table(f"How far an effect may be off (95 %){by}", "factor", "read from", "±", numbers=1)
         widths = asked.expected_half_widths.tolist()
         for factor, width, contrast in zip(asked.settings.study.factors, widths, asked.contrasts, strict=True):
-            expected.add(factor.title, f"{width:.3f}" if width < 1 else "not known", contrast)
+            expected.add(factor.title, contrast, f"{width:.3f}" if width < 1 else "not known")
         expected.print()
 
     show(data, as_json, in_words)
@@ -215,12 +213,12 @@ def _print_effects(found: Effects) -> None:
     for group in found.groups:
         size = "" if group.voters is None else f", {round(group.voters):,} voters"
         title = f"{found.study.title}{size}" if found.question is None else f"{found.question}: {group.label}{size}"
-        rows = Table(title, "factor", "from -", "to +", "effect", "95 % interval", "read from", numbers=2)
+        rows = Table(title, "factor", "from -", "to +", "read from", "effect", "95 % interval", numbers=2)
         for effect in sorted(group.effects, key=lambda one: -abs(one.estimate)):
             factor = found.factor(effect.factor)
             interval = f"{effect.low:+.3f} to {effect.high:+.3f}" if effect.known else "not known"
             estimate = f"{effect.estimate:+.3f}" if effect.known else ""
-            rows.add(factor.title, *factor.poles, estimate, interval, effect.contrast)
+            rows.add(factor.title, *factor.poles, effect.contrast, estimate, interval)
         rows.print()
         say()
     if found.differences:
@@ -228,7 +226,7 @@ def _print_effects(found: Effects) -> None:
 
 
 def _print_differences(found: Effects) -> None:
-    rows = Table("Differences between groups", "factor", "groups", "difference", "95 % interval", "told", numbers=2)
+    rows = Table("Differences between groups", "factor", "groups", "difference", "95 % interval", "told", numbers=3)
     for one in found.differences:
         names = f"{one.group} less {one.other}"
         told = "yes" if one.told_apart else "no"

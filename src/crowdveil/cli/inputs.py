@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 BallotPath = Annotated[
     Path, typer.Argument(metavar="BALLOTS", help="A ballot file or folder (from `crowdveil import` or `simulate`).")
 ]
+_PARADIGM = typer.Option("--paradigm", help="Who is protected, and where: vlcp, rlcp, vldp, rldp, alcp or aldp.")
+ParadigmName = Annotated[str, _PARADIGM]
+ParadigmOrNone = Annotated[str | None, _PARADIGM]
+EpsilonOrNone = Annotated[
+    str | None,
+    typer.Option("--epsilon", metavar="NUMBER", help="Privacy parameter for all voters: smaller protects more."),
+]
 WHERE = "Where to work"
 EngineName = Annotated[
     Literal["local", "spark"],

@@ -7,18 +7,19 @@ from typing import Annotated
 
 import typer
 
+from crowdveil.cli.help import ReadableCommand, command_group
 from crowdveil.cli.terminal import AsJson, Table, bold, say, show
 from crowdveil.privacy.ledger.entries import Account, Measure, Statement
 
-ledger = typer.Typer(
-    add_completion=False, rich_markup_mode=None, help="The privacy budget: create it, look at it, raise it."
-)
+ledger = command_group(help="The privacy budget: create it, look at it, raise it.")
 
 LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file (SQLite).")]
-Budget = Annotated[str, typer.Option("--budget", help="Epsilon that anybody may lose in all, for example 3.")]
+Budget = Annotated[
+    str, typer.Option("--budget", metavar="NUMBER", help="Epsilon that anybody may lose in all, for example 3.")
+]
 
 
-@ledger.command()
+@ledger.command(cls=ReadableCommand)
 def create(
     path: LedgerPath,
     budget: Budget,
@@ -28,7 +29,9 @@ def create(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a ledger, and beside it the key by which it recognises people: keep both, and publish neither.
+    """Create a ledger.
+
+    The key by which it recognises people is written beside it: keep both, and publish neither.
 
     A plain ledger adds up epsilons: a pure promise. With `--delta`, the budget (epsilon, delta) becomes a rho, and each
     release is charged epsilon^2 / 2: more and better releases, for a promise that may fail with probability delta.
@@ -55,14 +58,16 @@ def create(
     )
 
 
-@ledger.command("raise")
+@ledger.command("raise", cls=ReadableCommand)
 def raise_budget(
     path: LedgerPath,
     budget: Budget,
     note: Annotated[str, typer.Option(help="Why: it stays in the ledger.")],
     as_json: AsJson = False,
 ) -> None:
-    """Raise the budget for good: a larger budget is a weaker promise to everybody in the ledger.
+    """Raise the budget for good.
+
+    A larger budget is a weaker promise to everybody in the ledger.
 
     Example: `crowdveil ledger raise study.ledger --budget 4 --note "second wave of the study"`
     """
@@ -76,9 +81,9 @@ def raise_budget(
     )
 
 
-@ledger.command("show")
+@ledger.command("show", cls=ReadableCommand)
 def show_ledger(path: LedgerPath, as_json: AsJson = False) -> None:
-    """Show what was spent on which people, what remains for them, and why.
+    """Show what was spent on whom, what remains, and why.
 
     Example: `crowdveil ledger show study.ledger`
     """

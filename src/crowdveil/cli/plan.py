@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crowdveil.cli.help import ReadableCommand, command_group
 from crowdveil.cli.terminal import AsJson, Table, say, show
 from crowdveil.errors import CrowdveilError, OutOfReach
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from crowdveil.privacy.planning.forecast import Forecast
     from crowdveil.study.study import Study
 
-planning = typer.Typer(invoke_without_command=True, add_completion=False, rich_markup_mode=None)
+planning = command_group(invoke_without_command=True)
 
 Delta = Annotated[float, typer.Option(help="Probability that the promise may fail: far below 1 / voters, like 1e-8.")]
 
@@ -35,14 +36,17 @@ def plan(
     context: typer.Context,
     study: Annotated[str, typer.Option(help="A bundled study or a study file (TOML).")] = "moral-machine",
     paradigm: Annotated[
-        list[str] | None, typer.Option(help="Who is protected from whom; may be repeated. Default: all six.")
+        list[str] | None,
+        typer.Option(help="One of vlcp, rlcp, vldp, rldp, alcp and aldp; may be repeated. Default: all six."),
     ] = None,
     voters: Annotated[int | None, typer.Option(help="Number of voters. If left out, it is found.")] = None,
     records: Annotated[
         int | None,
         typer.Option(help="Records of each voter: dilemmas with a choice. Default: the study's number of dilemmas."),
     ] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Privacy parameter. If left out, it is found.")] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Privacy parameter. If left out, it is found.")
+    ] = None,
     agreement: Annotated[
         float, typer.Option(help="Share of choices that the crowd's preference, known exactly, would predict.")
     ] = 0.75,
@@ -101,7 +105,7 @@ def plan(
     show(data, as_json, lambda: _print_forecasts(found, foretold, agreement, certainty))
 
 
-@planning.command()
+@planning.command(cls=ReadableCommand)
 def society(
     voters: Annotated[
         int | None, typer.Option(help="Number of voters N; 1 for one voter's report (Theorem 4).")
@@ -113,7 +117,7 @@ def society(
     error: Annotated[float | None, typer.Option(help="Largest error of any coordinate.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Solve the paper's accuracy theorem for the one number that you leave out.
+    """Solve the paper's accuracy theorem for the number left out.
 
     It is about the paper's society. Theorem 2 (Algorithm 1): with the given confidence, privacy moves no coordinate by
     more than 2B / (N epsilon) ln(d / (1 - confidence)). Algorithm 3 has no such theorem in the paper.
@@ -128,9 +132,9 @@ def society(
     show(solved.as_dict(), as_json, lambda: _print_bound(solved))
 
 
-@planning.command()
+@planning.command(cls=ReadableCommand)
 def shuffle(
-    epsilon: Annotated[str, typer.Option(help="Epsilon of each report by itself (vldp).")],
+    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="Epsilon of each report by itself (vldp).")],
     voters: Annotated[int, typer.Option(help="Number of voters whose reports are shuffled together.")],
     delta: Delta,
     as_json: AsJson = False,
@@ -170,7 +174,7 @@ def shuffle(
     show(data, as_json, in_words)
 
 
-@planning.command()
+@planning.command(cls=ReadableCommand)
 def relay(
     voters: Annotated[int, typer.Option(help="Number of voters expected.")],
     epsilon: Annotated[float, typer.Option(help="Desired epsilon against whoever sees the reports.")],
@@ -182,11 +186,11 @@ def relay(
     ] = 0.75,
     as_json: AsJson = False,
 ) -> None:
-    """Plan a poll through a relay: the local epsilon and the batches that keep a promise.
+    """Plan a poll through a relay.
 
-    A relay hands reports over in batches, shuffled, so that they hide each other. The larger the smallest batch, the
-    larger the local epsilon may be, and the better the result; but a poll that gets fewer reports than one batch
-    releases nothing.
+    It shows which local epsilons and which batches keep a promise. A relay hands reports over in batches, shuffled, so
+    that they hide each other. The larger the smallest batch, the larger the local epsilon may be, and the better the
+    result; but a poll that gets fewer reports than one batch releases nothing.
 
     Example: `crowdveil plan relay --voters 1573 --epsilon 1`
     """
@@ -226,10 +230,10 @@ def relay(
     show({"plans": [one.as_dict() for one in plans]}, as_json, in_words)
 
 
-@planning.command()
+@planning.command(cls=ReadableCommand)
 def repeat(
     releases: Annotated[int, typer.Option(help="How many times the same crowd's mean is published, like 52.")],
-    epsilon: Annotated[str, typer.Option(help="Epsilon of all releases together.")],
+    epsilon: Annotated[str, typer.Option(metavar="NUMBER", help="Epsilon of all releases together.")],
     delta: Delta,
     voters: Annotated[int, typer.Option(help="Number of voters N.")],
     features: Annotated[int, typer.Option(help="Number of features d.")],

@@ -13,15 +13,17 @@ from crowdveil.cli.inputs import (
     ChargedLedger,
     DryRun,
     EngineName,
+    EpsilonOrNone,
     ExperimentSeed,
     Master,
     OneRecordEach,
+    ParadigmName,
     PublicSelection,
     imported,
     watched_ballots,
 )
 from crowdveil.cli.release_parts import release_by_group, show_split
-from crowdveil.cli.terminal import AsJson, Table, say, show, tell
+from crowdveil.cli.terminal import AsJson, Table, bold, say, show, tell
 from crowdveil.errors import CrowdveilError
 
 if TYPE_CHECKING:
@@ -38,16 +40,17 @@ PARTS = "Groups and effects"
 
 def release(
     ballots: BallotPath,
-    paradigm: Annotated[str, typer.Option(help="Who is protected, and where: vlcp, rlcp, vldp, rldp, alcp or aldp.")],
-    epsilon: Annotated[
-        str | None, typer.Option(help="Privacy parameter for all voters: smaller protects more.")
-    ] = None,
+    paradigm: ParadigmName,
+    epsilon: EpsilonOrNone = None,
     epsilons: Annotated[
         Path | None, typer.Option(help="Personal epsilons: a CSV with the columns voter and epsilon (vldp, rldp).")
     ] = None,
     rho: Annotated[
         str | None,
-        typer.Option(help="Gaussian noise: a rho, charged to a zCDP ledger, instead of an epsilon (vlcp, rlcp)."),
+        typer.Option(
+            metavar="NUMBER",
+            help="Gaussian noise: a rho, charged to a zCDP ledger, instead of an epsilon (vlcp, rlcp).",
+        ),
     ] = None,
     mechanism: Annotated[
         str | None,
@@ -351,9 +354,10 @@ def _print_release(made: Release, path: Path | None) -> None:
     from crowdveil.pages.plain_words import guarantee_sentences
     from crowdveil.pages.reading import reliability_sentences, third_answer_sentences
 
+    say(bold(made.study.title))
     if not made.study.factors_are_features:
         _print_factors(made)
-    weights = Table(made.study.title, "feature", "weight", "± (95 %)", numbers=2)
+    weights = Table(None, "feature", "weight", "± (95 %)", numbers=2)
     rows = zip(made.study.features, made.parameter, made.error_bars, strict=True)
     for feature, value, bar in sorted(rows, key=lambda row: -row[1]):
         weights.add(feature.label, f"{value:+.3f}", f"{bar:.3f}")
@@ -364,9 +368,9 @@ def _print_release(made: Release, path: Path | None) -> None:
     say()
     for sentence in guarantee_sentences(made):
         say(sentence)
-    for name, value in made.facts.items():
-        if name not in ("reports_made_by", "selected_by"):  # printed in sentences above
-            say(f"{name.replace('_', ' ')}: {value}")
+    told = ("reports_made_by", "selected_by")  # in sentences above
+    facts = "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in made.facts.items() if name not in told)
+    say(f"Mechanism: {made.mechanism}{facts and f' ({facts})'}.")
     if not made.exact:
         tell("Experiment: made with floating-point noise, this release protects nobody.")
     say(f"\nWrote {path}. Next: crowdveil decide {path} DILEMMA, or crowdveil page {path}")

@@ -137,7 +137,7 @@ def _print_groups(made: GroupReleases, paths: Mapping[str, Path]) -> None:
     for k, factor in enumerate(first.study.factors):
         rows.add(factor.title, *factor.poles, *(f"{release.factor_values[k]:+.3f}" for release in releases.values()))
     rows.print()
-    differences = Table("\nDifferences", "factor", "groups", "difference", "95 % interval", "told", numbers=2)
+    differences = Table("\nDifferences", "factor", "groups", "difference", "95 % interval", "told", numbers=3)
     titles = {factor.name: factor.title for factor in first.study.factors}
     for one in made.differences:
         told = "yes" if one.told_apart else "no"

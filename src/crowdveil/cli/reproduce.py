@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from crowdveil.cli.help import ReadableCommand, command_group
 from crowdveil.cli.terminal import AsJson, Table, bold, progress, say, show, tell
 
 if TYPE_CHECKING:
@@ -20,11 +21,8 @@ Data = Annotated[Path | None, typer.Option("--data", help="A file in the public 
 Workers = Annotated[int | None, typer.Option(help="Processes. Default: one per core. The results are the same.")]
 Crowds = Annotated[int | None, typer.Option(help="Crowds per curve. Default: 200.")]
 
-reproducing = typer.Typer(
-    invoke_without_command=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Run the paper's evaluation again: every figure, every claim, with a verdict.",
+reproducing = command_group(
+    invoke_without_command=True, help="Run the paper's evaluation again: every figure, every claim, with a verdict."
 )
 
 
@@ -62,9 +60,9 @@ def everything(
     show(made.as_dict(), as_json, lambda: _print(made, page))
 
 
-@reproducing.command("figure")
+@reproducing.command("figure", cls=ReadableCommand)
 def figure(
-    name: Annotated[str, typer.Argument(help="The figure's name, as on the page.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The figure's name, as on the page.")],
     quick: Quick = False,
     folder: Folder = Path("reproduction"),
     data: Data = None,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def studies(
-    name: Annotated[str | None, typer.Argument(help="A bundled study or a study file (TOML).")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="STUDY", help="A bundled study or a study file (TOML).")] = None,
     example: Annotated[
         bool, typer.Option("--example", help="Print a dilemma of the study, ready for `decide`.")
     ] = False,
@@ -46,7 +46,7 @@ def studies(
 
 
 def simulate(
-    study: Annotated[str, typer.Argument(help="A bundled study, synthetic-D, or a study file.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A bundled study, synthetic-D, or a study file.")],
     voters: Annotated[int, typer.Option(help="How many voters.")],
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the ballot file (Parquet).")] = None,
     records: Annotated[int | None, typer.Option(help="Records per voter. Default: the study's dilemmas.")] = None,

@@ -26,7 +26,7 @@ DatabaseAddress = Annotated[
 def serve(
     asked: Annotated[
         str,
-        typer.Argument(metavar="[STUDY|POLL]", help="A bundled study, a study file, or a poll file (TOML)."),
+        typer.Argument(metavar="STUDY|POLL", help="A bundled study, a study file, or a poll file (TOML)."),
     ] = "moral-machine",
     paradigm: Annotated[
         str | None, typer.Option(help="Who is protected, and where: vlcp, rlcp, vldp, rldp (default), alcp or aldp.")

@@ -1,0 +1,59 @@
+"""Help texts of commands: options in panels, and what they take in everyday words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+_TYPE = re.compile(r" <(?:list\[)?(\w+)\]?>$")
+"""The type that Typer writes after a name, such as <int> or <list[Path]>."""
+_WORDS = {"int": "NUMBER", "float": "NUMBER", "str": "TEXT", "path": "PATH"}
+
+
+class ReadableCommand(TyperCommand):
+    """A command that lists its options in panels."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Name the arguments for the line of usage; brackets are around those that may be left out."""
+        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """List arguments and options, grouped by ``rich_help_panel``."""
+        _write_panels(self.get_params(ctx), ctx, formatter)
+
+
+class ReadableGroup(TyperGroup):
+    """A group of commands that lists its own options in the same way."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """List the options of the group, then its commands."""
+        _write_panels(self.get_params(ctx), ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+def command_group(**settings: Any) -> typer.Typer:
+    """Make a group of commands with readable help."""
+    return typer.Typer(**{"cls": ReadableGroup, "add_completion": False, "rich_markup_mode": None, **settings})
+
+
+def _write_panels(parameters: Sequence[Any], ctx: Any, formatter: Any) -> None:
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for parameter in parameters:
+        listed = parameter.get_help_record(ctx)
+        if listed is None:
+            continue
+        is_argument = parameter.param_type_name == "argument"
+        name = _TYPE.sub("" if is_argument else _value, listed[0])
+        panel = getattr(parameter, "rich_help_panel", None) or ("Arguments" if is_argument else "Options")
+        panels.setdefault(panel, []).append((name, listed[1]))
+    for panel, rows in panels.items():
+        with formatter.section(panel):
+            formatter.write_dl(rows)
+
+
+def _value(found: re.Match[str]) -> str:
+    return f" {_WORDS[found[1].lower()]}"
