@@ -23,7 +23,6 @@ import sys
 import threading
 import time
 import traceback
-from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -54,6 +53,7 @@ MOST_ATTEMPTS = 5
 """Maximum number of failed attempts to sign in within WINDOW_SECONDS."""
 WINDOW_SECONDS = 15 * 60
 MOST_VISITORS = 10_000
+"""Maximum number of visitors whose failed attempts are remembered."""
 PUBLIC = ("/api/polls/", "/api/releases/")
 SMALLEST_COMPRESSED = 500
 REQUESTS = logging.getLogger("crowdveil.service")
@@ -88,7 +88,7 @@ def make_directory(settings: Settings) -> None:
 def server_config(settings: Settings) -> dict[str, Any]:
     """Return the configuration of the server library."""
     return {
-        "host": settings.host,
+        "host": settings.listen,
         "port": settings.port,
         "log_config": logging_config(settings.log_level),
         "access_log": False,
@@ -351,32 +351,24 @@ class Attempts:
     """Failed attempts to sign in, by a keyed hash of the visitor's address."""
 
     _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    _failed: dict[bytes, deque[float]] = field(default_factory=lambda: defaultdict(deque), repr=False)
+    _failed: dict[bytes, tuple[float, ...]] = field(default_factory=dict, repr=False)
+    """Hashed address -> times of the latest failures; whoever failed last comes last."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def wait(self, address: str, now: float) -> int:
         """Return how many seconds the visitor has to wait before the next attempt; usually 0."""
         with self._lock:
-            failed = self._recent(hashed(address, self._key), now)
-            return 0 if len(failed) < MOST_ATTEMPTS else max(1, int(failed[0] + WINDOW_SECONDS - now) + 1)
+            times = self._failed.get(hashed(address, self._key), ())
+        recent = [at for at in times if at > now - WINDOW_SECONDS]
+        return 0 if len(recent) < MOST_ATTEMPTS else max(1, int(recent[0] + WINDOW_SECONDS - now) + 1)
 
     def failed(self, address: str, now: float) -> None:
         """Record a failed attempt."""
+        key = hashed(address, self._key)
         with self._lock:
-            if len(self._failed) >= MOST_VISITORS:
-                self._forget(now)
-            self._recent(hashed(address, self._key), now).append(now)
-
-    def _recent(self, name: bytes, now: float) -> deque[float]:
-        failed = self._failed[name]
-        while failed and failed[0] <= now - WINDOW_SECONDS:
-            failed.popleft()
-        return failed
-
-    def _forget(self, now: float) -> None:
-        for name in list(self._failed):
-            if not self._recent(name, now):
-                del self._failed[name]
+            self._failed[key] = (*self._failed.pop(key, ()), now)[-MOST_ATTEMPTS:]
+            if len(self._failed) > MOST_VISITORS:
+                self._failed.pop(next(iter(self._failed)))  # The visitor whose last failure is the oldest.
 
 
 def hashed(address: str, key: bytes) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 from tests.service.host.website import PASSWORD, website
 
 from crowdveil.service.host.routes import PAGES
-from crowdveil.service.server import MOST_ATTEMPTS, WINDOW_SECONDS, Attempts
+from crowdveil.service.server import MOST_ATTEMPTS, MOST_VISITORS, WINDOW_SECONDS, Attempts
 from crowdveil.service.settings import Settings
 from crowdveil.service.store.hosts import LINK_SECONDS, SESSION_SECONDS
 
@@ -113,6 +113,20 @@ def test_attempts_are_counted_for_each_network():
     assert attempts.wait("2001:db8::ffff", 1) > 0
     assert attempts.wait("2001:db8:1::", 1) == 0
     assert attempts.wait("192.0.2.0", 1) == 0
+
+
+def test_attempts_of_a_bounded_number_of_visitors_are_remembered():
+    attempts = Attempts()
+    visitors = [f"2001:db8:{number:x}::" for number in range(MOST_VISITORS + 5)]
+    for visitor in visitors:
+        assert attempts.wait(visitor, 0) == 0
+    assert not attempts._failed  # Whoever has not failed is not remembered.
+    for number, visitor in enumerate(visitors):
+        for _ in range(MOST_ATTEMPTS + 2):
+            attempts.failed(visitor, number / len(visitors))
+    assert len(attempts._failed) == MOST_VISITORS
+    assert max(map(len, attempts._failed.values())) == MOST_ATTEMPTS
+    assert [attempts.wait(visitor, 1) > 0 for visitor in visitors] == [False] * 5 + [True] * MOST_VISITORS
 
 
 def test_a_form_without_its_pages_token_is_refused_and_does_nothing(hosted):
