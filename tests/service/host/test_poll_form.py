@@ -252,6 +252,14 @@ def test_a_poll_is_made_again_under_another_name(hosted):
     hosted.get("/host/new?from=nothing", 400)
 
 
+def test_the_name_of_a_deleted_poll_is_neither_proposed_nor_accepted(hosted):
+    hosted.store.polls.add(poll_from_dict({"name": "untrusted-2", "study": "kidney"}))
+    hosted.store.polls.delete("untrusted-2")
+    assert 'value="untrusted-3"' in hosted.get("/host/new?from=untrusted").text
+    refused = hosted.submit("/host/new", "/host/new", 400, **{**PARKING, "name": "untrusted-2"}).text
+    assert "is taken already" in refused
+
+
 def test_a_poll_is_put_away_and_its_results_stay(hosted):
     hosted.vote("untrusted", 3)
     hosted.submit("/host/polls/untrusted/releases", "/host/polls/untrusted/preview")

@@ -114,15 +114,17 @@ def read_poll_text(text: str) -> HostedPoll:
 
 
 def _new(request: HostRequest, poll: HostedPoll) -> HostedPoll:
-    if request.store.polls.get(poll.name) is not None:
-        raise CrowdveilError(f"there is a poll {poll.name!r} already: give this one another name")
+    if request.store.polls.is_taken(poll.name):
+        raise CrowdveilError(
+            f"the name {poll.name!r} is taken already, perhaps by a poll that was deleted: give this one another name"
+        )
     return poll
 
 
 def _next_name(request: HostRequest, name: str) -> str:
     """Return an unused name: NAME-2, NAME-3 and so on."""
     number = 2
-    while request.store.polls.get(f"{name[:36]}-{number}") is not None:
+    while request.store.polls.is_taken(f"{name[:36]}-{number}"):
         number += 1
     return f"{name[:36]}-{number}"
 

@@ -104,6 +104,14 @@ class Polls:
         except IntegrityError:
             raise CrowdveilError(f"there is a poll {poll.name!r} already: give the new one another name") from None
 
+    def is_taken(self, name: str) -> bool:
+        """Return whether there is, or was, a poll with this name."""
+        with self.database.reading() as connection:
+            return any(
+                connection.scalar(select(table.c.id).where(table.c.id == name)) is not None
+                for table in (schema.poll, schema.deleted_poll)
+            )
+
     def definition(self, name: str) -> HostedPoll | None:
         """Return a poll; None if there is no poll with this name."""
         if name not in self._known:
