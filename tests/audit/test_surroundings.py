@@ -14,7 +14,7 @@ from crowdveil.audit.client_attack import SABOTAGES
 from crowdveil.audit.dirty_csv import COLUMNS, Outcome, dirty_file, import_file, import_plainly
 from crowdveil.audit.surroundings import ATTACKS, Attack, crowds_against_ledger, dirty_files_against_import
 from crowdveil.errors import BudgetExceeded, CrowdveilError
-from crowdveil.sources.import_report import Refusal
+from crowdveil.sources.import_report import RowDefect
 
 pytestmark = pytest.mark.xdist_group("audit")
 
@@ -90,7 +90,7 @@ def test_the_plain_reader_on_a_file_that_was_read_by_hand(tmp_path):
     man, cat = (COLUMNS.index(name) - 5 for name in ("Man", "Cat"))
     difference = [0] * 23
     difference[man], difference[cat] = 2, -3
-    expected = Outcome({2: Refusal.UNPAIRED, 3: Refusal.RAGGED}, {"ann": [difference]})
+    expected = Outcome({2: RowDefect.UNPAIRED, 3: RowDefect.RAGGED}, {"ann": [difference]})
     assert import_plainly(path) == expected
     assert import_file(path) == expected
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.import_report import ImportReport, Refusal, write_refused
+from crowdveil.sources.import_report import ImportReport, RowDefect, write_refused
 from crowdveil.sources.mapping import TableMapping
 from crowdveil.sources.table import load_table
 from crowdveil.study.bundled import load_study
@@ -22,7 +22,7 @@ def test_the_report_is_plain_data(tmp_path: Path) -> None:
     assert json.loads(json.dumps(data)) == data
     assert data == {
         "rows": 6,
-        "pairs": 2,
+        "records": 2,
         "voters": 2,
         "refused": {
             "cut short, or more cells than columns": 1,
@@ -47,7 +47,7 @@ STUDY = load_study("kidney")
 
 
 def report(rows: int = 1000, voters: int = 100, refused: int = 0, dropped: int = 0) -> ImportReport:
-    reasons = {Refusal.BLANK: refused // 3, Refusal.UNPAIRED: refused - refused // 3} if refused else {}
+    reasons = {RowDefect.BLANK: refused // 3, RowDefect.UNPAIRED: refused - refused // 3} if refused else {}
     return ImportReport(rows, rows - refused - dropped, voters, reasons, dropped)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.import_report import Refusal
+from crowdveil.sources.import_report import RowDefect
 from crowdveil.sources.mapping import TableMapping, load_mapping
 from crowdveil.sources.table import load_table, read_table
 from crowdveil.study.bundled import load_study
@@ -89,10 +89,10 @@ STRANGE = [*ROWS[:2], ("ann", A, C, "left", 1)]
 def test_voters_without_one_repeat_are_refused_by_reason(tmp_path, wrong):
     rows = [*wrong, *ROWS[3:]]
     result = load_table(table(rows, tmp_path / "t.csv"), TableMapping(STUDY))
-    assert result.report.refused == {Refusal.NO_REPEAT: len(wrong)}
+    assert result.report.refused == {RowDefect.NO_REPEAT: len(wrong)}
     assert result.refused_rows["refused row"].to_list() == list(range(1, len(wrong) + 1))
     assert result.ballots.voter_names() == ["bob", "cyd"]
-    assert (result.report.rows, result.report.pairs, result.report.dropped) == (len(rows), 4, 0)
+    assert (result.report.rows, result.report.records, result.report.dropped) == (len(rows), 4, 0)
     with pytest.raises(CrowdveilError, match="voter 'ann' must have one second answer"):
         from_arrays(rows)
 

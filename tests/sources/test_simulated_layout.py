@@ -10,7 +10,7 @@ from tests.real_data import MORAL_MACHINE
 
 from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.import_report import Refusal
+from crowdveil.sources.import_report import RowDefect
 from crowdveil.sources.moral_machine.importing import load_moral_machine
 from crowdveil.sources.moral_machine.layout import COLUMNS
 from crowdveil.sources.simulated import simulate_crowd
@@ -31,7 +31,7 @@ def test_an_import_finds_the_simulated_crowd(tmp_path: Path, name: str) -> None:
     crowd = concatenate(STUDY, list(simulate_crowd(STUDY, 120, np.random.default_rng(5))))
     imported = load_moral_machine(tmp_path / name)
     assert sessions(imported.ballots) == sessions(crowd)
-    assert expected.as_dict() == {"rows": 120 * 26, "pairs": 120 * 13, "voters": 120, "refused": {}}
+    assert expected.as_dict() == {"rows": 120 * 26, "records": 120 * 13, "voters": 120, "refused": {}}
 
 
 def test_the_layout_is_the_public_one(tmp_path: Path) -> None:
@@ -66,13 +66,13 @@ def test_the_columns_agree_with_each_other(tmp_path: Path) -> None:
 def test_what_is_expected_of_a_dirty_file_is_what_an_import_finds(tmp_path: Path, dirty: float) -> None:
     expected = write_public_layout(tmp_path / "crowd.csv", STUDY, 200, np.random.default_rng(5), dirty)
     found = load_moral_machine(tmp_path / "crowd.csv").report
-    assert (found.rows, found.pairs, found.voters) == (expected.rows, expected.pairs, expected.voters)
+    assert (found.rows, found.records, found.voters) == (expected.rows, expected.records, expected.voters)
     assert found.refused == expected.refused
     # The layout has numbers only, no levels in words, and asks nothing twice.
-    assert set(expected.refused) == set(Refusal) - {Refusal.NO_LEVEL, Refusal.NO_REPEAT}, (
+    assert set(expected.refused) == set(RowDefect) - {RowDefect.NO_LEVEL, RowDefect.NO_REPEAT}, (
         "some kind of dirt is never written"
     )
-    assert sum(expected.refused.values()) == expected.rows - 2 * expected.pairs
+    assert sum(expected.refused.values()) == expected.rows - 2 * expected.records
 
 
 def test_dirt_is_as_frequent_as_asked(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_dirt_is_as_frequent_as_asked(tmp_path: Path) -> None:
     share = 0.3 * unusable / (len(Dirt) - 1)
     # Six standard deviations of a binomial count.
     spread = 6 * np.sqrt(26_000 * share * (1 - share))
-    assert abs((26_000 - expected.pairs) - 26_000 * share) < spread
+    assert abs((26_000 - expected.records) - 26_000 * share) < spread
 
 
 def test_only_this_study_has_the_layout(tmp_path: Path) -> None:

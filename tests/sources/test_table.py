@@ -15,7 +15,7 @@ from tests.real_data import KIDNEY, with_kidney
 from crowdveil.errors import CrowdveilError
 from crowdveil.sources import table_file
 from crowdveil.sources.about import AboutMapping, AboutQuestion
-from crowdveil.sources.import_report import ImportResult, Refusal, write_refused
+from crowdveil.sources.import_report import ImportResult, RowDefect, write_refused
 from crowdveil.sources.mapping import TableMapping, load_mapping
 from crowdveil.sources.table import import_table, load_table, read_table
 from crowdveil.study.bundled import load_study
@@ -34,7 +34,7 @@ def import_text(folder: Path, text: str, mapping: TableMapping | None = None) ->
     path.write_text(text, encoding="utf-8")
     imported = load_table(path, mapping or TableMapping(STUDY))
     report = imported.report
-    assert report.rows == report.pairs + report.dropped + sum(report.refused.values()), "a row was lost"
+    assert report.rows == report.records + report.dropped + sum(report.refused.values()), "a row was lost"
     return imported
 
 
@@ -55,23 +55,23 @@ def test_voters_and_their_answers_keep_the_order_of_the_file(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (",left,1,1,1,1", Refusal.VOTER_MISSING),
-        ("ann,,1,1,1,1", Refusal.NO_SINGLE_CHOICE),
-        ("ann,both,1,1,1,1", Refusal.NO_SINGLE_CHOICE),
-        ("ann,left,,1,1,1", Refusal.BLANK),
-        ("ann,left,1,1,1,", Refusal.BLANK),
-        ("ann,left,x,1,1,1", Refusal.NOT_A_NUMBER),
-        ("ann,left,1,nan,1,1", Refusal.NOT_A_NUMBER),
-        ("ann,left,1,1,inf,1", Refusal.NOT_A_NUMBER),
-        ("ann,left,1,1,1,-1e999", Refusal.NOT_A_NUMBER),
-        ("ann,left,5.01,1,1,1", Refusal.OUT_OF_BOUNDS),
-        ("ann,left,1,-0.5,1,1", Refusal.OUT_OF_BOUNDS),
-        ("ann,left,1,1,1,11", Refusal.OUT_OF_BOUNDS),
-        ("ann,left,1,1,1", Refusal.RAGGED),
-        ("ann,left,1,1,1,1,1", Refusal.RAGGED),
+        (",left,1,1,1,1", RowDefect.VOTER_MISSING),
+        ("ann,,1,1,1,1", RowDefect.NO_SINGLE_CHOICE),
+        ("ann,both,1,1,1,1", RowDefect.NO_SINGLE_CHOICE),
+        ("ann,left,,1,1,1", RowDefect.BLANK),
+        ("ann,left,1,1,1,", RowDefect.BLANK),
+        ("ann,left,x,1,1,1", RowDefect.NOT_A_NUMBER),
+        ("ann,left,1,nan,1,1", RowDefect.NOT_A_NUMBER),
+        ("ann,left,1,1,inf,1", RowDefect.NOT_A_NUMBER),
+        ("ann,left,1,1,1,-1e999", RowDefect.NOT_A_NUMBER),
+        ("ann,left,5.01,1,1,1", RowDefect.OUT_OF_BOUNDS),
+        ("ann,left,1,-0.5,1,1", RowDefect.OUT_OF_BOUNDS),
+        ("ann,left,1,1,1,11", RowDefect.OUT_OF_BOUNDS),
+        ("ann,left,1,1,1", RowDefect.RAGGED),
+        ("ann,left,1,1,1,1,1", RowDefect.RAGGED),
     ],
 )
-def test_a_bad_row_is_refused_alone(tmp_path: Path, row: str, reason: Refusal) -> None:
+def test_a_bad_row_is_refused_alone(tmp_path: Path, row: str, reason: RowDefect) -> None:
     imported = import_text(tmp_path, HEADER + f"cy,left,1,1,1,1\n{row}\ndee,right,1,1,1,1\n")
     assert dict(imported.report.refused) == {reason: 1}
     assert imported.ballots.voter_names() == ["cy", "dee"]
@@ -79,7 +79,7 @@ def test_a_bad_row_is_refused_alone(tmp_path: Path, row: str, reason: Refusal) -
     (kept,) = csv.DictReader((tmp_path / "refused.csv").open(encoding="utf-8"))
     assert (kept["refused row"], kept["refused because"]) == ("2", reason.value)
     cells = [kept[column] for column in HEADER.strip().split(",")]
-    assert kept["refused text"] == row if reason is Refusal.RAGGED else ",".join(cells) == row
+    assert kept["refused text"] == row if reason is RowDefect.RAGGED else ",".join(cells) == row
 
 
 def test_refused_rows_of_a_clean_file_are_none(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_numbers_may_say_left_and_right(tmp_path: Path) -> None:
     rows = "a,0,1,0,0,0\na,0.0,1,0,0,0\na,1,1,0,0,0\na,1.0,1,0,0,0\na,2,1,0,0,0\na,left,1,0,0,0\n"
     imported = import_text(tmp_path, HEADER + rows, mapping)
     assert imported.ballots.differences[:, 0].tolist() == [1, 1, -1, -1]
-    assert dict(imported.report.refused) == {Refusal.NO_SINGLE_CHOICE: 2}
+    assert dict(imported.report.refused) == {RowDefect.NO_SINGLE_CHOICE: 2}
 
 
 def test_small_whole_differences_are_stored_small_and_others_are_not_rounded(tmp_path: Path) -> None:
@@ -110,8 +110,8 @@ def test_small_whole_differences_are_stored_small_and_others_are_not_rounded(tmp
 
 def test_equal_alternatives_are_kept_and_noted(tmp_path: Path) -> None:
     imported = import_text(tmp_path, HEADER + "a,left,1,1,2,2\na,left,1,1,2,3\n")
-    assert imported.report.pairs == 2
-    assert imported.report.notes == ("1 of 2 answers are between two equal alternatives",)
+    assert imported.report.records == 2
+    assert imported.report.notes == ("1 of 2 records are between two equal alternatives",)
 
 
 def test_dropped_rows_are_counted_and_not_refused(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_columns_with_the_names_of_the_report_are_no_trouble(tmp_path: Path) -> 
     mapping = TableMapping(STUDY, voter="row", chosen="reason", features={"cost": ("text", "blank")})
     imported = import_text(tmp_path, text, mapping)
     assert imported.ballots.differences.tolist() == [[1, 0.2]]
-    assert dict(imported.report.refused) == {Refusal.VOTER_MISSING: 1}
+    assert dict(imported.report.refused) == {RowDefect.VOTER_MISSING: 1}
 
 
 def test_one_column_may_serve_twice(tmp_path: Path) -> None:
@@ -142,8 +142,8 @@ def test_neither_is_a_choice_where_the_mapping_says_so(tmp_path: Path) -> None:
     imported = import_text(tmp_path, text, TableMapping(STUDY, neither="coin"))
     assert imported.ballots.choices.tolist() == [1, 0, -1]
     assert imported.ballots.dilemmas[:, 0].tolist() == [1, 1, 1]
-    assert dict(imported.report.refused) == {Refusal.NO_SINGLE_CHOICE: 1}
-    assert dict(import_text(tmp_path, text).report.refused) == {Refusal.NO_SINGLE_CHOICE: 2}
+    assert dict(imported.report.refused) == {RowDefect.NO_SINGLE_CHOICE: 1}
+    assert dict(import_text(tmp_path, text).report.refused) == {RowDefect.NO_SINGLE_CHOICE: 2}
 
 
 def test_the_dilemma_is_as_it_was_shown(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_several_columns_name_a_voter_and_are_not_mixed_up(tmp_path: Path) -> No
     assert imported.ballots.counts.tolist() == [2] * 5
     assert len(set(imported.ballots.voter_names())) == 5
     assert imported.ballots.voter_names()[-1] == "a/b"
-    assert dict(imported.report.refused) == {Refusal.VOTER_MISSING: 2}
+    assert dict(imported.report.refused) == {RowDefect.VOTER_MISSING: 2}
 
 
 def test_a_voter_on_both_sides_of_a_batch_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +300,7 @@ def test_the_example_mapping_reads_the_public_kidney_answers() -> None:
         rows = list(csv.DictReader(file))
     kept = [row for row in rows if not row["pairid"].startswith("att_")]
     report = imported.report
-    assert (report.rows, report.dropped, report.pairs, report.voters) == (33_024, 33_024 - len(kept), len(kept), 82)
+    assert (report.rows, report.dropped, report.records, report.voters) == (33_024, 33_024 - len(kept), len(kept), 82)
     assert dict(report.refused) == {}
     of_voter: dict[str, list[list[float]]] = {}
     for row in kept:

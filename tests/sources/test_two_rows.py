@@ -11,7 +11,7 @@ from tests.real_data import FAIRNESS, FAIRNESS_ABOUT, with_fairness
 
 from crowdveil.ballots.file import read_ballots
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.import_report import Refusal
+from crowdveil.sources.import_report import RowDefect
 from crowdveil.sources.mapping import load_mapping
 from crowdveil.sources.table import load_table
 
@@ -60,31 +60,31 @@ def test_two_rows_become_one_record_wherever_they_stand(folder: Path) -> None:
     assert result.ballots.voter_names() == ["a", "b"]
     assert result.ballots.dilemmas.tolist() == [[1, 0, 1, -1], [0, 1, -1, 0], [0, 0, -1, 1]]
     assert result.ballots.choices.tolist() == [1, -1, -1]
-    assert (result.report.rows, result.report.pairs, dict(result.report.refused)) == (6, 3, {})
+    assert (result.report.rows, result.report.records, dict(result.report.refused)) == (6, 3, {})
 
 
 @pytest.mark.parametrize(
     ("pair", "reason"),
     [
-        (["c,1,0,1,pea", "c,1,0,2,pea"], Refusal.NO_SINGLE_CHOICE),
-        (["c,1,1,1,pea", "c,1,1,2,pea"], Refusal.NO_SINGLE_CHOICE),
-        (["c,1,1,1,pea", "c,1,,2,pea"], Refusal.NO_SINGLE_CHOICE),
-        (["c,1,1,1,pea", "c,1,0,2,"], Refusal.BLANK),
-        (["c,1,1,x,pea", "c,1,0,2,pea"], Refusal.NOT_A_NUMBER),
-        (["c,1,1,10,pea", "c,1,0,2,pea"], Refusal.OUT_OF_BOUNDS),
-        (["c,1,1,1,pea", "c,1,0,2,beet"], Refusal.NO_LEVEL),
-        (["c,,1,1,pea", "c,,0,2,pea"], Refusal.DILEMMA_MISSING),
-        (["c,1,1,1,pea"], Refusal.UNPAIRED),
-        (["c,1,1,1,pea", "c,1,0,2,pea", "c,1,0,2,pea"], Refusal.DOUBLED),
+        (["c,1,0,1,pea", "c,1,0,2,pea"], RowDefect.NO_SINGLE_CHOICE),
+        (["c,1,1,1,pea", "c,1,1,2,pea"], RowDefect.NO_SINGLE_CHOICE),
+        (["c,1,1,1,pea", "c,1,,2,pea"], RowDefect.NO_SINGLE_CHOICE),
+        (["c,1,1,1,pea", "c,1,0,2,"], RowDefect.BLANK),
+        (["c,1,1,x,pea", "c,1,0,2,pea"], RowDefect.NOT_A_NUMBER),
+        (["c,1,1,10,pea", "c,1,0,2,pea"], RowDefect.OUT_OF_BOUNDS),
+        (["c,1,1,1,pea", "c,1,0,2,beet"], RowDefect.NO_LEVEL),
+        (["c,,1,1,pea", "c,,0,2,pea"], RowDefect.DILEMMA_MISSING),
+        (["c,1,1,1,pea"], RowDefect.UNPAIRED),
+        (["c,1,1,1,pea", "c,1,0,2,pea", "c,1,0,2,pea"], RowDefect.DOUBLED),
     ],
 )
-def test_a_bad_pair_is_refused_with_both_rows(folder: Path, pair: list[str], reason: Refusal) -> None:
+def test_a_bad_pair_is_refused_with_both_rows(folder: Path, pair: list[str], reason: RowDefect) -> None:
     rows = ["a,1,1,2,pea", *pair, "a,1,0,1,leek"]
     (folder / "t.csv").write_text(HEADER + "\n".join(rows))
     arguments = ["--mapping", folder / "mapping.toml", "--out", folder / "b", "--refused", folder / "refused.csv"]
     told = answer("import", "table", folder / "t.csv", *arguments, "--allow-refused", "1")
     assert told["refused"] == {reason.value: len(pair)}
-    assert (told["pairs"], told["dropped"]) == (1, 0)
+    assert (told["records"], told["dropped"]) == (1, 0)
     assert "1 of 2 people have no record that could be used: they are no voters" in told["notes"]
     kept = list(csv.DictReader((folder / "refused.csv").open(encoding="utf-8")))
     assert [",".join(row[column] for column in HEADER.strip().split(",")) for row in kept] == pair
@@ -95,7 +95,7 @@ def test_rows_of_two_voters_are_no_pair(folder: Path) -> None:
     (folder / "mapping.toml").write_text(MAPPING.replace('["who", "question"]', '"question"'))
     (folder / "t.csv").write_text(HEADER + "a,1,1,2,pea\nb,1,0,1,leek\na,2,1,2,pea\na,2,0,1,leek\n")
     report = load_table(folder / "t.csv", load_mapping(folder / "mapping.toml")).report
-    assert dict(report.refused) == {Refusal.INCONSISTENT: 2}
+    assert dict(report.refused) == {RowDefect.INCONSISTENT: 2}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_the_public_answers_about_fairness_import_by_a_mapping_alone(tmp_path: P
     told = answer("import", "table", FAIRNESS, "--mapping", EXAMPLE, "--about", FAIRNESS_ABOUT, "--out", tmp_path / "b")
     # Ten pairs without a choice, all of one person, and six blank ones: two rows each.
     assert told["refused"] == {"a value is blank": 12, "no single choice": 20}
-    assert (told["rows"], told["pairs"], told["voters"]) == (14_760, 7_364, 737)
+    assert (told["rows"], told["records"], told["voters"]) == (14_760, 7_364, 737)
     assert "1 of 738 people have no record that could be used: they are no voters" in told["notes"]
     ballots = read_ballots(tmp_path / "b")
     assert set(ballots.about) == {"party", "age", "education"}

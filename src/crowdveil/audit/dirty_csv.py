@@ -19,7 +19,7 @@ from random import Random
 
 import numpy as np
 
-from crowdveil.sources.import_report import ImportResult, Refusal
+from crowdveil.sources.import_report import ImportResult, RowDefect
 from crowdveil.sources.moral_machine.importing import load_moral_machine
 from crowdveil.study.bundled import load_study
 
@@ -35,7 +35,7 @@ Row = tuple[str, str, int, tuple[int, ...]]
 class Outcome:
     """The result of an import: the refused rows by number, and every voter's records, sorted."""
 
-    refused: Mapping[int, Refusal]
+    refused: Mapping[int, RowDefect]
     records: Mapping[str, list[list[int]]]
 
 
@@ -58,7 +58,7 @@ def outcome_of(imported: ImportResult) -> Outcome:
     split = np.split(ballots.differences, ballots.offsets[1:-1]) if ballots.voters else []
     records = {name: sorted(v.tolist()) for name, v in zip(ballots.voter_names(), split, strict=True)}
     told = zip(imported.refused_rows["refused row"], imported.refused_rows["refused because"], strict=True)
-    return Outcome({number: Refusal(reason) for number, reason in told}, records)
+    return Outcome({number: RowDefect(reason) for number, reason in told}, records)
 
 
 def import_plainly(path: Path) -> Outcome:
@@ -103,11 +103,13 @@ def apply_rules(rows: Iterable[list[str] | None]) -> Outcome:
     """Judge the rows after the header, and pair the remaining ones."""
     header, *body = rows
     columns = header or []
-    refused: dict[int, Refusal] = {}
+    refused: dict[int, RowDefect] = {}
     dilemmas: dict[str, dict[int, Row]] = defaultdict(dict)
     for number, cells in enumerate(body, start=1):
-        row = _read(dict(zip(columns, cells, strict=True))) if cells and len(cells) == len(columns) else Refusal.RAGGED
-        if isinstance(row, Refusal):
+        row = (
+            _read(dict(zip(columns, cells, strict=True))) if cells and len(cells) == len(columns) else RowDefect.RAGGED
+        )
+        if isinstance(row, RowDefect):
             refused[number] = row
         else:
             dilemmas[row[0]][number] = row
@@ -140,44 +142,44 @@ def _value(row: Row, k: int) -> int:
     return LEGALITY[row[3][k]] if FEATURES[k] == "legality" else row[3][k]
 
 
-def _read(cells: dict[str, str]) -> Row | Refusal:
+def _read(cells: dict[str, str]) -> Row | RowDefect:
     cells = {name: cell.strip() for name, cell in cells.items()}
     needed = ["Saved", *map(column, FEATURES)]
     if not cells["ExtendedSessionID"]:
-        return Refusal.VOTER_MISSING
+        return RowDefect.VOTER_MISSING
     if not cells["ResponseID"]:
-        return Refusal.DILEMMA_MISSING
+        return RowDefect.DILEMMA_MISSING
     if not all(cells[name] for name in needed):
-        return Refusal.BLANK
+        return RowDefect.BLANK
     try:
         saved, *values = [float(cells[name]) for name in needed]
     except ValueError:
-        return Refusal.NOT_A_NUMBER
+        return RowDefect.NOT_A_NUMBER
     if not all(map(math.isfinite, (saved, *values))):
-        return Refusal.NOT_A_NUMBER
+        return RowDefect.NOT_A_NUMBER
     if saved not in (0, 1):
-        return Refusal.NO_SINGLE_CHOICE
+        return RowDefect.NO_SINGLE_CHOICE
     highest = [1, 1, 2] + [5] * 20
     if not all(0 <= v <= high and v == int(v) for v, high in zip(values, highest, strict=True)):
-        return Refusal.OUT_OF_BOUNDS
+        return RowDefect.OUT_OF_BOUNDS
     if not 1 <= sum(values[3:]) <= 5:
-        return Refusal.OUT_OF_BOUNDS
+        return RowDefect.OUT_OF_BOUNDS
     if cells.get("NumberOfCharacters", ""):
         try:
             if float(cells["NumberOfCharacters"]) != sum(values[3:]):
-                return Refusal.INCONSISTENT
+                return RowDefect.INCONSISTENT
         except ValueError:
-            return Refusal.INCONSISTENT
+            return RowDefect.INCONSISTENT
     return cells["ResponseID"], cells["ExtendedSessionID"], int(saved), tuple(map(int, values))
 
 
-def _pair(rows: dict[int, Row], refused: dict[int, Refusal]) -> list[Row] | None:
+def _pair(rows: dict[int, Row], refused: dict[int, RowDefect]) -> list[Row] | None:
     if _wrong(list(rows.values())) is None:
         return list(rows.values())
     different: dict[Row, int] = {}
     for number, row in rows.items():
         if row in different:
-            refused[number] = Refusal.DOUBLED
+            refused[number] = RowDefect.DOUBLED
         else:
             different[row] = number
     reason = _wrong(list(different))
@@ -187,14 +189,14 @@ def _pair(rows: dict[int, Row], refused: dict[int, Refusal]) -> list[Row] | None
     return None
 
 
-def _wrong(rows: list[Row]) -> Refusal | None:
+def _wrong(rows: list[Row]) -> RowDefect | None:
     if len(rows) == 1:
-        return Refusal.UNPAIRED
+        return RowDefect.UNPAIRED
     if len(rows) > 2:
-        return Refusal.DOUBLED
+        return RowDefect.DOUBLED
     if rows[0][1] != rows[1][1]:
-        return Refusal.INCONSISTENT
-    return None if rows[0][2] + rows[1][2] == 1 else Refusal.NO_SINGLE_CHOICE
+        return RowDefect.INCONSISTENT
+    return None if rows[0][2] + rows[1][2] == 1 else RowDefect.NO_SINGLE_CHOICE
 
 
 _REMARKS = (

@@ -26,9 +26,9 @@ FAR = 1.25
 
 
 def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
-    """Describe a ballot file: who answered what, and what they preferred. Exact, so not for publishing.
+    """Describe a ballot file: what was asked, and what was preferred. Exact, so not for publishing.
 
-    By factor and by feature: in how many pairs the two sides differ, and by how much (mean square), each next to the
+    By factor and by feature: in how many records the two sides differ, and by how much (mean square), each next to the
     same number for dilemmas from the study's own generator; and how often the chosen side had more. If a file differs
     from the generator, a mechanism that assumes the generator's dilemmas is off.
 
@@ -63,7 +63,7 @@ def describe(ballots: BallotPath, as_json: AsJson = False) -> None:
     data = {
         "study": study.name,
         "voters": counted.voters,
-        "pairs": counted.records,
+        "records": counted.records,
         "fewest_per_voter": counted.fewest_records,
         "most_per_voter": counted.most_records,
         "records_beyond_record_bound": clipped,

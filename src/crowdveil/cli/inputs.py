@@ -97,7 +97,7 @@ def imported(given: Path, keep: Path | None, out_path: Path | None, engine: Engi
             else:
                 report = spread_moral_machine(given, ballots, engine, advance, one_record_each=True)
         tell(
-            f"Imported {report.pairs} pairs of {report.voters} voters from {report.rows} rows, "
+            f"Imported {report.records} records of {report.voters} voters from {report.rows} rows, "
             f"{sum(report.refused.values())} of them refused."
         )
         yield ballots

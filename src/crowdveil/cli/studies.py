@@ -116,7 +116,7 @@ def simulate(
     with progress("simulating", voters, "voters") as advance:
         written = write_ballots(out_path, found, _counted(crowd, advance), {"simulated": True, "seed": seed})
     show(
-        {"ballots": str(out_path), "study": found.name, "voters": written, "pairs": written * dilemmas},
+        {"ballots": str(out_path), "study": found.name, "voters": written, "records": written * dilemmas},
         as_json,
         lambda: say(f"Wrote {out_path}: {written} simulated voters, {dilemmas} records each."),
     )
@@ -131,7 +131,7 @@ def _simulate_csv(study: Study, voters: int, path: Path, dirty: float, rng: np.r
     def in_words() -> None:
         refused = ", and refuse:" if expected.refused else "."
         say(
-            f"Wrote {path}: {expected.rows} rows. An import must find {expected.pairs} pairs of "
+            f"Wrote {path}: {expected.rows} rows. An import must find {expected.records} records of "
             f"{expected.voters} voters{refused}"
         )
         for reason, count in expected.refused.items():

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from crowdveil.ballots.ballots import Ballots, check_one_record_each
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_flag, is_number, shown
 from crowdveil.files import replacing
 from crowdveil.study.study import Study
 
@@ -24,8 +24,8 @@ MOST_REFUSED = 0.05
 """Largest share of rows that may be refused, unless another is allowed explicitly."""
 
 
-class Refusal(Enum):
-    """Reasons for which a row is refused."""
+class RowDefect(Enum):
+    """What can be wrong with a row, so that it is refused."""
 
     RAGGED = "cut short, or more cells than columns"
     VOTER_MISSING = "voter missing"
@@ -46,10 +46,10 @@ class ImportReport:
     """The number of rows read, and what became of them."""
 
     rows: int
-    pairs: int
-    """Answers that were kept: pairs of a chosen and an unchosen alternative."""
+    records: int
+    """Records that were kept: dilemmas of a voter, each with her choice."""
     voters: int
-    refused: Mapping[Refusal, int]
+    refused: Mapping[RowDefect, int]
     dropped: int = 0
     """Rows left out because the mapping says so."""
     notes: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class ImportReport:
         """Return the report as plain data."""
         return {
             "rows": self.rows,
-            "pairs": self.pairs,
+            "records": self.records,
             "voters": self.voters,
             "refused": {reason.value: count for reason, count in self.refused.items()},
             "dropped": self.dropped,
@@ -67,8 +67,7 @@ class ImportReport:
 
     def check(self, study: Study, allow_refused: float, one_record_each: bool) -> None:
         """Refuse an import that lost too many rows, or in which nearly every voter has one record."""
-        if not 0 <= allow_refused <= 1:
-            raise CrowdveilError(f"the share of rows that may be refused is a number from 0 to 1, got {allow_refused}")
+        check_allowed(allow_refused, one_record_each)
         wrong = sum(self.refused.values())
         rows = self.rows - self.dropped
         if wrong > allow_refused * rows:
@@ -79,7 +78,7 @@ class ImportReport:
                 f"or allow it with allow_refused={_above(wrong, rows)}"
                 f" (import --allow-refused {_above(wrong, rows)})"
             )
-        check_one_record_each(study, self.voters, self.pairs, one_record_each)
+        check_one_record_each(study, self.voters, self.records, one_record_each)
 
 
 @dataclass(frozen=True)
@@ -89,6 +88,15 @@ class ImportResult:
     ballots: Ballots
     report: ImportReport
     refused_rows: pl.DataFrame
+
+
+def check_allowed(allow_refused: float, one_record_each: bool) -> None:
+    """Refuse permissions that are none, before a row is read."""
+    if not (is_number(allow_refused) and 0 <= allow_refused <= 1):
+        raise CrowdveilError(
+            f"the share of rows that may be refused is a number from 0 to 1, got {shown(allow_refused)}"
+        )
+    check_flag(one_record_each, "one_record_each")
 
 
 def write_refused(path: str | Path, imported: ImportResult) -> None:
@@ -104,7 +112,7 @@ def _above(wrong: int, rows: int) -> float:
 
 def equal_alternatives_note(equal: int, records: int) -> list[str]:
     """Return a note about records with two identical alternatives, if there are any."""
-    return [f"{equal} of {records} answers are between two equal alternatives"] if equal else []
+    return [f"{equal} of {records} records are between two equal alternatives"] if equal else []
 
 
 def number(column: str) -> pl.Expr:
@@ -137,6 +145,6 @@ def any_outside(bounds: Iterable[tuple[str, float, float]]) -> pl.Expr:
     return pl.any_horizontal(~pl.col(column).is_between(low, high) for column, low, high in bounds)
 
 
-def first_reason(checks: Iterable[tuple[Refusal, pl.Expr]]) -> pl.Expr:
+def first_reason(checks: Iterable[tuple[RowDefect, pl.Expr]]) -> pl.Expr:
     """Return the first reason whose condition holds for the row, or null if none does."""
     return pl.coalesce(pl.when(wrong).then(pl.lit(reason.value)) for reason, wrong in checks)

@@ -1,6 +1,6 @@
 """Write a simulated crowd's answers as a file in the public layout, of any size and as dirty as requested.
 
-The result says what an import of the file must find: how many rows, pairs and voters, and how many rows of each kind
+The result says what an import of the file must find: how many rows, records and voters, and how many rows of each kind
 are to be refused. Values that a simulation does not have are written as in the public files for random scenarios. The
 names of voters and dilemmas look like the public ones. They are one-to-one functions of their numbers, so that no two
 are equal. Lines are written byte by byte: a hundred million rows in minutes.
@@ -23,7 +23,7 @@ import numpy as np
 from crowdveil.arrays import ByteArray, IntArray, SmallIntArray
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import replacing
-from crowdveil.sources.import_report import Refusal
+from crowdveil.sources.import_report import RowDefect
 from crowdveil.sources.moral_machine.layout import COLUMNS, GREEN, RED
 from crowdveil.sources.simulated import Responses, simulate_responses
 from crowdveil.study.study import Study
@@ -65,19 +65,19 @@ _SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)
 _SPREAD = 6_364_136_223_846_793
 _DIGITS = 10**16
 
-_LOST = {Refusal.UNPAIRED: 1}
-REFUSED_FOR: Mapping[Dirt, Mapping[Refusal, int]] = {
+_LOST = {RowDefect.UNPAIRED: 1}
+REFUSED_FOR: Mapping[Dirt, Mapping[RowDefect, int]] = {
     Dirt.NONE: {},
     Dirt.PARTNER_LOST: _LOST,
-    Dirt.REPEATED: {Refusal.DOUBLED: 1},
-    Dirt.TOO_MANY: {Refusal.OUT_OF_BOUNDS: 1, **_LOST},
-    Dirt.NO_NUMBER: {Refusal.NOT_A_NUMBER: 1, **_LOST},
-    Dirt.BLANK: {Refusal.BLANK: 1, **_LOST},
-    Dirt.NO_VOTER: {Refusal.VOTER_MISSING: 1, **_LOST},
-    Dirt.NO_DILEMMA: {Refusal.DILEMMA_MISSING: 1, **_LOST},
-    Dirt.WRONG_SUM: {Refusal.INCONSISTENT: 1, **_LOST},
-    Dirt.BOTH_SAVED: {Refusal.NO_SINGLE_CHOICE: 2},
-    Dirt.CUT_SHORT: {Refusal.RAGGED: 1, **_LOST},
+    Dirt.REPEATED: {RowDefect.DOUBLED: 1},
+    Dirt.TOO_MANY: {RowDefect.OUT_OF_BOUNDS: 1, **_LOST},
+    Dirt.NO_NUMBER: {RowDefect.NOT_A_NUMBER: 1, **_LOST},
+    Dirt.BLANK: {RowDefect.BLANK: 1, **_LOST},
+    Dirt.NO_VOTER: {RowDefect.VOTER_MISSING: 1, **_LOST},
+    Dirt.NO_DILEMMA: {RowDefect.DILEMMA_MISSING: 1, **_LOST},
+    Dirt.WRONG_SUM: {RowDefect.INCONSISTENT: 1, **_LOST},
+    Dirt.BOTH_SAVED: {RowDefect.NO_SINGLE_CHOICE: 2},
+    Dirt.CUT_SHORT: {RowDefect.RAGGED: 1, **_LOST},
     Dirt.DECIMALS: {},
     Dirt.APART: {},
 }
@@ -92,14 +92,14 @@ class ExpectedImport:
     """The report that an import of the written file must give."""
 
     rows: int
-    pairs: int
+    records: int
     voters: int
-    refused: Mapping[Refusal, int]
+    refused: Mapping[RowDefect, int]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as plain data, with the names of an import's report."""
         refused = {reason.value: count for reason, count in self.refused.items()}
-        return {"rows": self.rows, "pairs": self.pairs, "voters": self.voters, "refused": refused}
+        return {"rows": self.rows, "records": self.records, "voters": self.voters, "refused": refused}
 
 
 def write_public_layout(
@@ -121,9 +121,9 @@ def write_public_layout(
     if not 0 <= dirty <= 1:
         raise CrowdveilError(f"the share of dirty dilemmas must be between 0 and 1, got {dirty}")
     rows = 0
-    pairs = 0
+    records = 0
     present = 0
-    refused = Counter[Refusal]()
+    refused = Counter[RowDefect]()
     per_voter = study.drawing.dilemmas
     before = 0
     with replacing(path) as unfinished, _open(unfinished, path.suffix == ".gz") as file:
@@ -137,14 +137,14 @@ def write_public_layout(
                 file.write(text)
                 rows += written
             keeps = np.isin(dirt, _KEEP_THE_PAIR)
-            pairs += int(keeps.sum())
+            records += int(keeps.sum())
             present += int(keeps.reshape(-1, per_voter).any(axis=1).sum())
             for kind, count in zip(*np.unique(dirt, return_counts=True), strict=True):
                 refused.update({reason: n * int(count) for reason, n in REFUSED_FOR[Dirt(kind)].items()})
             before += dilemmas // per_voter
             if progress is not None:
                 progress(dilemmas // per_voter)
-    return ExpectedImport(rows, pairs, present, {reason: refused[reason] for reason in Refusal if refused[reason]})
+    return ExpectedImport(rows, records, present, {reason: refused[reason] for reason in RowDefect if refused[reason]})
 
 
 def _open(path: Path, zipped: bool) -> gzip.GzipFile | BufferedWriter:

@@ -21,6 +21,7 @@ from crowdveil.arrays import IntArray, SmallIntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories, answered_alike, dilemmas_between
 from crowdveil.ballots.file import write_ballots
+from crowdveil.errors import check_type, path_of
 from crowdveil.files import check_writable
 from crowdveil.sources.about import About, AboutMapping, read_about, voter_name
 from crowdveil.sources.import_report import (
@@ -29,10 +30,11 @@ from crowdveil.sources.import_report import (
     ROW,
     ImportReport,
     ImportResult,
-    Refusal,
+    RowDefect,
     any_blank,
     any_not_finite,
     any_outside,
+    check_allowed,
     equal_alternatives_note,
     first_reason,
     number,
@@ -62,6 +64,7 @@ def read_table(
     ``about`` is a table of voters' answers about themselves, in columns that the mapping names. A table is refused if
     more of its rows are refused than allowed, or if nearly every voter has only one record (``ImportReport.check``).
     """
+    check_allowed(allow_refused, one_record_each)
     result = load_table(path, choose_mapping(study, mapping), about)
     result.report.check(result.ballots.study, allow_refused, one_record_each)
     return result.ballots
@@ -81,7 +84,11 @@ def import_table(
 
     A whole table is refused as in ``read_table``; the refused rows are written in any case.
     """
-    check_writable(Path(out))
+    check_allowed(allow_refused, one_record_each)
+    check_type(mapping, TableMapping, "the mapping", "read it first, with load_mapping(path)")
+    check_writable(path_of(out, "the ballot file"))
+    if refused is not None:
+        check_writable(path_of(refused, "the file of refused rows"))
     result = load_table(path, mapping, about)
     report = result.report
     ballots = result.ballots
@@ -125,9 +132,9 @@ def load_table(
         notes.append(f"{lost} of {ballots.voters + lost} people have no record that could be used: they are no voters")
     report = ImportReport(
         rows=table.rows,
-        pairs=ballots.records,
+        records=ballots.records,
         voters=ballots.voters,
-        refused={reason: counts[reason.value] for reason in Refusal if reason.value in counts},
+        refused={reason: counts[reason.value] for reason in RowDefect if reason.value in counts},
         dropped=table.rows - len(refused_rows) - len(good) * (2 if mapping.pair else 1),
         notes=(*table.notes(), *notes),
     )
@@ -175,7 +182,7 @@ def _with_repeats(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     whole = pl.Series(np.repeat(_alike(ordered, counts) != 0, counts), dtype=pl.Boolean)
     without = ordered.filter(~whole)
     rows = pl.concat([without[name].rename(ROW) for name in (ROW, OTHER_ROW) if name in without.columns])
-    refused = rows.to_frame().with_columns(pl.lit(Refusal.NO_REPEAT.value).alias(REASON))
+    refused = rows.to_frame().with_columns(pl.lit(RowDefect.NO_REPEAT.value).alias(REASON))
     return ordered.filter(whole).sort("at").drop("at"), refused
 
 
@@ -235,12 +242,15 @@ def _check(batch: pl.DataFrame, mapping: TableMapping) -> pl.DataFrame:
     levels = [[f"{side} {name}" for name in c.feature_names] for side in _SIDES for c in mapping.study.categories]
     reason = first_reason(
         [
-            (Refusal.VOTER_MISSING, pl.col("no voter")),
-            (Refusal.NO_SINGLE_CHOICE, pl.col("choices") != 1),
-            (Refusal.BLANK, pl.col("blank")),
-            (Refusal.NOT_A_NUMBER, any_not_finite(f"{side} {name}" for side in _SIDES for name in numbers)),
-            (Refusal.OUT_OF_BOUNDS, any_outside(bounds)),
-            (Refusal.NO_LEVEL, pl.any_horizontal(pl.lit(False), *(pl.sum_horizontal(names) != 1 for names in levels))),
+            (RowDefect.VOTER_MISSING, pl.col("no voter")),
+            (RowDefect.NO_SINGLE_CHOICE, pl.col("choices") != 1),
+            (RowDefect.BLANK, pl.col("blank")),
+            (RowDefect.NOT_A_NUMBER, any_not_finite(f"{side} {name}" for side in _SIDES for name in numbers)),
+            (RowDefect.OUT_OF_BOUNDS, any_outside(bounds)),
+            (
+                RowDefect.NO_LEVEL,
+                pl.any_horizontal(pl.lit(False), *(pl.sum_horizontal(names) != 1 for names in levels)),
+            ),
         ]
     )
     return values.with_columns(reason.alias(REASON))
@@ -274,10 +284,10 @@ def join_rows(rows: pl.DataFrame, mapping: TableMapping) -> tuple[pl.DataFrame, 
     together = pl.len().over(keys)
     reason = first_reason(
         [
-            (Refusal.DILEMMA_MISSING, any_blank(keys)),
-            (Refusal.UNPAIRED, together < 2),
-            (Refusal.DOUBLED, together > 2),
-            (Refusal.INCONSISTENT, pl.struct(mapping.voter_columns).n_unique().over(keys) > 1),
+            (RowDefect.DILEMMA_MISSING, any_blank(keys)),
+            (RowDefect.UNPAIRED, together < 2),
+            (RowDefect.DOUBLED, together > 2),
+            (RowDefect.INCONSISTENT, pl.struct(mapping.voter_columns).n_unique().over(keys) > 1),
         ]
     )
     checked = rows.with_columns(reason.alias(REASON))

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
-from crowdveil.errors import CrowdveilError
-from crowdveil.sources.import_report import REASON, ROW, TEXT, Refusal
+from crowdveil.errors import CrowdveilError, path_of
+from crowdveil.sources.import_report import REASON, ROW, TEXT, RowDefect
 
 _MOST_NAMED = 6
 """Most missing columns that are named: an unrelated file lacks nearly all."""
@@ -32,7 +32,7 @@ class TableFile:
     """One pass over the rows of a table."""
 
     def __init__(self, path: str | Path, needed: Sequence[str], optional: Sequence[str] = ()) -> None:
-        self.path = Path(path)
+        self.path = path_of(path, "the table")
         self.rows = 0
         """Number of rows read so far, including ragged ones."""
         self._ragged: list[tuple[int, str]] = []
@@ -79,7 +79,7 @@ class TableFile:
         return pl.DataFrame(
             {
                 ROW: [number for number, _ in self._ragged],
-                REASON: [Refusal.RAGGED.value] * len(self._ragged),
+                REASON: [RowDefect.RAGGED.value] * len(self._ragged),
                 TEXT: [text for _, text in self._ragged],
             },
             schema={ROW: pl.Int64, REASON: pl.String, TEXT: pl.String},

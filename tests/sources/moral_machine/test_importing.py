@@ -26,7 +26,7 @@ from crowdveil.audit.dirty_csv import COLUMNS, apply_rules, outcome_of, plain_ro
 from crowdveil.ballots.ballots import census
 from crowdveil.ballots.file import open_ballots, read_ballots
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.import_report import Refusal
+from crowdveil.sources.import_report import RowDefect
 from crowdveil.sources.moral_machine import blocks, importing, shards
 from crowdveil.sources.moral_machine.importing import (
     Progress,
@@ -75,7 +75,7 @@ def check(path: Path, text: str) -> None:
     assert outcome_of(imported) == plain
     refused = plain.refused
     assert imported.refused_rows["refused row"].is_sorted()
-    assert imported.report.refused == {r: list(refused.values()).count(r) for r in Refusal if r in refused.values()}
+    assert imported.report.refused == {r: list(refused.values()).count(r) for r in RowDefect if r in refused.values()}
 
 
 def row(dilemma: str, voter: str, saved: int, group: Cells, **more: Any) -> Cells:
@@ -197,7 +197,7 @@ def test_a_cell_with_line_breaks_loses_nothing(tmp_path: Path) -> None:
     for name, content in (("a.csv", text.encode()), ("a.csv.gz", gzip.compress(text.encode()))):
         (tmp_path / name).write_bytes(content)
         imported = load_moral_machine(tmp_path / name)
-        assert (imported.report.pairs, imported.report.voters, dict(imported.report.refused)) == (200, 20, {})
+        assert (imported.report.records, imported.report.voters, dict(imported.report.refused)) == (200, 20, {})
 
 
 def test_a_header_may_be_quoted_and_broken(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_header_may_be_quoted_and_broken(tmp_path: Path) -> None:
     names = ",".join(f'"{name}"' for name in header.split(",")).replace("Weather", "Weather,\nas it was")
     (tmp_path / "a.csv").write_bytes(codecs.BOM_UTF8 + "\r\n".join(["", " ", names, *lines]).encode())
     imported = load_moral_machine(tmp_path / "a.csv")
-    assert (imported.report.rows, imported.report.pairs) == (2, 1)
+    assert (imported.report.rows, imported.report.records) == (2, 1)
     assert imported.report.notes[0] == "columns not needed (1): Weather,\nas it was"
 
 
@@ -286,7 +286,7 @@ def test_a_group_size_that_is_no_number_is_inconsistent_in_parquet_too(tmp_path:
         pl.DataFrame([half | {"NumberOfCharacters": size} for half in halves], strict=False).write_parquet(
             tmp_path / "answers"
         )
-        assert load_moral_machine(tmp_path / "answers").report.pairs == pairs
+        assert load_moral_machine(tmp_path / "answers").report.records == pairs
 
 
 def test_a_quote_that_is_not_closed_costs_its_line_only(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_quote_that_is_not_closed_costs_its_line_only(tmp_path: Path) -> None:
     lines[2] = '"' + lines[2]
     (tmp_path / "answers.csv").write_text("\n".join([header, *lines]))
     imported = load_moral_machine(tmp_path / "answers.csv")
-    assert imported.report.refused == {Refusal.RAGGED: 1, Refusal.UNPAIRED: 1}
+    assert imported.report.refused == {RowDefect.RAGGED: 1, RowDefect.UNPAIRED: 1}
     assert imported.refused_rows.filter(pl.col("refused row") == 3)["refused text"].item() == lines[2]
 
 
@@ -410,7 +410,7 @@ def test_what_was_read_of_another_file_is_not_used(crowd: Path, tmp_path: Path) 
     header, *lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(header + b"".join(reversed(lines)))
     os.utime(path, ns=(1, 1))
-    assert import_moral_machine(path, out, allow_refused=1).pairs == load_moral_machine(crowd).report.pairs
+    assert import_moral_machine(path, out, allow_refused=1).records == load_moral_machine(crowd).report.records
 
 
 @pytest.mark.usefixtures("cut")

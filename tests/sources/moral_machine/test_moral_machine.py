@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.real_data import MORAL_MACHINE, with_moral_machine
 
 from crowdveil.errors import CrowdveilError
-from crowdveil.sources.import_report import ImportResult, Refusal
+from crowdveil.sources.import_report import ImportResult, RowDefect
 from crowdveil.sources.moral_machine.importing import Progress, load_moral_machine
 from crowdveil.study.bundled import load_study
 
@@ -48,9 +48,9 @@ def import_rows(folder: Path, rows: Iterable[Row], header: list[str] = HEADER) -
     return load_moral_machine(path)
 
 
-def refused(imported: ImportResult) -> dict[Refusal, int]:
+def refused(imported: ImportResult) -> dict[RowDefect, int]:
     report = imported.report
-    assert report.rows == 2 * report.pairs + sum(report.refused.values()), "a row was lost"
+    assert report.rows == 2 * report.records + sum(report.refused.values()), "a row was lost"
     assert len(imported.refused_rows) == sum(report.refused.values())
     return dict(report.refused)
 
@@ -99,41 +99,41 @@ def test_answers_are_their_voters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        ({"ExtendedSessionID": ""}, Refusal.VOTER_MISSING),
-        ({"ExtendedSessionID": "  "}, Refusal.VOTER_MISSING),
-        ({"ResponseID": ""}, Refusal.DILEMMA_MISSING),
-        ({"Cat": ""}, Refusal.BLANK),
-        ({"Saved": ""}, Refusal.BLANK),
-        ({"Man": "one"}, Refusal.NOT_A_NUMBER),
-        ({"Man": "nan"}, Refusal.NOT_A_NUMBER),
-        ({"Man": "inf"}, Refusal.NOT_A_NUMBER),
-        ({"Man": "-inf"}, Refusal.NOT_A_NUMBER),
-        ({"Man": "1e400"}, Refusal.NOT_A_NUMBER),
-        ({"Saved": "yes"}, Refusal.NOT_A_NUMBER),
-        ({"Man": -1}, Refusal.OUT_OF_BOUNDS),
-        ({"Man": 6}, Refusal.OUT_OF_BOUNDS),
-        ({"Man": 300}, Refusal.OUT_OF_BOUNDS),
-        ({"Man": 0.5}, Refusal.OUT_OF_BOUNDS),
-        ({"Man": 0}, Refusal.OUT_OF_BOUNDS),
-        ({"Man": 3, "Cat": 3}, Refusal.OUT_OF_BOUNDS),
-        ({"CrossingSignal": 3}, Refusal.OUT_OF_BOUNDS),
-        ({"CrossingSignal": -1}, Refusal.OUT_OF_BOUNDS),
-        ({"Barrier": 2}, Refusal.OUT_OF_BOUNDS),
-        ({"Intervention": 0.5}, Refusal.OUT_OF_BOUNDS),
-        ({"NumberOfCharacters": 2}, Refusal.INCONSISTENT),
-        ({"NumberOfCharacters": "many"}, Refusal.INCONSISTENT),
-        ({"Saved": 2}, Refusal.NO_SINGLE_CHOICE),
-        ({"Saved": 0.5}, Refusal.NO_SINGLE_CHOICE),
+        ({"ExtendedSessionID": ""}, RowDefect.VOTER_MISSING),
+        ({"ExtendedSessionID": "  "}, RowDefect.VOTER_MISSING),
+        ({"ResponseID": ""}, RowDefect.DILEMMA_MISSING),
+        ({"Cat": ""}, RowDefect.BLANK),
+        ({"Saved": ""}, RowDefect.BLANK),
+        ({"Man": "one"}, RowDefect.NOT_A_NUMBER),
+        ({"Man": "nan"}, RowDefect.NOT_A_NUMBER),
+        ({"Man": "inf"}, RowDefect.NOT_A_NUMBER),
+        ({"Man": "-inf"}, RowDefect.NOT_A_NUMBER),
+        ({"Man": "1e400"}, RowDefect.NOT_A_NUMBER),
+        ({"Saved": "yes"}, RowDefect.NOT_A_NUMBER),
+        ({"Man": -1}, RowDefect.OUT_OF_BOUNDS),
+        ({"Man": 6}, RowDefect.OUT_OF_BOUNDS),
+        ({"Man": 300}, RowDefect.OUT_OF_BOUNDS),
+        ({"Man": 0.5}, RowDefect.OUT_OF_BOUNDS),
+        ({"Man": 0}, RowDefect.OUT_OF_BOUNDS),
+        ({"Man": 3, "Cat": 3}, RowDefect.OUT_OF_BOUNDS),
+        ({"CrossingSignal": 3}, RowDefect.OUT_OF_BOUNDS),
+        ({"CrossingSignal": -1}, RowDefect.OUT_OF_BOUNDS),
+        ({"Barrier": 2}, RowDefect.OUT_OF_BOUNDS),
+        ({"Intervention": 0.5}, RowDefect.OUT_OF_BOUNDS),
+        ({"NumberOfCharacters": 2}, RowDefect.INCONSISTENT),
+        ({"NumberOfCharacters": "many"}, RowDefect.INCONSISTENT),
+        ({"Saved": 2}, RowDefect.NO_SINGLE_CHOICE),
+        ({"Saved": 0.5}, RowDefect.NO_SINGLE_CHOICE),
     ],
 )
-def test_a_bad_row_is_refused_with_its_partner(tmp_path: Path, cells: Row, reason: Refusal) -> None:
+def test_a_bad_row_is_refused_with_its_partner(tmp_path: Path, cells: Row, reason: RowDefect) -> None:
     good, other = pair("good"), row("bad", "ann", 0)
     rows = [good[0], row("bad", "ann", 1) | cells, other, good[1]]
     imported = import_rows(tmp_path, rows, [*HEADER, "NumberOfCharacters"])
-    assert refused(imported) == {reason: 1, Refusal.UNPAIRED: 1}
-    assert imported.report.pairs == 1
+    assert refused(imported) == {reason: 1, RowDefect.UNPAIRED: 1}
+    assert imported.report.records == 1
     assert imported.refused_rows["refused row"].to_list() == [2, 3]
-    assert imported.refused_rows["refused because"].to_list() == [reason.value, Refusal.UNPAIRED.value]
+    assert imported.refused_rows["refused because"].to_list() == [reason.value, RowDefect.UNPAIRED.value]
 
 
 @pytest.mark.parametrize(
@@ -145,39 +145,39 @@ def test_numbers_may_be_written_in_any_way(tmp_path: Path, cells: Row) -> None:
 
 
 def test_a_row_without_partner_is_unpaired(tmp_path: Path) -> None:
-    assert refused(import_rows(tmp_path, [*pair("a"), row("b", "ann", 1)])) == {Refusal.UNPAIRED: 1}
+    assert refused(import_rows(tmp_path, [*pair("a"), row("b", "ann", 1)])) == {RowDefect.UNPAIRED: 1}
 
 
 def test_a_repeated_row_counts_once(tmp_path: Path) -> None:
     first, second = pair("a")
     imported = import_rows(tmp_path, [first, second, first | {"Man": "1.0"}])
-    assert refused(imported) == {Refusal.DOUBLED: 1}
-    assert imported.report.pairs == 1
+    assert refused(imported) == {RowDefect.DOUBLED: 1}
+    assert imported.report.records == 1
     assert imported.refused_rows["refused row"].to_list() == [3]
-    assert refused(import_rows(tmp_path, [first, first])) == {Refusal.DOUBLED: 1, Refusal.UNPAIRED: 1}
-    assert refused(import_rows(tmp_path, [first, second, second, first])) == {Refusal.DOUBLED: 2}
+    assert refused(import_rows(tmp_path, [first, first])) == {RowDefect.DOUBLED: 1, RowDefect.UNPAIRED: 1}
+    assert refused(import_rows(tmp_path, [first, second, second, first])) == {RowDefect.DOUBLED: 2}
 
 
 def test_three_different_rows_of_one_dilemma_are_all_refused(tmp_path: Path) -> None:
     rows = [*pair("a"), row("a", "ann", 0, Cat=2), *pair("b")]
-    assert refused(import_rows(tmp_path, rows)) == {Refusal.DOUBLED: 3}
+    assert refused(import_rows(tmp_path, rows)) == {RowDefect.DOUBLED: 3}
 
 
 @pytest.mark.parametrize("saved", [0, 1])
 def test_a_dilemma_needs_one_choice(tmp_path: Path, saved: int) -> None:
     rows = [row("a", "ann", saved), row("a", "ann", saved, Cat=1)]
-    assert refused(import_rows(tmp_path, rows)) == {Refusal.NO_SINGLE_CHOICE: 2}
+    assert refused(import_rows(tmp_path, rows)) == {RowDefect.NO_SINGLE_CHOICE: 2}
 
 
 def test_a_dilemma_has_one_voter(tmp_path: Path) -> None:
     rows = [row("a", "ann", 1), row("a", "bob", 0)]
-    assert refused(import_rows(tmp_path, rows)) == {Refusal.INCONSISTENT: 2}
+    assert refused(import_rows(tmp_path, rows)) == {RowDefect.INCONSISTENT: 2}
 
 
 def test_equal_alternatives_are_kept_and_noted(tmp_path: Path) -> None:
     imported = import_rows(tmp_path, [row("a", "ann", 1), row("a", "ann", 0)])
-    assert imported.report.pairs == 1
-    assert imported.report.notes == ("1 of 1 answers are between two equal alternatives",)
+    assert imported.report.records == 1
+    assert imported.report.notes == ("1 of 1 records are between two equal alternatives",)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -242,7 +242,7 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
 
 def test_a_header_alone_is_no_answer(tmp_path: Path) -> None:
     imported = import_rows(tmp_path, [])
-    assert (imported.report.rows, imported.report.pairs, imported.report.voters) == (0, 0, 0)
+    assert (imported.report.rows, imported.report.records, imported.report.voters) == (0, 0, 0)
 
 
 def test_progress_is_told_the_rows(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_no_row_of_a_dirty_file_is_lost(
     assert imported.report.rows == len(lines)
     refused(imported)
     # A spoilt dilemma name may hit another dilemma only by being equal to it, and no junk is.
-    assert imported.report.pairs >= 16 - len(touched)
+    assert imported.report.records >= 16 - len(touched)
 
 
 @pytest.fixture(scope="module")
@@ -356,14 +356,14 @@ def answers(dilemmas: dict[str, list[dict[str, str]]], tmp_path_factory: pytest.
         for name, halves in dilemmas.items():
             writer.writerows(half | {"ExtendedSessionID": name} for half in halves)
     imported = load_moral_machine(path)
-    assert imported.report.pairs == imported.report.voters == len(dilemmas)
+    assert imported.report.records == imported.report.voters == len(dilemmas)
     return dict(zip(imported.ballots.voter_names(), imported.ballots.differences, strict=True))
 
 
 @with_moral_machine
 def test_it_has_the_known_size(public: ImportResult) -> None:
     assert refused(public) == {}
-    assert public.report.pairs == 22_315
+    assert public.report.records == 22_315
     assert public.report.voters == 2_097
     assert (public.ballots.counts == 11).sum() == 1_042
     assert (public.ballots.counts == 13).sum() == 20

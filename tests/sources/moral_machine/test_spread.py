@@ -144,7 +144,7 @@ def test_an_import_with_rows_of_several_lines(tmp_path: Path, answers: Path) -> 
         for number, cells in enumerate(csv.reader(given)):
             writer.writerow([*cells, "fine,\nlater rain" if number % 50 == 1 else "weather"])
     report = import_moral_machine(tmp_path / "a.csv", tmp_path / "one")
-    assert report.pairs == import_moral_machine(answers, tmp_path / "plain").pairs
+    assert report.records == import_moral_machine(answers, tmp_path / "plain").records
     assert spread_moral_machine(tmp_path / "a.csv", tmp_path / "many", LocalEngine(1), None, 300_000) == report
     assert census(open_ballots(tmp_path / "many")) == census(open_ballots(tmp_path / "one"))
 

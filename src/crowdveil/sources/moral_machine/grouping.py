@@ -22,7 +22,7 @@ import pyarrow as pa
 from crowdveil.arrays import BoolArray, ByteArray, IntArray, SmallIntArray, WordArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import Categories
-from crowdveil.sources.import_report import Refusal
+from crowdveil.sources.import_report import RowDefect
 from crowdveil.sources.moral_machine.entries import (
     BITS,
     DILEMMA,
@@ -57,10 +57,10 @@ from crowdveil.study.study import Study
 
 CodeArray = npt.NDArray[np.int16]
 
-_DOUBLED = CODE[Refusal.DOUBLED]
-_INCONSISTENT = CODE[Refusal.INCONSISTENT]
-_NO_SINGLE_CHOICE = CODE[Refusal.NO_SINGLE_CHOICE]
-_UNPAIRED = CODE[Refusal.UNPAIRED]
+_DOUBLED = CODE[RowDefect.DOUBLED]
+_INCONSISTENT = CODE[RowDefect.INCONSISTENT]
+_NO_SINGLE_CHOICE = CODE[RowDefect.NO_SINGLE_CHOICE]
+_UNPAIRED = CODE[RowDefect.UNPAIRED]
 _ENTRY_ORDER = (VOTER, VOTER_TOO, DILEMMA, DILEMMA_TOO, ROW)
 _CLAIM_ORDER = (CLAIM_DILEMMA, CLAIM_DILEMMA_TOO, CLAIM_VOTER, CLAIM_FIRST, CLAIM_ROW)
 _MOST_VOTERS, _MOST_OF_A_VOTER = 3, 2

@@ -24,7 +24,7 @@ from crowdveil.arrays import ByteArray, IntArray, WordArray
 from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.ballots.file import write_ballots
 from crowdveil.engines.engine import in_order, usable_cores
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_whole, path_of, shown
 from crowdveil.files import check_writable, put_in_place, replacing
 from crowdveil.sources.about import About, read_about
 from crowdveil.sources.import_report import (
@@ -34,6 +34,7 @@ from crowdveil.sources.import_report import (
     TEXT,
     ImportReport,
     ImportResult,
+    check_allowed,
     equal_alternatives_note,
 )
 from crowdveil.sources.mapping import load_about_mapping
@@ -91,6 +92,7 @@ def read_moral_machine(
     refused if more of its rows are refused than allowed, or if nearly every voter has only one record
     (``ImportReport.check``).
     """
+    check_allowed(allow_refused, one_record_each)
     result = load_moral_machine(path, about=read_about_voters(about, mapping))
     result.report.check(result.ballots.study, allow_refused, one_record_each)
     return result.ballots
@@ -138,11 +140,16 @@ def import_moral_machine(
     made again resumes with what was already read, unless the file has changed in the meantime. A whole file is refused
     as in ``read_moral_machine``, and ``about`` and ``mapping`` are the same; the refused rows are written in any case.
     """
+    check_allowed(allow_refused, one_record_each)
+    if threads is not None:
+        check_whole(threads, "the number of threads", 1)
+    if tell is not None and not callable(tell):
+        raise CrowdveilError(f"tell is {shown(tell)}: give a function that is called with the progress")
     people = read_about_voters(about, mapping)
-    table, out = open_layout(path), Path(out)
+    table, out = open_layout(path), path_of(out, "the ballot file")
     study = load_study("moral-machine")
     if refused is not None:
-        check_writable(Path(refused))
+        check_writable(path_of(refused, "the file of refused rows"))
     with folder_beside(out, source_identity(table), bucket_bits(table)) as folder:
         running = _LocalImport(table, folder, threads or usable_cores(), tell, people)
 
@@ -281,7 +288,7 @@ class ImportCounts:
 
     def __init__(self) -> None:
         self.voters = 0
-        self.pairs = 0
+        self.records = 0
         self.equal = 0
         self.without_about = 0
         self.refused = np.zeros(len(REASONS) + 1, np.int64)
@@ -289,13 +296,13 @@ class ImportCounts:
     def report(self, table: TableFile, rows: int, about: About | None) -> ImportReport:
         """Report on all rows of a file, once they are processed."""
         counts = self.refused[1:].tolist()
-        if rows != 2 * self.pairs + sum(counts):
-            raise RuntimeError(f"of {rows} rows, {2 * self.pairs} were used and {sum(counts)} refused")
+        if rows != 2 * self.records + sum(counts):
+            raise RuntimeError(f"of {rows} rows, {2 * self.records} were used and {sum(counts)} refused")
         refused = {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
-        notes = [*table.notes(), *equal_alternatives_note(self.equal, self.pairs)]
+        notes = [*table.notes(), *equal_alternatives_note(self.equal, self.records)]
         if about is not None:
             notes += about.account(self.voters, self.without_about)
-        return ImportReport(rows, self.pairs, self.voters, refused, notes=tuple(notes))
+        return ImportReport(rows, self.records, self.voters, refused, notes=tuple(notes))
 
 
 def says_scenarios(table: TableFile) -> bool:
@@ -335,7 +342,7 @@ class _LocalImport:
         for done, result in enumerate(groups, start=1):
             self._refuse(result.refused)
             self._counts.voters += result.ballots.voters
-            self._counts.pairs += result.ballots.records
+            self._counts.records += result.ballots.records
             self._counts.equal += result.equal
             if self._about is None:
                 yield result.ballots

@@ -19,7 +19,7 @@ from crowdveil.sources.import_report import (
     REASON,
     ROW,
     TEXT,
-    Refusal,
+    RowDefect,
     any_blank,
     any_not_finite,
     any_outside,
@@ -55,7 +55,7 @@ from crowdveil.sources.moral_machine.layout import (
 from crowdveil.sources.table_file import as_text
 from crowdveil.study.drawing import LARGEST_GROUP
 
-REASONS = tuple(Refusal)
+REASONS = tuple(RowDefect)
 CODE = {reason: code for code, reason in enumerate(REASONS, start=1)}
 """A reason as a small number; 0 is none."""
 
@@ -115,8 +115,8 @@ def judge(rows: TextRows, seen: WordArray) -> tuple[ScanResult, IntArray]:
     checked = check(rows.cells if SIZE in rows.cells.columns else rows.cells.with_columns(pl.lit("").alias(SIZE)))
     good = checked.filter(pl.col(REASON).is_null())
     refused = checked.filter(pl.col(REASON).is_not_null())
-    codes = [(row, CODE[Refusal(reason)]) for row, reason in refused.select(ROW, REASON).iter_rows()]
-    codes += [(row, CODE[Refusal.RAGGED]) for row in rows.ragged[ROW]]
+    codes = [(row, CODE[RowDefect(reason)]) for row, reason in refused.select(ROW, REASON).iter_rows()]
+    codes += [(row, CODE[RowDefect.RAGGED]) for row in rows.ragged[ROW]]
     return _entries(good, seen), np.array(codes, np.int64).reshape(-1, 2)
 
 
@@ -128,15 +128,15 @@ def check(rows: pl.DataFrame) -> pl.DataFrame:
     group = pl.sum_horizontal(GROUP)
     reason = first_reason(
         [
-            (Refusal.VOTER_MISSING, pl.col(VOTER) == ""),
-            (Refusal.DILEMMA_MISSING, pl.col(DILEMMA) == ""),
-            (Refusal.BLANK, pl.col("blank")),
-            (Refusal.NOT_A_NUMBER, any_not_finite(_NUMBERS)),
-            (Refusal.NO_SINGLE_CHOICE, ~pl.col(SAVED).is_in([0.0, 1.0])),
-            (Refusal.OUT_OF_BOUNDS, any_outside((column, 0, high) for column, high in HIGHEST.items())),
-            (Refusal.OUT_OF_BOUNDS, pl.any_horizontal(pl.col(*HIGHEST) % 1 != 0)),
-            (Refusal.OUT_OF_BOUNDS, ~group.is_between(1, LARGEST_GROUP)),
-            (Refusal.INCONSISTENT, pl.col("sized") & (pl.col(SIZE) != group).fill_null(True)),
+            (RowDefect.VOTER_MISSING, pl.col(VOTER) == ""),
+            (RowDefect.DILEMMA_MISSING, pl.col(DILEMMA) == ""),
+            (RowDefect.BLANK, pl.col("blank")),
+            (RowDefect.NOT_A_NUMBER, any_not_finite(_NUMBERS)),
+            (RowDefect.NO_SINGLE_CHOICE, ~pl.col(SAVED).is_in([0.0, 1.0])),
+            (RowDefect.OUT_OF_BOUNDS, any_outside((column, 0, high) for column, high in HIGHEST.items())),
+            (RowDefect.OUT_OF_BOUNDS, pl.any_horizontal(pl.col(*HIGHEST) % 1 != 0)),
+            (RowDefect.OUT_OF_BOUNDS, ~group.is_between(1, LARGEST_GROUP)),
+            (RowDefect.INCONSISTENT, pl.col("sized") & (pl.col(SIZE) != group).fill_null(True)),
         ]
     )
     return values.select(

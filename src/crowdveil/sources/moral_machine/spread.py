@@ -78,9 +78,9 @@ def spread_moral_machine(
         ballots = folder.path / "ballots"
         ballots.mkdir(exist_ok=True)
         groups = engine.each(_Group(source, scanned, ballots, people), folder.buckets)
-        for done, (voters, pairs, equal, without_about, refused) in enumerate(groups, start=1):
+        for done, (voters, records, equal, without_about, refused) in enumerate(groups, start=1):
             counts.voters += voters
-            counts.pairs += pairs
+            counts.records += records
             counts.equal += equal
             counts.without_about += without_about
             counts.refused += refused
