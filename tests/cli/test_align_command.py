@@ -41,7 +41,7 @@ def test_tables_fit_in_80_columns(made):
 
 def test_json_ranks_the_models(made):
     picture = made / "picture.svg"
-    data = answer("align", made / "release.json", "--answers", made / "answers.jsonl", "--picture", picture)
+    data = answer("align", made / "release.json", "--answers", made / "answers.jsonl", "--plot", picture)
     assert {one["model"] for one in data["models"]} == {"years", "moody"}
     people = [one["people"]["estimate"] for one in data["models"]]
     assert people == sorted(people, reverse=True)
@@ -53,7 +53,7 @@ def test_json_ranks_the_models(made):
 def test_mistakes_are_told_in_one_line(made, tmp_path):
     release, answers = made / "release.json", made / "answers.jsonl"
     refused(crowdveil("align", release), "--answers FILE")
-    refused(crowdveil("align", release, "--answers", answers, "--picture", tmp_path / "a.pdf"), ".png or .svg")
+    refused(crowdveil("align", release, "--answers", answers, "--plot", tmp_path / "a.pdf"), ".png or .svg")
     refused(crowdveil("align", release, "--answers", tmp_path / "none"), "cannot read the answers")
     other = tmp_path / "other.jsonl"
     other.write_text('{"model": "m", "dilemma": [{"girl": 1}, {"dog": 2}], "choice": "A"}\n')

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def made(folder):
     order = ("--paradigm", "rlcp", "--epsilon", "1", "--ledger", folder / "ledger", "--by", "team")
-    files = ("--out", folder / "e.json", "--table", folder / "e.csv", "--picture", folder / "e.svg")
+    files = ("--out", folder / "e.json", "--table", folder / "e.csv", "--plot", folder / "e.svg")
     return answer("effects", folder / "crowd.parquet", *order, *files)
 
 
@@ -101,7 +101,7 @@ def test_decide_refuses_effects_in_one_line(folder, made):
         (("--paradigm", "rlcp", "--epsilon", "1", "--out", "x.json"), "effects must be charged to a ledger"),
         (("--exact", "--epsilon", "1"), "leave out --epsilon"),
         (("--exact", "--by", "height"), "do not say what voters' 'height' is"),
-        (("--exact", "--picture", "x.pdf"), "must end in .png or .svg"),
+        (("--exact", "--plot", "x.pdf"), "must end in .png or .svg"),
         (("--paradigm", "rlcp", "--epsilon", "1", "--weights", "w.csv", "--dry-run"), "go together"),
     ],
 )

@@ -42,7 +42,7 @@ def test_tables_fit_in_80_columns_and_say_that_they_protect_nobody(made):
 
 def test_json_has_every_factor_and_feature(made):
     picture = made / "picture.svg"
-    data = answer("evaluate", made / "release.json", made / "out.parquet", "--weigh", "choices", "--picture", picture)
+    data = answer("evaluate", made / "release.json", made / "out.parquet", "--weigh", "choices", "--plot", picture)
     study = load_study("moral-machine")
     assert data["protected"] is False
     assert (data["voters"], data["choices"], data["weighting"]) == (60, 780, "choices")
@@ -50,14 +50,14 @@ def test_json_has_every_factor_and_feature(made):
     assert list(data["features"]) == list(study.feature_names)
     assert set(data["scores"]) == {"release", "limit", "coin"}
     assert sum(point["choices"] for point in data["curve"]) == 780
-    assert data["picture"] == str(picture)
+    assert data["plot"] == str(picture)
     assert "Calibration" in picture.read_text()
 
 
 def test_mistakes_are_told_before_anything_is_computed(made, tmp_path):
     release, ballots = made / "release.json", made / "out.parquet"
-    refused(crowdveil("evaluate", release, ballots, "--picture", tmp_path / "a.pdf"), ".png or .svg")
-    refused(crowdveil("evaluate", release, ballots, "--picture", tmp_path / "no" / "a.svg"), "there is no directory")
+    refused(crowdveil("evaluate", release, ballots, "--plot", tmp_path / "a.pdf"), ".png or .svg")
+    refused(crowdveil("evaluate", release, ballots, "--plot", tmp_path / "no" / "a.svg"), "there is no directory")
     refused(crowdveil("evaluate", release, ballots, "--weigh", "people"), "people")
     refused(crowdveil("evaluate", ballots, release), "Parquet file, not a release")
     other = tmp_path / "kidney.parquet"

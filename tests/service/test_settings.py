@@ -13,10 +13,10 @@ from crowdveil.service.settings import Settings, read_settings
 
 def test_what_is_given_first_counts(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
-    file.write_text('port = 1\nhost = "::"\nlargest_report = 2048\n', encoding="utf-8")
-    environment = {"CROWDVEIL_PORT": "2", "CROWDVEIL_HOST": "0.0.0.0", "HOME": "/"}
-    made = read_settings({"port": 3, "host": None}, environment, file)
-    assert (made.port, made.host, made.largest_report) == (3, "0.0.0.0", 2048)
+    file.write_text('port = 1\nlisten = "::"\nlargest_report = 2048\n', encoding="utf-8")
+    environment = {"CROWDVEIL_PORT": "2", "CROWDVEIL_LISTEN": "0.0.0.0", "HOME": "/"}
+    made = read_settings({"port": 3, "listen": None}, environment, file)
+    assert (made.port, made.listen, made.largest_report) == (3, "0.0.0.0", 2048)
     assert read_settings({}, {}) == Settings()
 
 
@@ -56,5 +56,5 @@ def test_every_setting_says_what_it_means() -> None:
 
 
 def test_the_address_that_is_shown() -> None:
-    assert Settings(host="0.0.0.0").address(80) == "http://127.0.0.1:80"
+    assert Settings(listen="0.0.0.0").address(80) == "http://127.0.0.1:80"
     assert Settings(public_url="https://vote.example/").address(80) == "https://vote.example"

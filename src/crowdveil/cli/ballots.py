@@ -153,7 +153,7 @@ def table(
 
 def _show_import(report: ImportReport, study: str, out_path: Path, refused: Path | None, as_json: bool) -> None:
     def in_words() -> None:
-        say(f"Wrote {out_path}: {report.pairs} pairs of {report.voters} voters, from {report.rows} rows.")
+        say(f"Wrote {out_path}: {report.records} records of {report.voters} voters, from {report.rows} rows.")
         if report.dropped:
             say(f"  left out {report.dropped} rows, as the mapping says")
         for reason, count in report.refused.items():
@@ -175,7 +175,7 @@ Out = Annotated[Path, typer.Option("--out", help="Where to write the ballots (Pa
 def filter_(
     path: BallotPath,
     out_path: Out,
-    voters: Annotated[Path | None, typer.Option(help="A file with a voter's name in each line.")] = None,
+    names: Annotated[Path | None, typer.Option(help="A file with a voter's name in each line.")] = None,
     group: Annotated[
         list[str] | None, typer.Option(help="QUESTION=LEVEL, as in gender=women; repeat it for more levels.")
     ] = None,
@@ -194,11 +194,11 @@ def filter_(
     from crowdveil.ballots.file import open_ballots
     from crowdveil.ballots.selection import filter_by_group, filter_by_voter
 
-    if (voters is None) == (not group):
-        raise CrowdveilError("say whom to keep: --voters FILE, or --group QUESTION=LEVEL")
+    if (names is None) == (not group):
+        raise CrowdveilError("say whom to keep: --names FILE, or --group QUESTION=LEVEL")
     source = open_ballots(path)
-    if voters is not None:
-        made = filter_by_voter(source, _names(voters), f"the names in {voters.name}", out_path)
+    if names is not None:
+        made = filter_by_voter(source, _read_names(names), f"the names in {names.name}", out_path)
     else:
         question, levels = _levels(group or [])
         made = filter_by_group(source, question, levels, out_path)
@@ -253,7 +253,7 @@ def merge(
     _show([merge_files(paths, out_path)], as_json)
 
 
-def _names(path: Path) -> list[str]:
+def _read_names(path: Path) -> list[str]:
     try:
         names = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:

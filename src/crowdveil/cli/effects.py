@@ -54,7 +54,7 @@ def effects(
     ledger: ChargedLedger = None,
     out_path: Annotated[Path | None, typer.Option("--out", help="Where to write the effects (JSON).")] = None,
     table: Annotated[Path | None, typer.Option(help="Write a tidy table too: .csv or .parquet.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw them too: .png or .svg.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw them too: .png or .svg.")] = None,
     dry_run: DryRun = False,
     exact: Annotated[
         bool, typer.Option("--exact", help="Without privacy, to compare: shown only, and not for publishing.")
@@ -91,18 +91,18 @@ def effects(
 
     if table is not None:
         check_table(table)
-    if picture is not None:
-        check_picture(picture)
+    if plot is not None:
+        check_picture(plot)
     if ballots.suffix == ".json":
         given = {"paradigm": paradigm, "epsilon": epsilon, "by": by, "ledger": ledger, "out": out_path}
-        _show_implied(ballots, given, table, picture, as_json)
+        _show_implied(ballots, given, table, plot, as_json)
         return
     if exact:
         _refuse_with_exact(paradigm=paradigm, epsilon=epsilon, ledger=ledger, out=out_path, table=table)
         with watched_ballots(ballots, "counting") as source:
             found = exact_effects(source, by)
-        if picture is not None:
-            found.picture(picture)
+        if plot is not None:
+            found.picture(plot)
         show({"exact": True, **found.as_dict()}, as_json, lambda: _print_effects(found))
         tell("Exact: these effects protect nobody, and are not for publishing.")
         return
@@ -145,13 +145,13 @@ def effects(
         made.save(out_path)
     if table is not None:
         made.effects.write_table(table)
-    if picture is not None:
-        made.picture(picture)
+    if plot is not None:
+        made.picture(plot)
     show(made.as_dict(), as_json, lambda: _print_release(made, out_path))
 
 
 def _show_implied(
-    path: Path, given: Mapping[str, object], table: Path | None, picture: Path | None, as_json: bool
+    path: Path, given: Mapping[str, object], table: Path | None, plot: Path | None, as_json: bool
 ) -> None:
     """Show the effects that a release of preferences implies."""
     from crowdveil.publish.implied import implied_effects
@@ -163,8 +163,8 @@ def _show_implied(
     found = implied_effects(read_release(path))
     if table is not None:
         found.write_table(table)
-    if picture is not None:
-        found.picture(picture)
+    if plot is not None:
+        found.picture(plot)
     show({"implied": True, **found.as_dict()}, as_json, lambda: _print_effects(found))
 
 

@@ -30,7 +30,7 @@ def evaluate(
     weighting: Annotated[
         Literal["voters", "choices"], typer.Option("--weigh", help="Who counts once: every voter, or every choice.")
     ] = "voters",
-    picture: Annotated[Path | None, typer.Option(help="Draw calibration and error bars to this .png or .svg.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw calibration and error bars to this .png or .svg.")] = None,
     allow_experiment: AllowExperiment = False,
     as_json: AsJson = False,
 ) -> None:
@@ -47,23 +47,23 @@ def evaluate(
 
     Judge by people who are not in the release, if you can: those who are in it are easier to predict.
 
-    Example: `crowdveil evaluate mm.json others.parquet --picture mm-calibration.svg`
+    Example: `crowdveil evaluate mm.json others.parquet --plot mm-calibration.svg`
     """
     from crowdveil.evaluation.scorecard import NOT_PROTECTED
     from crowdveil.evaluation.scorecard import evaluate as judge
     from crowdveil.files import check_picture
     from crowdveil.releases import read_release
 
-    if picture is not None:
-        check_picture(picture)
+    if plot is not None:
+        check_picture(plot)
     release = read_release(release_path, allow_experiment=allow_experiment)
     with watched_ballots(ballots, "evaluating", walks=WALKS) as source:
         found = judge(release, source, weighting=weighting)
-    if picture is not None:
-        found.picture(picture)
-    show({**found.as_dict(), **({} if picture is None else {"picture": str(picture)})}, as_json, lambda: _print(found))
-    if picture is not None:
-        tell(f"Wrote {picture}")
+    if plot is not None:
+        found.picture(plot)
+    show({**found.as_dict(), **({} if plot is None else {"plot": str(plot)})}, as_json, lambda: _print(found))
+    if plot is not None:
+        tell(f"Wrote {plot}")
     tell(NOT_PROTECTED)
 
 
@@ -150,9 +150,7 @@ def align(
         str, typer.Option(help="The environment variable that holds the key, if one is needed.", rich_help_panel=ASKING)
     ] = "OPENAI_API_KEY",
     certainty: Annotated[float, typer.Option(help="From this certainty on, the crowd counts as sure.")] = 0.9,
-    picture: Annotated[
-        Path | None, typer.Option(help="Draw models and crowd side by side to this .png or .svg.")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw models and crowd side by side to this .png or .svg.")] = None,
     allow_experiment: AllowExperiment = False,
     as_json: AsJson = False,
 ) -> None:
@@ -172,7 +170,7 @@ def align(
     command resumes. The transcript can be given as --answers later.
 
     Example: `crowdveil align mm.json --ask http://localhost:11434/v1 --model llama3 --transcript llama3.jsonl`, or
-    `crowdveil align mm.json --answers models.csv --dilemmas SharedResponses.csv --picture align.svg`
+    `crowdveil align mm.json --answers models.csv --dilemmas SharedResponses.csv --plot align.svg`
     """
     from crowdveil.evaluation.alignment import align as compare
     from crowdveil.evaluation.asking import ask_model
@@ -187,8 +185,8 @@ def align(
         raise CrowdveilError("give --ask or --ask-command, not both: one transcript is of one model")
     if asking != (transcript is not None) or asking != (model is not None):
         raise CrowdveilError("--ask and --ask-command need --model NAME and --transcript FILE, and only they do")
-    if picture is not None:
-        check_picture(picture)
+    if plot is not None:
+        check_picture(plot)
     release = read_release(release_path, allow_experiment=allow_experiment)
     files = list(answers or [])
     if transcript is not None and model is not None:
@@ -205,15 +203,15 @@ def align(
             )
         files.append(transcript)
     found = compare(release, read_answers(files, release.study, dilemmas=dilemmas), certainty=certainty)
-    if picture is not None:
-        found.picture(picture)
+    if plot is not None:
+        found.picture(plot)
     show(
-        {**found.as_dict(), **({} if picture is None else {"picture": str(picture)})},
+        {**found.as_dict(), **({} if plot is None else {"plot": str(plot)})},
         as_json,
         lambda: _print_alignment(found),
     )
-    if picture is not None:
-        tell(f"Wrote {picture}")
+    if plot is not None:
+        tell(f"Wrote {plot}")
 
 
 def _endpoint(url: str | None, command: str | None, model: str, timeout: float, key_from: str) -> Ask:

@@ -25,9 +25,9 @@ SHUFFLER = (
     "order; it need not read them"
 )
 SAME_EPSILON = (
-    "all voters make their reports by the same mechanism with the same epsilon, and it protects all that a voter "
-    "answered (vldp); personal epsilons and reports that protect one record or answer at a time (rldp, aldp) are not "
-    "covered"
+    "all voters make their reports by the same mechanism with the same epsilon, and it protects all records of a voter "
+    "together (vldp); personal epsilons and reports that protect one record or one choice at a time (rldp, aldp) are "
+    "not covered"
 )
 
 
@@ -350,5 +350,5 @@ def _warn_of_large_delta(delta: float, voters: int) -> None:
     if not delta < 1 / voters:
         say(
             f"A delta of {delta:g} is too large for {voters:,} voters: 1 / voters or more would allow one "
-            "voter's answers to be published whole."
+            "voter's records to be published whole."
         )

@@ -43,7 +43,8 @@ def release(
     paradigm: ParadigmName,
     epsilon: EpsilonOrNone = None,
     epsilons: Annotated[
-        Path | None, typer.Option(help="Personal epsilons: a CSV with the columns voter and epsilon (vldp, rldp).")
+        Path | None,
+        typer.Option(help="Personal epsilons: a CSV with the columns voter and epsilon (vldp, rldp, aldp)."),
     ] = None,
     rho: Annotated[
         str | None,

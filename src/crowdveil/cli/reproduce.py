@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 Quick = Annotated[bool, typer.Option("--quick", help="10 crowds instead of 200: takes only minutes.")]
 Folder = Annotated[Path, typer.Option("--out", help="Folder for the page, the figures and their numbers.")]
-Data = Annotated[Path | None, typer.Option("--data", help="A file in the public Moral Machine layout.")]
+Data = Annotated[
+    Path | None, typer.Option("--moral-machine", metavar="FILE", help="A file in the Moral Machine's public layout.")
+]
 Workers = Annotated[int | None, typer.Option(help="Processes. Default: one per core. The results are the same.")]
 Crowds = Annotated[int | None, typer.Option(help="Crowds per curve. Default: 200.")]
 
@@ -34,7 +36,9 @@ def everything(
     data: Data = None,
     workers: Workers = None,
     crowds: Crowds = None,
-    docs: Annotated[Path | None, typer.Option(help="Also write the report as Markdown with pictures here.")] = None,
+    docs: Annotated[
+        Path | None, typer.Option(help="Also write the page as Markdown, with its pictures, to this folder.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the paper's evaluation again: every figure, every claim, with a verdict.
@@ -103,7 +107,7 @@ def _order(
     number = crowds if crowds is not None else QUICK_CROWDS if quick else FULL_CROWDS
     said = ["crowdveil", "reproduce", *words, "--crowds", str(number)]
     if data is not None:
-        said += ["--data", data.name]
+        said += ["--moral-machine", data.name]
     return make_order(folder, number, workers if workers is not None else os.cpu_count() or 1, data, shlex.join(said))
 
 

@@ -36,7 +36,7 @@ def serve(
     ] = None,
     database: DatabaseAddress = None,
     data: Data = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen at. Default: 127.0.0.1.")] = None,
+    listen: Annotated[str | None, typer.Option(help="The address to listen at. Default: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="The port; 0 takes a free one. Default: 8000.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; more than one needs PostgreSQL. Default: 1.")] = None,
     public_url: Annotated[str | None, typer.Option(help="The address that voters use, if it is another.")] = None,
@@ -57,7 +57,7 @@ def serve(
     given = {
         "database": database,
         "data": data,
-        "host": host,
+        "listen": listen,
         "port": port,
         "workers": workers,
         "public_url": public_url,
@@ -186,7 +186,7 @@ def relay(
     given = {
         "database": database,
         "data": data,
-        "host": listen,
+        "listen": listen,
         "port": 8001 if port is None else port,
         "public_url": public_url,
         "workers": 1,

@@ -23,7 +23,7 @@ def _setting(default: Any, told: str) -> Any:
 class Settings:
     """Settings of the service. The promises of a poll are not here but in the poll."""
 
-    host: str = _setting("127.0.0.1", "The address to listen at; 0.0.0.0 for every network of the machine.")
+    listen: str = _setting("127.0.0.1", "The address to listen at; 0.0.0.0 for every network of the machine.")
     port: int = _setting(8000, "The port to listen at; 0 takes a free one.")
     workers: int = _setting(1, "How many processes answer requests. More than one needs PostgreSQL.")
     data: str = _setting("crowdveil-data", "The directory of the SQLite database, where none is named by `database`.")
@@ -31,7 +31,7 @@ class Settings:
     backups: str = _setting(
         "", "A directory of backups, from which answers are destroyed on their day, as from the database."
     )
-    public_url: str = _setting("", "The address that voters use, if it is not that of `host` and `port`.")
+    public_url: str = _setting("", "The address that voters use, if it is not that of `listen` and `port`.")
     trusted_proxies: int = _setting(
         0, "How many reverse proxies of yours stand in front; so many entries of X-Forwarded-For are believed."
     )
@@ -73,7 +73,7 @@ class Settings:
 
     def address(self, port: int) -> str:
         """Return the address that voters use."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.listen, self.listen)
         return self.public_url.rstrip("/") or f"http://{host}:{port}"
 
     def as_environment(self) -> dict[str, str]:

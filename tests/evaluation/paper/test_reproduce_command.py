@@ -17,13 +17,13 @@ PROGRAM = [sys.executable, "-c", "from crowdveil.cli.app import main; main()", "
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["--data", "nowhere.csv"], "there is no file nowhere.csv"),
+    (["--moral-machine", "nowhere.csv"], "there is no file nowhere.csv"),
     (["figure", "nonsense"], "compare-no-privacy"),
     (["figure", "moral-machine"], "https://osf.io/3hvt2"),
     (["--crowds", "1"], "at least 2 crowds"),
     (["--workers", "0"], "at least one worker"),
     (["--out", "taken"], "cannot make the folder taken"),
-    (["--data", "empty.csv"], "empty.csv"),
+    (["--moral-machine", "empty.csv"], "empty.csv"),
     (["--nonsense"], "--nonsense"),
 ])  # fmt: skip
 def test_a_mistake_ends_in_one_line(tmp_path, monkeypatch, words, said):
@@ -38,7 +38,7 @@ def test_without_real_data_it_says_how_to_get_some(tmp_path, monkeypatch):
     data, words = find_data(None)
     assert data is None
     assert "https://osf.io/3hvt2" in words
-    assert "--data FILE" in words
+    assert "--moral-machine FILE" in words
 
 
 def test_one_figure_alone(tmp_path, monkeypatch):

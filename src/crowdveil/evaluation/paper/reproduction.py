@@ -32,7 +32,7 @@ from crowdveil.version import VERSION
 
 HOW_TO_GET_DATA = (
     "answers in the public Moral Machine layout (SharedResponses.csv of Awad et al. 2018) are at https://osf.io/3hvt2; "
-    "give the file, or some of its rows, with --data FILE"
+    "give the file, or some of its rows, with --moral-machine FILE"
 )
 FEWEST_CROWDS = 2
 
