@@ -144,3 +144,16 @@ def test_shares_never_exceed_the_whole(voters):
     shares = Epsilons(whole).split(ways).micro * ways
     assert (shares <= whole).all()
     assert (shares > whole - ways).all()
+
+
+@given(micros, st.floats(min_value=0, max_value=1, exclude_min=True, exclude_max=True))
+def test_two_parts_add_up_to_the_whole(micro, share):
+    whole = Epsilon.of_millionths(micro)
+    smaller = micro * min(Fraction(share), 1 - Fraction(share))
+    if smaller < 99:
+        with pytest.raises(CrowdveilError, match="is too small to be split"):
+            whole.split(share)
+    elif smaller > 100:
+        part, rest = whole.split(share)
+        assert abs(part.micro - micro * Fraction(share)) < Fraction(501, 1000)  # The nearest millionth.
+        assert part.micro + rest.micro == micro

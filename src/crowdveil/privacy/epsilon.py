@@ -171,6 +171,17 @@ class Epsilon:
         """The epsilon as an amount that a ledger adds up."""
         return Amount(self.micro)
 
+    def split(self, share: float) -> tuple[Epsilon, Epsilon]:
+        """Divide it into a share between 0 and 1, to the nearest millionth, and the rest: exactly the whole together.
+
+        >>> Epsilon(1).split(0.3)
+        (Epsilon('0.3'), Epsilon('0.7'))
+        """
+        part = round(self.micro * share)
+        if not LEAST_MICRO <= part <= self.micro - LEAST_MICRO:
+            raise CrowdveilError(f"epsilon {self} is too small to be split {share:g} to {1 - share:g}")
+        return Epsilon.of_millionths(part), Epsilon.of_millionths(self.micro - part)
+
     def __repr__(self) -> str:
         return f"Epsilon('{self}')"
 

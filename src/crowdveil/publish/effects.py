@@ -24,7 +24,7 @@ from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.effects import REPORTS, added_by_group, contrasts, exact_moments, ratio_of, scenario_labels
 from crowdveil.estimation.ratios import Ratio, difference, told_apart
 from crowdveil.files import check_writable
-from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, EpsilonLike
+from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
@@ -335,15 +335,12 @@ def preview_together(
     public_selection: str | None = None,
 ) -> JointPreview:
     """Split an epsilon between preferences and effects, and compute the cost and the accuracy of each."""
-    whole = Epsilon(epsilon)
     if not 0 < effects_share < 1:
         raise CrowdveilError(f"the share of effects is a number between 0 and 1, got {effects_share}")
-    part = round(whole.micro * effects_share)
-    if not LEAST_MICRO <= part <= whole.micro - LEAST_MICRO:
-        raise CrowdveilError(f"epsilon {whole} is too small to be split {effects_share:g} to {1 - effects_share:g}")
+    for_effects, for_preferences = Epsilon(epsilon).split(effects_share)
     request = Request(
         find_paradigm(paradigm),
-        Epsilon.of_millionths(whole.micro - part),
+        for_preferences,
         one_record_each=one_record_each,
         public_selection=public_selection,
     )
@@ -352,7 +349,7 @@ def preview_together(
     effects = preview_effects(
         ballots,
         paradigm,
-        epsilon=Epsilon.of_millionths(part),
+        epsilon=for_effects,
         by=by,
         one_record_each=one_record_each,
         public_selection=public_selection,
