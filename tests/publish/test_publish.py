@@ -136,7 +136,7 @@ def test_a_public_function_has_the_parameters_of_a_request(ask):
         ({"epsilon": -1}, "epsilon is -1"),
         ({"epsilon": {"anna": 1}}, "epsilon is 'anna'"),
         ({"epsilon": object()}, "not a finite number"),
-        ({"epsilon": [1, 2]}, "vlcp adds one noise for all"),
+        ({"epsilon": [1, 2]}, "vlcp adds one noise for all: personal epsilons need vldp, rldp or aldp"),
         ({"paradigm": "vldp", "epsilon": [1, 2]}, "2 personal epsilons were given for 200 voters"),
         ({"mechanism": 2}, "the mechanism is 2"),
         ({"mechanism": "algorithm-3"}, "does not serve vlcp"),

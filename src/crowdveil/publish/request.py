@@ -106,7 +106,9 @@ class Request:
                 f"the share of reports to pull in at each end must be from 0 to below 0.5, got {self.robust}"
             )
         if isinstance(self.epsilon, Epsilons) and self.paradigm.place is Place.CENTRAL:
-            raise CrowdveilError(f"{self.paradigm.name} adds one noise for all: personal epsilons need vldp or rldp")
+            raise CrowdveilError(
+                f"{self.paradigm.name} adds one noise for all: personal epsilons need vldp, rldp or aldp"
+            )
 
 
 @dataclass(frozen=True)
