@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -143,14 +144,13 @@ def _write(source: BallotFile, mask: Mask, selection: str | None, out: Path) -> 
             if kept.voters:
                 yield replace(kept, selection=label)
 
+    out = _other_than([source], out)
+    rest = batches()
+    first = next(rest, None)
+    if first is None:
+        raise CrowdveilError(f"nobody is left of {source.path}: nothing was written")
     origin = {"part_of": source.path.name, "origin": dict(source.origin)}
-    try:
-        voters = write_ballots(_other_than([source], out), source.study, batches(), origin)
-    except CrowdveilError as error:
-        if "not one usable record" in str(error):
-            raise CrowdveilError(f"nobody is left of {source.path}: nothing was written") from None
-        raise
-    return Part(out, voters, label)
+    return Part(out, write_ballots(out, source.study, chain([first], rest), origin), label)
 
 
 def _other_than(sources: Sequence[BallotFile], out: Path) -> Path:
