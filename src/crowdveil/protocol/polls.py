@@ -18,7 +18,7 @@ from crowdveil.protocol.questions import MOST_NOISY_LEVELS, Attention, Question,
 from crowdveil.study.study import Study
 
 LARGEST_BATCH = 100_000
-"""Upper limit of a poll's minimum batch size. A relay hands over less than twice this many reports at once."""
+"""Upper limit of a poll's minimum batch size. A relay hands over at most twice this many reports at once."""
 _RELAY = re.compile(r"https://[^\s<>\"/?#]+|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
 OLDEST = 120

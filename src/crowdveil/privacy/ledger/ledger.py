@@ -13,9 +13,9 @@ rounded up to a millionth. Then all releases together are (epsilon, delta)-diffe
 was chosen after seeing the earlier releases (Feldman and Zrnic 2021: a Renyi filter). A ledger never changes silently
 from one kind to the other: the kind is chosen at creation and stays.
 
-The budget caps two lines: what a voter and what a record can lose. A charge is posted to the line of its own unit and
-to every weaker one, so every charge is posted to the weakest line. That line is the fullest, and a charge fits into all
-of its lines if and only if it fits into the weakest. So one comparison is enough.
+The budget caps three lines: what a voter, a record and a choice can lose. A charge is posted to the line of its own
+unit and to every weaker one, so every charge is posted to the weakest line, that of choices. That line is the fullest,
+and a charge fits into all of its lines if and only if it fits into the weakest. So one comparison is enough.
 
 A release proceeds in this order: ``charge`` (durable), draw the noise, put the release file in place (durable),
 ``deliver``. A process killed anywhere in between leaves a charge without a release, never a release without its charge.
@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import BudgetExceeded, CrowdveilError, path_of
+from crowdveil.errors import BudgetExceeded, CrowdveilError, check_text, is_number, path_of, shown
 from crowdveil.privacy.epsilon import MICROS_PER_UNIT, NOTHING, Amount, AmountLike
 from crowdveil.privacy.guarantee import Unit
 from crowdveil.privacy.ledger import file as ledger_file
@@ -96,14 +96,17 @@ class Ledger:
             ledger, recognised_by = connection.execute("SELECT id, key_recognised_by FROM ledger").fetchone()
             opened = cls(path.absolute(), ledger, ledger_file.delta_of(connection), recognised_by)
             found = _budget_of(connection)
+        _check_delta(delta)
         if delta is not None and delta != opened.delta:
             kind = "adds up pure epsilons" if opened.delta is None else f"has delta {opened.delta:g}"
             raise CrowdveilError(f"ledger {path} {kind}, not delta {delta:g}: open it without a delta")
         if budget is not None and (wanted := _budget(budget, opened.delta)) != found:
             rho = "" if opened.delta is None else "rho "
+            way = f"raise it deliberately: crowdveil ledger raise {path} --budget {budget} --note WHY"
+            if wanted < found:
+                way = "create another ledger: a budget is never lowered, since what was promised under it is spent"
             raise CrowdveilError(
-                f"ledger {path} has a budget of {rho}{found}, not {rho}{wanted}: open it without a budget, or raise it "
-                f"deliberately: crowdveil ledger raise {path} --budget {budget} --note WHY"
+                f"ledger {path} has a budget of {rho}{found}, not {rho}{wanted}: open it without a budget, or {way}"
             )
         return opened
 
@@ -179,6 +182,7 @@ class Ledger:
     def raise_budget(self, budget: AmountLike, note: str) -> None:
         """Raise the budget of everybody in the ledger, permanently. It is an epsilon in a zCDP ledger too."""
         wanted = _budget(budget, self.delta)
+        check_text(note, "the note")
         if not note.strip():
             raise CrowdveilError("a raise of the budget needs a note that says why")
         with ledger_file.transaction(self.path, self.id, writes=True) as connection:
@@ -258,6 +262,7 @@ class Ledger:
 
 def _budget(budget: AmountLike, delta: float | None) -> Amount:
     """Return the budget in the ledger's measure: the epsilon itself, or the rho that it allows, rounded down."""
+    _check_delta(delta)
     epsilon = _positive("the budget", Amount.of(budget, "a budget"))
     if delta is None:
         return epsilon
@@ -372,6 +377,11 @@ def _positive(what: str, amount: Amount) -> Amount:
     if not NOTHING < amount <= MOST:
         raise CrowdveilError(f"{what} must be {Amount(1)} to {MOST}, got {amount}")
     return amount
+
+
+def _check_delta(delta: float | None) -> None:
+    if delta is not None and not (is_number(delta) and 0 < delta < 1):
+        raise CrowdveilError(f"delta must be between 0 and 1, got {shown(delta)}")
 
 
 def _check_digest(what: str, digest: str) -> None:

@@ -1,1 +1,1 @@
-"""The host's part: pages to see who took part and to make releases, and backups of everything."""
+"""The host's pages: to make polls, to see who took part, and to make releases."""
