@@ -173,7 +173,7 @@ def test_where_the_measured_contradicts_the_shrunk_nothing_is_chosen():
     assert decision.ranking[0].name == "B"
     assert decision.choice is None
     assert decision.certainty == decision.population_certainty == 0
-    assert "speaks for another choice" in decision.reason
+    assert "favours another choice" in decision.reason
 
 
 def test_few_reports_give_no_certainty():

@@ -143,7 +143,7 @@ def test_tables_and_ballots_are_no_releases(folder):
 
 def test_ballots_of_another_kind(folder):
     pq.write_table(pa.table({"a": [1, 2]}), folder / "other.parquet")
-    refused(crowdveil("describe", folder / "other.parquet"), "no ballot file")
+    refused(crowdveil("describe", folder / "other.parquet"), "not a ballot file", "crowdveil import table")
 
 
 def test_dilemmas_that_are_none(folder):

@@ -163,7 +163,7 @@ def test_a_transcript_of_something_else_is_left_alone(tmp_path):
         assert transcript.read_bytes() == before
         for content in ("a,b\n1,2\n", '{"format": "other"}\n'):
             (tmp_path / "other").write_text(content)
-            with pytest.raises(CrowdveilError, match="is no transcript of this command"):
+            with pytest.raises(CrowdveilError, match="this command did not write it"):
                 asked(server, tmp_path / "other")
             assert (tmp_path / "other").read_text() == content
 

@@ -58,8 +58,10 @@ def test_levels_never_come_from_the_rows(folder: Path) -> None:
     assert about.labels == {"pet": ("cats", "dogs", "no pet"), "age": ("young", "old")}
     assert about.people.rows() == [("a", 0, 0), ("b", -1, -1)]
     assert about.notes == (
-        "1 of 2 people answered 'pet' by none of its levels (first 'python'): it is unknown of them",
-        "1 of 2 people answered 'age' by none of its levels (first '130'): it is unknown of them",
+        "1 of 2 people answered 'pet' with something that is not one of its levels (first 'python'): "
+        "their 'pet' counts as unknown",
+        "1 of 2 people answered 'age' with something that is not one of its levels (first '130'): "
+        "their 'age' counts as unknown",
     )
 
 
@@ -71,7 +73,7 @@ def test_everybody_is_counted(folder: Path) -> None:
     assert told["notes"] == [
         "1 of 7 rows of about.csv name no voter",
         "1 of 7 rows of about.csv are cut short, or too long",
-        "1 of 3 people gave different answers to 'pet': it is unknown of them",
+        "1 of 3 people gave different answers to 'pet': their 'pet' counts as unknown",
         "3 of 5 voters have no row about themselves: their answers are unknown",
         "1 of 3 people with a row about themselves are not among the voters",
     ]
@@ -88,8 +90,8 @@ def test_everybody_is_counted(folder: Path) -> None:
         ("levels = { a = 'x', b = ['y', 'x'] }", "'x' stands for more than one level"),
         ("levels = ['']", "a level is a text that is not empty"),
         ("levels = 3", "levels must be a list of words"),
-        ("levels = { a = [] }", "the level 'a' must be said by a text"),
-        ("levels = [true]", "the level 'True' must be said by a text"),
+        ("levels = { a = [] }", "the level 'a' must be given as a text"),
+        ("levels = [true]", "the level 'True' must be given as a text"),
         ("ranges = [0, 1]", "ranges must look like"),
         ("ranges = { a = 3 }", "the range 'a' must be two numbers"),
         ("ranges = { a = [1, 1] }", "the smaller first, got"),

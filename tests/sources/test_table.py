@@ -164,7 +164,9 @@ def test_scenarios_and_what_voters_said_come_along(tmp_path: Path) -> None:
     assert ballots.scenarios.to_list() == ["x", None, "y", "z"]
     assert ballots.about["age"].to_list() == ["old", "young"]
     assert ballots.about["health"].to_list() == [None, None]
-    assert imported.report.notes == ("1 of 2 people gave different answers to 'health': it is unknown of them",)
+    assert imported.report.notes == (
+        "1 of 2 people gave different answers to 'health': their 'health' counts as unknown",
+    )
 
 
 def test_several_columns_name_a_voter_and_are_not_mixed_up(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_bad_pair_is_refused_with_both_rows(folder: Path, pair: list[str], rea
     told = answer("import", "table", folder / "t.csv", *arguments, "--allow-refused", "1")
     assert told["refused"] == {reason.value: len(pair)}
     assert (told["records"], told["dropped"]) == (1, 0)
-    assert "1 of 2 people have no record that could be used: they are no voters" in told["notes"]
+    assert "1 of 2 people have no record that could be used: they are left out" in told["notes"]
     kept = list(csv.DictReader((folder / "refused.csv").open(encoding="utf-8")))
     assert [",".join(row[column] for column in HEADER.strip().split(",")) for row in kept] == pair
     assert [int(row["refused row"]) for row in kept] == list(range(2, 2 + len(pair)))
@@ -106,10 +106,10 @@ def test_rows_of_two_voters_are_no_pair(folder: Path) -> None:
         ('no = "0"', 'no = "1"', "says '1' for yes and for no"),
         ('pair = ["who", "question"]', "pair = 3", "pair must be a column or several"),
         ('price = "cost"', 'price = ["cost", "cost"]', 'price must be "column"'),
-        ("[levels.soup]", "[levels.price]", "gives levels of 'price', which is no category of lunch"),
+        ("[levels.soup]", "[levels.price]", "gives levels of 'price', but lunch has no such category"),
         ("fish =", "beet =", "gives the level 'beet', but soup has leek, pea, fish"),
         ('["Fish soup", "9"]', '"PEA"', "says 'pea' for more than one level of soup"),
-        ('["Fish soup", "9"]', "true", "the level 'fish' must be said by a text"),
+        ('["Fish soup", "9"]', "true", "the level 'fish' must be given as a text"),
         ('price = "cost"', 'soup-pea = "cost"', "names the feature 'soup-pea', but study lunch has price, soup"),
     ],
 )
@@ -145,7 +145,7 @@ def test_the_public_answers_about_fairness_import_by_a_mapping_alone(tmp_path: P
     # Ten pairs without a choice, all of one person, and six blank ones: two rows each.
     assert told["refused"] == {"a value is blank": 12, "no single choice": 20}
     assert (told["rows"], told["records"], told["voters"]) == (14_760, 7_364, 737)
-    assert "1 of 738 people have no record that could be used: they are no voters" in told["notes"]
+    assert "1 of 738 people have no record that could be used: they are left out" in told["notes"]
     ballots = read_ballots(tmp_path / "b")
     assert set(ballots.about) == {"party", "age", "education"}
     with_crime = {"none": 0, "violent": 0}

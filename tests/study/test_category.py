@@ -92,7 +92,7 @@ def with_category(**change: Any) -> Callable[[dict[str, Any]], None]:
         (with_category(levels=["pea", "a b"]), "words of letters, digits, _ and - only, got 'a b'"),
         (with_category(levels=["pea", 3]), r"levels is \('pea', 3\): give a tuple with a text in each place"),
         (with_category(levels="pea"), "'levels' must be a list"),
-        (with_category(words={"beet": "x"}), "'beet' is none of its levels leek, pea, fish"),
+        (with_category(words={"beet": "x"}), "'beet' is not one of its levels leek, pea, fish"),
         (with_category(words={"pea": ""}), "'pea' must be a text that is not empty"),
         (with_category(leans={"pea": "x"}), "'pea' must be a number"),
         (with_category(colour=1), "unknown setting 'colour'; known are icon, icons, label, leans, levels"),

@@ -77,7 +77,10 @@ def test_without_named_factors_the_features_are_the_factors() -> None:
         (lambda d: d["factors"][0].update(weights={"child": 1.0}), "weights is .*1.0}: .* to a whole number"),
         (lambda d: d["factors"][0].update(weights={"child": True}), "weights is .*True}: .* to a whole number"),
         (lambda d: d["factors"][0].update(weights={"child": 1001}), "must be a whole number .* got 1001"),
-        (lambda d: d["factors"][0].update(weights={"dog": 1}), "factor number weighs 'dog', which is no feature of it"),
+        (
+            lambda d: d["factors"][0].update(weights={"dog": 1}),
+            "factor number weighs 'dog', but the study has no such feature",
+        ),
         (lambda d: d["factors"][1].update(name="number"), "names a factor twice: number"),
         (
             lambda d: d["factors"].append({"name": "child", "poles": ["0", "1"], "weights": {"child": 7}}),

@@ -218,7 +218,7 @@ class Transcript:
             self.answered = {int(entry["number"]) for entry in entries}
         except (ValueError, KeyError, TypeError) as error:
             raise CrowdveilError(
-                f"{self.path} is there, and is no transcript of this command ({error}): name another file"
+                f"{self.path} exists, but this command did not write it ({error}): name another file"
             ) from None
         check_study(header, study, str(self.path))
         for what in ("model", "seed", "instruction"):

@@ -124,13 +124,14 @@ class About:
             other = answers.filter((pl.col(name) != "") & (coded[name] == UNKNOWN))
             if len(other):
                 told.append(
-                    f"{other[_VOTER].n_unique()} of {len(people)} people answered {name!r} by none of its levels "
-                    f"(first {other[name][0]!r:.40}): it is unknown of them"
+                    f"{other[_VOTER].n_unique()} of {len(people)} people answered {name!r} with something that is "
+                    f"not one of its levels (first {other[name][0]!r:.40}): their {name!r} counts as unknown"
                 )
             several = people[name].list.len() > 1
             if several.any():
                 told.append(
-                    f"{several.sum()} of {len(people)} people gave different answers to {name!r}: it is unknown of them"
+                    f"{several.sum()} of {len(people)} people gave different answers to {name!r}: "
+                    f"their {name!r} counts as unknown"
                 )
             one = pl.when(several).then(pl.lit(UNKNOWN, pl.Int16)).otherwise(pl.col(name).list.first())
             people = people.with_columns(one.alias(name))
@@ -227,7 +228,7 @@ def read_levels(given: Any, where: str) -> dict[str, tuple[str, ...]]:
     levels = {label: cells if isinstance(cells, list) else [cells] for label, cells in given.items()}
     for label, cells in levels.items():
         if not cells or any(isinstance(cell, bool) or not isinstance(cell, str | int | float) for cell in cells):
-            raise CrowdveilError(f"{where}: the level {label!r} must be said by a text or several, got {cells!r}")
+            raise CrowdveilError(f"{where}: the level {label!r} must be given as a text or several, got {cells!r}")
     return {label: tuple(str(cell) for cell in cells) for label, cells in levels.items()}
 
 

@@ -109,7 +109,9 @@ class TableMapping:
         categories = {category.name: category for category in self.study.categories}
         for name, levels in self.levels.items():
             if name not in categories:
-                raise CrowdveilError(f"the mapping gives levels of {name!r}, which is no category of {self.study.name}")
+                raise CrowdveilError(
+                    f"the mapping gives levels of {name!r}, but {self.study.name} has no such category"
+                )
             for level in levels:
                 if level not in categories[name].levels:
                     raise CrowdveilError(
@@ -190,7 +192,7 @@ def load_mapping(path: str | Path) -> TableMapping:
 
 def load_about_mapping(path: str | Path) -> AboutMapping:
     """Read a mapping file that contains only the section ``[about]``."""
-    path = Path(path)
+    path = path_of(path, "the mapping file")
     data = _read(path)
     check_keys(data, {"about"}, str(path))
     return AboutMapping.from_dict(_section(data, "about", path), str(path))

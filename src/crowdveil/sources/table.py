@@ -129,7 +129,7 @@ def load_table(
     counts = dict(refused_rows[REASON].value_counts().iter_rows())
     named = refused.filter(~any_blank(mapping.voter_columns)).select(voter_name(mapping.voter_columns)).to_series()
     if lost := len(set(named) - set(ballots.voter_names())):
-        notes.append(f"{lost} of {ballots.voters + lost} people have no record that could be used: they are no voters")
+        notes.append(f"{lost} of {ballots.voters + lost} people have no record that could be used: they are left out")
     report = ImportReport(
         rows=table.rows,
         records=ballots.records,

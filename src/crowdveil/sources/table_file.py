@@ -111,7 +111,7 @@ class TableFile:
             with self._stream() as stream:
                 start = stream.read(_LONGEST_HEADER).decode("utf-8-sig", "backslashreplace")
         except (OSError, pa.ArrowException) as error:
-            raise CrowdveilError(f"{self.path} is no readable table: {one_line(error)}") from None
+            raise CrowdveilError(f"{self.path} cannot be read as a table: {one_line(error)}") from None
         header = next((line for line in re.split("[\r\n]", start) if line.strip()), "")
         if "\0" in header or not header:
             what = "is not a text file" if header else "is empty"

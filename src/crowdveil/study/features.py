@@ -173,7 +173,7 @@ class Category:
     ) -> tuple[Feature, ...]:
         """Make the features of the levels: words, pictures, and the leans of a simulated crowd minus their mean."""
         for unknown in (level for level in (*words, *leans, *icons) if level not in self.levels):
-            raise CrowdveilError(f"category {self.name}: {unknown!r} is none of its levels {', '.join(self.levels)}")
+            raise CrowdveilError(f"category {self.name}: {unknown!r} is not one of its levels {', '.join(self.levels)}")
         mean = math.fsum(leans.values()) / len(self.levels)
         return tuple(
             Feature(
@@ -318,7 +318,9 @@ def check_factors(factors: Sequence[Factor], features: Sequence[str], where: str
     for factor in factors:
         unknown = [feature for feature in factor.weights if feature not in features]
         if unknown:
-            raise CrowdveilError(f"{where}: factor {factor.name} weighs {unknown[0]!r}, which is no feature of it")
+            raise CrowdveilError(
+                f"{where}: factor {factor.name} weighs {unknown[0]!r}, but the study has no such feature"
+            )
     if len(factors) > len(features):
         raise CrowdveilError(f"{where} has {len(factors)} factors, and only {len(features)} features; leave some out")
     matrix = weight_matrix(factors, features)

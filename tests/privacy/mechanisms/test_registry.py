@@ -94,7 +94,7 @@ def test_an_option_that_would_change_nothing_is_refused(option):
         if name in knowing:
             check_options(mechanism, changed)
         else:
-            with pytest.raises(CrowdveilError, match=f"{name} does not know {option}: it knows .*; leave it out"):
+            with pytest.raises(CrowdveilError, match=f"{name} has no option {option}, .*: leave it out"):
                 check_options(mechanism, changed)
 
 

@@ -263,7 +263,7 @@ def test_a_robust_mean_moves_less(name, crowd):
 
 
 def test_a_robust_mean_is_refused_where_it_means_nothing(crowd):
-    with pytest.raises(CrowdveilError, match="does not know robust: it knows design; leave it out"):
+    with pytest.raises(CrowdveilError, match="has no option robust, only design: leave it out"):
         preview_request(crowd.ballots, Request(PARADIGMS["vlcp"], Epsilon(1), robust=0.1))
     with pytest.raises(CrowdveilError, match="below"):
         preview_request(crowd.ballots, Request(PARADIGMS["rldp"], Epsilon(1), robust=0.7))
