@@ -263,7 +263,7 @@ class ShuffledPromise(AllInRows):
         held[:, 0] = 0.0
         held[:, 0, 0] = self.settings.norm_bound if left else -self.settings.norm_bound
         epsilons = Epsilons.same(self.local, crowds * self.voters)
-        reports = SubsetSelection().perturb(held.reshape(-1, d), self.settings, epsilons, BulkNoise())
+        reports = SubsetSelection().perturb_fits(held.reshape(-1, d), self.settings, epsilons, BulkNoise())
         if not self.shuffle:
             return np.asarray(reports.values.reshape(crowds, self.voters, d)[:, 0])
         codes = _codes(reports.values) + np.repeat(np.arange(crowds) * 3**d, self.voters)

@@ -25,12 +25,8 @@ from crowdveil.estimation.scoring_step import Step
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import sum_of_preferences
 from crowdveil.privacy.guarantee import Paradigm
-from crowdveil.privacy.mechanisms.mechanism import (
-    CentralMechanism,
-    Estimate,
-    Measurement,
-    Settings,
-)
+from crowdveil.privacy.mechanisms.effect_counts import EffectCounts
+from crowdveil.privacy.mechanisms.mechanism import CentralMechanism, Estimate, Measurement, Settings
 from crowdveil.privacy.mechanisms.reports import PUBLIC_COLUMNS
 from crowdveil.privacy.mechanisms.score_sums import SENSITIVITY, step_sums
 from crowdveil.privacy.noise.exact_noise import BulkNoise
@@ -94,7 +90,7 @@ class Setup(Protocol):
 class Central:
     """A central mechanism on a crowd of three, one of whom is attacked."""
 
-    mechanism: CentralMechanism[Any, Any]
+    mechanism: CentralMechanism[Any, Any] | EffectCounts
     paradigm: Paradigm
     settings: Settings
     epsilon: Epsilon

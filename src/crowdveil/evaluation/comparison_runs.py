@@ -21,10 +21,8 @@ from crowdveil.evaluation.toolkit.crowds import Groups, fit_crowd, generator, no
 from crowdveil.evaluation.toolkit.scores import forecasts, share, sides
 from crowdveil.evaluation.toolkit.sweep import sweep
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1
-from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
 from crowdveil.privacy.mechanisms.mechanism import Estimate
-from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
+from crowdveil.privacy.mechanisms.registry import MECHANISMS
 from crowdveil.sources.simulated import synthetic_crowd
 from crowdveil.study.bundled import synthetic_study
 from crowdveil.study.study import Study
@@ -36,7 +34,7 @@ TRAINED = 0.75
 
 _FEWEST = 8
 """Fewest voters of a file that can be held out."""
-_CHEAP_DRAWS = dict.fromkeys((Algorithm1.name, Algorithm2.name, SubsetSelection.name), 16)
+_CHEAP_DRAWS = 16
 """Draws of noise per crowd, at the requested epsilons, for mechanisms that need no new fit for a draw."""
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
@@ -72,7 +70,8 @@ class Task:
     @property
     def draws(self) -> int:
         """The number of times to draw the noise."""
-        return _CHEAP_DRAWS.get(self.entry.mechanism, 1) if self.thorough else 1
+        mechanism = MECHANISMS.get(self.entry.mechanism)
+        return _CHEAP_DRAWS if self.thorough and mechanism is not None and mechanism.fits_once else 1
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def algorithm2(
     mechanism = Algorithm2()
     points = []
     for epsilons in levels:
-        reports = mechanism.perturb(preferences, settings, epsilons, noise)
+        reports = mechanism.perturb_fits(preferences, settings, epsilons, noise)
         own = (epsilons[voters] for voters in crowds.by_crowd(np.arange(len(epsilons))))
         batches = [Reports(own, values) for own, values in zip(own, crowds.by_crowd(reports.values), strict=True)]
         points.append([mechanism.aggregate([batch], settings).parameter for batch in batches])
@@ -384,7 +384,7 @@ class UtilityTheorems:
             errors1.append(np.abs(np.array([made.parameter for made in releases]) - exact).max(axis=1))
             repeated = np.tile(preferences, (RELEASES // self.voters, 1))
             levels = Epsilons.same(level, len(repeated))
-            reports = Algorithm2().perturb(repeated, fitted.settings, levels, distributed)
+            reports = Algorithm2().perturb_fits(repeated, fitted.settings, levels, distributed)
             errors2.append(np.abs(from_steps(reports.values, NORM_BOUND) - repeated).max(axis=1))
         tables = []
         for series, voters, errors in ((ALGORITHM_1, self.voters, errors1), (ALGORITHM_2, 1, errors2)):

@@ -23,10 +23,8 @@ from crowdveil.estimation.society import fit_voters, society
 from crowdveil.evaluation.toolkit.scores import on_all_gaussian_pairs, same_side, share, sides
 from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS, Unit
-from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, FitMechanism, Settings
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED
-from crowdveil.privacy.mechanisms.subset_selection import SubsetSelection
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.unknown import intervals
@@ -251,8 +249,8 @@ class FittedCrowd:
         distributed = DISTRIBUTED[mechanism]
         learned = []
         for _ in range(draws):
-            if isinstance(distributed, Algorithm2 | SubsetSelection):
-                reports = distributed.perturb(self.fits, settings, epsilons, noise)
+            if isinstance(distributed, FitMechanism):
+                reports = distributed.perturb_fits(self.fits, settings, epsilons, noise)
             else:
                 reports = distributed.report(self.ballots, settings, epsilons, noise)
             learned.append(distributed.aggregate([reports], settings))

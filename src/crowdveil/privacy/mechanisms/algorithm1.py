@@ -14,13 +14,32 @@ from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps, sum_of_preferences, to_steps
+from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Loss, Measurement, Settings, measured
 from crowdveil.privacy.noise.distribution import Gaussian, LaplaceSum
 from crowdveil.privacy.noise.exact_noise import GaussianNoise, gaussian_variance
 from crowdveil.privacy.noise.source import Noise
 
 
-class Algorithm1:
+class _NoisyMean:
+    """What the two mechanisms share: the description, and the measurement of the mean."""
+
+    paradigms = ("vlcp", "rlcp")
+    options = ()
+    estimates = Estimand.SOCIETY
+    third_answer = False  # a mean of fits to chosen sides cannot express "neither"
+    fits_once = True
+
+    def measure(self, source: BallotSource, settings: Settings, loss: object) -> Measurement:
+        """Fit every voter and add up the grid preferences (integers: the order cannot matter)."""
+        return measured(source, partial(sum_of_grid_preferences, settings.norm_bound))
+
+    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors | None:
+        """Return None: no release of a society is forecast."""
+        return None
+
+
+class Algorithm1(_NoisyMean):
     """Perturb the average preference (Section 4.2), on integers.
 
     Theorem 1. With noise of scale 2 STEPS / epsilon on each coordinate of the sum of the voters' grid
@@ -35,15 +54,8 @@ class Algorithm1:
     name = "algorithm-1"
     title = "Algorithm 1: Laplace noise on the mean preference"
     words = "noise, added once, to the average of all voters' preferences"
-    paradigms = ("vlcp", "rlcp")
     papers = ("vlcp", "rlcp")
-    options = ()
-    estimates = Estimand.SOCIETY
     takes = Loss.EPSILON
-
-    def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
-        """Fit every voter and add up the grid preferences (integers: the order cannot matter)."""
-        return measured(source, partial(sum_of_grid_preferences, settings.norm_bound))
 
     def release(self, measurement: Measurement, settings: Settings, loss: Epsilon, noise: Noise) -> Estimate:
         """Add the noise to the sum and divide by the number of voters."""
@@ -63,7 +75,7 @@ def sum_of_grid_preferences(norm_bound: float, ballots: Ballots) -> IntArray:
     return steps
 
 
-class GaussianMean:
+class GaussianMean(_NoisyMean):
     """Algorithm 1 with discrete Gaussian noise: not purely private, but rho-zCDP.
 
     Theorem. With noise of sigma^2 = (2 STEPS)^2 / (2 rho) on each coordinate of the sum of voters' grid preferences,
@@ -77,15 +89,8 @@ class GaussianMean:
     name = "gaussian-mean"
     title = "Gaussian noise on the mean preference (zCDP)"
     words = "Gaussian noise, added once, to the average of all voters' preferences"
-    paradigms = ("vlcp", "rlcp")
     papers = ()
-    options = ()
-    estimates = Estimand.SOCIETY
     takes = Loss.RHO
-
-    def measure(self, source: BallotSource, settings: Settings, loss: Fraction) -> Measurement:
-        """Fit every voter and add up the grid preferences."""
-        return measured(source, partial(sum_of_grid_preferences, settings.norm_bound))
 
     def release(self, measurement: Measurement, settings: Settings, loss: Fraction, noise: GaussianNoise) -> Estimate:
         """Add the noise to the sum and divide by the number of voters."""

@@ -10,9 +10,9 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS, from_steps, sum_of_preferences, to_steps
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.mechanism import DistributedSociety, Estimate, Settings
 from crowdveil.privacy.mechanisms.reports import (
     IntegerRow,
     LevelSums,
@@ -25,10 +25,9 @@ from crowdveil.privacy.mechanisms.reports import (
 )
 from crowdveil.privacy.noise.distribution import LaplaceSum, spread_of
 from crowdveil.privacy.noise.source import Noise
-from crowdveil.study.study import Study
 
 
-class Algorithm2:
+class Algorithm2(DistributedSociety):
     """Perturb each voter's preference (Section 4.3), on integers, with personal epsilons.
 
     Theorem 3. With noise of scale 2 STEPS / epsilon_i on each coordinate, voter i's report is
@@ -44,24 +43,16 @@ class Algorithm2:
     paradigms = ("vldp", "rldp")
     papers = ("vldp",)
     options = ("equal_votes", "robust")
-    estimates = Estimand.SOCIETY
     wire = IntegerRow(lambda features: features)
-    tosses_coins = False
-
-    def scoring(self, study: Study) -> None:
-        """Return None: nothing is scored."""
-        return
-
-    def report_size(self, study: Study, epsilon: Epsilon) -> None:
-        """Return None: the study alone says how long a report is."""
+    fits_once = True
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Fit each voter, round onto the grid, add the noise."""
-        return self.perturb(fit_voters(ballots, settings.norm_bound).values, settings, epsilons, noise)
+        return self.perturb_fits(fit_voters(ballots, settings.norm_bound).values, settings, epsilons, noise)
 
-    def perturb(self, preferences: FloatArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
+    def perturb_fits(self, fits: FloatArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Make reports from fitted preferences (one row per voter): round onto the grid and add the noise."""
-        steps = to_steps(preferences, settings.norm_bound)
+        steps = to_steps(fits, settings.norm_bound)
         drawn = noise.laplace(sum_of_preferences(), epsilons, settings.study.dimension)
         return Reports(epsilons, steps + drawn)
 

@@ -16,9 +16,9 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.l1_ball import project_onto_l1_ball
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.epsilon import Epsilons
 from crowdveil.privacy.grid import STEPS, coefficient_steps, papers_delta, tight_delta
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.mechanism import DistributedSociety, Estimate, Settings
 from crowdveil.privacy.mechanisms.reports import IntegerRow, LevelSums, Reports, all_sums, within_reach
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
@@ -36,7 +36,17 @@ def number_of_coefficients(features: int) -> int:
     return features + features * (features + 1) // 2
 
 
-class Algorithm3:
+class _PerturbedObjectives(DistributedSociety):
+    """What both mechanisms share: a report is an objective's coefficients, and the estimate a mean of maxima."""
+
+    wire = IntegerRow(number_of_coefficients)
+
+    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
+        """Return None: the noise goes through a maximisation, and has no simple form."""
+        return
+
+
+class Algorithm3(_PerturbedObjectives):
     """Perturb the objective function of each voter (Section 4.4), on integers, with personal epsilons.
 
     The log-likelihood is expanded to second order at 0 (Eq. 11): ln Phi(t) = ln(1/2) + sqrt(2/pi) t - t^2/pi.
@@ -64,16 +74,6 @@ class Algorithm3:
     paradigms = ("rldp",)
     papers = ("rldp",)
     options = ("repair", "sensitivity", "equal_votes")
-    estimates = Estimand.SOCIETY
-    wire = IntegerRow(number_of_coefficients)
-    tosses_coins = False
-
-    def scoring(self, study: Study) -> None:
-        """Nothing is scored."""
-        return
-
-    def report_size(self, study: Study, epsilon: Epsilon) -> None:
-        """Return None: the study alone says how long a report is."""
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Expand each voter's objective into integer coefficients and add the noise."""
@@ -107,10 +107,6 @@ class Algorithm3:
             "voters_without_a_maximum": int(sums.counts[exists == 0].sum()),
         }
         return Estimate(sums.mean(weights), sums.spread(weights), facts)
-
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
-        """Nothing simple: the noise goes through a maximisation."""
-        return
 
 
 def clipped_records(ballots: Ballots, study: Study) -> int:
@@ -205,7 +201,7 @@ def _scaled(factor: int, value: int, steps: int) -> int:
 _PRIOR_DEVIATION = 1.0
 
 
-class Algorithm3Choices:
+class Algorithm3Choices(_PerturbedObjectives):
     """Perturb the linear part of each voter's objective; the quadratic part is public.
 
     Theorem. Where the dilemmas shown are public and only the choices are secret, noise of scale
@@ -224,16 +220,6 @@ class Algorithm3Choices:
     paradigms = ("aldp",)
     papers = ()
     options = ("equal_votes",)
-    estimates = Estimand.SOCIETY
-    wire = IntegerRow(number_of_coefficients)
-    tosses_coins = False
-
-    def scoring(self, study: Study) -> None:
-        """Nothing is scored."""
-        return
-
-    def report_size(self, study: Study, epsilon: Epsilon) -> None:
-        """Return None: the study alone says how long a report is."""
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Expand each voter's objective and add noise to its linear coefficients."""
@@ -261,10 +247,6 @@ class Algorithm3Choices:
         weights = sums.weights(1 / sums.levels[:, 0], settings.equal_votes)
         facts = {"record_norm": settings.study.record_bound}
         return Estimate(sums.mean(weights), sums.spread(weights), facts)
-
-    def expected_noise(self, settings: Settings, epsilons: Epsilons) -> None:
-        """Nothing simple: the noise goes through a maximisation."""
-        return
 
 
 def linear_sensitivity(dimension: int) -> int:

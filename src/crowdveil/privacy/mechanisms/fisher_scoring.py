@@ -15,13 +15,23 @@ import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
-from crowdveil.estimation.clipped_means import voter_clip
+from crowdveil.estimation.clipped_means import SCORE_DISAGREEMENT, loudness, voter_clip
 from crowdveil.estimation.design import AxisSample, Design, design_of, public_design
 from crowdveil.estimation.dilemmas import shown_dilemmas
-from crowdveil.estimation.guess import DESIGN_DEVIATION, Guess, Units, records_guess, voters_guess
+from crowdveil.estimation.guess import (
+    DESIGN_BOUND,
+    DESIGN_DEVIATION,
+    ClipEffect,
+    Guess,
+    Units,
+    most_alike,
+    records_guess,
+    voters_guess,
+)
 from crowdveil.estimation.prior import prior_deviation, rest_deviation
-from crowdveil.estimation.scoring_step import Step, clip_in_deviations
+from crowdveil.estimation.scoring_step import STEP_DOUBT, Step, clip_doubts, clip_in_deviations
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, clipped_slope, from_features
 from crowdveil.privacy.mechanisms.mechanism import (
     Estimand,
     Estimate,
@@ -57,6 +67,8 @@ class _FisherScoring:
     options: tuple[str, ...] = ()
     estimates = Estimand.PREFERENCE
     takes = Loss.EPSILON
+    third_answer = True
+    fits_once = False
     by_voter: bool
     design_known: bool
 
@@ -142,6 +154,48 @@ class _FisherScoring:
             kept = math.erf(clip / math.sqrt(2 * (scatter or 1.0))) / clip
             gain = np.linalg.inv(sample.mixing.T @ sample.expected_means(zero)[1]) / kept
         return _carried(plan, units, design.basis @ gain, k)
+
+    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors:
+        """Return the errors of the last step for voters with this many records each, with what an earlier one adds."""
+        study = settings.study
+        design = public_design(study)
+        usual = study.drawing.dilemmas
+        units = Units(self.by_voter, voters, 0 if self.by_voter else voters * records, voters * records**2)
+        plan = self._plan(design, units.count, settings, epsilon)
+        law = self.expected_noise(settings, voters if self.by_voter else max(units.count // usual, 1), epsilon)
+        first_cube = law.parts[0]
+        variance = cube_variance(first_cube.scale, 1.0, first_cube.matrix.shape[1])
+        first_clip = plan.first_clip(study)
+        effect = ClipEffect.on_voters(first_clip) if self.by_voter else ClipEffect.on_records(first_clip)
+        known = self._knows(settings) or plan.squares is not None
+        unsure = 0.0 if known else DESIGN_BOUND * DESIGN_DEVIATION
+        kept = clipped_slope(first_clip, records if self.by_voter else 1)
+        # Later steps clip by how loud voters are; the first one by how loud they would be with whole ballots.
+        if plan.second is None:
+            longer = clipped_slope(first_clip, usual) / kept if self.by_voter else 1.0
+            spread, first_look = min(1.0, 1 / first_clip**2), None
+            step_doubt, turn, size = 0.0, effect.turn, effect.size
+        else:
+            scatter = loudness(1 / records) if self.by_voter else None
+            longer = voter_clip(records) / voter_clip(usual) if self.by_voter else 1.0
+            deviations = clip_in_deviations(math.sqrt(variance), scatter, prior_deviation(design.directions))
+            spread, (turn, size) = 1 / (deviations**2 * (scatter or 1.0)), clip_doubts(deviations)
+            step_doubt, unsure = STEP_DOUBT, 0.0
+            first_look = math.pi / 2 * (first_clip * plan.first_noise / kept) ** 2
+        alike = SCORE_DISAGREEMENT**2 if plan.spread else most_alike(design.directions)
+        sampling = float(units.sampling(np.array([spread]), 1 / records, alike)[0])
+        along = longer * from_features(design)
+        gain = along @ np.hstack([part.matrix for part in law.parts])
+        return ExpectedErrors(
+            np.asarray(along @ law.covariance @ along.T, np.float64),
+            np.asarray(sampling * gain @ gain.T, np.float64),
+            unsure,
+            rest_known=plan.rest is not None,
+            first_look=first_look,
+            step_doubt=step_doubt,
+            turn=turn,
+            size=size,
+        )
 
     def _plan(self, design: Design, units: int, settings: Settings, loss: Epsilon) -> Plan:
         return Plan.of(design, units, loss, by_voter=self.by_voter, design_known=self._knows(settings))

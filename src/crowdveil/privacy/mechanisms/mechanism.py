@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from crowdveil.engines.batches import Tally, add_up
 from crowdveil.estimation.design import Design, PublicDilemmas
 from crowdveil.estimation.prior import rest_deviation
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
 from crowdveil.privacy.mechanisms.reports import LevelSums, R, WireFormat
 from crowdveil.privacy.mechanisms.scores import Scoring
 from crowdveil.privacy.noise.distribution import NoiseDistribution
@@ -210,16 +211,31 @@ class Mechanism(Protocol):
         """The ``OPTIONS`` that it supports."""
 
 
-class CentralMechanism(Mechanism, Protocol[L, N]):
+class CrowdMechanism(Mechanism, Protocol):
+    """A mechanism that releases one estimate for the whole crowd."""
+
+    @property
+    def estimates(self) -> Estimand:
+        """The quantity that it estimates."""
+
+    @property
+    def third_answer(self) -> bool:
+        """Whether it supports a study that allows a third answer."""
+
+    @property
+    def fits_once(self) -> bool:
+        """Whether one fit of the voters serves any number of draws of its noise, so that these are cheap."""
+
+    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors | None:
+        """Return the errors to expect of voters with this many records each; None if they were never measured."""
+
+
+class CentralMechanism(CrowdMechanism, Protocol[L, N]):
     """A mechanism whose noise a trusted aggregator adds. L is the type of its privacy loss, N its noise source."""
 
     @property
     def takes(self) -> Loss:
         """The unit of its privacy loss."""
-
-    @property
-    def estimates(self) -> Estimand:
-        """The quantity that it estimates."""
 
     def measure(self, source: BallotSource, settings: Settings, loss: L) -> Measurement:
         """Compute the exact integers that noise will be added to."""
@@ -231,12 +247,8 @@ class CentralMechanism(Mechanism, Protocol[L, N]):
         """Return the noise that the estimate would carry, before anything is spent."""
 
 
-class DistributedMechanism(Mechanism, Protocol[R]):
+class DistributedMechanism(CrowdMechanism, Protocol[R]):
     """A mechanism whose noise each voter's device adds. R is the type of a batch of reports."""
-
-    @property
-    def estimates(self) -> Estimand:
-        """The quantity that it estimates."""
 
     @property
     def wire(self) -> WireFormat[R]:
@@ -248,6 +260,18 @@ class DistributedMechanism(Mechanism, Protocol[R]):
     @property
     def tosses_coins(self) -> bool:
         """Whether a device flips choices, rather than adding noise or drawing signs."""
+
+    @property
+    def relayable(self) -> bool:
+        """Whether a relay may carry its reports: ``report_size`` bits that protect all of a voter (``shuffling``)."""
+
+    @property
+    def by_group(self) -> bool:
+        """Whether a preference is computed from sums of its reports, which can be separated by group."""
+
+    @property
+    def counts_effects(self) -> bool:
+        """Whether effects can be counted in its reports (``ChoiceReports``), which name all dilemmas and choices."""
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int | None:
         """Return the number of coordinates, signs or choices in a report; None if the mechanism does not choose it."""
@@ -266,3 +290,44 @@ class DistributedMechanism(Mechanism, Protocol[R]):
 
     def expected_noise(self, settings: Settings, epsilons: Epsilons) -> NoiseDistribution | None:
         """Return the noise that the estimate would carry, before any report; None if it has no simple form."""
+
+
+@runtime_checkable
+class FitMechanism(DistributedMechanism[R], Protocol):
+    """A distributed mechanism whose reports are made from the voters' fits alone."""
+
+    def perturb_fits(self, fits: FloatArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> R:
+        """Make the reports of voters who are fitted already, one row each. The only place where noise enters."""
+
+
+class DistributedSociety:
+    """The description that distributed mechanisms of the paper's society share: they do none of what others do."""
+
+    estimates = Estimand.SOCIETY
+    third_answer = False  # a mean of fits to chosen sides cannot express "neither"
+    fits_once = False
+    tosses_coins = False
+    relayable = False
+    by_group = False
+    counts_effects = False
+
+    def scoring(self, study: Study) -> Scoring | None:
+        """Return None: nothing is scored."""
+        return None
+
+    def report_size(self, study: Study, epsilon: Epsilon) -> int | None:
+        """Return None: the study alone determines the length of a report."""
+        return None
+
+    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors | None:
+        """Return None: no release of a society is forecast."""
+        return None
+
+
+class DescribedAs:
+    """The description of a mechanism, for one that runs it and releases something else beside it."""
+
+    def __init__(self, inner: CrowdMechanism) -> None:
+        self.name, self.title, self.words = inner.name, inner.title, inner.words
+        self.paradigms, self.papers, self.options = inner.paradigms, inner.papers, inner.options
+        self.estimates, self.third_answer = inner.estimates, inner.third_answer

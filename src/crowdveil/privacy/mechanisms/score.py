@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,7 @@ from crowdveil.estimation.mean_scores import fit_mean_scores
 from crowdveil.estimation.record_axes import RecordAxes, record_axes
 from crowdveil.estimation.tilted_design import TiltedDesign, moment_count, moment_variance, tilted
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, noise_of_reports
 from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings, unknown_along
 from crowdveil.privacy.mechanisms.reports import (
     LARGEST,
@@ -48,6 +50,9 @@ from crowdveil.study.study import Study
 
 SQUARES_IN_TWENTY, PRODUCTS_IN_TWENTY = 2, 1
 """Reports in twenty about a file that cover the squares and the products of its dilemmas' contrasts."""
+_USUAL_DOUBT = 0.03
+"""Approximate doubt along an axis, relative to the preference there, in simulated polls of 500 to 5,000 voters at
+epsilon 1 and 10. It is for forecasts of polls, whose dilemmas the study's generator draws."""
 _UNHEARD = 1e6
 """Variance assigned to a mean score, which is at most 1, along an axis that nobody reported."""
 
@@ -130,6 +135,11 @@ class ScoreRelease:
     estimates = Estimand.PREFERENCE
     wire = Coordinates()
     tosses_coins = False
+    third_answer = True
+    fits_once = False
+    relayable = False
+    by_group = True
+    counts_effects = False
 
     def scoring(self, study: Study) -> Scoring:
         """Return the axes of records, and the clip of a record."""
@@ -232,6 +242,20 @@ class ScoreRelease:
         fit = fit_mean_scores(axes, np.zeros(design.directions), covariance)
         carried = design.basis @ fit.gain @ covariance @ fit.gain.T @ design.basis.T
         return Spread(tuple(map(tuple, carried.tolist())))
+
+    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors:
+        """Return the errors for voters with this many records each, whose mean scores have another variance."""
+        study = settings.study
+        axes = record_axes(study)
+
+        def variance(records: int) -> float:
+            size = int(coordinates_to_report(axes, np.array([records]), Epsilons.same(epsilon, 1))[0])
+            noise = cube_variance(2 / epsilon.value, 1.0, size)
+            return (noise + expected_square(axes, float(records))) / (size * records**2)
+
+        noise = noise_of_reports(partial(self.expected_noise, settings), public_design(study), voters, epsilon)
+        noise *= variance(records) / variance(study.drawing.dilemmas)
+        return ExpectedErrors(noise, np.zeros_like(noise), _USUAL_DOUBT, rest_known=False, records=voters * records)
 
 
 _CHOICES, _DILEMMAS = 0, 1

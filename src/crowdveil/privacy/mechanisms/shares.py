@@ -29,7 +29,15 @@ from crowdveil.arrays import IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import LEAST_MICRO, Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.mechanism import CentralMechanism, Estimate, Measurement, Settings, measured
+from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
+from crowdveil.privacy.mechanisms.mechanism import (
+    CentralMechanism,
+    DescribedAs,
+    Estimate,
+    Measurement,
+    Settings,
+    measured,
+)
 from crowdveil.privacy.mechanisms.reports import influence
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.distribution import NoiseDistribution
@@ -89,7 +97,7 @@ class _Measured(Measurement):
     inner: Measurement | None = None
 
 
-class WithSideShare:
+class WithSideShare(DescribedAs):
     """A central mechanism, with a part of its epsilon spent on a share.
 
     Theorem. If the mechanism is epsilon-differentially private for every epsilon, and its inputs for neighbours are
@@ -100,9 +108,8 @@ class WithSideShare:
     """
 
     def __init__(self, inner: CentralMechanism[Any, Any], question: ShareQuestion) -> None:
-        self.name, self.title, self.words = inner.name, inner.title, inner.words
-        self.paradigms, self.papers, self.options = inner.paradigms, inner.papers, inner.options
-        self.estimates, self.takes = inner.estimates, inner.takes
+        super().__init__(inner)
+        self.takes, self.fits_once = inner.takes, inner.fits_once
         self._inner = inner
         self._question = question
 
@@ -124,6 +131,10 @@ class WithSideShare:
     def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
         """Return the noise of the mechanism with its part of the budget."""
         return self._inner.expected_noise(settings, voters, self._question.split(loss)[0])
+
+    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors | None:
+        """Return the errors of the mechanism with its part of the budget."""
+        return self._inner.expected_errors(settings, voters, records, self._question.split(epsilon)[0])
 
 
 def indifferent_by_voter(ballots: Ballots) -> IntArray:

@@ -18,7 +18,8 @@ from crowdveil.arrays import BoolArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import CrowdveilError, Reason, Refusal
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.mechanism import DistributedMechanism, Estimate, Settings
+from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors
+from crowdveil.privacy.mechanisms.mechanism import DescribedAs, DistributedMechanism, Estimate, Settings
 from crowdveil.privacy.mechanisms.reports import WireFormat, epsilons_of
 from crowdveil.privacy.mechanisms.scores import Scoring
 from crowdveil.privacy.mechanisms.shares import BitSums, NoisyShare
@@ -115,13 +116,17 @@ class _Condensed:
     inner: Any
 
 
-class WithSideBits:
+class WithSideBits(DescribedAs):
     """A distributed mechanism with some of its reports replaced by bits. The module docstring has the proof."""
 
+    fits_once = False
+    relayable = False
+    by_group = False
+    counts_effects = False
+
     def __init__(self, inner: DistributedMechanism[Any], question: SideQuestion) -> None:
-        self.name, self.title, self.words = inner.name, inner.title, inner.words
-        self.paradigms, self.papers, self.options = inner.paradigms, inner.papers, inner.options
-        self.estimates, self.tosses_coins = inner.estimates, inner.tosses_coins
+        super().__init__(inner)
+        self.tosses_coins = inner.tosses_coins
         self.wire = SideWire(inner.wire, question.field)
         self.inner = inner
         self._question = question
@@ -178,3 +183,8 @@ class WithSideBits:
         """Return the noise of the mechanism, given the voters who report by it."""
         speaking = np.flatnonzero(np.arange(len(epsilons)) % self._question.one_in != 0)
         return self.inner.expected_noise(settings, epsilons[speaking] if len(speaking) else epsilons)
+
+    def expected_errors(self, settings: Settings, voters: int, records: int, epsilon: Epsilon) -> ExpectedErrors | None:
+        """Return the errors of the mechanism, given the voters who report by it."""
+        speaking = max(voters - voters // self._question.one_in, 1)
+        return self.inner.expected_errors(settings, speaking, records, epsilon)

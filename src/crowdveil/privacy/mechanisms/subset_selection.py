@@ -12,7 +12,7 @@ from crowdveil.ballots.ballots import Ballots
 from crowdveil.estimation.society import fit_voters
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.grid import STEPS, to_steps
-from crowdveil.privacy.mechanisms.mechanism import Estimand, Estimate, Settings
+from crowdveil.privacy.mechanisms.mechanism import DistributedSociety, Estimate, Settings
 from crowdveil.privacy.mechanisms.reports import IntegerRow, LevelSums, Reports, all_sums, influence, random_orders
 from crowdveil.privacy.noise.coins import Odds
 from crowdveil.privacy.noise.distribution import Spread
@@ -23,7 +23,7 @@ FLIP = Odds(0, 1, 1, 1)
 """Odds of a flip: probability 1 / (1 + e^epsilon)."""
 
 
-class SubsetSelection:
+class SubsetSelection(DistributedSociety):
     """Round the preference to a corner of the l1 ball and hide the corner among k random signs.
 
     A preference beta in the ball of radius B is rounded to a corner s B e_j with probability |beta_j| / B (what
@@ -49,13 +49,8 @@ class SubsetSelection:
     paradigms = ("vldp", "rldp")
     papers = ()
     options = ("equal_votes",)
-    estimates = Estimand.SOCIETY
     wire = IntegerRow(lambda features: features, largest=1)
-    tosses_coins = False
-
-    def scoring(self, study: Study) -> None:
-        """Return None: nothing is scored."""
-        return
+    fits_once = True
 
     def report_size(self, study: Study, epsilon: Epsilon) -> int:
         """Return the number k of signs."""
@@ -63,12 +58,12 @@ class SubsetSelection:
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Fit each voter, round to a corner, and draw the signs."""
-        return self.perturb(fit_voters(ballots, settings.norm_bound).values, settings, epsilons, noise)
+        return self.perturb_fits(fit_voters(ballots, settings.norm_bound).values, settings, epsilons, noise)
 
-    def perturb(self, preferences: FloatArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
+    def perturb_fits(self, fits: FloatArray, settings: Settings, epsilons: Epsilons, noise: Noise) -> Reports:
         """Make reports from fitted preferences (one row per voter): round to a corner and draw the signs."""
         d = settings.study.dimension
-        steps = to_steps(preferences, settings.norm_bound)
+        steps = to_steps(fits, settings.norm_bound)
         corner, sign = _corners(steps, noise)
         signs = np.zeros_like(steps)
         values = epsilons.values

@@ -1,0 +1,71 @@
+"""The errors to expect of a mechanism's estimate, from public numbers only: what a forecast is computed from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdveil.arrays import FloatArray
+from crowdveil.estimation.clipped_means import voter_clip
+from crowdveil.estimation.design import Design
+from crowdveil.privacy.epsilon import Epsilon, Epsilons
+from crowdveil.privacy.noise.distribution import Coins, Spread
+
+CROWD = 1000
+"""Number of reports at which a distributed mechanism's noise is evaluated; its variance is inversely proportional."""
+
+
+@dataclass(frozen=True)
+class ExpectedErrors:
+    """The errors of the unshrunk estimate along every axis of the design, those of the factors first.
+
+    They hold for an indifferent crowd. If a crowd agrees more, each answer carries less information.
+    """
+
+    noise: FloatArray
+    """Covariance due to the noise."""
+    sampling: FloatArray
+    """Covariance because voters differ."""
+    doubt: float
+    """Bound on the model error along an axis, relative to the estimate there."""
+    rest_known: bool
+    """Whether the directions that factors leave out are measured, too."""
+    first_look: float | None = None
+    """Variance along each axis of an earlier step's estimate, its size aside."""
+    step_doubt: float = 0.0
+    """Bound on the length of an error of any direction, relative to the length of the last step."""
+    turn: float = 0.0
+    """The same, relative to the length of the preference."""
+    size: float = 0.0
+    """Bound on the relative error of the size."""
+    hoeffding: bool = False
+    """Whether certainty comes from Hoeffding's inequality rather than from the distribution of the noise."""
+    records: int | None = None
+    """Number of records that the crowd's own rest depends on (``unknown_along``)."""
+
+
+def noise_of_reports(
+    expected_noise: Callable[[Epsilons], Coins | Spread], design: Design, voters: int, epsilon: Epsilon
+) -> FloatArray:
+    """Return the covariance along every axis of the noise in an estimate from this many reports."""
+    law = expected_noise(Epsilons.same(epsilon, CROWD))
+    inverse = from_features(design)
+    return np.asarray(inverse @ law.matrix @ inverse.T, np.float64) * CROWD / voters
+
+
+def from_features(design: Design) -> FloatArray:
+    """Return the map from a preference over the features to the axes of factors and the rest."""
+    return np.asarray(np.linalg.pinv(design.whole.basis), np.float64)
+
+
+def among_all(covariance: FloatArray, design: Design) -> FloatArray:
+    """Extend a covariance along the axes of factors to every axis."""
+    return np.pad(covariance, (0, design.rest.shape[1]))
+
+
+def clipped_slope(clip: float, records: int) -> float:
+    """Return the slope of the mean clipped score in the mean score of this many records, if scores are normal."""
+    return math.erf(clip / math.sqrt(2) / voter_clip(records))
