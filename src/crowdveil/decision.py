@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdveil.arrays import FloatArray
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_certainty
 from crowdveil.privacy.unknown import Unknown
 from crowdveil.releases import Release, check_release
 from crowdveil.study.study import COIN, Dilemma
@@ -174,10 +174,8 @@ def decide(release: Release, dilemma: Dilemma | Alternatives, certainty: float =
     alternatives at a time, so among three or more, the first is chosen as if everybody had to choose.
     """
     check_release(release)
-    if not (isinstance(certainty, int | float) and 0.5 <= certainty < 1):
-        raise CrowdveilError(f"the certainty asked for must be at least 0.5 and below 1, got {certainty}")
-    if not isinstance(dilemma, Dilemma):
-        dilemma = release.study.dilemma(dilemma)
+    check_certainty(certainty)
+    dilemma = release.study.dilemma(dilemma)
     points = np.array([a.values for a in dilemma.alternatives]) / release.study.units
     scores = points @ release.parameter
     order = np.argsort(-scores, kind="stable")
@@ -336,7 +334,7 @@ def _reason(release: Release, sides: Sequence[FloatArray], sure: float, asked: f
             "certainty"
         )
     if unknown is not None and any(unknown.margin(side) <= 0 for side in sides):
-        return "what was measured speaks for another choice than the estimate, which is drawn toward what is likely"
+        return "the measurement by itself favours another choice than the estimate, which also counts what is likely"
     if unknown is not None and any(unknown.rest_bound(side) >= unknown.margin(side) for side in sides):
         return (
             "the alternatives also differ in ways that this release did not measure, which may outweigh the margin; "

@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdveil.errors import CrowdveilError, path_of
+from crowdveil.errors import CrowdveilError, check_flag, check_text, path_of
 from crowdveil.files import check_picture, check_writable, replacing, write_text
 from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.releases import EFFECTS_FORMAT, Publication, check_exact, checked_content, read_json, study_of
@@ -85,10 +85,17 @@ class Effects:
 
     def factor(self, name: str) -> Factor:
         """Find a factor of the study."""
-        return next(factor for factor in self.study.factors if factor.name == name)
+        check_text(name, "the factor")
+        for factor in self.study.factors:
+            if factor.name == name:
+                return factor
+        names = ", ".join(factor.name for factor in self.study.factors)
+        raise CrowdveilError(f"there is no factor {name!r}: study {self.study.name} has {names}")
 
     def effect(self, factor: str, group: str = "") -> Effect:
         """Find the effect of a factor, in a group if there are any."""
+        check_text(factor, "the factor")
+        check_text(group, "the group")
         for one in self.groups:
             for effect in one.effects:
                 if (one.label, effect.factor) == (group, factor):
@@ -112,7 +119,7 @@ class Effects:
         ):
             if agreed:
                 return f"agree: all prefer {pole}"
-        return "no difference can be told"
+        return "no difference beyond noise and chance"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the effects as plain data."""
@@ -167,7 +174,7 @@ class Effects:
 
     def write_table(self, path: str | PathLike[str]) -> None:
         """Write the tidy table, as .csv or .parquet."""
-        path = Path(path)
+        path = path_of(path, "the table")
         check_table(path)
         table = self.to_polars()
         with replacing(path) as unfinished:
@@ -265,6 +272,7 @@ def holds_effects(path: Path) -> bool:
 
 def read_effects(path: str | PathLike[str], *, allow_experiment: bool = False) -> EffectsRelease:
     """Read and check a file of effects; one made with floating-point noise must be allowed explicitly."""
+    check_flag(allow_experiment, "allow_experiment")
     path = path_of(path, "the file of effects")
     try:
         return effects_from_dict(read_json(path), allow_experiment=allow_experiment)

@@ -19,6 +19,9 @@ class CrowdveilError(Exception):
     A bug inside crowdveil raises any other exception, so that the two are never confused.
     """
 
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split("\n"))  # also where it quotes an array
+
 
 class BudgetExceeded(CrowdveilError):
     """The privacy budget of the data does not cover a release, which was therefore refused."""
@@ -98,8 +101,8 @@ class Refusal(CrowdveilError):
 
 
 def shown(given: object) -> str:
-    """Return what was given, in a part of a line."""
-    return " ".join(repr(given).split())[:80]
+    """Return what was given, cut short for a message."""
+    return f"{given!r:.80}"
 
 
 def check_type(given: object, expected: type, what: str, remedy: str) -> None:
@@ -117,6 +120,12 @@ def check_whole(given: object, what: str, least: int) -> None:
 def is_number(given: object) -> TypeGuard[float]:
     """Whether something is a number, of Python or of NumPy. A check of its range comes after, and refuses NaN."""
     return isinstance(given, int | float | Real) and not isinstance(given, bool)
+
+
+def check_certainty(given: object) -> None:
+    """Refuse anything but a certainty that can be asked for: a number from one half to below 1."""
+    if not (is_number(given) and 0.5 <= given < 1):
+        raise CrowdveilError(f"the certainty asked for must be at least 0.5 and below 1, got {shown(given)}")
 
 
 def check_flag(given: object, what: str) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray
-from crowdveil.errors import CrowdveilError, check_type, path_of
+from crowdveil.errors import CrowdveilError, check_flag, check_type, path_of
 from crowdveil.files import write_text
 from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
@@ -382,6 +382,7 @@ def check_release(given: object) -> None:
 
 def read_release(path: str | PathLike[str], *, allow_experiment: bool = False) -> Release:
     """Read and check a release file; one made with floating-point noise must be allowed explicitly."""
+    check_flag(allow_experiment, "allow_experiment")
     path = path_of(path, "the release file")
     try:
         return release_from_dict(read_json(path), allow_experiment=allow_experiment)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ def test_a_ballot_file_gives_back_what_was_written(
     assert max(batch.voters for batch in file.batches()) <= per_batch
     assert same(file.load(), ballots)
     assert census(file) == census(ballots)
+
+
+def test_a_crowd_in_memory_is_saved_with_its_origin(tmp_path: Path) -> None:
+    ballots = replace(full_crowd([2, 1], ["ann", "bob"]), origin={"from": "a test"})
+    ballots.save(tmp_path / "crowd")
+    assert same(read_ballots(tmp_path / "crowd"), ballots)
+    assert read_ballots(tmp_path / "crowd").origin == {"from": "a test"}
 
 
 def test_a_ballot_file_can_be_read_without_crowdveil(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_records_in_which_neither_was_chosen_are_left_out_only_when_asked() -> N
 
 def test_ballots_are_made_from_a_researchers_arrays() -> None:
     ballots = Ballots.from_arrays(
-        STUDY,
+        replace(STUDY, indifference="Treat them equally"),
         voters=["bob", "ann", "bob", "cy"],
         left=[[1, 0], [2, 2], [0, 5], [0, 0]],
         right=[[0, 0], [0, 3], [0, 0], [1, 1]],
@@ -229,10 +229,12 @@ def test_ballots_are_made_from_a_researchers_arrays() -> None:
         ({"left": [[0, float("nan")], [0, 0]]}, "left, row 1: feature b must be a number from 0 to 5, got nan"),
         ({"voters": ["ann", None]}, "voters, row 2: None is nobody"),
         ({"voters": [float("nan"), 1]}, "voters, row 1: nan is nobody"),
-        ({"choice": [1]}, r"for each of 2 records, got an array of shape \(1,\)"),
+        ({"choice": [1]}, r"for each of 2 records of the study toy: it is \[1\]"),
+        ({"choice": [1, 0]}, r"1 or True \(left\) or -1 or False \(right\) for each .* row 2 has 0"),
         ({"choice": [1, 2]}, "choice must hold 1 or True"),
         ({"choice": ["left", "right"]}, "choice must hold 1 or True"),
         ({"scenario": ["few"]}, "scenario has 1 entries for 2 records"),
+        ({"scenario": ["few", 3]}, "scenario, row 2: 3 is no text"),
         ({"about": {"pet": ["cat", "dog"]}, "voters": ["ann", "ann"]}, "more than one answer to 'pet'"),
     ],
 )

@@ -173,7 +173,7 @@ def described():
         ({"levels": [{"name": "none", "epsilon_micro": 10**9}]}, "epsilon"),
         ({"paradigm": "none"}, "no paradigm"),
         ({"method": None}, "cannot be read"),
-        ({"study": None}, "cannot be read"),
+        ({"study": None}, "the study is None"),
         ({"unit": "choice"}, "says unit 'choice'"),
         ({"place": "central"}, "says place 'central'"),
         ({"method": {"norm_bound": 100.0}}, "norm bound is not the study's"),

@@ -12,6 +12,7 @@ import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -26,12 +27,14 @@ from crowdveil.ballots.columns import (
     check_alternatives,
     check_choices,
     check_distinct,
+    check_labels,
     check_voters,
     digest_bytes,
     dilemmas_between,
     join_names,
 )
-from crowdveil.errors import CrowdveilError, check_whole
+from crowdveil.errors import CrowdveilError, check_flag, check_text, check_type, check_whole, is_number, path_of, shown
+from crowdveil.study.bundled import find_study
 from crowdveil.study.study import Study
 
 if TYPE_CHECKING:
@@ -120,7 +123,7 @@ class Ballots:
     @classmethod
     def from_arrays(
         cls,
-        study: Study,
+        study: str | Study,
         voters: Sequence[object],
         left: Any,
         right: Any,
@@ -134,26 +137,27 @@ class Ballots:
         """Make ballots from one row per record: the voter, the two alternatives, and the choice.
 
         ``left`` and ``right`` contain the features' own values in the study's order. ``choice`` is 1 or True for the
-        left alternative, -1 or False for the right, 0 for neither. ``repeat`` is True in the row of each voter's second
+        left alternative, -1 or False for the right, and 0 for neither if the study allows a third answer. ``repeat`` is True in the row of each voter's second
         answer to a dilemma, if the study asks one twice; such a row is not a record. ``about`` contains the voter's
         answers, repeated in each row.
 
         ``levels`` are the public answers to such a question. If they are not given, those that occur are taken as
         public: the list of groups then reveals that somebody gave a rare answer.
 
-        >>> from crowdveil.study.bundled import load_study
-        >>> study = load_study("synthetic-2")
-        >>> Ballots.from_arrays(study, ["ann", "ann", "bob"], [[1, 0], [0, 1], [2, 0]], [[0, 0]] * 3, [1, -1, 1])
+        >>> left, right = [[1, 0], [0, 1], [2, 0]], [[0, 0]] * 3
+        >>> Ballots.from_arrays("synthetic-2", ["ann", "ann", "bob"], left, right, [1, -1, 1])
         Ballots(synthetic-2: 2 voters, 3 records)
         """
+        study = find_study(study)
         whose = pa.array(check_voters(voters), pa.string()).dictionary_encode()
         records = len(whose)
         sides = [check_alternatives(study, name, side, records) for name, side in (("left", left), ("right", right))]
-        choices = check_choices(choice, records)
-        per_record = ({} if scenario is None else {"scenario": scenario}) | dict(about or {})
-        for name, column in per_record.items():
-            if len(column) != records:
-                raise CrowdveilError(f"{name} has {len(column)} entries for {records} records: give one for each")
+        choices = check_choices(study, choice, records)
+        types = None if scenario is None else check_labels(scenario, "scenario", records)
+        for name, given in (("about", about), ("levels", levels)):
+            if given is not None:
+                check_type(given, Mapping, name, 'give a mapping, like {"gender": [...]}')
+        answers = {question: check_labels(column, question, records) for question, column in (about or {}).items()}
         codes = whose.indices.to_numpy()
         order = np.argsort(codes, kind="stable")
         counts = np.bincount(codes, minlength=len(whose.dictionary)).astype(np.int64)
@@ -168,7 +172,7 @@ class Ballots:
                 "answer, to a dilemma that is among the voter's others; leave out voters without it"
             )
         said = {}
-        for question, column in (about or {}).items():
+        for question, column in answers.items():
             rows = Categories.encode([column[i] for i in order], (levels or {}).get(question))
             said[question] = rows[offsets[:-1]]
             if not np.array_equal(np.repeat(said[question].codes, counts), rows.codes):
@@ -180,7 +184,7 @@ class Ballots:
             dilemmas_between(study, sides[0], sides[1])[order],
             choices[order],
             whose.dictionary,
-            None if scenario is None else Categories.encode([scenario[i] for i in order]),
+            None if types is None else Categories.encode([types[i] for i in order]),
             said,
             alike=alike,
         )
@@ -265,7 +269,13 @@ class Ballots:
 
     def take(self, positions: IntArray, label: str = "chosen positions") -> Ballots:
         """Return the ballots of the voters at these positions, in this order; they are a selection (``filter``)."""
-        return replace(self._take(positions), selection=label)
+        check_text(label, "the label")
+        places = np.asarray(positions)
+        if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
+            raise CrowdveilError(f"the positions are {shown(positions)}: give whole numbers from 0 up, like [0, 2]")
+        if places.size and not 0 <= places.min() <= places.max() < self.voters:
+            raise CrowdveilError(f"there are {self.voters} voters: give positions from 0 to {self.voters - 1}")
+        return replace(self._take(places.astype(np.int64)), selection=label)
 
     def _take(self, positions: IntArray) -> Ballots:
         counts = self.counts[positions]
@@ -288,8 +298,8 @@ class Ballots:
 
     def split(self, share: float, seed: int) -> tuple[Ballots, Ballots]:
         """Split the voters at random: this share of them, rounded, and the others, both in their original order."""
-        if not (isinstance(share, int | float) and 0 <= share <= 1):
-            raise CrowdveilError(f"a share is a number from 0 to 1, got {share!r:.80}")
+        if not (is_number(share) and 0 <= share <= 1):
+            raise CrowdveilError(f"a share is a number from 0 to 1, got {shown(share)}")
         check_whole(seed, "the seed", 0)
         order = np.random.default_rng(seed).permutation(self.voters)
         cut = round(share * self.voters)
@@ -304,6 +314,12 @@ class Ballots:
             stop = max(start + 1, min(start + VOTERS_PER_BATCH, fitting))
             yield self[start:stop]
             start = stop
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the ballots to a file, whole or not at all; ``read_ballots`` reads it."""
+        from crowdveil.ballots.file import write_ballots  # that module imports this one
+
+        write_ballots(path_of(path, "the ballot file"), self.study, [self], self.origin)
 
     def to_polars(self) -> polars.DataFrame:
         """Return a table with one row per record: voter, dilemma (first minus second), choice, and the rest."""
@@ -377,7 +393,7 @@ def check_source(source: object) -> None:
     """Refuse anything that is not a crowd, such as the path of one."""
     if not all(hasattr(source, needed) for needed in ("study", "voters", "batches")):
         raise CrowdveilError(
-            f"the ballots are {source!r:.80}: read them first, with read_ballots, read_moral_machine or read_table"
+            f"the ballots are {shown(source)}: read them first, with read_ballots, read_moral_machine or read_table"
         )
 
 
@@ -481,6 +497,7 @@ def check_one_record_each(study: Study, voters: int, records: int, confirmed: bo
 
     The column that names voters may number rows instead: a promise to a voter would then protect only one record.
     """
+    check_flag(confirmed, "one_record_each")
     doubtful = study.drawing.dilemmas > 1 and voters >= FEWEST_TO_DOUBT and 10 * records <= 11 * voters
     if doubtful and not confirmed:
         raise CrowdveilError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdveil.arrays import BoolArray, IntArray, SmallIntArray, ValueArray
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, shown
 from crowdveil.study.study import Study
 
 CODE = np.dtype("<i2")
@@ -162,27 +162,50 @@ def check_alternatives(study: Study, side: str, given: Any, records: int) -> Val
     return values
 
 
-def check_choices(given: Any, records: int) -> SmallIntArray:
-    """Read choices: 1 or True for the left alternative, -1 or False for the right, 0 for neither."""
+def check_choices(study: Study, given: Any, records: int) -> SmallIntArray:
+    """Read choices: 1 or True for the left alternative, -1 or False for the right, 0 for neither if the study has it."""
     choices = np.asarray(given)
     if choices.dtype == np.bool_:
         choices = np.where(choices, 1, -1)
-    if choices.shape != (records,) or not np.isin(choices, (-1, 0, 1)).all():
+    numbers = choices.shape == (records,) and choices.dtype.kind in "iuf"
+    third = "" if study.indifference is None else ", or 0 (neither)"
+    allowed = (-1, 1) if study.indifference is None else (-1, 0, 1)
+    if not numbers or not np.isin(choices, allowed).all():
+        row = int(np.argmin(np.isin(choices, allowed))) if numbers else 0
+        found = f"row {row + 1} has {choices[row]:g}" if numbers else f"it is {shown(given)}"
         raise CrowdveilError(
-            f"choice must hold 1 or True (left), -1 or False (right) or 0 (neither) for each of {records} records, "
-            f"got an array of shape {choices.shape}"
+            f"choice must hold 1 or True (left) or -1 or False (right){third} for each of {records} records of the "
+            f"study {study.name}: {found}"
         )
     return choices.astype(np.int8)
 
 
-def check_voters(given: Sequence[object]) -> list[str]:
+def check_voters(given: Iterable[object]) -> list[str]:
     """Read the label of each record's voter."""
-    for row, voter in enumerate(given, start=1):
-        if voter is None or voter != voter or voter == "":  # NaN is not equal to itself
+    voters = _entries(given, "voters", "the name or number of the voter of each record")
+    for row, voter in enumerate(voters, start=1):
+        if voter is None or isinstance(voter, np.ndarray) or voter != voter or voter == "":  # NaN is not itself
             raise CrowdveilError(
-                f"voters, row {row}: {voter!r} is nobody; every record needs its voter's name or number"
+                f"voters, row {row}: {shown(voter)} is nobody; every record needs its voter's name or number"
             )
-    return [str(voter) for voter in given]
+    return [str(voter) for voter in voters]
+
+
+def check_labels(given: Iterable[str | None], what: str, records: int) -> list[str | None]:
+    """Read one text for each record, or None where it is not known."""
+    labels = _entries(given, what, "a text for each record, or None where it is not known")
+    if len(labels) != records:
+        raise CrowdveilError(f"{what} has {len(labels)} entries for {records} records: give one for each")
+    for row, label in enumerate(labels, start=1):
+        if not (label is None or isinstance(label, str)):
+            raise CrowdveilError(f"{what}, row {row}: {shown(label)} is no text: give one, or None if it is not known")
+    return labels
+
+
+def _entries(given: object, what: str, remedy: str) -> list[Any]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise CrowdveilError(f"{what} is {shown(given)}: give {remedy}")
+    return list(given)
 
 
 def answered_alike(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from crowdveil.arrays import IntArray
 from crowdveil.ballots.ballots import Ballots, join_batches
 from crowdveil.ballots.columns import CODE, DIGEST, Categories, check_distinct, join_names
-from crowdveil.errors import CrowdveilError, path_of
+from crowdveil.errors import CrowdveilError, check_type, path_of, shown
 from crowdveil.files import replacing
 from crowdveil.study.study import Study
 
@@ -90,17 +90,19 @@ class Header:
 
     def as_bytes(self) -> bytes:
         """Return the header as JSON."""
-        return json.dumps(
-            {
-                "format": _FORMAT,
-                "numbers": self.numbers,
-                "study": self.study.as_dict(),
-                "scenarios": self.scenarios,
-                "about": self.about,
-                "selection": self.selection,
-                "origin": dict(self.origin),
-            }
-        ).encode()
+        data = {
+            "format": _FORMAT,
+            "numbers": self.numbers,
+            "study": self.study.as_dict(),
+            "scenarios": self.scenarios,
+            "about": self.about,
+            "selection": self.selection,
+            "origin": dict(self.origin),
+        }
+        try:
+            return json.dumps(data).encode()
+        except TypeError as error:
+            raise CrowdveilError(f"the origin of ballots is plain data, like texts and numbers: {error}") from None
 
     @property
     def columns(self) -> list[str]:
@@ -262,7 +264,7 @@ def _open_shard(path: Path) -> tuple[Shard, Header]:
         raise CrowdveilError(f"{path} is not a ballot file: {_one_line(error)}") from None
     if _METADATA not in (layout.metadata or {}):
         raise CrowdveilError(
-            f"{path} is a Parquet file, but no ballot file: "
+            f"{path} is a Parquet file, but not a ballot file: "
             f"import it with `crowdveil import table {path} --mapping MAPPING`"
         )
     try:
@@ -298,12 +300,20 @@ def write_ballots(
     The file appears under its name only when it is complete. ``origin`` says where it came from; a function is called
     after the last batch.
     """
+    path = path_of(path, "the ballot file")
+    check_type(study, Study, "the study", "load it first, with load_study(name)")
+    if isinstance(batches, Ballots) or not isinstance(batches, Iterable):
+        raise CrowdveilError(
+            f"the batches are {shown(batches)}: give a list of ballots; one crowd has ballots.save(path)"
+        )
+    if not (callable(origin) or isinstance(origin, Mapping)):
+        raise CrowdveilError(f"the origin is {shown(origin)}: give a mapping, like {{'imported_from': 'answers.csv'}}")
     voters = 0
     writer = None
     first: Header | None = None
-    with replacing(Path(path)) as unfinished:
+    with replacing(path) as unfinished:
         try:
-            for batch in (small for given in batches for small in given.batches()):
+            for batch in (small for given in batches for small in _checked(given).batches()):
                 header = Header.of(batch, {})
                 table = _table(batch)
                 if writer is None or first is None:
@@ -318,12 +328,16 @@ def write_ballots(
             if writer is None or first is None:
                 raise CrowdveilError("there is not one usable record, so no ballot file was written")
             told = origin() if callable(origin) else origin
-            complete = replace(first, origin=told)
-            writer.add_key_value_metadata({_METADATA: complete.as_bytes()})
+            writer.add_key_value_metadata({_METADATA: replace(first, origin=told).as_bytes()})
         finally:
             if writer is not None:
                 writer.close()
     return voters
+
+
+def _checked(batch: Ballots) -> Ballots:
+    check_type(batch, Ballots, "a batch", "give ballots, as read_ballots returns them")
+    return batch
 
 
 def _compression(header: Header) -> dict[str, str]:

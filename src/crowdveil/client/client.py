@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import secrets
 import time
@@ -20,7 +21,16 @@ from urllib.parse import quote
 import httpx
 
 from crowdveil.decision import DEFAULT_CERTAINTY, Alternatives
-from crowdveil.errors import CrowdveilError, Reason, Refusal
+from crowdveil.errors import (
+    CrowdveilError,
+    Reason,
+    Refusal,
+    check_certainty,
+    check_text,
+    check_type,
+    is_number,
+    shown,
+)
 from crowdveil.protocol.decisions import CURRENT, RemoteDecision, read_decision
 from crowdveil.protocol.polls import Poll, PollSummary, State
 from crowdveil.protocol.questions import Answer
@@ -89,6 +99,11 @@ class Connection:
             )
         raise Refusal(_reason(error.get("reason")), error["message"])
 
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return str(self._http.base_url)
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -149,6 +164,10 @@ class Client:
         """Use the website at ``url``. Give ``http`` if you need a proxy, certificates or another transport."""
         if not (isinstance(url, str) and url.startswith(("http://", "https://"))):
             raise CrowdveilError(f"{url!r} is not the address of a website: it must begin with http:// or https://")
+        if http is not None:
+            check_type(http, httpx.Client, "http", "give an httpx.Client")
+        if not (is_number(first_pause) and 0 <= first_pause < math.inf):
+            raise CrowdveilError(f"first_pause is {shown(first_pause)}: give a number of seconds, 0 or more")
         http = http or httpx.Client(timeout=30)
         http.base_url = httpx.URL(url)
         self._connection = Connection(http, first_pause)
@@ -164,6 +183,9 @@ class Client:
         """Close the connections."""
         self._connection.close()
 
+    def __repr__(self) -> str:
+        return f"<client of {self._connection.url}>"
+
     # --- Asking the crowd
 
     def releases(self, poll: str | None = None) -> list[dict[str, Any]]:
@@ -176,7 +198,7 @@ class Client:
         ``id`` is a checksum, ``current`` (the one that the poll's decisions use) or ``latest``. Name the poll unless
         the website has only one, or ``id`` is a checksum.
         """
-        return release_from_dict(self._get(f"{_releases(poll)}/{quote(id, safe='')}"))
+        return release_from_dict(self._get(f"{_releases(poll)}/{_quoted(id, 'the release')}"))
 
     def decide(
         self,
@@ -187,7 +209,8 @@ class Client:
         certainty: float = DEFAULT_CERTAINTY,
     ) -> RemoteDecision:
         """Ask what the crowd would choose, with what probability, and how certain this is despite the noise."""
-        path = f"{_releases(poll)}/{quote(release, safe='')}/decisions"
+        check_certainty(certainty)
+        path = f"{_releases(poll)}/{_quoted(release, 'the release')}/decisions"
         return read_decision(self._post(path, {"alternatives": _plain(alternatives), "certainty": certainty}))
 
     def decide_many(
@@ -199,7 +222,10 @@ class Client:
         certainty: float = DEFAULT_CERTAINTY,
     ) -> list[RemoteDecision]:
         """Decide up to 1,000 dilemmas from one release, and return the decisions in the same order."""
-        path = f"{_releases(poll)}/{quote(release, safe='')}/decisions/batch"
+        check_certainty(certainty)
+        if isinstance(dilemmas, str) or not isinstance(dilemmas, Sequence):
+            raise CrowdveilError(f"the dilemmas are {shown(dilemmas)}: give a list of dilemmas")
+        path = f"{_releases(poll)}/{_quoted(release, 'the release')}/decisions/batch"
         asked = {"dilemmas": [{"alternatives": _plain(given)} for given in dilemmas], "certainty": certainty}
         return [read_decision(made) for made in self._post(path, asked)["decisions"]]
 
@@ -223,13 +249,16 @@ class Client:
         """
         from crowdveil.protocol.description import read_poll  # only voters need this and the mechanisms
 
-        poll = read_poll(self._get(f"/api/polls/{quote(name, safe='')}"))
+        if key is not None:
+            check_text(key, "the key")
+        poll = read_poll(self._get(f"/api/polls/{_quoted(name, 'the poll')}"))
         if key is not None:
             check_fingerprint(poll, key, "the poll's address names")
         return poll
 
     def session(self, poll: Poll) -> list[Dilemma]:
         """Fetch dilemmas for one voter, each between an alternative named left and one named right."""
+        _check_poll(poll)
         return read_session(poll.study, self._get(f"/api/polls/{quote(poll.name, safe='')}/session"))
 
     def vote(
@@ -265,6 +294,14 @@ class Client:
         from crowdveil.client.voting import make_submission
         from crowdveil.privacy.noise.exact_noise import BulkNoise
 
+        _check_poll(poll)
+        if not callable(choose):
+            raise CrowdveilError(f"choose is {shown(choose)}: give a function of a dilemma that returns left or right")
+        if about is not None:
+            check_type(about, Mapping, "about", "give a mapping from questions to answers")
+        if token is not None:
+            check_text(token, "the token")
+        chosen = poll.level(level)
         self._compare_with_relay(poll)
         dilemmas = self.session(poll)
         choices = [choose(dilemma) for dilemma in dilemmas]
@@ -272,12 +309,11 @@ class Client:
         if poll.study.repeat:
             place = secrets.randbelow(repeatable(poll.study))
             repeat = Repeat(place, choose(mirrored(dilemmas[place])))
-        return make_submission(
-            poll, dilemmas, choices, poll.level(level), about or {}, token or new_token(), BulkNoise(), repeat
-        )
+        return make_submission(poll, dilemmas, choices, chosen, about or {}, token or new_token(), BulkNoise(), repeat)
 
     def send(self, submission: Submission) -> VoterReceipt:
         """Send a submission, to the relay if it is sealed. It may be sent again, and counts only once."""
+        check_type(submission, Submission, "the submission", "make it with client.submission(poll, choose)")
         if submission.relay is None:
             path = f"/api/polls/{quote(submission.poll, safe='')}/{submission.kind}"
             told = self._connection.ask("PUT", path, body=submission.body, token=submission.token)
@@ -300,6 +336,9 @@ class Client:
 
         If the poll has a relay, give the ``Poll``: the relay erases a report that it has not yet handed over.
         """
+        check_text(token, "the token")
+        if not isinstance(poll, str):
+            _check_poll(poll)
         name, place = (poll, "") if isinstance(poll, str) else (poll.name, poll.relay.url if poll.relay else "")
         try:
             self._connection.ask("DELETE", f"{place}/api/polls/{quote(name, safe='')}/participation", token=token)
@@ -333,8 +372,19 @@ class Client:
 
 
 def _releases(poll: str | None) -> str:
-    return "/api/releases" if poll is None else f"/api/polls/{quote(poll, safe='')}/releases"
+    return "/api/releases" if poll is None else f"/api/polls/{_quoted(poll, 'the poll')}/releases"
+
+
+def _quoted(name: str, what: str) -> str:
+    check_text(name, what)
+    return quote(name, safe="")
+
+
+def _check_poll(poll: object) -> None:
+    check_type(poll, Poll, "the poll", "fetch it first, with client.poll(name)")
 
 
 def _plain(alternatives: Alternatives) -> Any:
+    if isinstance(alternatives, str) or not isinstance(alternatives, Sequence | Mapping):
+        raise CrowdveilError(f"the dilemma is {shown(alternatives)}: give a list of alternatives")
     return dict(alternatives) if isinstance(alternatives, Mapping) else list(alternatives)

@@ -29,7 +29,7 @@ from scipy.special import ndtr, stdtrit
 from crowdveil.arrays import BoolArray, FloatArray, IntArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.decision import DEFAULT_CERTAINTY, crowd_certainty, stated_margins
-from crowdveil.errors import CrowdveilError, ImpossibleEstimate
+from crowdveil.errors import CrowdveilError, ImpossibleEstimate, check_certainty
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.effects import pair_signs
 from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, LineStyle, bare, write_picture
@@ -149,8 +149,7 @@ def align(release: Release, answers: Ballots, *, certainty: float = DEFAULT_CERT
             f"the release is about the study {study.name} ({study.fingerprint[:8]}): read answers to its dilemmas, "
             "with read_answers(path, release.study)"
         )
-    if not 0.5 <= certainty < 1:
-        raise CrowdveilError(f"the certainty asked for must be at least 0.5 and below 1, got {certainty}")
+    check_certainty(certainty)
     if release.unknown is None:
         raise CrowdveilError(
             f"the release is of the paper's society ({release.mechanism}), which states no probabilities: align models "

@@ -24,7 +24,7 @@ from scipy.special import ndtr
 from crowdveil.arrays import BoolArray, FloatArray, ValueArray
 from crowdveil.ballots.ballots import BallotSource, check_source
 from crowdveil.decision import stated_margins
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, check_text
 from crowdveil.estimation.crowd_preference import CrowdPreference, Weighting, crowd_preference
 from crowdveil.estimation.threshold import ExactThreshold, exact_threshold, three_shares
 from crowdveil.evaluation.toolkit.drawing import BLUE, GREY, ORANGE, bare, write_picture
@@ -199,6 +199,7 @@ def evaluate(release: Release, ballots: BallotSource, *, weighting: Weighting = 
     """
     check_release(release)
     check_source(ballots)
+    check_text(weighting, "the weighting")
     study = release.study
     if ballots.study.fingerprint != study.fingerprint:
         raise CrowdveilError(

@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from crowdveil.errors import CrowdveilError
+from crowdveil.errors import CrowdveilError, is_number, shown
 from crowdveil.privacy.epsilon import LEAST_MICRO, MICROS_PER_UNIT, Amount, AmountLike, Epsilon
 
 GREATEST_RHO = 1250
@@ -32,7 +32,7 @@ _ROUNDING = 1e-9
 """Relative allowance for floating-point error in the conversions, on the safe side."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class ZcdpBudget:
     """The privacy loss of a release with Gaussian noise: a rho, and the delta at which it is read as an epsilon.
 
@@ -45,10 +45,13 @@ class ZcdpBudget:
 
     def __init__(self, rho: AmountLike, delta: float) -> None:
         amount = Amount.of(rho, "a rho", GREATEST_RHO)
-        if not 0 < delta < 1:
-            raise CrowdveilError(f"delta must be between 0 and 1, got {delta}")
+        if not (is_number(delta) and 0 < delta < 1):
+            raise CrowdveilError(f"delta must be between 0 and 1, got {shown(delta)}")
         object.__setattr__(self, "rho", amount)
         object.__setattr__(self, "delta", delta)
+
+    def __repr__(self) -> str:
+        return f"ZcdpBudget('{self.rho}', {self.delta:g})"
 
     @cached_property
     def epsilon(self) -> Epsilon:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,14 @@ import polars as pl
 
 from crowdveil.ballots.ballots import Ballots, concatenate
 from crowdveil.errors import CrowdveilError, path_of
-from crowdveil.sources.import_report import MOST_REFUSED, REASON, ROW, number
+from crowdveil.sources.import_report import MOST_REFUSED, REASON, ROW, check_allowed, number
 from crowdveil.sources.mapping import TableMapping
 from crowdveil.sources.moral_machine.blocks import open_layout
 from crowdveil.sources.moral_machine.layout import DILEMMA, GREEN, HIGHEST, RED, SIGNAL, SIZE
 from crowdveil.sources.moral_machine.rows import check
 from crowdveil.sources.table import read_table
 from crowdveil.sources.table_file import TableFile
-from crowdveil.study.bundled import load_study
+from crowdveil.study.bundled import find_study, load_study
 from crowdveil.study.study import Dilemma, Study
 
 REFUSED = "refused"
@@ -41,7 +42,7 @@ FORMAT = "crowdveil answers 1"
 
 def read_answers(
     paths: str | Path | Sequence[str | Path],
-    study: Study,
+    study: str | Study,
     *,
     dilemmas: str | Path | None = None,
     allow_refused: float = MOST_REFUSED,
@@ -51,8 +52,12 @@ def read_answers(
     ``dilemmas`` is the file in the public layout of the Moral Machine whose outcomes the answers name. A file is
     refused if more of its rows are refused than allowed.
     """
+    check_allowed(allow_refused, one_record_each=True)
+    study = find_study(study)
     several: Sequence[object] = paths if isinstance(paths, Sequence) and not isinstance(paths, str) else [paths]
     given = [path_of(path, "the file of answers") for path in several]
+    if dilemmas is not None:
+        dilemmas = path_of(dilemmas, "the file of dilemmas")
     if not given:
         raise CrowdveilError("there is no file of answers: give one or more")
     return concatenate(study, [_read(path, study, dilemmas, allow_refused) for path in given])
@@ -104,7 +109,8 @@ def _read_lines(path: Path, study: Study) -> Ballots:
         raise CrowdveilError(f"{path} is not text: {error}") from None
     if not models:
         raise CrowdveilError(f"{path} has no answers: give a line for each")
-    return Ballots.from_arrays(study, models, left, right, choices)
+    refusing = replace(study, indifference=study.indifference or REFUSED)  # in which neither is an answer
+    return replace(Ballots.from_arrays(refusing, models, left, right, choices), study=study)
 
 
 def read_answer(entry: Any, study: Study, where: str) -> tuple[str, Dilemma, int]:

@@ -17,7 +17,7 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, ValueArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.ballots.columns import CODE, Categories, dilemmas_between
-from crowdveil.errors import CrowdveilError, check_whole
+from crowdveil.errors import CrowdveilError, check_type, check_whole, is_number, shown
 from crowdveil.study.bundled import find_study, synthetic_study
 from crowdveil.study.drawing import draw_typed
 from crowdveil.study.study import Study
@@ -37,10 +37,15 @@ class SyntheticCrowd:
     preferences: FloatArray
     """beta_i: one row per voter."""
 
+    def __repr__(self) -> str:
+        return f"<synthetic crowd: {self.ballots!r} and the preferences behind them>"
+
 
 def synthetic_crowd(voters: int, records: int, features: int, rng: np.random.Generator) -> SyntheticCrowd:
     """Draw the crowd of Section 5.1: m ~ U(-1, 1)^d, beta_i ~ N(m, I), and alternatives x ~ N(0, I)."""
-    _check_size(voters)
+    _check_drawing(voters, rng)
+    check_whole(records, "the number of records", 1)
+    check_whole(features, "the number of features", 1)
     study = synthetic_study(features, records)
     social = rng.uniform(-1, 1, features)
     preferences = rng.normal(social, 1, (voters, features))
@@ -102,15 +107,15 @@ def simulate_responses(
     Each block of voters has its own generator, spawned from ``rng``. So the content of a block depends on the seed and
     not on what its reader does.
     """
-    _check_size(voters)
-    if not (spread >= 0 and math.isfinite(spread)):
-        raise CrowdveilError(f"the spread of simulated preferences must be 0 or more, got {spread}")
-    if not (tau >= 0 and math.isfinite(tau)):
-        raise CrowdveilError(f"the threshold of simulated voters must be 0 or more, got {tau}")
-    if alike is not None and not (study.repeat and 0 <= alike <= 1):
+    _check_drawing(voters, rng)
+    if not (is_number(spread) and spread >= 0 and math.isfinite(spread)):
+        raise CrowdveilError(f"the spread of simulated preferences must be 0 or more, got {shown(spread)}")
+    if not (is_number(tau) and tau >= 0 and math.isfinite(tau)):
+        raise CrowdveilError(f"the threshold of simulated voters must be 0 or more, got {shown(tau)}")
+    if alike is not None and not (study.repeat and is_number(alike) and 0 <= alike <= 1):
         raise CrowdveilError(
             f"the share of simulated voters who answer alike is a number from 0 to 1, in a study with repeat = true; "
-            f"got {alike} for {study.name}"
+            f"got {shown(alike)} for {study.name}"
         )
     lean = np.array([f.lean for f in study.features])
 
@@ -156,5 +161,6 @@ def _answer(felt: FloatArray, tau: float) -> FloatArray:
     return np.where(np.abs(felt) <= tau, 0.0, np.sign(felt))
 
 
-def _check_size(voters: int) -> None:
+def _check_drawing(voters: int, rng: np.random.Generator) -> None:
     check_whole(voters, "the number of voters", 1)
+    check_type(rng, np.random.Generator, "rng", "give a generator, such as numpy.random.default_rng(1)")

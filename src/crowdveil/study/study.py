@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray, ValueArray
-from crowdveil.errors import CrowdveilError, check_fields, check_type, is_number
+from crowdveil.errors import CrowdveilError, check_fields, check_type
 from crowdveil.study.features import (
     Category,
     Factor,
@@ -272,6 +272,7 @@ class Study:
         A feature that is not mentioned counts as 0 if 0 is a possible value. A category is given by the word for its
         level, ``{"race": "black"}``; one that is not mentioned counts as the mean of its levels.
         """
+        check_type(features, Mapping, "the alternative's features", 'give a mapping, like {"girl": 1}')
         said = dict(features)
         for category in self.categories:
             if category.name in said:
@@ -324,8 +325,12 @@ class Study:
 
         These are a list of alternatives, each given by its features (``{"girl": 1}``, then called A, B, ...) or with a
         name (``{"name": "stay", "features": {"girl": 1}}``), and a mapping of names to features. Either may be nested
-        under the key ``alternatives``.
+        under the key ``alternatives``. A dilemma is returned as it is, if it is one of this study.
         """
+        if isinstance(given, Dilemma):
+            for one in given.alternatives:
+                self._check_alternative(one)
+            return given
         if isinstance(given, Mapping):
             given = given.get("alternatives", given)
         if isinstance(given, Mapping):
@@ -367,12 +372,24 @@ class Study:
             raise CrowdveilError(f"an alternative cannot be called {name!r}: in study {self.name} that is an answer")
         return self.alternative(features, name)
 
+    def _check_alternative(self, given: Alternative) -> None:
+        """Refuse what is no alternative of this study."""
+        check_type(given, Alternative, "the alternative", 'make it with study.alternative({"girl": 1}, "A")')
+        if len(given.values) != self.dimension:
+            raise CrowdveilError(
+                f"alternative {given.name!r} has {len(given.values)} values: study {self.name} has {self.dimension} "
+                "features"
+            )
+
     def difference(self, chosen: Alternative, other: Alternative) -> FloatArray:
         """Return V = X - Z in model units."""
+        self._check_alternative(chosen)
+        self._check_alternative(other)
         return np.subtract(chosen.values, other.values) / self.units
 
     def describe(self, alternative: Alternative) -> str:
         """Describe an alternative in the study's own words."""
+        self._check_alternative(alternative)
         said: dict[str, list[str]] = {part: [] for part in ("", *self.parts)}
         for feature, value in zip(self.features, alternative.values, strict=True):
             phrase = feature.phrase(value)
@@ -404,6 +421,7 @@ class Study:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Study:
         """Build a study from plain data, and name whatever does not fit."""
+        check_type(data, Mapping, "the study", "give the settings of a study file, by name")
         where = f"study {data.get('name', '?')!r}"
         check_keys(data, _SETTINGS, where)
         drawing = need(data, "drawing", dict, where)
