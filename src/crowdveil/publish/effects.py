@@ -29,13 +29,13 @@ from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms.effect_counts import EffectCounts, GroupCounts
+from crowdveil.privacy.mechanisms.effect_counts import GroupCounts
 from crowdveil.privacy.mechanisms.grouping import OTHERS, Grouping
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.publish.effects_request import EffectsPreview, Weights, preview_effects
-from crowdveil.publish.release import REPORTS_MADE_BY, device_sums, publish
+from crowdveil.publish.release import REPORTS_MADE_BY, publish
 from crowdveil.publish.request import (
     LABELS_NOT_PROTECTED,
     LABELS_PROTECTED,
@@ -145,7 +145,7 @@ def charged_effects(
     check_ledger(ledger)
     check_smallest(smallest)
     noise: Noise = OpenDPNoise() if asked.guarantee.paradigm.place is Place.CENTRAL else BulkNoise()
-    draw = _measure(ballots, asked, noise)
+    draw = _prepare(ballots, asked, noise)
     entry = ledger.charge(asked.charge)
     made = _released(asked, draw(), noise, {"id": entry.ledger, "entry": entry.id}, smallest)
     return replace(made, on_save=partial(ledger.deliver, entry.id)) if isinstance(ledger, Ledger) else made
@@ -156,25 +156,12 @@ def experimental_effects(ballots: BallotSource, asked: EffectsPreview, seed: int
     check_seed(seed)
     check_smallest(smallest)
     noise = FloatNoiseForExperiments(seed)
-    return _released(asked, _measure(ballots, asked, noise)(), noise, None, smallest)
+    return _released(asked, _prepare(ballots, asked, noise)(), noise, None, smallest)
 
 
-def _measure(source: BallotSource, asked: EffectsPreview, noise: Noise) -> Callable[[], list[GroupCounts]]:
-    """Do everything that needs no noise, and return a function that does the rest."""
-    mechanism = asked.mechanism
-    settings = asked.settings
-    epsilon = asked.guarantee.epsilon
-    source = completed(source)  # if the study allows a third answer, it counts as half of each side
-    if isinstance(mechanism, EffectCounts):
-        measured = mechanism.measure(source, settings, epsilon)
-
-        def centrally() -> list[GroupCounts]:
-            return mechanism.ratios(mechanism.release(measured, settings, epsilon, noise), measured, settings, epsilon)
-
-        return centrally
-    return lambda: mechanism.ratios(
-        device_sums(source, mechanism.report, mechanism.tally, settings, epsilon, noise), settings, epsilon
-    )
+def _prepare(source: BallotSource, asked: EffectsPreview, noise: Noise) -> Callable[[], list[GroupCounts]]:
+    """Do everything that needs no noise; if the study allows a third answer, it counts as half of each side."""
+    return asked.mechanism.prepare(completed(source), asked.settings, asked.guarantee.epsilon, noise)
 
 
 def _released(

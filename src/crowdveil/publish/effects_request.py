@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,12 @@ from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.ledger.entries import Charge, Crowd
-from crowdveil.privacy.mechanisms.effect_counts import WEIGHT_STEPS, EffectCounts, PublicCrowd
+from crowdveil.privacy.mechanisms.effect_counts import WEIGHT_STEPS, EffectCounts, EffectMechanism, PublicCrowd
 from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCounts, FlippedChoices
 from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.publish.request import Request, check_selection, checked_dataset, find_grouping, group_sizes
 from crowdveil.study.study import Study
-
-EffectMechanism: TypeAlias = EffectCounts | FactorAnswer | FactorCounts | FlippedChoices
 
 _NORMAL = 1.96
 
@@ -104,24 +102,7 @@ class EffectsPreview:
 
         The number of pairs for each factor comes from the public distribution of the study's dilemmas.
         """
-        voters = self.guarantee.voters
-        factors = len(self.contrasts)
-        epsilon = self.guarantee.epsilon
-        pairs = self.crowd.pairs / self.groups
-        match self.mechanism:
-            case EffectCounts() as counts:
-                variances = counts.expected_variances(self.crowd)
-            case FactorAnswer() as answer:
-                pairs = self.crowd.heard / factors / self.groups
-                spread = np.exp(epsilon.value) + answer.answers - 1
-                gain = np.expm1(epsilon.value)
-                said = 2 * voters / factors / spread + pairs * gain / spread
-                variances = said * (spread / gain) ** 2 / pairs**2
-            case FactorCounts() as reports:
-                noise = voters / factors / self.groups * reports.noise_variance(epsilon)
-                variances = (noise + pairs / factors) / (pairs / factors) ** 2
-            case FlippedChoices():
-                variances = (1 + 1 / np.sinh(epsilon.value / 2) ** 2) / pairs
+        variances = self.mechanism.expected_variances(self.crowd, self.guarantee.voters, self.guarantee.epsilon)
         return np.asarray(np.minimum(_NORMAL * np.sqrt(variances), 1.0), np.float64)
 
     def as_dict(self) -> dict[str, Any]:
@@ -162,12 +143,12 @@ def preview_effects(
         group_sizes(ballots, grouping)
     labels = scenario_labels(first)
     crowd = _public_crowd(study, labels, dataset.voters, dataset.records)
-    mechanism = _mechanism(protected, level, grouping, crowd)
     if weights is not None:
         check_type(weights, Weights, "weights", "give Weights(of_voters, bound)")
-        if not isinstance(mechanism, EffectCounts):
+        if protected.place is not Place.CENTRAL:
             raise CrowdveilError(f"weights need a trusted aggregator (vlcp, rlcp or alcp), got {protected.name}")
-        mechanism = replace(mechanism, weights=weights.steps(ballots))
+    steps = None if weights is None else weights.steps(ballots)
+    mechanism = _mechanism(protected, level, grouping, crowd, steps)
     check_selection(dataset, public_selection)
     return EffectsPreview(
         settings=Settings(study, study.norm_bound),
@@ -200,9 +181,11 @@ def _public_crowd(study: Study, labels: tuple[str, ...] | None, voters: int, rec
     return PublicCrowd(apart, records * share, voters * (1 - (1 - share) ** each), 1 + (each - 1) * share)
 
 
-def _mechanism(paradigm: Paradigm, epsilon: Epsilon, grouping: Grouping | None, crowd: PublicCrowd) -> EffectMechanism:
+def _mechanism(
+    paradigm: Paradigm, epsilon: Epsilon, grouping: Grouping | None, crowd: PublicCrowd, weights: IntArray | None
+) -> EffectMechanism:
     if paradigm.place is Place.CENTRAL:
-        return EffectCounts.planned(paradigm.unit, epsilon, crowd, grouping)
+        return replace(EffectCounts.planned(paradigm.unit, epsilon, crowd, grouping), weights=weights)
     match paradigm.unit:
         case Unit.VOTER:
             return FactorAnswer(grouping)

@@ -30,16 +30,14 @@ from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Guarantee, Paradigm, Place, Unit
 from crowdveil.privacy.ledger.entries import Charge, ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms.group_bits import GroupBits
-from crowdveil.privacy.mechanisms.group_scores import GroupScores
-from crowdveil.privacy.mechanisms.grouping import GroupEstimate, Grouping, GroupOf
+from crowdveil.privacy.mechanisms.grouping import GroupEstimate, Grouping, GroupMechanism, GroupOf
 from crowdveil.privacy.mechanisms.mechanism import Settings
-from crowdveil.privacy.mechanisms.registry import check_options
+from crowdveil.privacy.mechanisms.registry import check_options, group_mechanism
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
 from crowdveil.privacy.noise.source import Noise
 from crowdveil.privacy.unknown import ERROR_BAR
-from crowdveil.publish.release import REPORTS_MADE_BY, delivered_release, device_sums, experiment
+from crowdveil.publish.release import REPORTS_MADE_BY, delivered_release, experiment
 from crowdveil.publish.request import (
     LABELS_NOT_PROTECTED,
     LABELS_PROTECTED,
@@ -173,7 +171,7 @@ def _named(release: Release, label: str, request: Request) -> Release:
 class GroupsPreview:
     """A request for the preferences of secret groups, checked against a crowd: its cost and its accuracy."""
 
-    mechanism: GroupScores | GroupBits
+    mechanism: GroupMechanism
     settings: Settings
     guarantee: Guarantee
     charge: Charge
@@ -187,8 +185,6 @@ class GroupsPreview:
     @property
     def fewest(self) -> float:
         """The number of voters from which on a group can be distinguished from an empty one."""
-        if isinstance(self.mechanism, GroupScores):
-            return self.mechanism.fewest(self.guarantee.epsilon)
         return self.mechanism.fewest(self.guarantee.voters, self.guarantee.epsilon)
 
     @property
@@ -202,10 +198,7 @@ class GroupsPreview:
     @property
     def what_is_left(self) -> str | None:
         """The information in reports that include the group, in words; None if a trusted aggregator knows groups."""
-        if isinstance(self.mechanism, GroupScores):
-            return None
-        worth = self.mechanism.worth(self.guarantee.epsilon)
-        return f"a group tells about as much as one of {worth:.0%} of its size whose members are known"
+        return self.mechanism.what_is_left(self.guarantee.epsilon)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the preview as plain data."""
@@ -238,7 +231,7 @@ def preview_groups(source: BallotSource, by: str, request: Request) -> GroupsPre
     asked = preview_request(source, request)
     check_selection(asked.dataset, asked.public_selection)
     grouping = find_grouping(next(iter(source.batches())), by, source.voters)
-    mechanism = GroupScores(grouping) if request.paradigm.place is Place.CENTRAL else GroupBits(grouping)
+    mechanism = group_mechanism(request.paradigm.place, grouping)
     check_options(mechanism, asked.settings)
     charge = replace(asked.charge, purpose=f"{request.paradigm.name} {mechanism.name} by {by}")
     found = GroupsPreview(mechanism, asked.settings, asked.guarantee, charge, asked.public_selection)
@@ -258,8 +251,8 @@ def charged_groups(
     """Make the releases of secret groups with exact noise, charged before it is drawn."""
     check_ledger(ledger)
     check_smallest(smallest)
-    noise: Noise = OpenDPNoise() if isinstance(asked.mechanism, GroupScores) else BulkNoise()
-    draw = _measure(source, asked, noise, smallest)
+    noise: Noise = OpenDPNoise() if asked.guarantee.paradigm.place is Place.CENTRAL else BulkNoise()
+    draw = asked.mechanism.prepare(source, asked.settings, asked.guarantee.epsilon, noise, smallest)
     entry = ledger.charge(asked.charge)
     releases = _releases(asked, draw(), noise, {"id": entry.ledger, "entry": entry.id})
     deliver = (lambda digest: ledger.deliver(entry.id, digest)) if isinstance(ledger, Ledger) else None
@@ -273,23 +266,9 @@ def experiment_protected_groups(
     check_seed(seed)
     check_smallest(smallest)
     noise = FloatNoiseForExperiments(seed)
-    releases = _releases(asked, _measure(source, asked, noise, smallest)(), noise, None)
+    draw = asked.mechanism.prepare(source, asked.settings, asked.guarantee.epsilon, noise, smallest)
+    releases = _releases(asked, draw(), noise, None)
     return GroupReleases(asked.grouping.question, releases)
-
-
-def _measure(
-    source: BallotSource, asked: GroupsPreview, noise: Noise, smallest: int
-) -> Callable[[], list[GroupEstimate]]:
-    """Do everything that needs no noise, and return a function that does the rest."""
-    mechanism = asked.mechanism
-    settings = asked.settings
-    epsilon = asked.guarantee.epsilon
-    if isinstance(mechanism, GroupScores):
-        measured = mechanism.measure(source, settings, epsilon)
-        return lambda: mechanism.release(measured, settings, epsilon, noise, smallest)
-    return lambda: mechanism.estimates(
-        device_sums(source, mechanism.report, mechanism.tally, settings, epsilon, noise), settings, epsilon, smallest
-    )
 
 
 def _releases(

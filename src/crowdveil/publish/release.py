@@ -5,21 +5,20 @@ A process that dies on the way leaves a charge without a release, never a releas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from crowdveil.ballots.ballots import Ballots, BallotSource
-from crowdveil.engines.batches import map_batches
+from crowdveil.ballots.ballots import BallotSource
 from crowdveil.errors import CrowdveilError
 from crowdveil.files import check_writable
-from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm
 from crowdveil.privacy.ledger.entries import ChargeableLedger
 from crowdveil.privacy.ledger.ledger import Ledger
-from crowdveil.privacy.mechanisms.mechanism import Estimate, Loss, Sensitivity, Settings
+from crowdveil.privacy.mechanisms.devices import device_sums
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Loss, Sensitivity
 from crowdveil.privacy.mechanisms.registry import CENTRAL, DISTRIBUTED, central, distributed
 from crowdveil.privacy.noise.exact_noise import BulkNoise, OpenDPGaussian, OpenDPNoise
 from crowdveil.privacy.noise.experimental_noise import FloatNoiseForExperiments
@@ -37,7 +36,6 @@ from crowdveil.publish.request import (
 from crowdveil.releases import Release
 from crowdveil.version import VERSION
 
-S = TypeVar("S")
 REPORTS_MADE_BY = "the holder of the ballots, as each voter's device would: the holder saw the records"
 
 
@@ -190,46 +188,6 @@ def _measure(source: BallotSource, preview: Preview, seed: int | None) -> Callab
         noise.name,
         noise.exact,
     )
-
-
-def device_sums(
-    source: BallotSource,
-    report: Callable[[Ballots, Settings, Epsilons, Noise], Any],
-    add_up: Callable[[Any, Settings], S],
-    settings: Settings,
-    epsilons: Epsilon | Epsilons,
-    noise: Noise,
-) -> Iterator[S]:
-    """Let the devices of all voters report, batch by batch, and add up the reports of each batch."""
-    devices = _Devices(report, add_up, settings, epsilons, noise)
-    return map_batches(source, devices) if noise.exact else _one_by_one(source, devices)
-
-
-def _one_by_one(source: BallotSource, devices: _Devices[S]) -> Iterator[S]:
-    """Make the reports in a fixed order, so that a seeded generator draws the same numbers again."""
-    before = 0
-    for batch in source.batches():
-        yield devices(batch, before)
-        before += batch.voters
-
-
-@dataclass(frozen=True)
-class _Devices(Generic[S]):
-    """The devices of the voters in a batch, which draw from the operating system of whichever machine processes it."""
-
-    report: Callable[[Ballots, Settings, Epsilons, Noise], Any]
-    add_up: Callable[[Any, Settings], S]
-    settings: Settings
-    epsilons: Epsilon | Epsilons
-    """One for all voters, or one per voter."""
-    noise: Noise
-
-    def __call__(self, ballots: Ballots, before: int) -> S:
-        if isinstance(self.epsilons, Epsilons):
-            epsilons = self.epsilons[before : before + ballots.voters]
-        else:
-            epsilons = Epsilons.same(self.epsilons, ballots.voters)
-        return self.add_up(self.report(ballots, self.settings, epsilons, self.noise), self.settings)
 
 
 def _release(preview: Preview, noisy: _NoisyEstimate, ledger: Mapping[str, Any] | None) -> Release:

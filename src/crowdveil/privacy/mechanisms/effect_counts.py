@@ -7,9 +7,10 @@ factor was preferred (plus), and how often the other was (minus). The effect is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Protocol
 
 import numpy as np
 
@@ -135,7 +136,7 @@ class EffectCounts:
     ) -> EffectCounts:
         """Choose the split of epsilon that minimises the summed variance of the effects, from public numbers."""
         candidates = [cls._with(unit, epsilon, crowd, grouping, squares=squares) for squares in (False, True)]
-        return min(candidates, key=lambda one: float(one.expected_variances(crowd).sum()))
+        return min(candidates, key=lambda one: float(one._variances(crowd).sum()))
 
     @classmethod
     def _with(
@@ -168,6 +169,13 @@ class EffectCounts:
     def groups(self) -> int:
         """The number of groups."""
         return 1 if self.grouping is None else len(self.grouping.labels)
+
+    def prepare(
+        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise
+    ) -> Callable[[], list[GroupCounts]]:
+        """Count, and return a function that adds the noise and computes the effects."""
+        measured = self.measure(source, settings, loss)
+        return lambda: self.ratios(self.release(measured, settings, loss, noise), measured, settings, loss)
 
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
         """Add up the counts."""
@@ -207,8 +215,11 @@ class EffectCounts:
         variances = np.concatenate([np.full(block.columns, block.variance) for block in self.blocks])
         return Spread(tuple(map(tuple, np.diag(variances).tolist())))
 
-    def expected_variances(self, crowd: PublicCrowd) -> FloatArray:
-        """Return the expected variance of each factor's effect, if the effect is 0."""
+    def expected_variances(self, crowd: PublicCrowd, voters: int, loss: Epsilon) -> FloatArray:
+        """Return the expected variance of each factor's effect, if the effect is 0; the blocks know the epsilon."""
+        return self._variances(crowd)
+
+    def _variances(self, crowd: PublicCrowd) -> FloatArray:
         pairs = (crowd.heard if self.unit is Unit.VOTER else crowd.pairs) / self.groups
         noise = np.zeros(len(pairs))
         for block in self.blocks:
@@ -384,6 +395,26 @@ class GroupCounts:
             for ratios in zip(*(one.ratios for one in several), strict=True)
         ]
         return cls(tuple(ratios), sum(one.voters or 0.0 for one in several))
+
+
+class EffectMechanism(Protocol):
+    """A mechanism that releases effects."""
+
+    @property
+    def name(self) -> str:
+        """Its name in releases."""
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """The question by which voters are grouped."""
+
+    def expected_variances(self, crowd: PublicCrowd, voters: int, loss: Epsilon) -> FloatArray:
+        """Return the expected variance of each factor's effect, if it is 0 and groups have the same size."""
+
+    def prepare(
+        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise
+    ) -> Callable[[], list[GroupCounts]]:
+        """Do everything that needs no noise, and return a function that does the rest."""
 
 
 def _within(numerator: float, denominator: float, low: float, high: float) -> float:

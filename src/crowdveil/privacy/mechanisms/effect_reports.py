@@ -7,14 +7,14 @@ may hold already).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.ballots.columns import Categories
 from crowdveil.estimation.effects import (
     MOMENTS,
@@ -29,7 +29,8 @@ from crowdveil.estimation.effects import (
 from crowdveil.estimation.ratios import Ratio
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
-from crowdveil.privacy.mechanisms.effect_counts import GroupCounts
+from crowdveil.privacy.mechanisms.devices import device_sums
+from crowdveil.privacy.mechanisms.effect_counts import GroupCounts, PublicCrowd
 from crowdveil.privacy.mechanisms.grouping import Grouping
 from crowdveil.privacy.mechanisms.mechanism import Settings
 from crowdveil.privacy.mechanisms.randomised_response import ChoiceReports, RandomisedResponse
@@ -90,7 +91,13 @@ class FactorAnswer:
     @property
     def answers(self) -> int:
         """The number of possible answers, 1 + 2 G."""
-        return 1 + 2 * (1 if self.grouping is None else len(self.grouping.labels))
+        return 1 + 2 * _groups(self.grouping)
+
+    def prepare(
+        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise
+    ) -> Callable[[], list[GroupCounts]]:
+        """Return a function that lets the devices report, and computes the effects."""
+        return partial(_reported_effects, self, source, settings, loss, noise)
 
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FactorReports:
         """Draw a factor and a pair for each voter, and report the answer."""
@@ -139,6 +146,15 @@ class FactorAnswer:
             groups.append(GroupCounts(tuple(ratios), None))
         return groups
 
+    def expected_variances(self, crowd: PublicCrowd, voters: int, loss: Epsilon) -> FloatArray:
+        """Return the variance of each effect, from the numbers of reports that say either side."""
+        factors = len(crowd.heard)
+        pairs = crowd.heard / factors / _groups(self.grouping)
+        spread = np.exp(loss.value) + self.answers - 1
+        gain = np.expm1(loss.value)
+        said = 2 * voters / factors / spread + pairs * gain / spread
+        return np.asarray(said * (spread / gain) ** 2 / pairs**2, np.float64)
+
 
 @dataclass(frozen=True)
 class FactorCounts:
@@ -161,6 +177,12 @@ class FactorCounts:
     papers = ()
     options = ()
 
+    def prepare(
+        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise
+    ) -> Callable[[], list[GroupCounts]]:
+        """Return a function that lets the devices report, and computes the effects."""
+        return partial(_reported_effects, self, source, settings, loss, noise)
+
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FactorReports:
         """Draw a factor for each voter, count, and add the noise."""
         counts = np.stack(counts_of_voters(ballots), axis=2)
@@ -173,15 +195,21 @@ class FactorCounts:
         """Add up the moments of the reports, by group and factor."""
         factors = len(settings.study.factors)
         plus, minus = reports.values.T / COUNT_STEPS
-        groups = 1 if self.grouping is None else len(self.grouping.labels)
         told = np.zeros((len(plus), factors, MOMENTS))
         told[np.arange(len(plus)), reports.factors] = moments(plus - minus, plus + minus, np.zeros(len(plus)))
         codes = np.zeros(len(plus), np.int64) if reports.codes is None else reports.codes
-        return added_by_group(told, codes, groups)
+        return added_by_group(told, codes, _groups(self.grouping))
 
     def noise_variance(self, epsilon: Epsilon) -> float:
         """Return the variance that the noise of one report adds to the numerator of an effect."""
         return 2 * cube_variance(1.0, epsilon.value, 2)
+
+    def expected_variances(self, crowd: PublicCrowd, voters: int, loss: Epsilon) -> FloatArray:
+        """Return the variance of each effect, from the noise and the scatter of the reports about its factor."""
+        factors, groups = len(crowd.pairs), _groups(self.grouping)
+        pairs = crowd.pairs / groups
+        noise = voters / factors / groups * self.noise_variance(loss)
+        return np.asarray((noise + pairs / factors) / (pairs / factors) ** 2, np.float64)
 
     def ratios(self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon) -> list[GroupCounts]:
         """Read the effects from the moments."""
@@ -209,6 +237,12 @@ class FlippedChoices:
     title = RandomisedResponse.title
     words = RandomisedResponse.words
 
+    def prepare(
+        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise
+    ) -> Callable[[], list[GroupCounts]]:
+        """Return a function that lets the devices report, and computes the effects."""
+        return partial(_reported_effects, self, source, settings, loss, noise)
+
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> FlippedReports:
         """Flip the choices. The types of scenarios, the dilemmas and the groups of voters are public."""
         codes = np.zeros(ballots.voters, np.int64) if self.grouping is None else self.grouping.codes(ballots)
@@ -217,8 +251,7 @@ class FlippedChoices:
 
     def tally(self, reports: FlippedReports, settings: Settings) -> FloatArray:
         """Add up the moments of the reports, by group and factor."""
-        groups = 1 if self.grouping is None else len(self.grouping.labels)
-        return added_by_group(flipped_moments(reports, settings.study), reports.codes, groups)
+        return added_by_group(flipped_moments(reports, settings.study), reports.codes, _groups(self.grouping))
 
     def ratios(self, tallies: Iterable[FloatArray], settings: Settings, epsilon: Epsilon) -> list[GroupCounts]:
         """Read the effects from the moments."""
@@ -226,6 +259,27 @@ class FlippedChoices:
             GroupCounts(tuple(ratio_of(added, float(added[NOISE])) for added in group), None)
             for group in reduce(np.add, tallies)
         ]
+
+    def expected_variances(self, crowd: PublicCrowd, voters: int, loss: Epsilon) -> FloatArray:
+        """Return the variance of each effect, from that of a flipped choice."""
+        pairs = crowd.pairs / _groups(self.grouping)
+        return np.asarray((1 + 1 / np.sinh(loss.value / 2) ** 2) / pairs, np.float64)
+
+
+def _groups(grouping: Grouping | None) -> int:
+    """Return the number of groups."""
+    return 1 if grouping is None else len(grouping.labels)
+
+
+def _reported_effects(
+    mechanism: FactorAnswer | FactorCounts | FlippedChoices,
+    source: BallotSource,
+    settings: Settings,
+    loss: Epsilon,
+    noise: Noise,
+) -> list[GroupCounts]:
+    tallies = device_sums(source, mechanism.report, mechanism.tally, settings, loss, noise)
+    return mechanism.ratios(tallies, settings, loss)
 
 
 @dataclass(frozen=True)

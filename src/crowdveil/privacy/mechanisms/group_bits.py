@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from crowdveil.arrays import FloatArray, IntArray
-from crowdveil.ballots.ballots import Ballots
+from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.ballot_fit import fit_whole
 from crowdveil.estimation.design import public_design
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
+from crowdveil.privacy.mechanisms.devices import device_sums
 from crowdveil.privacy.mechanisms.grouping import (
     GroupEstimate,
     Grouping,
@@ -89,6 +90,14 @@ class GroupBits:
         """The number of possible answers, 1 + 2 G."""
         return 1 + 2 * len(self.grouping.labels)
 
+    def prepare(
+        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise, smallest: int = 0
+    ) -> Callable[[], list[GroupEstimate]]:
+        """Return a function that lets the devices report, and estimates."""
+        return lambda: self.estimates(
+            device_sums(source, self.report, self.tally, settings, loss, noise), settings, loss, smallest
+        )
+
     def report(self, ballots: Ballots, settings: Settings, epsilons: Epsilons, noise: Noise) -> GroupBitReports:
         """Draw kinds, axes and exact bits, and report them with the group."""
         directions, clip = public_design(settings.study).directions, public_clip(settings.study)
@@ -158,9 +167,13 @@ class GroupBits:
         said = gain / len(self.grouping.labels) + 2 * floor
         return math.sqrt(voters * said * (1 - said)) / gain
 
-    def fewest(self, voters: int, epsilon: Epsilon) -> float:
+    def fewest(self, voters: int, loss: Epsilon) -> float:
         """Return the smallest estimated size at which a group counts as non-empty."""
-        return fewest_voters(self.count_deviation(voters, epsilon))
+        return fewest_voters(self.count_deviation(voters, loss))
+
+    def what_is_left(self, loss: Epsilon) -> str | None:
+        """Return in words how much the group's part in a report leaves of the information."""
+        return f"a group tells about as much as one of {self.worth(loss):.0%} of its size whose members are known"
 
     def worth(self, epsilon: Epsilon) -> float:
         """Return the effective size of a group, as a fraction of its size if its members were known.
@@ -173,11 +186,11 @@ class GroupBits:
         share = 1 / len(self.grouping.labels)
         return share * gain**2 / ((gain * share + 2 * floor) * math.tanh(epsilon.value / 2) ** 2)
 
-    def expected_noise(self, settings: Settings, voters: int, epsilon: Epsilon) -> Coins:
+    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> Coins:
         """Return the noise of one group's estimate, if all have the same size and the crowd is indifferent."""
         design = public_design(settings.study).rotated
         k = design.directions
-        group = voters / len(self.grouping.labels) * self.worth(epsilon) * math.tanh(epsilon.value / 2) ** 2
+        group = voters / len(self.grouping.labels) * self.worth(loss) * math.tanh(loss.value / 2) ** 2
         errors = np.eye(k) * k / (group * (1 - 1 / LENGTH_ONE_IN))
         return carried_coins(design, fit_whole(whole_ballots(settings.study), np.zeros(k), errors), errors)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -70,6 +71,13 @@ class GroupScores:
     estimates = Estimand.PREFERENCE
     takes = Loss.EPSILON
 
+    def prepare(
+        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise, smallest: int = 0
+    ) -> Callable[[], list[GroupEstimate]]:
+        """Count the voters, and return a function that releases."""
+        measured = self.measure(source, settings, loss)
+        return lambda: self.release(measured, settings, loss, noise, smallest)
+
     def measure(self, source: BallotSource, settings: Settings, loss: Epsilon) -> Measurement:
         """Count the voters of each group. Scores are summed later, once the noisy counts are known."""
         counted = add_up(source, self._tally)
@@ -108,9 +116,13 @@ class GroupScores:
         """Return the standard deviation of the noise in a number of voters."""
         return math.sqrt(2) * COUNTS_REACH / split(loss)[0].value
 
-    def fewest(self, loss: Epsilon) -> float:
-        """Return the smallest noisy count at which a group counts as non-empty."""
+    def fewest(self, voters: int, loss: Epsilon) -> float:
+        """Return the smallest noisy count at which a group counts as non-empty, whatever the number of voters."""
         return fewest_voters(self.count_deviation(loss))
+
+    def what_is_left(self, loss: Epsilon) -> str | None:
+        """Return None: a trusted aggregator knows the groups."""
+        return None
 
     def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
         """Return the noise of one group's estimate, if all have the same size."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from crowdveil.arrays import IntArray
 from crowdveil.ballots.ballots import Ballots, BallotSource
 from crowdveil.estimation.design import public_design
-from crowdveil.privacy.mechanisms.mechanism import Estimate
+from crowdveil.privacy.epsilon import Epsilon
+from crowdveil.privacy.mechanisms.mechanism import Estimate, Mechanism, Settings
+from crowdveil.privacy.noise.distribution import NoiseDistribution
+from crowdveil.privacy.noise.source import Noise
 from crowdveil.study.study import Study
 
 OTHERS = "all others"
@@ -80,6 +84,31 @@ class GroupEstimate:
 
     group: NoisyGroup
     estimate: Estimate
+
+
+class GroupMechanism(Mechanism, Protocol):
+    """A mechanism that releases the preferences of groups whose membership is secret."""
+
+    @property
+    def grouping(self) -> Grouping:
+        """The question by which voters are grouped."""
+
+    def fewest(self, voters: int, loss: Epsilon) -> float:
+        """Return the smallest noisy size at which a group of a crowd of this many voters counts as non-empty."""
+
+    def what_is_left(self, loss: Epsilon) -> str | None:
+        """Return in words what hiding the groups leaves of the information; None if an aggregator knows them."""
+
+    def expected_noise(self, settings: Settings, voters: int, loss: Epsilon) -> NoiseDistribution:
+        """Return the noise of one group's estimate, if all have the same size."""
+
+    def prepare(
+        self, source: BallotSource, settings: Settings, loss: Epsilon, noise: Noise, smallest: int
+    ) -> Callable[[], list[GroupEstimate]]:
+        """Do everything that needs no noise, and return a function that does the rest.
+
+        Groups of fewer than ``smallest`` voters, by a noisy count, are merged.
+        """
 
 
 def fewest_voters(deviation: float) -> float:

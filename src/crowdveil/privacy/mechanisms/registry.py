@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.record_axes import record_axes
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
-from crowdveil.privacy.guarantee import Paradigm, Unit
+from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.algorithm1 import Algorithm1, GaussianMean
 from crowdveil.privacy.mechanisms.algorithm2 import Algorithm2
@@ -18,7 +18,7 @@ from crowdveil.privacy.mechanisms.effect_reports import FactorAnswer, FactorCoun
 from crowdveil.privacy.mechanisms.fisher_scoring import PooledChoices, PooledScore, VoterScore
 from crowdveil.privacy.mechanisms.group_bits import GroupBits
 from crowdveil.privacy.mechanisms.group_scores import GroupScores
-from crowdveil.privacy.mechanisms.grouping import Grouping
+from crowdveil.privacy.mechanisms.grouping import Grouping, GroupMechanism
 from crowdveil.privacy.mechanisms.indifference import (
     REPORTS_ONE_IN,
     central_indifference,
@@ -28,6 +28,7 @@ from crowdveil.privacy.mechanisms.indifference import (
 from crowdveil.privacy.mechanisms.mechanism import (
     OPTIONS,
     CentralMechanism,
+    CrowdMechanism,
     DistributedMechanism,
     Loss,
     Mechanism,
@@ -61,17 +62,19 @@ _DISTRIBUTED: list[DistributedMechanism[Any]] = [
 
 CENTRAL = {mechanism.name: mechanism for mechanism in _CENTRAL}
 DISTRIBUTED = {mechanism.name: mechanism for mechanism in _DISTRIBUTED}
-MECHANISMS: Mapping[str, Mechanism] = {**CENTRAL, **DISTRIBUTED}
+MECHANISMS: Mapping[str, CrowdMechanism] = {**CENTRAL, **DISTRIBUTED}
 """Mechanisms that release one estimate for the whole crowd."""
-PURE: Mapping[str, Mechanism] = {
+PURE: Mapping[str, CrowdMechanism] = {
     name: mechanism
     for name, mechanism in MECHANISMS.items()
     if name in DISTRIBUTED or CENTRAL[name].takes is Loss.EPSILON
 }
 """Those of ``MECHANISMS`` whose privacy loss is an epsilon."""
-GROUPS: Mapping[str, Mechanism] = {
-    one.name: one for one in (GroupScores(Grouping("", ())), GroupBits(Grouping("", ())))
+_GROUPS: Mapping[Place, Callable[[Grouping], GroupMechanism]] = {
+    Place.CENTRAL: GroupScores,
+    Place.DISTRIBUTED: GroupBits,
 }
+GROUPS: Mapping[str, GroupMechanism] = {one.name: one for one in (of(Grouping("", ())) for of in _GROUPS.values())}
 """Mechanisms that release the preferences of groups whose membership is secret."""
 EFFECTS: Mapping[str, Mechanism] = {
     one.name: one for one in (EffectCounts(Unit.VOTER, ()), FactorAnswer(), FactorCounts())
@@ -80,11 +83,14 @@ EFFECTS: Mapping[str, Mechanism] = {
 ALL: Mapping[str, Mechanism] = {**MECHANISMS, **GROUPS, **EFFECTS, AboutYou.name: AboutYou()}
 """Every mechanism that makes a promise to voters."""
 
-THREE_ANSWERS = tuple(
-    mechanism.name for mechanism in (VoterScore, PooledScore, PooledChoices, OneBit, ScoreRelease, RandomisedResponse)
-)
-"""Mechanisms that support a third answer. The paper's do not: a mean of fits to chosen sides cannot express "neither".
-"""
+THREE_ANSWERS = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.third_answer)
+"""Mechanisms that support a third answer."""
+_AMONG_THREE: Mapping[str, DistributedMechanism[Any]] = {one.name: one for one in (ThreeWayResponse(),)}
+"""Those of them whose reports carry the third answer themselves. With the others, some reports are about it alone."""
+RELAYABLE = tuple(name for name, mechanism in DISTRIBUTED.items() if mechanism.relayable)
+"""Mechanisms whose reports a relay carries."""
+RELAYED = OneBit.name
+"""The recommended one of these."""
 
 PAPERS_MECHANISM: Mapping[str, str] = {
     paradigm: name for name, mechanism in MECHANISMS.items() for paradigm in mechanism.papers
@@ -156,8 +162,13 @@ def distributed(name: str, study: Study) -> DistributedMechanism[Any]:
     """
     mechanism: DistributedMechanism[Any] = DISTRIBUTED[name]
     if study.indifference is not None:
-        mechanism = ThreeWayResponse() if name == RandomisedResponse.name else distributed_indifference(mechanism)
+        mechanism = _AMONG_THREE.get(name) or distributed_indifference(mechanism)
     return distributed_reliability(mechanism) if study.repeat else mechanism
+
+
+def group_mechanism(place: Place, grouping: Grouping) -> GroupMechanism:
+    """Return the mechanism for groups whose membership is secret, given where the noise is added."""
+    return _GROUPS[place](grouping)
 
 
 def budget_parts(name: str, study: Study, loss: Epsilon | None) -> dict[str, float]:
@@ -172,7 +183,7 @@ def budget_parts(name: str, study: Study, loss: Epsilon | None) -> dict[str, flo
     {'preference': 0.72, 'threshold': 0.18, 'reliability': 0.1}
     """
     whole = Epsilon(1) if loss is None else loss
-    aside = study.indifference is not None and name != RandomisedResponse.name
+    aside = study.indifference is not None and name not in _AMONG_THREE
     left, reliability = reliability_split(whole) if study.repeat else (whole, None)
     threshold = None
     if aside:
@@ -193,8 +204,8 @@ def check_options(mechanism: Mechanism, settings: Settings) -> None:
     """Refuse a setting that the mechanism does not support, as it would have no effect."""
     for option, none in OPTIONS.items():
         if getattr(settings, option) != none and option not in mechanism.options:
-            known = f"it knows {' and '.join(mechanism.options)}" if mechanism.options else "it knows no options"
-            raise CrowdveilError(f"{mechanism.name} does not know {option}: {known}; leave it out")
+            known = f"only {' and '.join(mechanism.options)}" if mechanism.options else "and has no other options"
+            raise CrowdveilError(f"{mechanism.name} has no option {option}, {known}: leave it out")
 
 
 def _serving(paradigm: Paradigm, names: list[str]) -> list[str]:
