@@ -22,9 +22,9 @@ from crowdveil.evaluation.toolkit.scores import Interval, mean, ratio
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.privacy.mechanisms.registry import PAPERS_MECHANISM, PURE, recommended
+from crowdveil.privacy.mechanisms.registry import PAPERS_MECHANISM, PURE, RELAYED, recommended
 from crowdveil.privacy.planning.plan import largest_promise
-from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM, RelayedPromise
+from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, RelayedPromise
 from crowdveil.study.study import Study
 
 CURVE = tuple(Epsilon(e) for e in ("0.003", "0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30"))
@@ -72,7 +72,7 @@ def relayed_contenders(study: Study, voters: int, epsilons: Iterable[Epsilon]) -
     """
     promises = (largest_promise(study, voters, e.value, DEFAULT_DELTA, DEFAULT_HONEST) for e in epsilons)
     return [
-        Contender(find_paradigm("vldp"), Entry(MECHANISM, promise.local), False, False, promise)
+        Contender(find_paradigm("vldp"), Entry(RELAYED, promise.local), False, False, promise)
         for promise in promises
         if promise is not None
     ]

@@ -190,8 +190,6 @@ class Clones:
         return float(weights @ each) * (1 + _SLACK)
 
 
-MECHANISM = "one-bit"
-"""The mechanism whose reports a relay carries."""
 DEFAULT_DELTA = 1e-6
 DEFAULT_HONEST = 0.9
 SMALLEST_BATCH = 2

@@ -44,7 +44,7 @@ def relayed_promise(poll: Poll) -> RelayedPromise:
     """Return the promise behind a relay that holds whatever arrives: that of the smallest batch."""
     terms = relay_terms(poll)
     local = poll.levels[0].epsilon
-    bits = relayed_bits(poll.study, local)
+    bits = relayed_bits(poll.study, local, poll.mechanism)
     return RelayedPromise.of_smallest(local, bits, terms.batch, terms.delta, terms.honest)
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import Epsilon
 from crowdveil.privacy.guarantee import Paradigm, Place
-from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM, SMALLEST_BATCH, check_terms
+from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, SMALLEST_BATCH, check_terms
 from crowdveil.protocol.questions import MOST_NOISY_LEVELS, Attention, Question, QuestionKind, Texts
 from crowdveil.study.study import Study
 
@@ -185,9 +185,11 @@ class Poll:
 
     def _check_relay(self) -> None:
         """Refuse a relay if reports could reveal their senders, or if no theorem covers them."""
-        if self.paradigm.name != "vldp" or self.mechanism != MECHANISM:
+        from crowdveil.privacy.mechanisms.registry import RELAYABLE  # a poll without a relay needs no mechanism
+
+        if self.paradigm.name != "vldp" or self.mechanism not in RELAYABLE:
             raise CrowdveilError(
-                f"poll {self.name}: a relay carries reports of paradigm vldp by {MECHANISM}, "
+                f"poll {self.name}: a relay carries reports of paradigm vldp by {' or '.join(RELAYABLE)}, "
                 f"not {self.paradigm.name} by {self.mechanism}"
             )
         if len(self.levels) != 1:

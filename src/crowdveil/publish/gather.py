@@ -37,17 +37,15 @@ from crowdveil.privacy.guarantee import paradigm as find_paradigm
 from crowdveil.privacy.mechanisms.effect_counts import GroupCounts
 from crowdveil.privacy.mechanisms.effect_reports import FlippedReports, flipped_moments
 from crowdveil.privacy.mechanisms.mechanism import Estimand
-from crowdveil.privacy.mechanisms.one_bit import OneBit
-from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
 from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, distributed
 from crowdveil.privacy.mechanisms.reports import LevelSums
-from crowdveil.privacy.mechanisms.score import ScoreRelease
 from crowdveil.privacy.unknown import ERROR_BAR
 from crowdveil.protocol.report import Terms, read_reports
 from crowdveil.publish.effects import effects_of
 from crowdveil.publish.implied import implied_effects
 from crowdveil.publish.request import FEWEST_VOTERS
 from crowdveil.releases import Release
+from crowdveil.study.study import Study
 from crowdveil.version import VERSION
 
 SAMPLER = "exact discrete noise, drawn on every voter's own device from its operating system's randomness"
@@ -145,6 +143,11 @@ class ReportedGroups:
         return np.asarray(np.linalg.inv(reported), np.float64)
 
 
+def effects_counted(mechanism: str, study: Study) -> bool:
+    """Whether effects are counted in the reports of a mechanism, rather than computed from the estimate they make."""
+    return mechanism in DISTRIBUTED and DISTRIBUTED[mechanism].counts_effects and study.indifference is None
+
+
 def effects_from_reports(
     batches: Iterable[Sequence[tuple[Mapping[str, Any], Mapping[str, str]]]],
     terms: Terms,
@@ -162,9 +165,10 @@ def effects_from_reports(
     1, a group is about as informative as one of a third of its size whose members are known.
     """
     study = terms.settings.study
-    if terms.mechanism != RandomisedResponse.name or study.indifference is not None:
+    if not effects_counted(terms.mechanism, study):
+        counting = [name for name, mechanism in DISTRIBUTED.items() if mechanism.counts_effects]
         raise CrowdveilError(
-            f"effects are read from reports of {RandomisedResponse.name}, in which people have to choose; of "
+            f"effects are read from reports of {' or '.join(counting)}, in which people have to choose; of "
             f"{terms.mechanism}, make a release: its page shows the effects that it implies"
         )
     labels = ("",) if groups is None else groups.options
@@ -176,7 +180,7 @@ def effects_from_reports(
             batch = [({**body, **body["preference"]}, said) for body, said in batch if body["preference"] is not None]
         if not batch:
             continue
-        reports = RandomisedResponse.wire.read([body for body, _ in batch], study)
+        reports = DISTRIBUTED[terms.mechanism].wire.read([body for body, _ in batch], study)
         said = [labels[0] if groups is None else about.get(groups.question) for _, about in batch]
         codes = np.array([labels.index(one) if one in labels else -1 for one in said], np.int64)
         added += added_by_group(flipped_moments(FlippedReports(reports, None, codes), study), codes, len(labels))
@@ -250,8 +254,6 @@ class _Correlation:
 
 
 READ_FROM = "the preference that the reports tell, in the dilemmas that the study draws"
-_BY_GROUP = (OneBit.name, ScoreRelease.name)
-"""Mechanisms whose estimate is made of sums, which can be separated by group."""
 
 
 def check_implied(terms: Terms, *, grouped: bool) -> None:
@@ -262,10 +264,11 @@ def check_implied(terms: Terms, *, grouped: bool) -> None:
             f"reports of {terms.mechanism} tell the paper's society, which states no probabilities: no effects follow "
             "from it"
         )
-    if grouped and terms.mechanism not in _BY_GROUP:
+    if grouped and not DISTRIBUTED[terms.mechanism].by_group:
+        able = [name for name, mechanism in DISTRIBUTED.items() if mechanism.by_group]
         raise CrowdveilError(
             f"reports of {terms.mechanism} are fitted one by one, and cannot be taken apart by groups that were "
-            f"themselves reported with coin tosses: that is possible with {' and '.join(_BY_GROUP)}"
+            f"themselves reported with coin tosses: that is possible with {' and '.join(able)}"
         )
     if grouped and study.indifference is not None:
         raise CrowdveilError(

@@ -21,7 +21,6 @@ import numpy as np
 from crowdveil.effect_release import EffectsRelease
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.epsilon import NOTHING, Amount, Epsilon, Epsilons
-from crowdveil.privacy.mechanisms.randomised_response import RandomisedResponse
 from crowdveil.privacy.mechanisms.registry import budget_parts, distributed
 from crowdveil.privacy.noise.distribution import NoiseDistribution
 from crowdveil.privacy.unknown import ERROR_BAR
@@ -31,6 +30,7 @@ from crowdveil.publish.effects_request import EffectsPreview, preview_effects
 from crowdveil.publish.gather import (
     ReportedGroups,
     check_implied,
+    effects_counted,
     effects_from_reports,
     implied_from_reports,
     release_from_reports,
@@ -257,7 +257,7 @@ def _check(poll: HostedPoll, by: str | None) -> None:
 
 def _counted(poll: HostedPoll) -> bool:
     """Return whether effects are counted directly from the reports, which then name their dilemmas."""
-    return poll.mechanism == RandomisedResponse.name and poll.study.indifference is None
+    return effects_counted(poll.mechanism, poll.study)
 
 
 def _asked(

@@ -1,15 +1,23 @@
-"""The recommended mechanism serves its paradigm, for any study and any epsilons, and is the better one where told."""
+"""The recommended mechanism serves its paradigm, for any study and any epsilons, and is the better one where told.
+
+A mechanism is one object: no other module knows it by name or type.
+"""
+
+import ast
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import crowdveil
 from crowdveil.errors import CrowdveilError
 from crowdveil.estimation.design import PublicDilemmas
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import PARADIGMS
-from crowdveil.privacy.mechanisms.mechanism import OPTIONS, Estimand, Loss, Settings
+from crowdveil.privacy.mechanisms.mechanism import OPTIONS, Estimand, FitMechanism, Loss, Settings
 from crowdveil.privacy.mechanisms.registry import (
     ALL,
     CENTRAL,
@@ -17,7 +25,11 @@ from crowdveil.privacy.mechanisms.registry import (
     MECHANISMS,
     PAPERS_MECHANISM,
     PURE,
+    RELAYABLE,
+    RELAYED,
+    central,
     check_options,
+    distributed,
     mechanism_name,
     recommended,
 )
@@ -132,3 +144,95 @@ def test_the_papers_society_is_recommended_nowhere(study, epsilon):
     for paradigm in PARADIGMS.values():
         name = recommended(paradigm, study, Epsilons.same(Epsilon(epsilon), 100))
         assert {**CENTRAL, **DISTRIBUTED}[name].estimates is Estimand.PREFERENCE
+
+
+PACKAGE = Path(crowdveil.__file__).parent
+CLASSES = {type(mechanism).__name__ for mechanism in ALL.values()}
+ABOUT_ONE = ("privacy/mechanisms/", "audit/", "evaluation/paper/")
+"""Mechanisms themselves, attacks on one of them, and the paper's experiments with three."""
+
+
+def names_a_mechanism(node):
+    match node:
+        case ast.Constant(value=str(text)):
+            return text in ALL
+        case ast.Attribute(value=ast.Name(id=of), attr="name"):
+            return of in CLASSES
+        case ast.Name(id=name):
+            return name in CLASSES
+        case ast.Tuple(elts=several) | ast.List(elts=several) | ast.Set(elts=several):
+            return any(map(names_a_mechanism, several))
+        case ast.BinOp(left=one, right=other):
+            return names_a_mechanism(one) or names_a_mechanism(other)
+        case _:
+            return False
+
+
+def matches_of(tree):
+    """The lines that tell one mechanism from others: a comparison, a type, a pattern, a table or a constant by name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                looked_at = [left, *others]
+            case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kind]):
+                looked_at = [kind]
+            case ast.MatchValue(value=value) | ast.MatchClass(cls=value):
+                looked_at = [value]
+            case ast.Dict(keys=keys) if all(key is not None and names_a_mechanism(key) for key in keys):
+                looked_at = keys
+            case ast.Assign(value=value) | ast.AnnAssign(value=value):
+                looked_at = [value] if not isinstance(value, ast.Name) else []
+            case _:
+                continue
+        if any(map(names_a_mechanism, looked_at)):
+            yield node.lineno
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'if name == "one-bit": pass',
+        'found = name in ("score", "voter-score")',
+        "by_group = (OneBit.name, ScoreRelease.name)",
+        'doubts = {"score": 0.03, "one-bit": 0.2}',
+        "isinstance(mechanism, Algorithm2 | SubsetSelection)",
+        "match mechanism:\n    case GroupScores(): pass",
+        'MECHANISM = "one-bit"',
+    ],
+)
+def test_a_match_is_seen(code):
+    assert list(matches_of(ast.parse(code)))
+
+
+def test_a_mechanism_is_matched_nowhere_but_in_its_own_module_and_the_registry():
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE).as_posix()
+        if not place.startswith(ABOUT_ONE) and (lines := list(matches_of(ast.parse(path.read_text("utf-8"))))):
+            found[place] = lines
+    assert found == {}
+
+
+def test_what_is_recommended_can_be_forecast():
+    """For every study, also with a third answer and a repeat, which take their part of the budget or of the reports."""
+    plain = load_study("kidney")
+    for study in (plain, replace(plain, indifference="Toss a coin", repeat=True)):
+        for paradigm in PARADIGMS.values():
+            name = recommended(paradigm, study, Epsilons.same(1, 100))
+            found = central(name, study) if name in CENTRAL else distributed(name, study)
+            settings = Settings(study, 2.0, drawn=name in DISTRIBUTED)
+            few, many = (found.expected_errors(settings, voters, 10, Epsilon(1)) for voters in (100, 1000))
+            assert np.trace(few.noise) > np.trace(many.noise) > 0
+
+
+def test_mechanisms_that_fit_once_make_reports_of_fits():
+    assert {name for name, one in DISTRIBUTED.items() if isinstance(one, FitMechanism)} == {
+        name for name, one in DISTRIBUTED.items() if one.fits_once
+    }
+
+
+def test_a_relay_carries_bits_about_whole_voters():
+    assert RELAYED in RELAYABLE
+    for name in RELAYABLE:
+        assert "vldp" in DISTRIBUTED[name].paradigms
+        assert DISTRIBUTED[name].report_size(STUDIES[0], Epsilon(1)) == 1

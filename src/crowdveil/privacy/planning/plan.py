@@ -15,9 +15,9 @@ from crowdveil.errors import CrowdveilError, OutOfReach, check_whole
 from crowdveil.privacy.epsilon import Epsilon, EpsilonLike
 from crowdveil.privacy.guarantee import Paradigm, paradigm
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
-from crowdveil.privacy.mechanisms.registry import DISTRIBUTED
+from crowdveil.privacy.mechanisms.registry import DISTRIBUTED, RELAYED
 from crowdveil.privacy.planning.forecast import AGREEMENT, Forecast, forecast
-from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, MECHANISM, RelayedPromise
+from crowdveil.privacy.shuffling import DEFAULT_DELTA, DEFAULT_HONEST, RelayedPromise
 from crowdveil.study.bundled import find_study
 from crowdveil.study.study import Study
 
@@ -236,9 +236,9 @@ def largest_promise(study: Study, batch: int, epsilon: float, delta: float, hone
     return best
 
 
-def relayed_bits(study: Study, local: Epsilon) -> int:
+def relayed_bits(study: Study, local: Epsilon, mechanism: str = RELAYED) -> int:
     """Return the number of bits in a report at this epsilon."""
-    return DISTRIBUTED[MECHANISM].report_size(study, local) or 1
+    return DISTRIBUTED[mechanism].report_size(study, local) or 1
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from typing import Any
 
 from crowdveil.errors import CrowdveilError
 from crowdveil.privacy.guarantee import PARADIGMS, Place
-from crowdveil.privacy.shuffling import MECHANISM
+from crowdveil.privacy.mechanisms.registry import RELAYED
 from crowdveil.protocol.questions import WITH_NUMBERS, WITH_OPTIONS, QuestionKind
 from crowdveil.service.host.study_form import (
     Fields,
@@ -129,7 +129,7 @@ def _relay(given: Mapping[str, str]) -> dict[str, Any]:
         raise CrowdveilError(
             "a relay needs the fewest reports that it hands over together: no default, as the promise rests on it"
         )
-    terms: dict[str, Any] = {"relay": given["relay"], "mechanism": MECHANISM}
+    terms: dict[str, Any] = {"relay": given["relay"], "mechanism": RELAYED}
     terms["batch"] = whole(given["batch"], "the fewest reports that are handed over together")
     for part, words in (("delta", "the delta of the relay's promise"), ("honest", "the share of honest reports")):
         if given.get(part):
