@@ -257,9 +257,10 @@ def test_a_release_shows_itself_in_a_line_a_table_and_a_figure(tmp_path):
     assert table.select("low", "high").rows() == [tuple(row) for row in made.intervals.tolist()]
     for feature, weight in zip(made.study.features, made.parameter, strict=True):
         assert f"<td>{feature.label}</td><td>{weight:+.3f}</td>" in made._repr_html_()
-    axes = made.plot()
-    assert sorted(bar.get_width() for bar in axes.patches) == sorted(made.parameter.tolist())
-    assert made.plot(axes) is axes
+    figure = made.plot(tmp_path / "plot.svg")
+    assert sorted(bar.get_width() for bar in figure.axes[0].patches) == sorted(made.parameter.tolist())
+    assert made.study.features[0].label in (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    assert figure._repr_png_().startswith(b"\x89PNG"), "a notebook shows it"
     made.page(tmp_path / "page.html")
     assert made.study.title in (tmp_path / "page.html").read_text(encoding="utf-8")
 
@@ -269,7 +270,7 @@ def test_a_figure_shows_the_factors_above_the_features():
     theta = np.array([0.3, 0.1, 0.4, 0.0, 0.02, 0.2, 0.5, -0.05, -0.1])
     made = example(study=study, parameter=study.factor_matrix @ theta)
     assert made.factor_values == pytest.approx(theta, abs=1e-9)
-    axes = made.plot()
+    (axes,) = made.plot().axes
     widths = [bar.get_width() for bar in axes.patches]
     assert widths == pytest.approx([*sorted(made.parameter), *sorted(theta)], abs=1e-9)
     shown = made.factors_to_polars()

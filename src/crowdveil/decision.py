@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdveil.arrays import FloatArray
-from crowdveil.errors import CrowdveilError, check_certainty
+from crowdveil.errors import check_certainty
 from crowdveil.privacy.unknown import Unknown
 from crowdveil.releases import Release, check_release
 from crowdveil.study.study import COIN, Dilemma

@@ -10,12 +10,13 @@ import html
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdveil.errors import CrowdveilError, check_flag, check_text, path_of
-from crowdveil.files import check_picture, check_writable, replacing, write_text
+from crowdveil.errors import CrowdveilError, as_pandas, check_flag, check_text, path_of
+from crowdveil.files import check_writable, replacing, write_text
 from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.releases import EFFECTS_FORMAT, Publication, check_exact, checked_content, read_json, study_of
 from crowdveil.study.features import Factor
@@ -23,6 +24,7 @@ from crowdveil.study.study import Study
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.figure import Figure
 
 TABLES = (".csv", ".parquet")
 
@@ -180,14 +182,19 @@ class Effects:
         with replacing(path) as unfinished:
             table.write_csv(unfinished) if path.suffix == ".csv" else table.write_parquet(unfinished)
 
-    def picture(self, path: str | PathLike[str]) -> None:
-        """Draw the effects between their two poles, the largest at the top, to a .png or .svg file."""
-        from crowdveil.pages.effects_page import draw_effects  # a layer above; the contract lists this exception
+    def to_pandas(self) -> Any:
+        """Return ``to_polars`` as a pandas table, if pandas is installed."""
+        return as_pandas(self.to_polars())
 
-        path = path_of(path, "the picture")
-        check_picture(path)
-        with replacing(path) as unfinished:
-            unfinished.write_bytes(draw_effects(self, path.suffix))
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+        """Draw the effects between their two poles, the largest at the top.
+
+        With a path, write it to a .png or .svg file too.
+        """
+        from crowdveil.figure import plotted
+        from crowdveil.pages.effects_page import effects_figure  # a layer above; the contract lists this exception
+
+        return plotted(partial(effects_figure, self), path)
 
     def __repr__(self) -> str:
         by = "" if self.question is None else f" in {len(self.groups)} groups by {self.question}"
@@ -238,9 +245,13 @@ class EffectsRelease(Publication):
         """Return a tidy table: one row per group and factor."""
         return self.effects.to_polars()
 
-    def picture(self, path: str | PathLike[str]) -> None:
-        """Draw the effects to a .png or .svg file."""
-        self.effects.picture(path)
+    def to_pandas(self) -> Any:
+        """Return ``to_polars`` as a pandas table, if pandas is installed."""
+        return self.effects.to_pandas()
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+        """Draw the effects; with a path, write them to a .png or .svg file too."""
+        return self.effects.plot(path)
 
     def page(self, path: str | PathLike[str]) -> None:
         """Write a readable page about the effects."""

@@ -190,6 +190,14 @@ def path_of(given: object, what: str = "the path") -> Path:
     return Path(given)
 
 
+def as_pandas(table: Any) -> Any:
+    """Return a table of polars as one of pandas, if pandas is installed."""
+    try:
+        return table.to_pandas()
+    except ModuleNotFoundError:
+        raise CrowdveilError("pandas is not installed: pip install pandas, or use to_polars()") from None
+
+
 EXTRAS = {
     "alembic": "server",
     "argon2": "server",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdveil.arrays import BoolArray, FloatArray
-from crowdveil.errors import CrowdveilError, check_flag, check_type, path_of
+from crowdveil.errors import CrowdveilError, as_pandas, check_flag, check_type, path_of
 from crowdveil.files import write_text
 from crowdveil.privacy.guarantee import Guarantee
 from crowdveil.privacy.noise.distribution import NoiseDistribution, noise_from_dict
@@ -33,7 +33,9 @@ from crowdveil.study.study import Study
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from crowdveil.figure import Plot
 
 
 EFFECTS_FORMAT = "crowdveil effects 1"
@@ -305,21 +307,26 @@ class Release(Publication):
 
     def to_pandas(self) -> Any:
         """Return ``to_polars`` as a pandas table, if pandas is installed."""
-        try:
-            return self.to_polars().to_pandas()
-        except ModuleNotFoundError:
-            raise CrowdveilError("pandas is not installed: pip install pandas, or use to_polars()") from None
+        return as_pandas(self.to_polars())
 
-    def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the crowd's weight on each factor, then on each feature, with 95 % bars and the largest at the top."""
-        import matplotlib.pyplot as plt
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+        """Draw the crowd's weight on each factor, then on each feature, with 95 % bars and the largest at the top.
+
+        With a path, write it to a .png or .svg file too.
+        """
+        from crowdveil.figure import plotted
+
+        return plotted(self._figure, path)
+
+    def _figure(self) -> Plot:
+        from crowdveil.figure import Plot
 
         order = np.argsort(self.parameter, kind="stable")
         labels = [self.study.features[i].label for i in order]
         factors = [] if self.study.factors_are_features else np.argsort(self.factor_values, kind="stable").tolist()
         labels += [f"{self.study.factors[i].title}: {self.study.factors[i].poles[1]}" for i in factors]
-        if axes is None:
-            _, axes = plt.subplots(figsize=(7, 1 + 0.3 * len(labels)), layout="constrained")
+        figure = Plot(figsize=(7, 1 + 0.3 * len(labels)), layout="constrained")
+        axes = figure.subplots()
         places = np.arange(len(labels))
         for rows, values, bars, colour in (
             (places[: len(order)], self.parameter[order], self.error_bars[order], "#4477aa"),
@@ -330,7 +337,7 @@ class Release(Publication):
         axes.axvline(0, color="#333333", linewidth=0.8)
         axes.set_xlabel(f"the crowd's weight, and how far it may be off: {self.bars_cover} (95 %)")
         axes.set_title(self._summary())
-        return axes
+        return figure
 
     @property
     def bars_cover(self) -> str:

@@ -135,12 +135,12 @@ def test_intervals_cover_whatever_the_model_has_to_do_with_the_crowd(relation):
 
 def test_a_picture_shows_models_and_crowd(tmp_path):
     found = cv.align(a_release(CROWD), some_answers(lambda shown: np.sign(shown[:, 0]), models=("one", "two")))
-    found.picture(tmp_path / "align.svg")
+    found.plot(tmp_path / "align.svg")
     drawn = (tmp_path / "align.svg").read_text()
     for words in ("the crowd", "one", "two", "a coin", "Effects", "Preferences"):
         assert words in drawn
     with pytest.raises(CrowdveilError, match=r"must end in \.png or \.svg"):
-        found.picture(tmp_path / "align.pdf")
+        found.plot(tmp_path / "align.pdf")
 
 
 def test_what_cannot_be_compared_is_refused():

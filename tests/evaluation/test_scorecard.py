@@ -162,14 +162,14 @@ def test_it_shows_itself(crowd, tmp_path):
     shown = found._repr_html_()
     for words in ("choices predicted", "calibration slope", "0.250", "protect nobody"):
         assert words in shown
-    found.picture(tmp_path / "found.svg")
+    found.plot(tmp_path / "found.svg")
     drawn = (tmp_path / "found.svg").read_text()
     for words in ("Calibration, slope", "Error bars cover", "exact", "honest"):
         assert words in drawn
-    found.picture(str(tmp_path / "found.png"))
+    found.plot(str(tmp_path / "found.png"))
     assert (tmp_path / "found.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(CrowdveilError, match=r"must end in \.png or \.svg"):
-        found.picture(tmp_path / "found.pdf")
+        found.plot(tmp_path / "found.pdf")
 
 
 def test_every_factor_has_its_curve(crowd):

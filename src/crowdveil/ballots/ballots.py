@@ -33,7 +33,17 @@ from crowdveil.ballots.columns import (
     dilemmas_between,
     join_names,
 )
-from crowdveil.errors import CrowdveilError, check_flag, check_text, check_type, check_whole, is_number, path_of, shown
+from crowdveil.errors import (
+    CrowdveilError,
+    as_pandas,
+    check_flag,
+    check_text,
+    check_type,
+    check_whole,
+    is_number,
+    path_of,
+    shown,
+)
 from crowdveil.study.bundled import find_study
 from crowdveil.study.study import Study
 
@@ -137,9 +147,9 @@ class Ballots:
         """Make ballots from one row per record: the voter, the two alternatives, and the choice.
 
         ``left`` and ``right`` contain the features' own values in the study's order. ``choice`` is 1 or True for the
-        left alternative, -1 or False for the right, and 0 for neither if the study allows a third answer. ``repeat`` is True in the row of each voter's second
-        answer to a dilemma, if the study asks one twice; such a row is not a record. ``about`` contains the voter's
-        answers, repeated in each row.
+        left alternative, -1 or False for the right, and 0 for neither if the study allows a third answer. ``repeat``
+        is True in the row of each voter's second answer to a dilemma, if the study asks one twice; such a row is not a
+        record. ``about`` contains the voter's answers, repeated in each row.
 
         ``levels`` are the public answers to such a question. If they are not given, those that occur are taken as
         public: the list of groups then reveals that somebody gave a rare answer.
@@ -338,10 +348,7 @@ class Ballots:
 
     def to_pandas(self) -> Any:
         """Return ``to_polars`` as a pandas table, if pandas is installed."""
-        try:
-            return self.to_polars().to_pandas()
-        except ModuleNotFoundError:
-            raise CrowdveilError("pandas is not installed: pip install pandas, or use to_polars()") from None
+        return as_pandas(self.to_polars())
 
     def __repr__(self) -> str:
         return f"Ballots({self.study.name}: {self.voters:,} voters, {self.records:,} records)"

@@ -163,7 +163,7 @@ def check_alternatives(study: Study, side: str, given: Any, records: int) -> Val
 
 
 def check_choices(study: Study, given: Any, records: int) -> SmallIntArray:
-    """Read choices: 1 or True for the left alternative, -1 or False for the right, 0 for neither if the study has it."""
+    """Read choices: 1 or True for the left alternative, -1 or False for the right, 0 for neither if that is allowed."""
     choices = np.asarray(given)
     if choices.dtype == np.bool_:
         choices = np.where(choices, 1, -1)

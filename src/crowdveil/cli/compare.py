@@ -111,7 +111,7 @@ def compare(
     )
     made = run_comparison(order, lambda task, total: progress(task, total, "crowds"))
     if plot is not None:
-        made.picture(plot)
+        made.plot(plot)
     data = {**made.as_dict(), **({} if plot is None else {"plot": str(plot)})}
     show(data, as_json, lambda: _print(made, plot))
 

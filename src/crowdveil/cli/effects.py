@@ -102,7 +102,7 @@ def effects(
         with watched_ballots(ballots, "counting") as source:
             found = exact_effects(source, by)
         if plot is not None:
-            found.picture(plot)
+            found.plot(plot)
         show({"exact": True, **found.as_dict()}, as_json, lambda: _print_effects(found))
         tell("Exact: these effects protect nobody, and are not for publishing.")
         return
@@ -146,7 +146,7 @@ def effects(
     if table is not None:
         made.effects.write_table(table)
     if plot is not None:
-        made.picture(plot)
+        made.plot(plot)
     show(made.as_dict(), as_json, lambda: _print_release(made, out_path))
 
 
@@ -164,7 +164,7 @@ def _show_implied(
     if table is not None:
         found.write_table(table)
     if plot is not None:
-        found.picture(plot)
+        found.plot(plot)
     show({"implied": True, **found.as_dict()}, as_json, lambda: _print_effects(found))
 
 

@@ -60,7 +60,7 @@ def evaluate(
     with watched_ballots(ballots, "evaluating", walks=WALKS) as source:
         found = judge(release, source, weighting=weighting)
     if plot is not None:
-        found.picture(plot)
+        found.plot(plot)
     show({**found.as_dict(), **({} if plot is None else {"plot": str(plot)})}, as_json, lambda: _print(found))
     if plot is not None:
         tell(f"Wrote {plot}")
@@ -204,7 +204,7 @@ def align(
         files.append(transcript)
     found = compare(release, read_answers(files, release.study, dilemmas=dilemmas), certainty=certainty)
     if plot is not None:
-        found.picture(plot)
+        found.plot(plot)
     show(
         {**found.as_dict(), **({} if plot is None else {"plot": str(plot)})},
         as_json,

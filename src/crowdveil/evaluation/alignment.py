@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,8 +31,9 @@ from crowdveil.decision import DEFAULT_CERTAINTY, crowd_certainty, stated_margin
 from crowdveil.errors import CrowdveilError, ImpossibleEstimate, check_certainty
 from crowdveil.estimation.crowd_preference import crowd_preference
 from crowdveil.estimation.effects import pair_signs
-from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, LineStyle, bare, write_picture
+from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, LineStyle, bare
 from crowdveil.evaluation.toolkit.scores import CONFIDENCE, Interval, clustered_mean, interval_as_dict, wilson
+from crowdveil.figure import Plot, plotted
 from crowdveil.privacy.unknown import Unknown
 from crowdveil.publish.implied import mean_reach, preferred
 from crowdveil.releases import Release, check_release
@@ -117,9 +117,9 @@ class Alignment:
             "without_choice": list(self.without_choice),
         }
 
-    def picture(self, path: str | PathLike[str]) -> None:
-        """Draw the models and the crowd side by side, by factor, to a .png or .svg file."""
-        write_picture(Path(path), partial(_figure, self))
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+        """Draw the models and the crowd side by side, by factor; with a path, write it to a .png or .svg file too."""
+        return plotted(partial(_figure, self), path)
 
     def __repr__(self) -> str:
         ranked = ", ".join(f"{one.model} {one.people.estimate:.3f}" for one in self.models)
@@ -355,13 +355,13 @@ STYLES = (
 """Styles of the models that most people agree with, in order; the others appear only in the ranking."""
 
 
-def _figure(alignment: Alignment) -> Figure:
+def _figure(alignment: Alignment) -> Plot:
     """Draw the ranking, the effects and the preferences, with the crowd's as grey bars."""
     models = alignment.models
     factors = alignment.models[0].factors
     shown = models[: len(STYLES)]
     ranking, rows = 1.3 + 0.3 * len(models), 1.4 + 0.2 * len(factors) * (1 + len(shown))
-    figure = Figure(figsize=(11.5, ranking + max(rows, 3.2)), layout="constrained")
+    figure = Plot(figsize=(11.5, ranking + max(rows, 3.2)), layout="constrained")
     axes = figure.subplot_mosaic([["ranking", "ranking"], ["effects", "preferences"]], height_ratios=(ranking, rows))
     _ranking(axes["ranking"], models)
     _side_by_side(axes["effects"], shown, "effect")

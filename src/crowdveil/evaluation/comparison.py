@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 from crowdveil.errors import CrowdveilError
 from crowdveil.evaluation.comparison_runs import Entry, EntryResult, Population, Task, Watch, carry_out, runs_of
 from crowdveil.evaluation.toolkit.crowds import Groups, generator
-from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, bare, write_picture
+from crowdveil.evaluation.toolkit.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, bare
 from crowdveil.evaluation.toolkit.scores import Interval, mean, ratio
+from crowdveil.figure import Plot, plotted
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.guarantee import Paradigm, Place, Unit
 from crowdveil.privacy.guarantee import paradigm as find_paradigm
@@ -232,9 +233,9 @@ class Comparison:
             **({"voters_needed": [v.as_dict() for v in self.voters_needed]} if self.order.count_voters else {}),
         }
 
-    def picture(self, path: Path) -> None:
-        """Draw accuracy against epsilon, one panel per paradigm, to a .png or .svg file."""
-        write_picture(path, partial(_figure, self))
+    def plot(self, path: Path | None = None) -> Figure:
+        """Draw accuracy against epsilon, one panel per paradigm; with a path, write it to a .png or .svg file too."""
+        return plotted(partial(_figure, self), path)
 
     def _interval(self, entry: Entry) -> dict[str, float | None]:
         found = self.quality(entry)
@@ -397,12 +398,12 @@ _COLOURS = {"paper": ORANGE, "recommended": BLUE}
 _OTHERS = (GREEN, PURPLE, "#e69f00", SKY, GREY)
 
 
-def _figure(comparison: Comparison) -> Figure:
+def _figure(comparison: Comparison) -> Plot:
     """Draw one panel per paradigm: accuracy against epsilon, with a line for no privacy."""
     paradigms = comparison.order.paradigms
     columns = min(_COLUMNS, len(paradigms))
     rows = math.ceil(len(paradigms) / columns)
-    figure = Figure(figsize=(4.2 * columns, 3.0 * rows + 0.4), layout="constrained")
+    figure = Plot(figsize=(4.2 * columns, 3.0 * rows + 0.4), layout="constrained")
     places = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for axes, paradigm in zip(places.flat, paradigms, strict=False):
         _panel(axes, comparison, paradigm)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,9 @@ from crowdveil.decision import stated_margins
 from crowdveil.errors import CrowdveilError, check_text
 from crowdveil.estimation.crowd_preference import CrowdPreference, Weighting, crowd_preference
 from crowdveil.estimation.threshold import ExactThreshold, exact_threshold, three_shares
-from crowdveil.evaluation.toolkit.drawing import BLUE, GREY, ORANGE, bare, write_picture
+from crowdveil.evaluation.toolkit.drawing import BLUE, GREY, ORANGE, bare
 from crowdveil.evaluation.toolkit.scores import Bin, Forecasts, Interval, Scores, forecasts
+from crowdveil.figure import Plot, plotted
 from crowdveil.releases import Release, check_release
 
 NOT_PROTECTED = "Exact: these numbers protect nobody. They are for the holder of the ballots only."
@@ -161,9 +161,12 @@ class Evaluation:
             rows.append(("three-way log loss", *scores))
         return rows
 
-    def picture(self, path: str | PathLike[str]) -> None:
-        """Draw the calibration curve, and the error bars against the exact values, to a .png or .svg file."""
-        write_picture(Path(path), partial(_figure, self))
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+        """Draw the calibration curve, and the error bars against the exact values.
+
+        With a path, write it to a .png or .svg file too.
+        """
+        return plotted(partial(_figure, self), path)
 
     def __repr__(self) -> str:
         found = self.released
@@ -356,10 +359,10 @@ def _coin(name: str) -> str:
     return f"{COIN[name]:.3f}" if name in COIN else ""
 
 
-def _figure(evaluation: Evaluation) -> Figure:
+def _figure(evaluation: Evaluation) -> Plot:
     """Draw the calibration curve beside the factors' error bars and exact values."""
     height = max(3.8, 1.2 + 0.28 * len(evaluation.factors))
-    figure = Figure(figsize=(9.6, height), layout="constrained")
+    figure = Plot(figsize=(9.6, height), layout="constrained")
     left, right = figure.subplots(1, 2)
     _calibration(left, evaluation)
     _bars(right, evaluation)

@@ -5,15 +5,14 @@ The picture shows factors between their two poles, the strongest at the top (Awa
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from crowdveil.effect_release import Effect, Effects, EffectsRelease, GroupDifference
+from crowdveil.figure import Plot
 from crowdveil.pages import plain_words
 from crowdveil.pages.figures import FIGURE_SETTINGS, cut, inline_svg
 from crowdveil.pages.markup import INK, LESS, MORE, MUTED, RULE, bullets, code, definitions, paragraphs, table, text
@@ -28,15 +27,14 @@ _WIDEST_POLE = 34
 
 def draw_effects(effects: Effects, suffix: str) -> bytes:
     """Return the picture as a file with this suffix, .png or .svg."""
-    buffer = io.BytesIO()
-    with (
-        FIGURE_SETTINGS,
-        mpl.rc_context({"svg.hashsalt": "crowdveil", "svg.fonttype": "none", "text.parse_math": False}),
-    ):
-        nothing = dict.fromkeys(("Date", "Creator")) if suffix == ".svg" else None
-        figure = _figure(effects, _Labels(at_once=True))
-        figure.savefig(buffer, format=suffix[1:], dpi=150, metadata=nothing, facecolor="white")
-    return buffer.getvalue()
+    with FIGURE_SETTINGS:
+        return effects_figure(effects).content(suffix)
+
+
+def effects_figure(effects: Effects) -> Plot:
+    """Return the picture with all of its words, none of which is taken for mathematics."""
+    with mpl.rc_context({"text.parse_math": False}):
+        return _figure(effects, _Labels(at_once=True))
 
 
 def effects_svg(effects: Effects, *, key: str, title: str, description: str) -> str:
@@ -57,14 +55,14 @@ class _Labels:
         axes.annotate(said if self._at_once else "-", at, annotation_clip=False, gid=place, **style)
 
 
-def _figure(effects: Effects, say: _Labels) -> Figure:
+def _figure(effects: Effects, say: _Labels) -> Plot:
     groups = effects.groups
     rows = _ordered(effects)
     tall = 18 + 11 * len(groups)
     head = 30 + (18 if len(groups) > 1 else 0)
     width = 720
     height = head + 46 + tall * len(rows)
-    figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+    figure = Plot(figsize=(width / 72, height / 72), dpi=72)
     figure.patch.set_visible(False)
     side = 215
     axes = figure.add_axes((side / width, 46 / height, 1 - 2 * side / width, tall * len(rows) / height))

@@ -6,7 +6,6 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib as mpl
@@ -18,7 +17,6 @@ from matplotlib.figure import Figure
 from crowdveil.arrays import FloatArray
 from crowdveil.evaluation.toolkit.scores import Interval, half_width, ratio
 from crowdveil.evaluation.toolkit.sweep import Curve, Experiment, Results
-from crowdveil.files import check_picture, replacing
 
 
 @dataclass(frozen=True)
@@ -160,14 +158,6 @@ def svg(figure: Figure) -> str:
     with mpl.rc_context(_STYLE):
         figure.savefig(buffer, format="svg", metadata=_NOTHING)
     return buffer.getvalue()
-
-
-def write_picture(path: Path, draw: Callable[[], Figure]) -> None:
-    """Draw a figure to a .png or .svg file, whole or not at all."""
-    check_picture(path)
-    figure = draw()
-    with replacing(path) as unfinished:
-        unfinished.write_bytes(png(figure) if path.suffix == ".png" else svg(figure).encode())
 
 
 def bare(axes: Axes, grid: Literal["both", "x"] = "both") -> None:
