@@ -17,10 +17,10 @@ import numpy as np
 from crowdveil.arrays import BoolArray, FloatArray, IntArray, ValueArray
 from crowdveil.ballots.ballots import Ballots
 from crowdveil.errors import Reason, Refusal
-from crowdveil.estimation.design import public_design
+from crowdveil.estimation.design import Design, public_design
 from crowdveil.estimation.dilemmas import oriented
 from crowdveil.estimation.disagreement import DISAGREEMENT
-from crowdveil.estimation.flipped_choices import TELLING, FlippedChoices, fit_flipped_choices
+from crowdveil.estimation.flipped_choices import TELLING, ChoiceFit, FlippedChoices, fit_flipped_choices
 from crowdveil.privacy.epsilon import Epsilon, Epsilons
 from crowdveil.privacy.mechanisms.about_you import AboutYou
 from crowdveil.privacy.mechanisms.expected_errors import ExpectedErrors, among_all
@@ -296,11 +296,16 @@ def _pooled(batches: list[ChoiceReports], settings: Settings, facts: Mapping[str
         )
         start = stop
     fit = fit_flipped_choices(groups, factors.directions)
+    return _estimate(fit, design, batches, {**facts, "weighing": "every choice counts the same"})
+
+
+def _estimate(fit: ChoiceFit, design: Design, batches: list[ChoiceReports], facts: Mapping[str, str]) -> Estimate:
+    """Carry a fit along the axes of a design to the features."""
     carried = design.basis @ fit.noise @ design.basis.T
     return Estimate(
         design.basis @ fit.mean,
         Spread(tuple(map(tuple, carried.tolist()))),
-        {**facts, "weighing": "every choice counts the same"},
+        facts,
         unknown_along(
             design,
             mean=fit.mean,
@@ -308,7 +313,7 @@ def _pooled(batches: list[ChoiceReports], settings: Settings, facts: Mapping[str
             center=fit.center,
             sampling=fit.sampling,
             doubt=fit.doubt,
-            freedom=max(len(epsilons) - 1, 1),
+            freedom=max(sum(len(batch.epsilons) for batch in batches) - 1, 1),
             records=sum(len(batch.choices) for batch in batches),
         ),
     )
@@ -364,23 +369,7 @@ class ThreeWayResponse(RandomisedResponse):
             groups.append(_completed(batch, design.basis, epsilons[voters], weights[voters]))
             shares.append(_neither(batch, epsilons[voters], weights[voters]))
             start = voters.stop
-        fit = fit_flipped_choices(groups)
-        carried = design.basis @ fit.noise @ design.basis.T
-        estimate = Estimate(
-            design.basis @ fit.mean,
-            Spread(tuple(map(tuple, carried.tolist()))),
-            self.facts,
-            unknown_along(
-                design,
-                mean=fit.mean,
-                covariance=fit.covariance,
-                center=fit.center,
-                sampling=fit.sampling,
-                doubt=fit.doubt,
-                freedom=max(len(epsilons) - 1, 1),
-                records=sum(len(batch.choices) for batch in batches),
-            ),
-        )
+        estimate = _estimate(fit_flipped_choices(groups), design, batches, self.facts)
         return with_threshold(estimate, settings, _share(np.concatenate(shares)))
 
     def _left(self, epsilon: Epsilon) -> float:

@@ -62,13 +62,29 @@ class Bound:
         return {**numbers, "exact_confidence": self.exact_confidence}
 
 
-def solve_bound(**known: float | None) -> Bound:
-    """Solve Theorem 2 for the one number of a ``Bound`` that is None; whole numbers round to the safe side.
+def solve_bound(
+    *,
+    voters: float | None = None,
+    features: float | None = None,
+    norm_bound: float | None = None,
+    epsilon: float | None = None,
+    confidence: float | None = None,
+    error: float | None = None,
+) -> Bound:
+    """Solve Theorem 2 for the one number that is left out; whole numbers round to the safe side.
 
-    >>> solve_bound(voters=None, features=10, norm_bound=2, epsilon=1, confidence=0.95, error=0.1).voters
+    >>> solve_bound(features=10, norm_bound=2, epsilon=1, confidence=0.95, error=0.1).voters
     212
     """
-    unknown = [name for name in _MEANING if known.get(name) is None]
+    known = {
+        "voters": voters,
+        "features": features,
+        "norm_bound": norm_bound,
+        "epsilon": epsilon,
+        "confidence": confidence,
+        "error": error,
+    }
+    unknown = [name for name, value in known.items() if value is None]
     if len(unknown) != 1:
         given = "none was" if not unknown else f"{', '.join(unknown)} were"
         raise CrowdveilError(f"leave out exactly one of {', '.join(_MEANING)} and it is computed; {given} left out")
